@@ -1,4 +1,4 @@
-"""The composition root of the agent: one life, from the host's lock to the last task."""
+"""The composition root of the agent: one run, from the host's lock to the last task."""
 
 import argparse
 import asyncio
@@ -60,7 +60,7 @@ from farm.logconfig import configure_logging
 log = structlog.get_logger(__name__)
 
 ReadyCallback = Callable[[], None]
-#: After a life of ours whose folder was lost, the farm frees its name within this time.
+#: How long the farm may take to free this host's name after its folder was lost.
 NAME_FREE_S = 60.0
 
 _EXIT_BY_BLAME = {Blame.USER: 2, Blame.VARIANT: 3, Blame.DEVICE: 4, Blame.HOST: 5, Blame.FARM: 6}
@@ -68,7 +68,7 @@ _EXIT_BY_BLAME = {Blame.USER: 2, Blame.VARIANT: 3, Blame.DEVICE: 4, Blame.HOST: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRuntime:
-    """What one life of the agent has at hand, all of it given back at its end."""
+    """The resources of one run of the agent, all released at its end."""
 
     config: AgentConfig
     clock: Clock
@@ -84,7 +84,7 @@ class AgentRuntime:
 async def run_agent(
     config: AgentConfig, clock: Clock, *, ready: ReadyCallback = lambda: None, random: Random | None = None
 ) -> None:
-    """Look after this host's phones until cancelled. Runs on phones go on without us, for the next life.
+    """Manage this host's phones until cancelled. Runs on phones continue for the next start of the agent.
 
     Args:
         config: settings; the data folder is made when missing.
@@ -109,19 +109,19 @@ async def run_agent(
             except AuthError:
                 if config.join_token_value() is None:
                     raise
-                # The farm was made anew, say, and its operator gave us a token for it.
+                # The farm may have been created again, and its operator has given us a token for it.
                 await _run_tasks(host, await _enroll_with_retry(host))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """`farm-agent`: run one agent in this process; always leaves by SystemExit."""
+    """Run one agent in this process (`farm-agent`); always leaves by SystemExit."""
     arguments = argument_parser().parse_args(argv)
     configure_logging()
     given = {name: value for name, value in vars(arguments).items() if value is not None}
     try:
         run_until_signalled(agent_config(**given))
     except ValidationError as error:
-        _exit_with_error(2, f"the settings make no sense: {error}", "farm-agent --help names them all")
+        _exit_with_error(2, f"invalid settings: {error}", "`farm-agent --help` lists them")
     except FarmError as error:
         _exit_with_error(_EXIT_BY_BLAME[error.blame], error.message, error.hint)
     sys.exit(0)
@@ -130,6 +130,27 @@ def main(argv: Sequence[str] | None = None) -> None:
 def run_until_signalled(config: AgentConfig) -> None:
     """Run one agent in this process until SIGINT or SIGTERM; raises as `run_agent` does."""
     asyncio.run(_until_signalled(config))
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line; every flag is also a setting."""
+    parser = argparse.ArgumentParser(
+        prog="farm-agent",
+        description="Manage the phones of this host for a farm. Settings come from FARM_AGENT_*.",
+        epilog="Exit codes: 0 stopped, 2 your input or credential, 5 this host, 6 the farm.",
+    )
+    parser.add_argument("--farm-url", metavar="URL", help="where the farm listens")
+    parser.add_argument("--host", metavar="NAME", help="the name of this host in the farm")
+    parser.add_argument("--data-dir", metavar="FOLDER", help="the agent's own folder")
+    parser.add_argument("--join-token-file", metavar="FILE", help="needed once, to enroll")
+    parser.add_argument("--adb-connect", metavar="HOST:PORT,...", help="devices on TCP, kept connected")
+    parser.add_argument("--no-adb-usb", dest="adb_usb", action="store_false", default=None, help="TCP only")
+    parser.add_argument(
+        "--adb-server", metavar="HOST:PORT", help="an adb server to use instead of the agent's own"
+    )
+    parser.add_argument("--adb-key", metavar="FILE", help="a private key that devices already allow")
+    parser.add_argument("--version", action="version", version=f"farm-agent {__version__}")
+    return parser
 
 
 @asynccontextmanager
@@ -158,7 +179,7 @@ async def _open_runtime(
 
 
 async def _enroll_with_retry(host: AgentRuntime) -> Credential:
-    """Enroll, however long the farm is away; what is left of another enrolment is put aside."""
+    """Enroll, retrying while the farm is unreachable; archive the state of a previous enrolment."""
     backoff = Backoff(host.random, first_s=0.25, cap_s=10.0)
     began_s = host.clock.monotonic()
     while True:
@@ -167,7 +188,7 @@ async def _enroll_with_retry(host: AgentRuntime) -> Credential:
         except (FarmFault, Conflict) as error:
             if isinstance(error, Conflict) and host.clock.monotonic() - began_s > NAME_FREE_S:
                 raise
-            log.info("not_enrolled_yet", code=error.code, reason=error.message)
+            log.info("enrollment_delayed", code=error.code, reason=error.message)
             await asyncio.sleep(backoff.next_s())
         else:
             log.info("host_enrolled", host_id=credential.host_id)
@@ -188,30 +209,30 @@ async def _run_tasks(host: AgentRuntime, credential: Credential) -> None:
 
 
 async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
-    """Put the parts together and set them going; what was in hand is known before any phone is looked at."""
-    config, clock, random, hand = host.config, host.clock, host.random, ActiveAttempts()
-    pressure = Backpressure(hand.changed)
-    usb_capacity = UsbCapacity(hand.changed, lasts_s=config.usb_full_s)
+    """Build the components and start their tasks; recover attempts before any phone is probed."""
+    config, clock, random, active = host.config, host.clock, host.random, ActiveAttempts()
+    pressure = Backpressure(active.changed)
+    usb_capacity = UsbCapacity(active.changed, lasts_s=config.usb_full_s)
     adb = AdbClient(host.server.port, host.server.host)
     key, names = partial(find_key_fingerprint, host.server), config.device_names
-    watch = DeviceMonitor(
-        adb=adb, hand=hand, clock=clock, random=random, tasks=tasks, find_key=key, names=names
+    monitor = DeviceMonitor(
+        adb=adb, active=active, clock=clock, random=random, tasks=tasks, find_key=key, names=names
     )
-    blobs = ArtifactCache(
+    artifacts = ArtifactCache(
         config.data_dir / "cache",
         host.api,
         clock,
         limit_bytes=config.cache_limit_bytes,
-        in_hand=hand.digests,
+        needed_digests=active.digests,
     )
     prefetch = ArtifactPrefetcher(
-        blobs=blobs, is_disturbing=lambda: bool(watch.measured_cpu_domains()), tasks=tasks
+        artifacts=artifacts, is_disturbing=lambda: bool(monitor.measured_cpu_domains()), tasks=tasks
     )
     attempts = AttemptController(
-        hand=hand,
+        active=active,
         runner=AttemptRunner(
-            phones=watch,
-            blobs=blobs,
+            monitor=monitor,
+            artifacts=artifacts,
             clock=clock,
             random=random,
             device_cache_limit_bytes=config.device_cache_limit_bytes,
@@ -225,20 +246,27 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         tasks=tasks,
         is_more=lambda: prefetch.is_more,
     )
-    lease = LeaseMonitor(hand=hand, phones=watch.observations, stop=attempts.cut_short, clock=clock)
+    lease = LeaseMonitor(active=active, devices=monitor.observations, stop=attempts.interrupt, clock=clock)
     rules, boot_id = recovery_rules(config), host_boot_id()
-    memory = RecoveryStateStore(config.data_dir, host.disk, clock, host_boot_id=boot_id)
+    state_store = RecoveryStateStore(config.data_dir, host.disk, clock, host_boot_id=boot_id)
     ladder = RecoveryLadder(
-        adb=adb, watch=watch, hand=hand, clock=clock, tasks=tasks, memory=memory, rules=rules, config=config
+        adb=adb,
+        monitor=monitor,
+        active=active,
+        clock=clock,
+        tasks=tasks,
+        state_store=state_store,
+        rules=rules,
+        config=config,
     )
     exchange = ExchangeLoop(
         api=host.api,
         attempts=attempts,
-        device_actions=DeviceActionRunner(hand=hand, phones=watch, tasks=tasks),
-        hand=hand,
-        phones=ladder.observations,
+        device_actions=DeviceActionRunner(active=active, monitor=monitor, tasks=tasks),
+        active=active,
+        devices=ladder.observations,
         record_permission=ladder.record_permission,
-        look_again=watch.reprobe,
+        reprobe=monitor.reprobe,
         prefetch=prefetch.prefetch,
         pressure=pressure,
         usb_capacity=usb_capacity,
@@ -252,29 +280,29 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         ready=host.ready,
         wants_provisioning=config.provision_devices,
     )
-    keeper = AdbSupervisor(
-        server=host.server, adb=adb, watch=watch, pressure=pressure, clock=clock, random=random
+    adb_supervisor = AdbSupervisor(
+        server=host.server, adb=adb, monitor=monitor, pressure=pressure, clock=clock, random=random
     )
     await attempts.recover()
-    await ladder.recall()
+    await ladder.load()
     tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
     tasks.create_task(watch_usb_capacity(config, usb_capacity, clock), name="watch usb controllers")
-    tasks.create_task(keeper.track(), name="track phones")
-    tasks.create_task(keeper.ping(), name="ping adb")
+    tasks.create_task(adb_supervisor.track(), name="track phones")
+    tasks.create_task(adb_supervisor.ping(), name="ping adb")
     if config.adb_usb and config.adb_server is None:
-        foreign = OtherServerMonitor(ours=adb, port=default_adb_port(os.environ), watch=watch)
-        tasks.create_task(foreign.run(), name="foreign adb servers")
+        other_servers = OtherServerMonitor(ours=adb, port=default_adb_port(os.environ), monitor=monitor)
+        tasks.create_task(other_servers.run(), name="foreign adb servers")
     for address in config.adb_connect:
-        tasks.create_task(keeper.keep_connected(address), name=f"connect {address}")
-    charging = BatteryCare(
+        tasks.create_task(adb_supervisor.keep_connected(address), name=f"connect {address}")
+    battery_care = BatteryCare(
         adb=adb,
-        watch=watch,
-        hand=hand,
+        monitor=monitor,
+        active=active,
         window=config.charge_window,
         power=config.power_command,
         folder=config.data_dir,
     )
-    tasks.create_task(charging.run(), name="charging")
+    tasks.create_task(battery_care.run(), name="charging")
     tasks.create_task(ladder.run(), name="recovery")
     tasks.create_task(exchange.run(), name="exchange")
     tasks.create_task(lease.run(), name="lease")
@@ -284,8 +312,8 @@ def _first_farm_error(group: BaseExceptionGroup[BaseException]) -> FarmError | N
     for error in group.exceptions:
         if isinstance(error, FarmError):
             return error
-        if isinstance(error, BaseExceptionGroup) and (found := _first_farm_error(error)) is not None:
-            return found
+        if isinstance(error, BaseExceptionGroup) and (nested := _first_farm_error(error)) is not None:
+            return nested
     return None
 
 
@@ -306,24 +334,3 @@ def _exit_with_error(code: int, message: str, hint: str) -> NoReturn:
 
 if __name__ == "__main__":
     main()
-
-
-def argument_parser() -> argparse.ArgumentParser:
-    """What may be said there; every flag is a setting, too."""
-    parser = argparse.ArgumentParser(
-        prog="farm-agent",
-        description="Look after the phones of this machine for a farm. Settings come from FARM_AGENT_*.",
-        epilog="Exit codes: 0 stopped, 2 your input or credential, 5 this host, 6 the farm.",
-    )
-    parser.add_argument("--farm-url", metavar="URL", help="where the farm listens")
-    parser.add_argument("--host", metavar="NAME", help="what the farm calls this machine")
-    parser.add_argument("--data-dir", metavar="FOLDER", help="the agent's own folder")
-    parser.add_argument("--join-token-file", metavar="FILE", help="needed once, to enroll")
-    parser.add_argument("--adb-connect", metavar="HOST:PORT,...", help="phones on TCP, kept connected")
-    parser.add_argument("--no-adb-usb", dest="adb_usb", action="store_false", default=None, help="TCP only")
-    parser.add_argument(
-        "--adb-server", metavar="HOST:PORT", help="an adb server to use instead of an own one"
-    )
-    parser.add_argument("--adb-key", metavar="FILE", help="a private key that phones already know")
-    parser.add_argument("--version", action="version", version=f"farm-agent {__version__}")
-    return parser

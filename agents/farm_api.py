@@ -1,4 +1,4 @@
-"""The farm as the agent sees it: typed calls, each with one deadline, and errors of the tree."""
+"""The farm's HTTP API for agents: typed calls with one deadline each, and errors of the tree."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -31,24 +31,24 @@ CALL_DEADLINE_S = 30.0
 #: A report holds up to 8 MiB of output.
 REPORT_DEADLINE_S = 120.0
 _ROOT = "/api/v1"
-#: Next to the 5xx: what says nothing final about the request.
+#: Transient statuses besides 5xx.
 _TRANSIENT_STATUSES = frozenset({202, 408, 416, 425, 429})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobBody:
-    """An artifact's bytes on their way."""
+    """The body of an artifact download."""
 
-    #: Where they begin.
+    #: The offset of the first byte.
     offset_bytes: int
     chunks: AsyncIterator[bytes]
 
 
 class FarmApi:
-    """The agent's side of the farm.
+    """A client of the farm's agent API.
 
-    Every call raises FarmUnreachable when nobody answers in time, AuthError for a credential that is not
-    accepted, FarmFault for what may pass, and otherwise the error the farm names.
+    Every call raises FarmUnreachable when the farm does not answer in time, AuthError for a rejected
+    credential, FarmFault for transient failures, and otherwise the error that the farm reports.
     """
 
     def __init__(self, http: httpx.AsyncClient) -> None:
@@ -59,19 +59,19 @@ class FarmApi:
         self._http.headers["Authorization"] = f"Bearer {credential.get_secret_value()}"
 
     async def enroll(self, enrollment: Enrollment) -> EnrollmentAnswer:
-        """Trade a join token for a credential."""
+        """Exchange a join token for a credential."""
         body = enrollment.model_dump(mode="json")
         body["join_token"] = enrollment.join_token.get_secret_value()
         return await self._request_model(EnrollmentAnswer, "/agent/enroll", json=body)
 
     async def open_session(self, opening: SessionOpening) -> SessionAnswer:
-        """Begin a session; older ones of this host are fenced."""
+        """Open a session; older sessions of this host are fenced."""
         return await self._request_model(
             SessionAnswer, "/agent/sessions", json=opening.model_dump(mode="json")
         )
 
     async def exchange(self, session_id: SessionId, exchange: Exchange) -> ExchangeAnswer:
-        """The loop call; may take `wait_s` longer than others."""
+        """Send one exchange; it may take `wait_s` longer than other calls."""
         return await self._request_model(
             ExchangeAnswer,
             f"/agent/sessions/{session_id}/exchange",
@@ -80,25 +80,25 @@ class FarmApi:
         )
 
     async def report(self, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
-        """Send evidence, exactly the bytes of the spool."""
+        """Send evidence: exactly the bytes in the spool."""
         path = f"/agent/attempts/{attempt_id}/report"
         return await self._request_model(ReportAnswer, path, content=body, deadline_s=REPORT_DEADLINE_S)
 
     async def reports(self, bodies: Mapping[AttemptId, bytes]) -> dict[AttemptId, ReportAnswer | FarmError]:
-        """Send several in one call; for each its answer, or what `report` would have raised."""
+        """Send several reports in one call; return for each its answer, or the error `report` would raise."""
         outcomes = await self._request_model(
             ReportOutcomes,
             "/agent/attempts/reports",
             content=pack_reports(list(bodies.items())),
             deadline_s=REPORT_DEADLINE_S,
         )
-        if [each.attempt_id for each in outcomes.reports] != list(bodies):
-            raise FarmFault("the farm answered other reports than it was sent")
-        return {each.attempt_id: _outcome(each) for each in outcomes.reports}
+        if [outcome.attempt_id for outcome in outcomes.reports] != list(bodies):
+            raise FarmFault("the farm answered for other reports than it was sent")
+        return {outcome.attempt_id: _answer_or_error(outcome) for outcome in outcomes.reports}
 
     @asynccontextmanager
     async def blob(self, digest: Digest, *, offset_bytes: int = 0) -> AsyncIterator[BlobBody]:
-        """An artifact's bytes as they come in, from an offset on where the farm can. Nobody verified them."""
+        """Stream an artifact's bytes, from an offset where the farm supports it; they are not verified."""
         headers = {"Range": f"bytes={offset_bytes}-"} if offset_bytes else {}
         with _transport_errors():
             async with self._http.stream("GET", f"{_ROOT}/blobs/{digest}", headers=headers) as response:
@@ -107,10 +107,10 @@ class FarmApi:
                     await response.aread()
                     refusal = _response_error(response)
                     if response.status_code >= 500:
-                        # Said by a farm, or a proxy before it, that starts anew: what is here stays good.
+                        # From a farm or proxy that is restarting: the partial download stays valid.
                         raise FarmUnreachable(refusal.message) from refusal
                     raise refusal
-                # As they come: what is gathered first is lost when the line breaks.
+                # Not gathered into larger chunks: those would be lost when the connection breaks.
                 chunks = response.aiter_bytes()
                 yield BlobBody(offset_bytes=offset_bytes if is_rest else 0, chunks=chunks)
 
@@ -132,19 +132,19 @@ class FarmApi:
 
 
 def farm_client(farm_url: str) -> httpx.AsyncClient:
-    """An HTTP client for one farm. The caller closes it."""
+    """Create an HTTP client for one farm. The caller closes it."""
     return httpx.AsyncClient(
         base_url=farm_url,
-        # Single reads and writes; whole calls have deadlines of their own.
+        # For single reads and writes; calls have deadlines of their own.
         timeout=httpx.Timeout(60.0, connect=5.0, pool=None),
-        # A proxy of the environment cannot reach this machine's own loopback.
+        # A proxy from the environment cannot reach this machine's loopback.
         trust_env=not is_loopback(httpx.URL(farm_url).host),
     )
 
 
 @contextmanager
 def _transport_errors() -> Iterator[None]:
-    """The edge: whatever keeps bytes from travelling is FarmUnreachable."""
+    """Translate every transport failure into FarmUnreachable."""
     try:
         yield
     except (httpx.TransportError, httpx.StreamError, TimeoutError) as error:
@@ -157,13 +157,14 @@ def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
     try:
         return kind.model_validate_json(response.content)
     except ValidationError as error:
-        raise FarmFault(f"the farm answered something that is not a {kind.__name__}: {error}") from error
+        raise FarmFault(f"the farm's answer is not a {kind.__name__}: {error}") from error
 
 
 def _response_error(response: httpx.Response) -> FarmError:
-    """The error of a response that is not 200.
+    """Return the error of a response that is not 200.
 
-    Only a problem document is the farm's own word; the rest was said by something in between, and may pass.
+    Only a problem document comes from the farm itself; any other response comes from a proxy and may be
+    transient.
     """
     status = response.status_code
     try:
@@ -173,12 +174,12 @@ def _response_error(response: httpx.Response) -> FarmError:
     return _apply_status(named, status)
 
 
-def _outcome(outcome: ReportOutcome) -> ReportAnswer | FarmError:
+def _answer_or_error(outcome: ReportOutcome) -> ReportAnswer | FarmError:
     if outcome.answer is not None:
         return outcome.answer
     if outcome.problem is not None:
         return _apply_status(error_of(outcome.problem), outcome.problem.status)
-    return FarmFault(f"the farm says nothing of the report of {outcome.attempt_id}")
+    return FarmFault(f"the farm's answer has no result for the report of {outcome.attempt_id}")
 
 
 def _apply_status(named: FarmError, status: int) -> FarmError:

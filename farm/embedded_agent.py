@@ -58,7 +58,7 @@ async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -
 
 def devices_left_running(own: AgentConfig) -> list[DeviceId]:
     """The phones on which a run goes on now that the agent has ended."""
-    entries = AttemptJournal(own.data_dir / "attempts").entries()
+    entries = AttemptJournal(own.data_dir / "attempts").records()
     return [entry.device_id for entry in entries if entry.phase is AttemptState.MEASURING]
 
 

@@ -1,8 +1,7 @@
-"""The only use of adbutils beyond its binary: attaching a TCP phone, and the long listing.
+"""The only use of adbutils beyond its binary: connecting a TCP device, and the long listing.
 
-adbutils starts an adb server by itself when none answers, with the first adb on PATH and on the
-environment's port. So the server is asked first, and the composition root calls
-`agents.adb.server.forbid_adbutils_servers`.
+adbutils starts an adb server when none answers, with the first adb on PATH and on the environment's port. So
+the server is checked first, and the composition root calls `agents.adb.server.forbid_adbutils_servers`.
 """
 
 import asyncio
@@ -18,7 +17,7 @@ from agents.adb.client import AdbClient
 from agents.adb.smartsocket import LOOPBACK
 from farm.core.errors import AdbServerDown, DeviceOffline, DeviceTimeout
 
-#: The server waits 10 s for a phone that accepts and says nothing.
+#: The server waits 10 s for a device that accepts and stays silent.
 CONNECT_DEADLINE_S = 15.0
 LIST_DEADLINE_S = 5.0
 THREADS = 4
@@ -32,16 +31,17 @@ class ListingRow:
     """One row of `adb devices -l`."""
 
     serial: str
-    #: adb's word; `farm.phone.adb.state.presence` says what it means.
+    #: adb's state; see `farm.phone.adb.state.presence`.
     state: str
-    #: What adb read off the phone's greeting: product, model, device, transport_id, usb.
+    #: Fields of the device's banner: product, model, device, transport_id, usb.
     tags: dict[str, str]
 
 
 async def connect(
     port: int, address: str, *, host: str = LOOPBACK, deadline_s: float = CONNECT_DEADLINE_S
 ) -> None:
-    """Have the server on `port` attach the phone at `address` (host:port); a row it has is left alone.
+    """Have the server on `port` connect to the device at `address` (host:port); an existing row is left
+    alone.
 
     Raises:
         DeviceOffline: the server cannot reach it, or the phone asks for authorization first.
@@ -49,7 +49,7 @@ async def connect(
         AdbServerDown: it does not answer.
     """
     answer = await _ask(host, port, deadline_s, lambda client: client.connect(address, timeout=deadline_s))
-    # The protocol has OKAY for every end of a connect, and only the text says which.
+    # The protocol answers every connect with OKAY; only the text tells the result.
     if not answer.startswith(_ATTACHED):
         raise DeviceOffline(f"adb cannot connect to {address}: {answer.strip()}")
 
@@ -57,13 +57,13 @@ async def connect(
 async def list_devices(
     port: int, *, host: str = LOOPBACK, deadline_s: float = LIST_DEADLINE_S
 ) -> list[ListingRow]:
-    """Every phone the server has a row for. Raises as `connect` does, but DeviceOffline."""
+    """Return every device the server has a row for. Raises as `connect` does, but not DeviceOffline."""
     rows = await _ask(host, port, deadline_s, lambda client: client.list(extended=True))
     return [ListingRow(serial=row.serial, state=row.state, tags=dict(row.tags)) for row in rows]
 
 
 async def _ask(host: str, port: int, deadline_s: float, call: Callable[[adbutils.AdbClient], Value]) -> Value:
-    """The edge to adbutils. A thread that outlives its deadline ends by the socket's own time-out."""
+    """Call adbutils. A thread that outlives its deadline ends by the socket's own time-out."""
     await AdbClient(port, host).version()
     client = adbutils.AdbClient(host, port, socket_timeout=deadline_s)
     try:

@@ -1,4 +1,4 @@
-"""A small asyncio client of the adb server: phones tracked, commands run, files moved, each by a deadline."""
+"""A small asyncio client of the adb server: tracking, shell commands and file transfer, with deadlines."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -21,34 +21,34 @@ from farm.core.errors import (
 from farm.phone.adb.listing import AdbDeviceRow, adb_device_rows, state_by_serial
 
 OUTPUT_LIMIT_BYTES = 4 * 1024 * 1024
-#: The server answers from memory; it is wedged when it does not within this time.
+#: The server answers from memory; one that takes longer is wedged.
 SERVER_DEADLINE_S = 5.0
-#: How much longer than its deadline a call may take to find out whom to blame; a sound server needs 1 ms.
+#: Extra time of a failed call to determine the blame; a healthy server needs 1 ms.
 BLAME_DEADLINE_S = 1.0
 
 
 class AdbClient:
-    """Asks one adb server. Holds no connection, so there is nothing to close."""
+    """A client of one adb server. It holds no connection, so there is nothing to close."""
 
     def __init__(self, port: int, host: str = LOOPBACK) -> None:
         self.port = port
         self.host = host
 
     def device(self, serial: str) -> "AdbDevice":
-        """One phone, by the name adb has for its transport; nothing is asked yet."""
+        """Return one device, by the name adb has for its transport; no call is made yet."""
         return AdbDevice(self, serial)
 
     @property
     def address(self) -> str:
-        """Where the server listens, for people."""
+        """Return the server's address, for messages."""
         return f"{self.host}:{self.port}"
 
     def connection(self) -> AbstractAsyncContextManager[SmartSocket]:
-        """A connection for one question, or one service."""
+        """Open a connection for one request, or one service."""
         return smart_socket(self.port, self.host)
 
     async def version(self, deadline_s: float = SERVER_DEADLINE_S) -> int:
-        """The server's protocol version.
+        """Return the server's protocol version.
 
         Raises:
             AdbServerDown: it does not answer in time, or something else listens there.
@@ -58,7 +58,7 @@ class AdbClient:
                 return int(await socket.read_block(), 16)
 
     async def devices(self, deadline_s: float = SERVER_DEADLINE_S) -> dict[str, str]:
-        """The state word of every phone by serial, now.
+        """Return the state of every device by serial.
 
         Raises:
             AdbServerDown: the server does not answer in time, or something else listens there.
@@ -67,14 +67,14 @@ class AdbClient:
             async with asyncio.timeout(deadline_s), self._query("host:devices") as socket:
                 return state_by_serial((await socket.read_block()).decode(errors="replace"))
 
-    async def listed(self, deadline_s: float = SERVER_DEADLINE_S) -> tuple[AdbDeviceRow, ...]:
-        """Every phone with where it is plugged in, now. Raises as `devices`."""
+    async def list_transports(self, deadline_s: float = SERVER_DEADLINE_S) -> tuple[AdbDeviceRow, ...]:
+        """Return every device with its USB port. Raises as `devices`."""
         with _translate_server_errors(self.address):
             async with asyncio.timeout(deadline_s), self._query("host:devices-l") as socket:
                 return adb_device_rows((await socket.read_block()).decode(errors="replace"))
 
     async def track_devices(self) -> AsyncIterator[dict[str, str]]:
-        """The state word of every phone by serial: now, and again at each change, for ever.
+        """Yield the state of every device by serial: now, and again at each change.
 
         Raises:
             AdbServerDown: the server is not there, or went away. A wedged one is silent: ask `version` too.
@@ -94,12 +94,11 @@ class AdbClient:
 
 
 class AdbDevice:
-    """One phone behind the server; any number of calls may run at once, each on a connection of its own.
+    """One device behind the server; any number of calls may run at once, each on its own connection.
 
-    Every call raises DeviceTimeout when its deadline passes, DeviceOffline when the phone is not there or
+    Every call raises DeviceTimeout when its deadline passes, DeviceOffline when the device is not there or
     goes away, DeviceProtocol when it refuses or answers nonsense, and AdbServerDown when the server is not
-    there or is wedged.
-    Features are asked once: make a new object when the phone was away.
+    there or is wedged. Features are cached: make a new object when the device was away.
     """
 
     def __init__(self, client: AdbClient, serial: str) -> None:
@@ -108,7 +107,7 @@ class AdbDevice:
         self.serial = serial
 
     async def features(self, deadline_s: float) -> frozenset[str]:
-        """What the phone's adbd says it can, e.g. `shell_v2`, as far as this server knows it too."""
+        """Return the features of the device's adbd, e.g. `shell_v2`, that this server knows too."""
         async with self._call("features", deadline_s):
             return await self._find_features()
 
@@ -122,7 +121,7 @@ class AdbDevice:
         talk_s: float | None = None,
         again: bool = True,
     ) -> ShellResult:
-        """Run a command line in the phone's shell and wait for its end.
+        """Run a command line in the device's shell and wait for its end.
 
         Args:
             command: as the phone's shell is to read it.
@@ -137,15 +136,15 @@ class AdbDevice:
         """
         async with self._call(f"shell {command[:60]!r}", deadline_s) as deadline:
 
-            async def said() -> ShellResult:
+            async def run() -> ShellResult:
                 return await self._shell(command, stdin, OutputCollector(limit_bytes), deadline, talk_s)
 
             try:
-                return await said()
+                return await run()
             except EOFError:
                 if not again:
                     raise
-            return await said()
+            return await run()
 
     async def _shell(
         self,
@@ -165,7 +164,7 @@ class AdbDevice:
             return await read_result(socket, collector, first)
 
     async def push(self, source: Path, remote: str, *, mode: int, deadline_s: float) -> int:
-        """Write a local file to the phone; gives the bytes sent.
+        """Write a local file to the device; return the bytes sent.
 
         Raises:
             PushFailed: the phone refused the file, with its reason.
@@ -180,12 +179,12 @@ class AdbDevice:
                     raise PushFailed(f"{self.serial} did not take {remote}: {error}") from error
 
     async def read(self, remote: str, *, limit_bytes: int, deadline_s: float) -> bytes:
-        """The first `limit_bytes` of a file on the phone; a missing file is a DeviceProtocol error."""
+        """Return the first `limit_bytes` of a file; a missing file is a DeviceProtocol error."""
         async with self._call(f"read {remote}", deadline_s), self._service("sync:") as socket:
             return await sync.receive(socket, remote, limit_bytes)
 
     async def stat(self, remote: str, deadline_s: float) -> FileStat | None:
-        """A file's mode and size; None when there is none."""
+        """Return a file's mode and size; None when there is none."""
         async with self._call(f"stat {remote}", deadline_s):
             modern = "stat_v2" in await self._find_features()
             async with self._service("sync:") as socket:
@@ -193,15 +192,15 @@ class AdbDevice:
                 return await read_stat(socket, remote)
 
     async def reconnect(self, deadline_s: float) -> None:
-        """Have the server drop its connection to the phone, and make another."""
+        """Have the server drop its connection to the device, and make another."""
         async with self._call("reconnect", deadline_s), self._client.connection() as socket:
             await self._reach(socket, f"host-serial:{self.serial}:reconnect")
             await socket.read_block()
 
     async def reboot(self, deadline_s: float) -> None:
-        """Have the phone restart into Android, from recovery too; gives once it took the order."""
+        """Restart the device into Android, from recovery too; return once it has accepted the command."""
         async with self._call("reboot", deadline_s), self._service("reboot:") as socket:
-            # It hangs up as it goes down; who hangs up before may take the order along.
+            # The device hangs up as it goes down; hanging up first might cancel the command.
             with suppress(EOFError, OSError, TimeoutError):
                 async with asyncio.timeout(deadline_s / 2):
                     await socket.read_exactly(1)
@@ -210,9 +209,9 @@ class AdbDevice:
         if self._features is None:
             async with self._client.connection() as socket:
                 await self._reach(socket, f"host-serial:{self.serial}:features")
-                words = (await socket.read_block()).decode(errors="replace").split(",")
-            # A phone still greeting has none yet: that must not be remembered.
-            self._features = frozenset(words) - {""} or None
+                features = (await socket.read_block()).decode(errors="replace").split(",")
+            # A device that is still connecting has none yet: that must not be cached.
+            self._features = frozenset(features) - {""} or None
         return self._features or frozenset()
 
     @asynccontextmanager
@@ -230,7 +229,7 @@ class AdbDevice:
 
     @asynccontextmanager
     async def _call(self, doing: str, deadline_s: float) -> AsyncIterator[asyncio.Timeout]:
-        """The edge of every call on a phone: foreign errors become ours here, and nowhere else."""
+        """Translate foreign errors of every device call into errors of the tree."""
         what = f"{self.serial}: {doing}"
         try:
             async with asyncio.timeout(deadline_s) as deadline:
@@ -247,7 +246,7 @@ class AdbDevice:
             ) from error
 
     async def _unless_server_down(self, error: DeviceError) -> DeviceError | AdbServerDown:
-        """The error as it is, unless our server is gone or wedged: then the phone has done nothing."""
+        """Return the error, unless our server is down or wedged: then the device is not to blame."""
         try:
             await self._client.version(BLAME_DEADLINE_S)
         except AdbServerDown as down:
@@ -256,7 +255,7 @@ class AdbDevice:
 
 
 def _shorten_deadline(deadline: asyncio.Timeout, left_s: float) -> None:
-    """Have a deadline come no later than so."""
+    """Move a deadline to at most `left_s` from now."""
     end_s = asyncio.get_running_loop().time() + left_s
     if (before_s := deadline.when()) is None or end_s < before_s:
         deadline.reschedule(end_s)
@@ -264,7 +263,7 @@ def _shorten_deadline(deadline: asyncio.Timeout, left_s: float) -> None:
 
 @contextmanager
 def _translate_server_errors(address: str) -> Iterator[None]:
-    """The edge of every call on the server itself."""
+    """Translate foreign errors of every server call into AdbServerDown."""
     try:
         yield
     except (OSError, EOFError, AdbRequestFailed, AdbProtocolError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""An adb server of the operator's, used as it is: never started, ended or restarted by us."""
+"""An adb server of the operator: used as it is, never started, stopped or restarted by the agent."""
 
 from types import TracebackType
 from typing import Self
@@ -10,12 +10,12 @@ from farm.core.errors import AdbServerDown
 
 log = structlog.get_logger(__name__)
 
-#: What the adb that adbutils ships speaks ("1.0.41"). An adb of another version, run on a server, ends it.
+#: The protocol of the adb bundled with adbutils ("1.0.41"). An adb of another version kills the server.
 PROTOCOL_VERSION = 41
 
 
 class ExternalServer:
-    """Stands where a server of our own would; it may go away, and is waited for."""
+    """A stand-in for a server of our own; it may go away, and is waited for."""
 
     def __init__(self, host: str, port: int) -> None:
         self.host = host
@@ -24,12 +24,12 @@ class ExternalServer:
 
     @property
     def public_key(self) -> None:
-        """The operator's, wherever that is."""
+        """Return None: the key is the operator's."""
         return
 
     @property
     def pid(self) -> None:
-        """Not ours to know: it may be on another machine."""
+        """Return None: the server may be on another machine."""
         return
 
     async def __aenter__(self) -> Self:
@@ -45,7 +45,7 @@ class ExternalServer:
         pass
 
     async def start(self) -> None:
-        """Look whether it answers, and say once when its version is not ours.
+        """Check whether it answers, and log once when its version is not ours.
 
         Raises:
             AdbServerDown: it does not.
@@ -59,11 +59,11 @@ class ExternalServer:
         self._version = version
 
     async def stop(self) -> None:
-        """Leave it alone."""
+        """Do nothing."""
 
 
 def version_hint(version: int) -> str:
-    """What to mind on a server of another version than ours."""
+    """Return the hint for a server of another version than ours."""
     return (
         f"the shared adb server speaks version {version}, the agent's adb {PROTOCOL_VERSION}: the agent can "
         "use it, but an adb command of another version than the server's ends that server"
@@ -72,6 +72,6 @@ def version_hint(version: int) -> str:
 
 def _start_hint(host: str, port: int) -> str:
     return (
-        f"start it where the phones are (`adb -P {port} start-server`), or take FARM_AGENT_ADB_SERVER away: "
-        f"then the agent runs a server of its own. It is looked for again at {host}:{port} by itself"
+        f"start it where the devices are (`adb -P {port} start-server`), or unset FARM_AGENT_ADB_SERVER: "
+        f"then the agent runs its own server. The agent keeps trying {host}:{port}"
     )

@@ -1,4 +1,4 @@
-"""The key that phones are asked to allow, as they show it."""
+"""Fingerprints of adb keys, as devices show them."""
 
 import base64
 import binascii
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def fingerprint(public_key: str) -> str | None:
-    """What Android's dialog shows of a key as adb writes it (`adbkey.pub`); None when it is none.
+    """Return the fingerprint that Android's dialog shows for a key (`adbkey.pub`); None for an invalid one.
 
     AOSP: AdbDebuggingManager.getFingerprints: the MD5 of the key's bytes, in pairs of capitals.
     """
@@ -20,7 +20,7 @@ def fingerprint(public_key: str) -> str | None:
 
 
 def find_fingerprint(path: Path) -> str | None:
-    """That of a key file; None while it cannot be read."""
+    """Return the fingerprint of a key file; None while it cannot be read."""
     try:
         return fingerprint(path.read_text(encoding="ascii", errors="replace").strip())
     except OSError:

@@ -1,4 +1,4 @@
-"""`python -m agents.adb.passthrough PORT SERIAL ARGS...`: become adb, on a server that runs already."""
+"""`python -m agents.adb.passthrough PORT SERIAL ARGS...`: run adb on an existing server."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ _EXIT_HOST_FAULT = 5
 
 
 def main(argv: Sequence[str]) -> NoReturn:
-    """Check the server, then run adb in place of this process."""
+    """Check the server, then replace this process by adb."""
     port, serial, *words = argv
     binary = bundled_adb()
     try:
@@ -30,26 +30,28 @@ def main(argv: Sequence[str]) -> NoReturn:
 
 
 def check_server(binary: Path, port: int) -> None:
-    """See that adb will use the server on `port` as it is.
+    """Check that adb will use the server on `port` as it is.
 
-    adb starts a server where none answers, and replaces one of another version: both would take the phones
+    adb starts a server where none answers, and replaces one of another version: both would take the devices
     from the farm.
 
     Raises:
         AdbServerDown: no server answers there, or one of another version.
     """
-    there = asyncio.run(AdbClient(port).version())
-    said = subprocess.run([binary, "version"], capture_output=True, text=True, timeout=10, check=False).stdout
-    ours = _VERSION.match(said)
-    if ours is None or int(ours[1]) != there:
+    server_version = asyncio.run(AdbClient(port).version())
+    output = subprocess.run(
+        [binary, "version"], capture_output=True, text=True, timeout=10, check=False
+    ).stdout
+    ours = _VERSION.match(output)
+    if ours is None or int(ours[1]) != server_version:
         raise AdbServerDown(
-            f"the adb server on port {port} has version {there}, {binary} would replace it",
+            f"the adb server on port {port} has version {server_version}, {binary} would replace it",
             hint=f"use the adb that started the server: adb -P {port} ...",
         )
 
 
 def environment_without_adb(outer: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what would point adb at another phone or server."""
+    """Return the environment without variables that point adb at another device or server."""
     return {name: value for name, value in outer.items() if not name.startswith(("ADB_", "ANDROID_"))}
 
 

@@ -1,4 +1,4 @@
-"""The adb server we own: a child on a private port, found again when the agent before us was killed."""
+"""The agent's adb server: a child on a private port, found again after a kill of the agent."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ from farm.core.errors import AdbServerDown
 
 log = structlog.get_logger(__name__)
 
-#: With USB on, the server looks for phones for about 3 s before it answers.
+#: With USB on, the server searches for devices for about 3 s before it answers.
 START_DEADLINE_S = 20.0
 STOP_DEADLINE_S = 5.0
 POLL_S = 0.01
@@ -35,23 +35,23 @@ _ADB_VARIABLE_PREFIXES = ("ADB_", "ANDROID_ADB_", "ANDROID_SERIAL", "ADBUTILS_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRecord:
-    """A server that was started, as written down for the agent after us."""
+    """A started server, as recorded for the next agent process."""
 
     pid: int
     port: int
 
 
 class AdbServer:
-    """Runs adb's server and ends it; one folder has one server, on the same port again where it can be.
+    """An adb server of our own; one folder has one server, on the same port again where possible.
 
-    A server in the record that still runs is ended by `start`: its owner, an agent before us, is gone. So two
-    live agents never share a folder.
+    `start` ends a recorded server that still runs: its owner, an earlier agent, is gone. So two live agents
+    never share a folder.
     """
 
     def __init__(
         self, folder: Path, *, usb: bool = True, vendor_keys: str | None = None, adb: Path | None = None
     ) -> None:
-        """Nothing is started yet.
+        """Start nothing yet.
 
         Args:
             folder: for the record, log and temporary files; without USB for the key too. Made when missing.
@@ -68,27 +68,27 @@ class AdbServer:
 
     @property
     def host(self) -> str:
-        """Loopback."""
+        """Return the loopback address."""
         return LOOPBACK
 
     @property
     def port(self) -> int:
-        """Where it listens; 0 before the first start."""
+        """Return the server's port; 0 before the first start."""
         return self._port
 
     @property
     def public_key(self) -> Path:
-        """The key that a phone which knows none of ours is asked to allow: never a further one."""
+        """Return the path of the key that unknown devices are asked to allow; never an additional one."""
         environment = server_environment(os.environ, self._folder, self._usb, self._vendor_keys)
         return Path(environment["HOME"]) / ".android" / "adbkey.pub"
 
     @property
     def pid(self) -> int | None:
-        """Its process; None when it does not run."""
+        """Return the server's pid; None when it does not run."""
         return self._process.pid if self._process is not None and self.alive() else None
 
     def alive(self) -> bool:
-        """Whether the process runs; a wedged one does: ask `AdbClient.version` too."""
+        """Return whether the process runs; a wedged one does: ask `AdbClient.version` too."""
         return self._process is not None and self._process.returncode is None
 
     async def __aenter__(self) -> Self:
@@ -101,7 +101,7 @@ class AdbServer:
         await self.stop()
 
     async def start(self) -> None:
-        """End what an earlier life left, start the server and wait until it answers.
+        """End a server of an earlier process, start ours and wait until it answers.
 
         Raises:
             AdbServerDown: it does not come up; its log is named.
@@ -109,8 +109,8 @@ class AdbServer:
         await self.stop()
         for folder in (self._folder / "tmp", key_home(self._folder)):
             folder.mkdir(parents=True, exist_ok=True)
-        left = await self._end_orphaned_server()
-        self._port = self._port or left
+        previous_port = await self._end_orphaned_server()
+        self._port = self._port or previous_port
         for _ in range(_STARTS):
             if not self._port or not _is_free(self._port):
                 self._port = _free_port()
@@ -120,12 +120,12 @@ class AdbServer:
         raise AdbServerDown(f"adb's server does not start: see {self._log}")
 
     async def stop(self) -> None:
-        """End the server by its pid, by force when it does not go; nothing happens when it does not run."""
+        """Stop the server by its pid, by force if needed; does nothing when it does not run."""
         process, self._process = self._process, None
         if process is not None:
             await _terminate(process)
             record = find_record(self._folder)
-            # While we waited for its end, `start` may have written down another.
+            # While we waited for its end, `start` may have recorded another.
             if record is not None and record.pid == process.pid:
                 (self._folder / _RECORD).unlink(missing_ok=True)
 
@@ -140,7 +140,7 @@ class AdbServer:
             async with asyncio.timeout(START_DEADLINE_S):
                 while self.alive():
                     if await _is_responding(client):
-                        # Something else may have taken the port and answer in our server's stead.
+                        # Another process may have taken the port and answer instead of our server.
                         return self.alive()
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
@@ -170,13 +170,13 @@ class AdbServer:
             draft.write_text(json.dumps({"pid": record.pid, "port": record.port}))
             draft.replace(path)
         except OSError as error:
-            # A full disk must not keep what ran on phones from being brought back. It costs that an agent
-            # after us does not find this server, should we be killed.
+            # A full disk must not keep results of runs from being collected. The price: after a kill of
+            # this agent the next one does not find the server.
             log.warning("adb_server_not_recorded", reason=str(error))
             draft.unlink(missing_ok=True)
 
     async def _end_orphaned_server(self) -> int:
-        """End the recorded server if it still runs; gives its port, 0 when there is no record."""
+        """End the recorded server if it still runs; return its port, 0 without a record."""
         record = find_record(self._folder)
         if record is None:
             return 0
@@ -190,7 +190,7 @@ class AdbServer:
 
 
 def find_record(folder: Path) -> ServerRecord | None:
-    """What is written down of the folder's server; None when nothing readable is."""
+    """Return the recorded server of the folder; None without a readable record."""
     try:
         fields = json.loads((folder / _RECORD).read_text())
         return ServerRecord(pid=int(fields["pid"]), port=int(fields["port"]))
@@ -199,31 +199,31 @@ def find_record(folder: Path) -> ServerRecord | None:
 
 
 def is_our_server(arguments: list[str], port: int) -> bool:
-    """Whether a command line is that of an adb server of ours on the port; pids are used again by others."""
+    """Return whether a command line is that of our adb server on the port: pids are reused."""
     return arguments[1:] == ["-P", str(port), "server", "nodaemon"]
 
 
 def key_home(folder: Path) -> Path:
-    """Where a server without USB keeps its key."""
+    """Return the home folder of a server without USB, which holds its key."""
     return folder / "home"
 
 
 def server_environment(
     outer: Mapping[str, str], folder: Path, usb: bool, vendor_keys: str | None
 ) -> dict[str, str]:
-    """The environment of the server: ours, with every adb setting of the operator's replaced."""
-    kept = {name: value for name, value in outer.items() if not name.startswith(_ADB_VARIABLE_PREFIXES)}
+    """Return the server's environment: ours, with every adb setting of the operator replaced."""
+    inherited = {name: value for name, value in outer.items() if not name.startswith(_ADB_VARIABLE_PREFIXES)}
     settings = {"ADB_MDNS": "0", "ADB_EMU": "0", "ADB_REJECT_KILL_SERVER": "1", "TMPDIR": str(folder / "tmp")}
     if not usb:
-        # Its key is made below HOME: phones without authorization need none of the operator's.
+        # Its key is created below HOME: devices without authorization do not need the operator's.
         settings |= {"ADB_USB": "0", "HOME": str(key_home(folder))}
     if keys := vendor_keys or outer.get("ADB_VENDOR_KEYS"):
         settings["ADB_VENDOR_KEYS"] = keys
-    return {"HOME": str(Path.home()), **kept, **settings}
+    return {"HOME": str(Path.home()), **inherited, **settings}
 
 
 def bundled_adb() -> Path:
-    """The binary inside adbutils. `adbutils.adb_path()` alone prefers any adb on PATH, of any version."""
+    """Return the adb binary inside adbutils. `adbutils.adb_path()` alone prefers any adb on PATH."""
     binary = Path(adbutils.__file__).parent / "binaries" / "adb"
     return binary if binary.exists() else Path(adbutils.adb_path())
 
@@ -231,8 +231,8 @@ def bundled_adb() -> Path:
 def forbid_adbutils_servers(environment: MutableMapping[str, str]) -> None:
     """Keep adbutils from starting servers; call it once in the composition root, with `os.environ`.
 
-    adbutils runs `ADB start-server` on the environment's port when nobody answers on the client's. Given a
-    binary that does nothing instead, it fails as it should. `bundled_adb` does not look at the environment.
+    adbutils runs `ADB start-server` on the environment's port when the client's server does not answer. Given
+    a binary that does nothing, it fails as it should. `bundled_adb` ignores the environment.
     """
     environment["ADBUTILS_ADB_PATH"] = shutil.which("false") or "/bin/false"
 
@@ -248,8 +248,8 @@ async def _is_responding(client: AdbClient) -> bool:
 async def _terminate(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.terminate()
-        # One that was stopped hears of nothing before it goes on.
-        # Not by the process object, which would look for its end, and take that from asyncio's own watcher.
+        # A stopped process (SIGSTOP) handles no signal before SIGCONT.
+        # Not by the process object, which would reap the process instead of asyncio's child watcher.
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGCONT)
     try:

@@ -1,4 +1,4 @@
-"""Framing and collecting of adb's shell protocol v2 (AOSP: shell_protocol.h)."""
+"""Framing and collection of adb's shell protocol v2 (AOSP: shell_protocol.h)."""
 
 import struct
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ CHUNK_BYTES = 32 * 1024
 
 
 class PacketId(IntEnum):
-    """What a shell packet carries."""
+    """The kind of a shell packet."""
 
     STDIN = 0
     STDOUT = 1
@@ -23,29 +23,29 @@ class PacketId(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellResult:
-    """What a command left behind."""
+    """The exit code and output of a command."""
 
     #: 128 + n for a death by signal n.
     exit_code: int
     stdout: bytes
     stderr: bytes
-    #: Bytes of stdout and stderr together that were over the limit.
+    #: Bytes of stdout and stderr together beyond the limit.
     dropped_bytes: int = 0
 
 
 def packet(kind: PacketId, data: bytes = b"") -> bytes:
-    """One shell packet."""
+    """Return one shell packet."""
     return HEADER.pack(kind, len(data)) + data
 
 
 def stdin_packets(data: bytes) -> bytes:
-    """All of a command's input, and the end of it."""
+    """Return the packets of a command's whole input, with the end of it."""
     parts = (data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES))
     return b"".join(packet(PacketId.STDIN, part) for part in parts) + packet(PacketId.CLOSE_STDIN)
 
 
 class OutputCollector:
-    """Gathers output up to a limit per stream and counts the rest."""
+    """Collects output up to a limit per stream and counts the rest."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -53,15 +53,15 @@ class OutputCollector:
         self._dropped_bytes = 0
 
     def add(self, kind: int, data: bytes) -> None:
-        """Take a packet; kinds that carry no output are ignored."""
+        """Add a packet; kinds that carry no output are ignored."""
         if (part := self._parts.get(kind)) is None:
             return
-        kept = data[: max(0, self._limit_bytes - len(part))]
-        part += kept
-        self._dropped_bytes += len(data) - len(kept)
+        accepted = data[: max(0, self._limit_bytes - len(part))]
+        part += accepted
+        self._dropped_bytes += len(data) - len(accepted)
 
     def result(self, exit_code: int) -> ShellResult:
-        """What was gathered."""
+        """Return the collected output."""
         return ShellResult(
             exit_code=exit_code,
             stdout=bytes(self._parts[PacketId.STDOUT]),
@@ -71,13 +71,13 @@ class OutputCollector:
 
 
 async def read_packet_header(socket: SmartSocket) -> tuple[int, int]:
-    """Kind and length of the next packet."""
+    """Return kind and length of the next packet."""
     kind, length = HEADER.unpack(await socket.read_exactly(HEADER.size))
     return kind, length
 
 
 async def read_result(socket: SmartSocket, collector: OutputCollector, head: tuple[int, int]) -> ShellResult:
-    """What a command says from the packet on that has this head."""
+    """Return the result of a command, reading from the packet whose header was read."""
     while True:
         kind, length = head
         data = await socket.read_exactly(length)

@@ -1,4 +1,4 @@
-"""One connection to an adb server, speaking its smart-socket protocol (AOSP: docs/dev/services.md)."""
+"""A connection to an adb server with its smart-socket protocol (AOSP: docs/dev/services.md)."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,22 +11,25 @@ REQUEST_LIMIT_BYTES = 0xFFFF
 
 
 class AdbRequestFailed(Exception):
-    """The server, or the phone behind it, answered FAIL; the text is its reason, for people."""
+    """The server, or the device behind it, answered FAIL; the text is its reason."""
 
 
 class AdbProtocolError(Exception):
-    """The answer is not of the protocol."""
+    """The answer violates the protocol."""
 
 
 class SmartSocket:
-    """A connection to the server. Raises OSError, EOFError, Refused and Garbled; callers translate them."""
+    """A connection to the server.
+
+    Raises OSError, EOFError, AdbRequestFailed and AdbProtocolError; callers translate them.
+    """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
     async def request(self, service: str) -> None:
-        """Ask for a service and wait for OKAY."""
+        """Request a service and wait for OKAY."""
         payload = service.encode()
         if len(payload) > REQUEST_LIMIT_BYTES:
             raise AdbRequestFailed(
@@ -40,7 +43,7 @@ class SmartSocket:
             raise AdbProtocolError(f"{status!r} where OKAY or FAIL belongs")
 
     async def read_block(self) -> bytes:
-        """A block with its length before it, in four hexadecimal digits."""
+        """Return a block with a length prefix of four hexadecimal digits."""
         digits = await self.read_exactly(4)
         try:
             return await self.read_exactly(int(digits, 16))
@@ -48,15 +51,15 @@ class SmartSocket:
             raise AdbProtocolError(f"{digits!r} where a length belongs") from error
 
     async def read_exactly(self, count: int) -> bytes:
-        """`count` bytes, or EOFError (asyncio.IncompleteReadError)."""
+        """Return `count` bytes; raise EOFError (asyncio.IncompleteReadError) at the end."""
         return await self._reader.readexactly(count)
 
     def write(self, data: bytes) -> None:
-        """Queue bytes without waiting; what is queued is sent while this side reads."""
+        """Queue bytes without waiting; they are sent while this side reads."""
         self._writer.write(data)
 
     async def drain(self) -> None:
-        """Wait until little is queued."""
+        """Wait until the queue is short."""
         await self._writer.drain()
 
     def abort(self) -> None:
@@ -66,7 +69,7 @@ class SmartSocket:
 
 @asynccontextmanager
 async def smart_socket(port: int, host: str = LOOPBACK) -> AsyncIterator[SmartSocket]:
-    """Connect to the server; closed on leaving, by cancellation too."""
+    """Connect to the server; closed on exit, by cancellation too."""
     reader, writer = await asyncio.open_connection(host, port, limit=READ_BUFFER_BYTES)
     socket = SmartSocket(reader, writer)
     try:

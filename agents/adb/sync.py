@@ -1,4 +1,4 @@
-"""The file transfers of adb: sync version 1 and stat version 2 (AOSP: file_sync_protocol.h)."""
+"""adb's file transfer: sync version 1 and stat version 2 (AOSP: file_sync_protocol.h)."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStat:
-    """A file on the phone. With stat v1, sizes wrap at 4 GiB and links are not followed."""
+    """The stat of a file on the device. With stat v1, sizes wrap at 4 GiB and links are not followed."""
 
     mode: int
     size_bytes: int
@@ -33,17 +33,17 @@ class FileStat:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file."""
+        """Return whether it is a regular file."""
         return stat.S_ISREG(self.mode)
 
 
 def record(name: bytes, payload: bytes) -> bytes:
-    """One sync record: id, length, payload."""
+    """Return one sync record: id, length, payload."""
     return RECORD.pack(name, len(payload)) + payload
 
 
 async def read_stat_v1(socket: SmartSocket, remote: str) -> FileStat | None:
-    """The file's mode and size by STAT; None when there is none."""
+    """Return a file's stat by STAT; None when there is none."""
     socket.write(record(b"STAT", remote.encode()))
     await _expect(socket, b"STAT")
     mode, size, modified = STAT_V1.unpack(await socket.read_exactly(STAT_V1.size))
@@ -51,7 +51,7 @@ async def read_stat_v1(socket: SmartSocket, remote: str) -> FileStat | None:
 
 
 async def read_stat_v2(socket: SmartSocket, remote: str) -> FileStat | None:
-    """The file's mode and size by STA2, links followed; None when there is none."""
+    """Return a file's stat by STA2, links followed; None when there is none."""
     socket.write(record(b"STA2", remote.encode()))
     await _expect(socket, b"STA2")
     fields = STAT_V2.unpack(await socket.read_exactly(STAT_V2.size))
@@ -64,7 +64,7 @@ async def read_stat_v2(socket: SmartSocket, remote: str) -> FileStat | None:
 
 
 async def receive(socket: SmartSocket, remote: str, limit_bytes: int) -> bytes:
-    """The first `limit_bytes` of a file."""
+    """Return the first `limit_bytes` of a file."""
     socket.write(record(b"RECV", remote.encode()))
     content = bytearray()
     while len(content) < limit_bytes:
@@ -77,11 +77,11 @@ async def receive(socket: SmartSocket, remote: str, limit_bytes: int) -> bytes:
 
 
 async def send(socket: SmartSocket, source: BinaryIO, remote: str, mode: int) -> int:
-    """Write a file on the phone; gives the bytes sent. Refused when the phone did not take it."""
+    """Write a file on the device; return the bytes sent. Raises AdbRequestFailed on a refusal."""
     try:
         sent = await _send_content(socket, source, remote, mode)
     except ConnectionError:
-        # A phone that refuses may close before all is sent; its reason waits to be read.
+        # A device that refuses may close before all is sent; its reason can still be read.
         await _read_status(socket)
         raise
     await _read_status(socket)

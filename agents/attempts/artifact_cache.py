@@ -1,4 +1,4 @@
-"""The host's cache of artifacts: fetched from the farm once, verified, pushed to any number of phones."""
+"""The host's cache of artifacts: downloaded from the farm once, verified, pushed to any number of phones."""
 
 import asyncio
 import hashlib
@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 
 #: For one artifact, whatever its size; a slower link needs a bigger host cache, not a longer wait.
 FETCH_DEADLINE_S = 900.0
-#: Between two uses, where the clock stands still or was put back.
+#: Between two uses, where the clock stands still or was set back.
 _TICK_S = 0.001
 
 
@@ -36,10 +36,10 @@ class _CachedArtifact:
 
 
 class ArtifactCache:
-    """Files named by their digest, within a limit: the least recently used go first.
+    """Artifacts named by digest, within a size limit; the least recently used are removed first.
 
-    Invariant: a file that `fetch` names had that digest when this process last looked, and stays while an
-    attempt in hand needs it.
+    Invariant: a file that `fetch` returns had that digest when this process last verified it, and stays while
+    an active attempt needs it.
     """
 
     def __init__(
@@ -49,16 +49,16 @@ class ArtifactCache:
         clock: Clock,
         *,
         limit_bytes: int,
-        in_hand: Callable[[], Iterable[Digest]] = tuple,
+        needed_digests: Callable[[], Iterable[Digest]] = tuple,
     ) -> None:
-        """Open a folder; what an earlier life did not finish fetching is removed.
+        """Open a folder; unfinished downloads of an earlier run are removed.
 
         Args:
             folder: made when missing.
             api: where files come from.
             clock: the time.
-            limit_bytes: kept to as far as attempts in hand, and what comes next, leave a choice.
-            in_hand: the files that attempts in hand need.
+            limit_bytes: the size limit; files that active or next attempts need stay beyond it.
+            needed_digests: the files that active attempts need.
         """
         folder.mkdir(parents=True, exist_ok=True)
         sweep_temporaries(folder)
@@ -66,22 +66,22 @@ class ArtifactCache:
         self._api = api
         self._clock = clock
         self._limit_bytes = limit_bytes
-        self._in_hand = in_hand
+        self._needed_digests = needed_digests
         self._expected: frozenset[Digest] = frozenset()
         self._last_use_s = max((file.used_s for file in self._cached()), default=0.0)
         self._verified: set[Digest] = set()
         self._lock_by_digest: defaultdict[Digest, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def invalidate(self, digests: Iterable[Digest]) -> None:
-        """Have files looked at again before `fetch` names them: one of them was found damaged."""
+        """Have `fetch` verify these files again: one of them was corrupt."""
         self._verified.difference_update(digests)
 
     def pin(self, digests: Iterable[Digest]) -> None:
-        """Keep these as if they were in hand, until others are expected: jobs that come next need them."""
+        """Keep these files as if active attempts needed them, until the next call: jobs that come next do."""
         self._expected = frozenset(digests)
 
     async def fetch(self, digest: Digest) -> Path:
-        """The path of an artifact's bytes on this host; callers that ask at once share one download.
+        """Return the path of an artifact on this host; concurrent callers share one download.
 
         Raises:
             FarmFault: the farm does not answer, sends other bytes, or has lost what its plan names.
@@ -101,7 +101,7 @@ class ArtifactCache:
         return path.exists() and (digest in self._verified or file_digest(path) == digest)
 
     async def _download_with_room(self, path: Path, digest: Digest) -> None:
-        """A disk that is fuller than the limit foresees is relieved of all that nobody needs, once."""
+        """Download; when the disk is full, remove everything that is not needed and try once more."""
         try:
             await self._download(path, digest)
         except HostDiskFull:
@@ -110,24 +110,26 @@ class ArtifactCache:
             await self._download(path, digest)
 
     async def _download(self, path: Path, digest: Digest) -> None:
-        """Fetch a file; what a broken line leaves of it stays, and the next call goes on from there."""
+        """Download a file; a partial download is kept and resumed by the next call."""
         part = path.with_name(path.name + TEMPORARY_SUFFIX)
         keep = False
         try:
             async with asyncio.timeout(FETCH_DEADLINE_S):
-                found = await self._receive(part, digest)
+                received = await self._receive(part, digest)
         except (NotFound, ArtifactMissing, Forbidden) as error:
-            # The farm named it, so that it is missing is nobody's mistake but the farm's.
+            # The farm's own plan names it: a missing artifact is the farm's fault.
             raise FarmFault(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
         except FarmUnreachable:
             keep = part.stat().st_size > 0
             raise
         except TimeoutError as error:
             keep = True
-            raise FarmFault(f"artifact {digest[:12]} took over {FETCH_DEADLINE_S:g} s") from error
+            raise FarmFault(
+                f"the download of artifact {digest[:12]} took more than {FETCH_DEADLINE_S:g} s"
+            ) from error
         else:
-            if found != digest:
-                raise FarmFault(f"the farm sent other bytes ({found[:12]}) for artifact {digest[:12]}")
+            if received != digest:
+                raise FarmFault(f"the farm sent other bytes ({received[:12]}) for artifact {digest[:12]}")
             await run_in_io_pool(_finish_download, part, path)
         finally:
             if not keep:
@@ -135,34 +137,34 @@ class ArtifactCache:
 
     async def _receive(self, part: Path, digest: Digest) -> str:
         with translate_disk_errors(part), await run_in_io_pool(part.open, "a+b") as stream:
-            there_bytes = await run_in_io_pool(stream.seek, 0, os.SEEK_END)
-            async with self._api.blob(digest, offset_bytes=there_bytes) as body:
-                running = hashlib.sha256()
-                if there_bytes:
-                    await run_in_io_pool(_truncate_to, stream, body.offset_bytes, running)
+            partial_bytes = await run_in_io_pool(stream.seek, 0, os.SEEK_END)
+            async with self._api.blob(digest, offset_bytes=partial_bytes) as body:
+                hasher = hashlib.sha256()
+                if partial_bytes:
+                    await run_in_io_pool(_truncate_to, stream, body.offset_bytes, hasher)
 
-                def take(chunk: bytes) -> None:
+                def write(chunk: bytes) -> None:
                     stream.write(chunk)
-                    running.update(chunk)
+                    hasher.update(chunk)
 
                 async for chunk in body.chunks:
-                    await run_in_io_pool(take, chunk)
-        return running.hexdigest()
+                    await run_in_io_pool(write, chunk)
+        return hasher.hexdigest()
 
     def _next_use_s(self) -> float:
-        """Later than any use before, also of an earlier life, wherever the clock went meanwhile."""
+        """Return a time later than every use before, earlier runs included, whatever the clock did."""
         self._last_use_s = max(self._clock.now().timestamp(), self._last_use_s + _TICK_S)
         return self._last_use_s
 
     async def _trim(self, limit_bytes: int) -> int:
-        """Remove what nobody needs, least recently used first, until the rest is within a limit; how much."""
+        """Remove unneeded files, least recently used first, down to the limit; return the bytes freed."""
         cached = sorted(await run_in_io_pool(self._cached), key=lambda file: file.used_s)
         excess_bytes = sum(file.size_bytes for file in cached) - limit_bytes
         freed_bytes = 0
         for file in cached:
             if freed_bytes >= excess_bytes:
                 break
-            # Nobody is being given this one now, and nobody will be while it goes.
+            # The lock keeps `fetch` from returning this file while it is removed.
             lock = self._lock_by_digest[file.digest]
             if not lock.locked() and file.digest not in self._needed():
                 async with lock:
@@ -174,7 +176,7 @@ class ArtifactCache:
         return freed_bytes
 
     def _needed(self) -> frozenset[Digest]:
-        return self._expected.union(self._in_hand())
+        return self._expected.union(self._needed_digests())
 
     def _cached(self) -> list[_CachedArtifact]:
         files = [(path, path.stat()) for path in self._folder.iterdir() if is_digest(path.name)]
@@ -185,17 +187,17 @@ class ArtifactCache:
 
 
 def file_digest(path: Path) -> Digest:
-    """SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as stream:
         return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
 
 
-def _truncate_to(stream: BinaryIO, size_bytes: int, running: "hashlib._Hash") -> None:
-    """Keep the first bytes of a file, to go on after them, and count them in its digest."""
+def _truncate_to(stream: BinaryIO, size_bytes: int, hasher: "hashlib._Hash") -> None:
+    """Truncate a partial download, and add the bytes that stay to its digest."""
     stream.truncate(size_bytes)
     stream.seek(0)
     while chunk := stream.read(1024 * 1024):
-        running.update(chunk)
+        hasher.update(chunk)
 
 
 def _remove(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Carries attempts from the farm's assignment to its acknowledgement, across lives of the agent."""
+"""The controller of attempts: from assignment to acknowledgement, across restarts of the agent."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -23,22 +23,22 @@ from farm.wire.agents.protocol import Assignment, AttemptOrder, Report
 
 log = structlog.get_logger(__name__)
 
-#: As the wire has it.
+#: The limit of the wire.
 _REASON_LIMIT = 500
 _UNSTARTED = (AttemptState.CLAIMED, AttemptState.PREPARING)
 _STOPPABLE = (*_UNSTARTED, AttemptState.MEASURING)
 
 
 class AttemptController:
-    """Does what the farm decides about attempts, each in a task of its own.
+    """Carries out the farm's decisions about attempts, each attempt in a task of its own.
 
-    Invariant: an attempt leaves the journal only when its phone is clean and the farm knows how it ended.
+    Invariant: an attempt leaves the journal only when its device is clean and the farm knows its outcome.
     """
 
     def __init__(
         self,
         *,
-        hand: ActiveAttempts,
+        active: ActiveAttempts,
         runner: AttemptRunner,
         delivery: ReportDelivery,
         journal: AttemptJournal,
@@ -48,8 +48,8 @@ class AttemptController:
         tasks: asyncio.TaskGroup,
         is_more: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`is_more` tells whether the farm has more for phones of this host, as far as it said."""
-        self._hand = hand
+        """Start nothing yet; `is_more` tells whether the farm has more work for this host's devices."""
+        self._active = active
         self._runner = runner
         self._delivery = delivery
         self._journal = journal
@@ -60,24 +60,24 @@ class AttemptController:
         self._is_more = is_more
 
     async def recover(self) -> None:
-        """Take up what an earlier life left; runs on phones wait until the farm says what becomes of them."""
+        """Recover the attempts of an earlier run; runs on devices wait until the farm decides about them."""
         spooled = set(await self._disk.call(self._spool.pending))
-        for entry in await self._disk.call(self._journal.entries):
-            await self._recover_entry(entry, is_spooled=entry.attempt_id in spooled)
-            spooled.discard(entry.attempt_id)
+        for record in await self._disk.call(self._journal.records):
+            await self._recover_record(record, is_spooled=record.attempt_id in spooled)
+            spooled.discard(record.attempt_id)
         for attempt_id in spooled:
             self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
 
     async def resend(self) -> int:
-        """Report once more whatever was acknowledged and is still kept; how many attempts that are."""
-        kept = await self._disk.call(self._spool.acknowledged)
-        for attempt_id in kept:
+        """Send every acknowledged report that is still kept again; return their number."""
+        archived = await self._disk.call(self._spool.acknowledged)
+        for attempt_id in archived:
             if await self._disk.call(self._spool.resend, attempt_id):
                 self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
-        return len(kept)
+        return len(archived)
 
     async def resend_requested(self, attempt_ids: Sequence[AttemptId], *, within_s: float) -> None:
-        """Report those once more that were acknowledged and are still kept; waits so long for the answers."""
+        """Send these acknowledged reports again if they are kept; wait up to `within_s` for the answers."""
         sending = [
             self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
             for attempt_id in attempt_ids
@@ -87,138 +87,138 @@ class AttemptController:
             await asyncio.wait(sending, timeout=within_s)
 
     def apply_orders(self, orders: Sequence[AttemptOrder]) -> None:
-        """Apply what the farm decided when the session was opened."""
+        """Apply the farm's orders at the start of a session."""
         for order in orders:
-            held = self._hand.attempt_by_id.get(order.attempt_id)
-            if held is None:
+            attempt = self._active.attempt_by_id.get(order.attempt_id)
+            if attempt is None:
                 continue
             log.info("attempt_ordered", attempt_id=order.attempt_id, order=order.do, why=order.why)
             if order.do == "continue":
-                self._adopt(held)
-            elif held.entry.phase in _STOPPABLE:
-                self._stop(held)
-            elif held.entry.phase is AttemptState.RETURNED:
-                self._acknowledge(held)
+                self._adopt(attempt)
+            elif attempt.record.phase in _STOPPABLE:
+                self._stop(attempt)
+            elif attempt.record.phase is AttemptState.RETURNED:
+                self._acknowledge(attempt)
 
     def apply(self, decision: AttemptDecision) -> None:
-        """Do what an answer of the farm means."""
+        """Apply the decision about one answer of the farm."""
         for assignment in decision.start:
             self._start(assignment)
         for attempt_id in decision.stop:
-            held = self._hand.attempt_by_id.get(attempt_id)
-            if held is not None and not held.stopping and held.entry.phase in _STOPPABLE:
-                log.info("attempt_unwanted", attempt_id=attempt_id, phase=held.entry.phase)
-                self._stop(held)
+            attempt = self._active.attempt_by_id.get(attempt_id)
+            if attempt is not None and not attempt.stopping and attempt.record.phase in _STOPPABLE:
+                log.info("attempt_unwanted", attempt_id=attempt_id, phase=attempt.record.phase)
+                self._stop(attempt)
         for attempt_id in decision.forget:
-            if (held := self._hand.attempt_by_id.get(attempt_id)) is not None:
-                self._acknowledge(held)
+            if (attempt := self._active.attempt_by_id.get(attempt_id)) is not None:
+                self._acknowledge(attempt)
 
-    def cut_short(self, attempt_id: AttemptId, error: FarmError) -> None:
-        """Stop an attempt that the farm may still want, and tell it why when it can be told."""
-        held = self._hand.attempt_by_id.get(attempt_id)
-        if held is None or held.stopping or held.entry.phase not in _STOPPABLE:
+    def interrupt(self, attempt_id: AttemptId, error: FarmError) -> None:
+        """Stop an attempt that the farm may still want; report the reason when the farm is reachable."""
+        attempt = self._active.attempt_by_id.get(attempt_id)
+        if attempt is None or attempt.stopping or attempt.record.phase not in _STOPPABLE:
             return
-        log.warning("attempt_cut_short", attempt_id=attempt_id, code=error.code, reason=error.message)
-        began = held.entry.phase is AttemptState.MEASURING
-        # At once: from here on nothing else ends it, and the farm hears of nothing that is over.
-        held.entry = replace(
-            held.entry,
+        log.warning("attempt_interrupted", attempt_id=attempt_id, code=error.code, reason=error.message)
+        began = attempt.record.phase is AttemptState.MEASURING
+        # Before any await: from here on nothing else ends it, and it is no longer reported as active.
+        attempt.record = replace(
+            attempt.record,
             phase=AttemptState.REPORTING if began else AttemptState.RETURNED,
             reason=error.message,
         )
-        held.task = self._task(self._cut(held, held.task, error if began else None), held)
+        attempt.task = self._task(self._interrupt(attempt, attempt.task, error if began else None), attempt)
 
-    async def _cut(
-        self, held: ActiveAttempt, running: asyncio.Task[None] | None, error: FarmError | None
+    async def _interrupt(
+        self, attempt: ActiveAttempt, running: asyncio.Task[None] | None, error: FarmError | None
     ) -> None:
         if running is not None:
             running.cancel()
             await asyncio.wait({running})
         if error is None:
-            await self._give_back(held, held.entry.reason or "")
+            await self._return(attempt, attempt.record.reason or "")
         else:
-            await self._keep(held, self._runner.cut_short(held.entry, error))
-            self._deliver(held)
-        await self._clear(held)
+            await self._spool_evidence(attempt, self._runner.interrupted_evidence(attempt.record, error))
+            self._deliver(attempt)
+        await self._clear(attempt)
 
-    async def _recover_entry(self, entry: JournalRecord, *, is_spooled: bool) -> None:
-        held = self._hand.take(entry)
+    async def _recover_record(self, record: JournalRecord, *, is_spooled: bool) -> None:
+        attempt = self._active.add(record)
         if is_spooled:
-            held.entry = replace(entry, phase=AttemptState.REPORTING)
-            self._deliver(held)
-        elif entry.phase in _UNSTARTED:
-            await self._give_back(held, "the agent was restarted")
-        if held.entry.phase is not AttemptState.MEASURING:
-            held.task = self._task(self._clear(held), held)
-        log.info("attempt_recovered", attempt_id=entry.attempt_id, phase=held.entry.phase)
+            attempt.record = replace(record, phase=AttemptState.REPORTING)
+            self._deliver(attempt)
+        elif record.phase in _UNSTARTED:
+            await self._return(attempt, "the agent was restarted")
+        if attempt.record.phase is not AttemptState.MEASURING:
+            attempt.task = self._task(self._clear(attempt), attempt)
+        log.info("attempt_recovered", attempt_id=record.attempt_id, phase=attempt.record.phase)
 
     def _start(self, assignment: Assignment) -> None:
         if assignment.plan is not None:
-            held = self._hand.take(new_journal_record(assignment, assignment.plan))
-            held.task = self._task(self._execute(held), held)
+            attempt = self._active.add(new_journal_record(assignment, assignment.plan))
+            attempt.task = self._task(self._execute(attempt), attempt)
 
-    def _adopt(self, held: ActiveAttempt) -> None:
-        if held.task is None and held.entry.phase is AttemptState.MEASURING and not held.stopping:
-            held.task = self._task(self._execute(held, adopt=True), held)
+    def _adopt(self, attempt: ActiveAttempt) -> None:
+        if attempt.task is None and attempt.record.phase is AttemptState.MEASURING and not attempt.stopping:
+            attempt.task = self._task(self._execute(attempt, adopt=True), attempt)
 
-    def _stop(self, held: ActiveAttempt) -> None:
-        held.stopping = held.acknowledged = True
-        held.task = self._task(self._abandon(held, held.task), held)
+    def _stop(self, attempt: ActiveAttempt) -> None:
+        attempt.stopping = attempt.acknowledged = True
+        attempt.task = self._task(self._abandon(attempt, attempt.task), attempt)
 
-    def _acknowledge(self, held: ActiveAttempt) -> None:
-        held.acknowledged = True
-        self._tasks.create_task(self._let_go(held), name=f"let go {held.entry.attempt_id}")
+    def _acknowledge(self, attempt: ActiveAttempt) -> None:
+        attempt.acknowledged = True
+        self._tasks.create_task(self._release(attempt), name=f"release {attempt.record.attempt_id}")
 
-    def _task(self, work: Coroutine[None, None, None], held: ActiveAttempt) -> asyncio.Task[None]:
-        return self._tasks.create_task(work, name=f"attempt {held.entry.attempt_id}")
+    def _task(self, work: Coroutine[None, None, None], attempt: ActiveAttempt) -> asyncio.Task[None]:
+        return self._tasks.create_task(work, name=f"attempt {attempt.record.attempt_id}")
 
-    def _deliver(self, held: ActiveAttempt) -> None:
-        self._tasks.create_task(self._send(held), name=f"deliver {held.entry.attempt_id}")
+    def _deliver(self, attempt: ActiveAttempt) -> None:
+        self._tasks.create_task(self._send(attempt), name=f"deliver {attempt.record.attempt_id}")
 
-    async def _execute(self, held: ActiveAttempt, *, adopt: bool = False) -> None:
-        """From plan to evidence, or to a give-back; then the phone is cleaned up."""
-        entry = held.entry
+    async def _execute(self, attempt: ActiveAttempt, *, adopt: bool = False) -> None:
+        """Run the plan to its evidence, or return the attempt; then clean the device up."""
+        record = attempt.record
         with structlog.contextvars.bound_contextvars(
-            attempt_id=entry.attempt_id, job_id=entry.job_id, device_id=entry.device_id, fence=entry.fence
+            attempt_id=record.attempt_id, job_id=record.job_id, device_id=record.device_id, fence=record.fence
         ):
-            ending = await self._runner.run(
-                entry,
-                lambda phase, draft: self._advance(held, phase, draft),
+            outcome = await self._runner.run(
+                record,
+                lambda phase, draft: self._advance(attempt, phase, draft),
                 adopt,
-                lambda waiting_for: self._record_waiting(held, waiting_for),
+                lambda waiting_for: self._record_waiting(attempt, waiting_for),
             )
-            if isinstance(ending, DeferredRun):
-                await self._give_back(held, ending.reason)
-                log.info("attempt_returned", reason=ending.reason)
+            if isinstance(outcome, DeferredRun):
+                await self._return(attempt, outcome.reason)
+                log.info("attempt_returned", reason=outcome.reason)
             else:
-                # From here on an order to stop comes too late: what ran is reported.
-                held.entry = replace(held.entry, phase=AttemptState.REPORTING)
-                await self._keep(held, ending)
-                self._deliver(held)
-                log.info("attempt_ended", **_summary(ending))
-            await self._clear(held)
+                # From here on an order to stop is too late: the run is reported.
+                attempt.record = replace(attempt.record, phase=AttemptState.REPORTING)
+                await self._spool_evidence(attempt, outcome)
+                self._deliver(attempt)
+                log.info("attempt_ended", **_summary(outcome))
+            await self._clear(attempt)
 
-    async def _advance(self, held: ActiveAttempt, phase: AttemptPhase, draft: Evidence) -> None:
-        entry = replace(held.entry, phase=phase, draft=draft)
-        await self._disk.call(self._journal.write, entry)
-        # Only now: what the farm is told of an attempt, the next life knows too.
-        held.entry = entry
+    async def _advance(self, attempt: ActiveAttempt, phase: AttemptPhase, draft: Evidence) -> None:
+        record = replace(attempt.record, phase=phase, draft=draft)
+        await self._disk.call(self._journal.write, record)
+        # After the write: a phase that the farm hears of is on disk.
+        attempt.record = record
         if phase is AttemptState.MEASURING:
-            self._hand.changed.set()
+            self._active.changed.set()
 
-    def _record_waiting(self, held: ActiveAttempt, waiting_for: str | None) -> None:
-        was_waiting = held.waiting_for is not None
-        held.waiting_for = None if waiting_for is None else waiting_for[:_REASON_LIMIT]
-        # How warm it is from one look to the next is no news: that goes with the next call.
+    def _record_waiting(self, attempt: ActiveAttempt, waiting_for: str | None) -> None:
+        was_waiting = attempt.waiting_for is not None
+        attempt.waiting_for = None if waiting_for is None else waiting_for[:_REASON_LIMIT]
+        # Changing temperatures are no news: they go with the next call.
         if was_waiting != (waiting_for is not None):
-            self._hand.changed.set()
+            self._active.changed.set()
 
-    async def _keep(self, held: ActiveAttempt, evidence: Evidence) -> None:
-        """Have the evidence on disk, however long the disk is full."""
+    async def _spool_evidence(self, attempt: ActiveAttempt, evidence: Evidence) -> None:
+        """Write the evidence to disk, retrying while the disk is full."""
         backoff = Backoff(self._random)
         while True:
             try:
-                await self._disk.call(self._put, held.entry.attempt_id, evidence)
+                await self._disk.call(self._put, attempt.record.attempt_id, evidence)
             except HostDiskFull as error:
                 log.warning("evidence_not_spooled", reason=error.message, hint=error.hint)
                 await asyncio.sleep(backoff.next_s())
@@ -228,50 +228,50 @@ class AttemptController:
     def _put(self, attempt_id: AttemptId, evidence: Evidence) -> None:
         self._spool.put(attempt_id, Report(evidence=evidence).model_dump_json().encode())
 
-    async def _send(self, held: ActiveAttempt) -> None:
-        await self._delivery.deliver(held.entry.attempt_id)
-        held.acknowledged = True
-        await self._let_go(held)
+    async def _send(self, attempt: ActiveAttempt) -> None:
+        await self._delivery.deliver(attempt.record.attempt_id)
+        attempt.acknowledged = True
+        await self._release(attempt)
 
-    async def _give_back(self, held: ActiveAttempt, reason: str) -> None:
-        held.entry = replace(held.entry, phase=AttemptState.RETURNED, reason=reason)
-        self._hand.changed.set()
+    async def _return(self, attempt: ActiveAttempt, reason: str) -> None:
+        attempt.record = replace(attempt.record, phase=AttemptState.RETURNED, reason=reason)
+        self._active.changed.set()
         try:
-            await self._disk.call(self._journal.write, held.entry)
+            await self._disk.call(self._journal.write, attempt.record)
         except HostDiskFull as error:
-            # What the journal has instead, an earlier phase or nothing, means as much: nothing ran.
-            log.warning("give_back_not_journaled", reason=error.message, hint=error.hint)
+            # The journal's earlier phase, or no record, means the same: nothing ran.
+            log.warning("return_not_journaled", reason=error.message, hint=error.hint)
 
-    async def _abandon(self, held: ActiveAttempt, running: asyncio.Task[None] | None) -> None:
+    async def _abandon(self, attempt: ActiveAttempt, running: asyncio.Task[None] | None) -> None:
         if running is not None:
             running.cancel()
             await asyncio.wait({running})
-        await self._clear(held)
+        await self._clear(attempt)
 
-    async def _clear(self, held: ActiveAttempt) -> None:
-        """Leave nothing of the attempt on its phone, whenever that can be reached again."""
-        device_id, fence, is_more = held.entry.device_id, held.entry.fence, self._is_more()
+    async def _clear(self, attempt: ActiveAttempt) -> None:
+        """Clean the device up after the attempt, as soon as it can be reached."""
+        device_id, fence, is_more = attempt.record.device_id, attempt.record.fence, self._is_more()
         await self._runner.clear(device_id, fence, stay_awake=is_more)
-        held.cleaned = True
-        await self._let_go(held)
+        attempt.cleaned = True
+        await self._release(attempt)
         if is_more:
             await self._runner.await_next_run(
-                device_id, lambda: self._hand.fence_by_device[device_id] == fence
+                device_id, lambda: self._active.fence_by_device[device_id] == fence
             )
 
-    async def _let_go(self, held: ActiveAttempt) -> None:
-        if not held.is_over:
+    async def _release(self, attempt: ActiveAttempt) -> None:
+        if not attempt.is_over:
             return
-        attempt_id = held.entry.attempt_id
+        attempt_id = attempt.record.attempt_id
         await self._disk.call(self._journal.remove, attempt_id)
-        self._hand.attempt_by_id.pop(attempt_id, None)
-        # Only now: the farm hands the phone out again as soon as it hears that it is clean.
-        self._hand.record_cleaned(held.entry.device_id, held.entry.fence)
-        self._hand.changed.set()
+        self._active.attempt_by_id.pop(attempt_id, None)
+        # Last: the farm assigns the device again as soon as it hears that it is clean.
+        self._active.record_cleaned(attempt.record.device_id, attempt.record.fence)
+        self._active.changed.set()
 
 
 def _summary(evidence: Evidence) -> dict[str, object]:
-    """The fields of the one line that an attempt leaves in the log."""
+    """Return the fields of the attempt's one log line."""
     ended, trouble = evidence.exit, evidence.trouble
     return {
         "exit_code": ended.code if ended else None,

@@ -1,4 +1,4 @@
-"""How a run ends: it is waited for in silence, then what it left is brought back."""
+"""The end of a run: a silent wait, then the collection of its results."""
 
 from dataclasses import dataclass, replace
 
@@ -29,25 +29,25 @@ from farm.phone.settings.control_state import with_read_back
 
 log = structlog.get_logger(__name__)
 
-#: Past the plan's own time-out: the supervisor's patience with what does not die, and a slow phone.
+#: Beyond the plan's own time-out: the supervisor's time to kill it, and a slow device.
 WAIT_MARGIN_S = 60.0
-#: A phone that is away may come back within this time before its attempt is called lost (FAULTS 1 to 3).
+#: How long a device may be away before its attempt counts as lost (FAULTS 1 to 3).
 AWAY_S = 90.0
-#: For a phone whose services hang, to say what a run left.
+#: To collect a run from a device whose services hang.
 _PROBE_DEADLINE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCompletion:
-    """Brings runs of one agent to their end."""
+    """Waits for runs of one agent to end, and collects what they left."""
 
     clock: Clock
-    patience: TransportRetry
+    retry: TransportRetry
     wait_margin_s: float = WAIT_MARGIN_S
     away_s: float = AWAY_S
 
-    async def finished(self, entry: JournalRecord, phone: OnlineDevice, draft: Evidence) -> Evidence:
-        """The draft with what the run left, once it has ended.
+    async def complete(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> Evidence:
+        """Return the draft with the run's results, once it has ended.
 
         Raises:
             DeviceLost: the phone stayed away too long.
@@ -56,37 +56,37 @@ class RunCompletion:
             AdbServerDown: our server was away too long.
         """
         try:
-            return await self._finished(entry, phone, draft)
+            return await self._complete(record, device, draft)
         except DeviceOffline as error:
             raise DeviceLost(
-                f"{entry.device_id} went away during run {entry.fence} and did not come back within "
+                f"{record.device_id} went away during run {record.fence} and did not come back within "
                 f"{self.away_s:g} s: {error.message}"
             ) from error
 
-    async def _finished(self, entry: JournalRecord, phone: OnlineDevice, draft: Evidence) -> Evidence:
+    async def _complete(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> Evidence:
         try:
-            waited = await self._end(entry, phone, draft)
+            waited = await self._end(record, device, draft)
         except RunLost as error:
-            raise await self._cause(error, phone, draft) from error
-        said: ShellResult | None = waited.said
+            raise await self._cause(error, device, draft) from error
+        output: ShellResult | None = waited.output
         finished_at = self.clock.now()
 
         async def collect() -> CollectedRun:
-            # What came with the end is read once; should that not do, the phone is asked again.
-            nonlocal said
-            found, said = said, None
+            # The output at the run's end is used once; if it is incomplete, the device is asked again.
+            nonlocal output
+            first, output = output, None
             return await collect_run(
-                phone.device,
-                phone.facts.work_root,
-                entry.fence,
-                limit_bytes=entry.plan.output_limit_bytes,
+                device.adb,
+                device.facts.work_root,
+                record.fence,
+                limit_bytes=record.plan.output_limit_bytes,
                 now=finished_at,
-                said=found,
+                output=first,
             )
 
         ended_s = self.clock.monotonic()
-        collected = await self.patience.call(collect, away_s=self.away_s)
-        phone.memory.record_after_run(collected.after, ended_s)
+        collected = await self.retry.call(collect, away_s=self.away_s)
+        device.memory.record_after_run(collected.after, ended_s)
         return replace(
             draft,
             exit=collected.exit,
@@ -97,24 +97,24 @@ class RunCompletion:
             after=collected.after,
             finished_at=finished_at,
             away_s=round(waited.away_s, 1),
-            controls=_controls(phone, draft, collected),
+            controls=_controls(device, draft, collected),
         )
 
-    async def _cause(self, error: RunLost, phone: OnlineDevice, draft: Evidence) -> DeviceError:
-        """Who ended a run that left no record."""
-        device, before = phone.device, draft.before
-        boot_id = await self.patience.call(lambda: read_boot_id(device), away_s=self.away_s)
+    async def _cause(self, error: RunLost, device: OnlineDevice, draft: Evidence) -> DeviceError:
+        """Return the error that explains a run which left no record."""
+        adb, before = device.adb, draft.before
+        boot_id = await self.retry.call(lambda: read_boot_id(adb), away_s=self.away_s)
         return attribute_lost_run(error, before.boot_id if before else None, boot_id)
 
-    async def _end(self, entry: JournalRecord, phone: OnlineDevice, draft: Evidence) -> RunWait:
-        """Wait until the run has ended; what the phone says of it, and of itself."""
-        device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
+    async def _end(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> RunWait:
+        """Wait until the run has ended; return what the device printed at its end."""
+        adb, work_root, fence = device.adb, device.facts.work_root, record.fence
         try:
             return await wait_run(
-                device,
+                adb,
                 work_root,
                 fence,
-                deadline_s=entry.plan.timeout_s + self.wait_margin_s,
+                deadline_s=record.plan.timeout_s + self.wait_margin_s,
                 grace_s=self.away_s,
                 then=collect_command(
                     work_root,
@@ -123,45 +123,46 @@ class RunCompletion:
                 ),
             )
         except DeviceTimeout as error:
-            if await run_status(device, work_root, fence) is not RunStatus.FINISHED:
+            if await run_status(adb, work_root, fence) is not RunStatus.FINISHED:
                 raise
-            # A phone that does not say how it is spoils no finished run.
-            log.warning("condition_unread", code=error.code, reason=error.message)
-        said = await device.shell(
+            # An unreadable condition does not invalidate a finished run.
+            log.warning("condition_unreadable", code=error.code, reason=error.message)
+        result = await adb.shell(
             collect_command(work_root, fence, with_condition=False, with_controls=True),
             deadline_s=_PROBE_DEADLINE_S,
         )
-        return RunWait(said=said, away_s=0.0)
+        return RunWait(output=result, away_s=0.0)
 
 
-def _controls(phone: OnlineDevice, draft: Evidence, collected: CollectedRun) -> tuple[ControlState, ...]:
-    """What was set, as it was read back around the run.
+def _controls(device: OnlineDevice, draft: Evidence, collected: CollectedRun) -> tuple[ControlState, ...]:
+    """Return the controls of the run with their values read back around it.
 
     Raises:
         ControlImpossible: the run could not be bound to its cores, and did not begin.
     """
     online = collected.after.online_cores if collected.after else ()
-    read_back = with_screen_after(with_read_back(draft.controls, collected.held), collected.after)
+    read_back = with_screen_after(with_read_back(draft.controls, collected.controls), collected.after)
     states = [
         actual_affinity(state, collected.cores, online) if state.name == CORES else state
         for state in read_back
     ]
     for state in states:
         if state.name == CORES and state.actual_before != state.asked:
-            held = state.actual_before or "none that it tells"
+            actual = state.actual_before or "unknown"
             raise ControlImpossible(
-                f"{phone.device.serial} binds no run to cores {state.asked}: it is bound to {held}"
+                f"{device.adb.serial} did not bind the run to cores {state.asked}; bound to {actual}"
             )
     return tuple(states)
 
 
-def attribute_lost_run(gone: RunLost, boot_id_before: str | None, boot_id: str | None) -> DeviceError:
-    """What happened to a run that left no record, by the phone's boots and whether it was away.
+def attribute_lost_run(lost: RunLost, boot_id_before: str | None, boot_id: str | None) -> DeviceError:
+    """Return the cause of a run that left no record, by the device's boot ids and its absence.
 
-    In the same boot, a run that goes with the connection went with adbd: init ends what that had started.
+    In the same boot, a run that is lost together with the connection ended with adbd: init kills what adbd
+    had started.
     """
     if None not in (boot_id_before, boot_id) and boot_id != boot_id_before:
-        return DeviceRebooted(f"{gone.message}: the phone restarted during it")
-    if gone.was_away:
-        return AdbdRestarted(f"{gone.message}, and the connection ended with it")
-    return gone
+        return DeviceRebooted(f"{lost.message}: the phone restarted during it")
+    if lost.was_away:
+        return AdbdRestarted(f"{lost.message}, and the connection ended with it")
+    return lost

@@ -1,4 +1,4 @@
-"""Uncounted passes after a run: what they bring is kept, what goes wrong in one costs the run nothing."""
+"""Uncounted diagnostic passes after a run; a failed pass never fails the run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from farm.core.runs.plan import DiagnosticPass, placeholder_values
 
 log = structlog.get_logger(__name__)
 
-#: Past a pass's own time-out: the supervisor's patience with what does not die.
+#: Beyond a pass's own time-out: the supervisor's time to kill it.
 _MARGIN_S = 15.0
 
 
@@ -26,81 +26,84 @@ class _PassCommand:
     env: Mapping[str, str]
 
 
-def should_run_passes(entry: JournalRecord, evidence: Evidence) -> bool:
-    """Only after a run that ended well: another one has nothing to be explained."""
+def should_run_passes(record: JournalRecord, evidence: Evidence) -> bool:
+    """Return whether passes are due: only after a run that succeeded."""
     ended = evidence.exit
     is_well = evidence.trouble is None and ended is not None and ended.code == 0 and not ended.timed_out
-    return is_well and len(evidence.passes) < len(entry.plan.passes)
+    return is_well and len(evidence.passes) < len(record.plan.passes)
 
 
-def mark_passes_interrupted(entry: JournalRecord, evidence: Evidence) -> Evidence:
-    """What an earlier life had of a run that had ended, when it was killed in a pass."""
-    missing = entry.plan.passes[len(evidence.passes) :][:1]
+def mark_passes_interrupted(record: JournalRecord, evidence: Evidence) -> Evidence:
+    """Return the evidence of a run whose next pass was interrupted by a restart of the agent."""
+    missing = record.plan.passes[len(evidence.passes) :][:1]
     error = HostError("the agent was restarted during the pass")
-    lost = tuple(PassEvidence(name=each.name, trouble=_run_error(error)) for each in missing)
+    lost = tuple(PassEvidence(name=diagnostic.name, trouble=_run_error(error)) for diagnostic in missing)
     return replace(evidence, passes=(*evidence.passes, *lost))
 
 
-async def run_passes(entry: JournalRecord, phone: OnlineDevice, evidence: Evidence) -> Evidence:
-    """The evidence with what came of each pass of the plan, in order; never raises for a phone's doing.
+async def run_passes(record: JournalRecord, device: OnlineDevice, evidence: Evidence) -> Evidence:
+    """Run the plan's passes in order and return the evidence with their results; never raises for a device
+    error.
 
-    Call it once the run's own evidence is safe. After a pass in which the phone went away there is no other.
+    Call it once the run's own evidence is safe. After a pass in which the device went away no other is run.
     """
-    done: list[PassEvidence] = []
-    for each in entry.plan.passes:
-        found = await _run_pass(entry, phone, each)
-        done.append(found)
-        if found.trouble is not None:
-            log.warning("pass_failed", name=each.name, code=found.trouble.code, reason=found.trouble.message)
+    results: list[PassEvidence] = []
+    for diagnostic in record.plan.passes:
+        result = await _run_pass(record, device, diagnostic)
+        results.append(result)
+        if result.trouble is not None:
+            log.warning(
+                "pass_failed", name=diagnostic.name, code=result.trouble.code, reason=result.trouble.message
+            )
             break
-    # The phone is not as it was right after the run.
-    phone.memory.forget_after_run()
-    return replace(evidence, passes=tuple(done))
+    # The state of the device has changed since the run.
+    device.memory.forget_after_run()
+    return replace(evidence, passes=tuple(results))
 
 
-async def _run_pass(entry: JournalRecord, phone: OnlineDevice, wanted: DiagnosticPass) -> PassEvidence:
-    part = f"pass.{wanted.name}"
-    device, work_root, fence = phone.device, phone.facts.work_root, entry.fence
+async def _run_pass(record: JournalRecord, device: OnlineDevice, diagnostic: DiagnosticPass) -> PassEvidence:
+    part = f"pass.{diagnostic.name}"
+    adb, work_root, fence = device.adb, device.facts.work_root, record.fence
     argv: tuple[str, ...] = ()
     try:
-        call = _pass_command(entry, phone, wanted)
-        argv = call.argv
+        command = _pass_command(record, device, diagnostic)
+        argv = command.argv
         await start_part(
-            device,
+            adb,
             work_root,
             fence,
             part,
-            argv=call.argv,
-            env=call.env,
-            properties=wanted.properties,
-            timeout_s=wanted.timeout_s,
+            argv=command.argv,
+            env=command.env,
+            properties=diagnostic.properties,
+            timeout_s=diagnostic.timeout_s,
         )
-        await wait_part(device, work_root, fence, part, timeout_s=wanted.timeout_s + _MARGIN_S)
-        left = await collect_part(device, work_root, fence, part, log_filters=wanted.log_filters)
+        await wait_part(adb, work_root, fence, part, timeout_s=diagnostic.timeout_s + _MARGIN_S)
+        collected = await collect_part(adb, work_root, fence, part, log_filters=diagnostic.log_filters)
     except FarmError as error:
-        return PassEvidence(name=wanted.name, argv=argv, trouble=_run_error(error))
+        return PassEvidence(name=diagnostic.name, argv=argv, trouble=_run_error(error))
     return PassEvidence(
-        name=wanted.name,
+        name=diagnostic.name,
         argv=argv,
-        exit=left.exit,
-        stdout=left.stdout,
-        stderr=left.stderr,
-        log=left.log,
-        pid=left.pid,
+        exit=collected.exit,
+        stdout=collected.stdout,
+        stderr=collected.stderr,
+        log=collected.log,
+        pid=collected.pid,
     )
 
 
-def _pass_command(entry: JournalRecord, phone: OnlineDevice, wanted: DiagnosticPass) -> _PassCommand:
-    work_root = phone.facts.work_root
-    paths = {file.name: cache_path(work_root, file.digest) for file in entry.plan.files}
-    values = placeholder_values(work=run_folder(work_root, entry.fence), path_by_name=paths)
+def _pass_command(record: JournalRecord, device: OnlineDevice, diagnostic: DiagnosticPass) -> _PassCommand:
+    work_root = device.facts.work_root
+    paths = {file.name: cache_path(work_root, file.digest) for file in record.plan.files}
+    values = placeholder_values(work=run_folder(work_root, record.fence), path_by_name=paths)
     try:
         return _PassCommand(
-            argv=tuple(Template(word).substitute(values) for word in wanted.argv),
-            env={name: Template(value).substitute(values) for name, value in wanted.env.items()},
+            argv=tuple(Template(word).substitute(values) for word in diagnostic.argv),
+            env={name: Template(value).substitute(values) for name, value in diagnostic.env.items()},
         )
     except (KeyError, ValueError) as error:
-        raise FarmError(f"the pass has a placeholder that nothing fills: {error}") from error
+        raise FarmError(f"the pass has a placeholder without a value: {error}") from error
 
 
 def _run_error(error: FarmError) -> RunError:

@@ -1,4 +1,4 @@
-"""Fetches what will be needed soon while phones are busy with something else."""
+"""Prefetch of artifacts while devices are busy."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -13,23 +13,23 @@ log = structlog.get_logger(__name__)
 
 
 class ArtifactPrefetcher:
-    """Brings artifacts into the host's cache, one at a time, never while that disturbs a measurement."""
+    """Downloads artifacts into the host's cache, one at a time, never while that disturbs a measurement."""
 
     def __init__(
-        self, *, blobs: ArtifactCache, is_disturbing: Callable[[], bool], tasks: asyncio.TaskGroup
+        self, *, artifacts: ArtifactCache, is_disturbing: Callable[[], bool], tasks: asyncio.TaskGroup
     ) -> None:
-        """`is_disturbing` tells whether something is measured on this host's own CPU."""
-        self._blobs = blobs
+        """Start nothing yet; `is_disturbing` tells whether a measurement runs on this host's own CPU."""
+        self._artifacts = artifacts
         self._is_disturbing = is_disturbing
         self._tasks = tasks
         self._fetching: asyncio.Task[None] | None = None
-        #: Whether the farm's last answer named any: there is more to do for a phone of this host.
+        #: Whether the farm's last answer named any: there is more work for this host.
         self.is_more = False
 
     def prefetch(self, digests: Iterable[Digest]) -> None:
-        """Keep these, and fetch them unless a fetch is under way; every answer names them anew."""
+        """Pin these artifacts, and fetch them unless a fetch is running; every answer repeats the list."""
         digests = tuple(digests)
-        self._blobs.pin(digests)
+        self._artifacts.pin(digests)
         self.is_more = bool(digests)
         if self._fetching is None or self._fetching.done():
             self._fetching = self._tasks.create_task(self._fetch(digests), name="prefetch")
@@ -39,7 +39,7 @@ class ArtifactPrefetcher:
             if self._is_disturbing():
                 return
             try:
-                await self._blobs.fetch(digest)
+                await self._artifacts.fetch(digest)
             except (FarmError, OSError) as error:
-                # Whoever needs it will ask again, and say what is wrong.
+                # The attempt that needs it fetches it again, and reports the error.
                 log.debug("prefetch_failed", digest=digest, reason=str(error))

@@ -1,4 +1,4 @@
-"""Makes a phone ready for a run: its files there and right, its screen on, its gates open."""
+"""The preparation of a device for a run: files verified, screen set, gates open."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -47,221 +47,225 @@ log = structlog.get_logger(__name__)
 
 GATE_INTERVAL_S = 5.0
 _ALL_OF_THEM = '"$@"'
-#: A farm that is away may come back within this time before a job that needs its files is put off.
+#: How long to wait for an unreachable farm before a job that needs its files is deferred.
 FARM_AWAY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedDevice:
-    """How a phone is before a run."""
+    """The state of a device before a run."""
 
     path_by_name: dict[str, str]
     pushed_bytes: int
-    #: The last look, which the run is started on.
+    #: The last condition before the run.
     condition: Condition
     waited_s: float
-    #: Why the run must be put off, for a person; empty when the phone is fit.
+    #: Why the run must be deferred, as text; empty when the device is fit.
     shut: tuple[str, ...]
-    #: What was set for this run, but the cores it is bound to.
+    #: The controls set for this run, except its CPU affinity.
     controls: tuple[ControlState, ...] = ()
 
 
 class DevicePreparation:
-    """Prepares phones with as few questions as will do: one, where all that is needed is there and known."""
+    """Prepares devices with as few adb calls as possible: one where all that is needed is known."""
 
     def __init__(
         self,
         *,
-        blobs: ArtifactCache,
+        artifacts: ArtifactCache,
         clock: Clock,
         random: Random,
         device_cache_limit_bytes: int,
         max_pushes: int | None = None,
     ) -> None:
-        self._blobs = blobs
-        # Dies with the process, and so does all that waits for it.
+        self._artifacts = artifacts
+        # In memory only: its waiters end with the process, too.
         self._pushing = nullcontext() if max_pushes is None else asyncio.Semaphore(max_pushes)
         self._device_cache_limit_bytes = device_cache_limit_bytes
         self._clock = clock
-        self._patience = TransportRetry(clock, random)
+        self._retry = TransportRetry(clock, random)
 
     async def prepare(
-        self, phone: OnlineDevice, plan: RunPlan, fence: int, tell: WaitCallback = ignore_wait
+        self, device: OnlineDevice, plan: RunPlan, fence: int, tell: WaitCallback = ignore_wait
     ) -> PreparedDevice:
-        """See to everything that a run needs; its gates are waited for.
+        """Prepare everything that a run needs; wait for its gates.
 
         Raises:
             FarmError: as `ensure_cached` does, or the farm does not give out a file.
         """
-        await self._wake(phone, plan.controls)
-        async with phone.memory.preflight_lock:
-            seen = phone.memory.take_preflight(self._clock.monotonic()) or await self._look(phone)
-        pushed_bytes, is_fit = 0, not closed_gates(seen.condition, plan.gates, plan.controls)
-        if not self._has_all_files(phone, plan, seen):
+        await self._keep_awake(device, plan.controls)
+        async with device.memory.preflight_lock:
+            preflight = device.memory.take_preflight(self._clock.monotonic()) or await self._read_preflight(
+                device
+            )
+        pushed_bytes, is_fit = 0, not closed_gates(preflight.condition, plan.gates, plan.controls)
+        if not self._has_all_files(device, plan, preflight):
             async with self._pushing:
-                pushed_bytes, is_fit = await self._ensure_files(phone, plan, fence), False
-        if _needs_waking(seen.condition, plan.controls):
-            # Somebody has pressed its button since, or changed its settings, or the note had no room.
-            await self._wake(phone, plan.controls, again=True)
+                pushed_bytes, is_fit = await self._ensure_files(device, plan, fence), False
+        if _needs_waking(preflight.condition, plan.controls):
+            # A button was pressed since, settings were changed, or its full disk took no record.
+            await self._keep_awake(device, plan.controls, again=True)
         if is_fit:
-            return await self._set(phone, plan, fence, _prepared_device(phone, plan, fence, seen.condition))
-        phone.memory.record_use(plan.files, fence)
-        paths = _path_by_name(phone, plan)
+            return await self._apply_controls(
+                device, plan, fence, _prepared_device(device, plan, fence, preflight.condition)
+            )
+        device.memory.record_use(plan.files, fence)
+        paths = _path_by_name(device, plan)
         ready = await wait_for_gates(
-            phone.device,
-            phone.facts.work_root,
+            device.adb,
+            device.facts.work_root,
             plan.gates,
             clock=self._clock,
             interval_s=GATE_INTERVAL_S,
             tell=tell,
             controls=plan.controls,
         )
-        found = PreparedDevice(
+        prepared = PreparedDevice(
             path_by_name=paths,
             pushed_bytes=pushed_bytes,
             condition=ready.condition,
             waited_s=ready.waited_s,
             shut=ready.shut,
-            controls=_screen_states(phone, plan, ready.condition),
+            controls=_screen_states(device, plan, ready.condition),
         )
-        return found if found.shut else await self._set(phone, plan, fence, found)
+        return prepared if prepared.shut else await self._apply_controls(device, plan, fence, prepared)
 
-    def find_prepared(self, phone: OnlineDevice, plan: RunPlan, fence: int) -> PreparedDevice | None:
-        """A phone that is known to be ready as it is; None where it has to be asked, or given something."""
-        memory = phone.memory
+    def find_prepared(self, device: OnlineDevice, plan: RunPlan, fence: int) -> PreparedDevice | None:
+        """Return a device that is known to be ready; None where it must be asked, or files are missing."""
+        memory = device.memory
         if (
             memory.lasting_controls != _lasting_controls(plan.controls)
             or plan.controls.needs_root
             or memory.preflight_lock.locked()
         ):
             return None
-        seen = memory.find_preflight(self._clock.monotonic())
-        if seen is None or closed_gates(seen.condition, plan.gates, plan.controls):
+        preflight = memory.find_preflight(self._clock.monotonic())
+        if preflight is None or closed_gates(preflight.condition, plan.gates, plan.controls):
             return None
-        if not self._has_all_files(phone, plan, seen):
+        if not self._has_all_files(device, plan, preflight):
             return None
         memory.take_preflight(self._clock.monotonic())
-        return _prepared_device(phone, plan, fence, seen.condition)
+        return _prepared_device(device, plan, fence, preflight.condition)
 
-    async def preflight_next(self, phone: OnlineDevice, is_free: Callable[[], bool]) -> None:
-        """Look at a phone that has just become free, for the run that is about to come.
+    async def preflight_next(self, device: OnlineDevice, is_free: Callable[[], bool]) -> None:
+        """Take a preflight of a device that has just become free, for the next run.
 
-        A run that comes meanwhile waits for that; one that was quicker looks for itself, and we do not; nor
-        where the clean-up has told all there is to know.
-
-        Raises:
-            DeviceError: the phone went away, or was too slow.
-        """
-        async with phone.memory.preflight_lock:
-            if is_free() and phone.memory.find_preflight(self._clock.monotonic()) is None:
-                phone.memory.store_preflight(await self._look(phone), self._clock.monotonic())
-
-    async def restore_screen(self, phone: OnlineDevice) -> None:
-        """Put the screen back as it was found.
+        A run that starts meanwhile waits for it. Nothing is done where a run was quicker, or the clean-up has
+        already reported the state.
 
         Raises:
             DeviceError: the phone went away, or was too slow.
         """
-        async with phone.memory.screen:
-            phone.memory.lasting_controls = None
-            await restore_screen_state(phone.device, phone.facts.work_root)
+        async with device.memory.preflight_lock:
+            if is_free() and device.memory.find_preflight(self._clock.monotonic()) is None:
+                device.memory.store_preflight(await self._read_preflight(device), self._clock.monotonic())
 
-    async def _wake(self, phone: OnlineDevice, controls: Controls, *, again: bool = False) -> None:
-        async with phone.memory.screen:
-            if again or phone.memory.lasting_controls != _lasting_controls(controls):
-                if phone.memory.is_awake and not again:
-                    await restore_screen_state(phone.device, phone.facts.work_root)
-                phone.memory.screen_found = await keep_device_awake(
-                    phone.device, phone.facts.work_root, controls
+    async def restore_screen(self, device: OnlineDevice) -> None:
+        """Restore the screen to its previous state.
+
+        Raises:
+            DeviceError: the phone went away, or was too slow.
+        """
+        async with device.memory.screen:
+            device.memory.lasting_controls = None
+            await restore_screen_state(device.adb, device.facts.work_root)
+
+    async def _keep_awake(self, device: OnlineDevice, controls: Controls, *, again: bool = False) -> None:
+        async with device.memory.screen:
+            if again or device.memory.lasting_controls != _lasting_controls(controls):
+                if device.memory.is_awake and not again:
+                    await restore_screen_state(device.adb, device.facts.work_root)
+                device.memory.screen_found = await keep_device_awake(
+                    device.adb, device.facts.work_root, controls
                 )
-                phone.memory.lasting_controls = _lasting_controls(controls)
+                device.memory.lasting_controls = _lasting_controls(controls)
 
-    async def _set(
-        self, phone: OnlineDevice, plan: RunPlan, fence: int, ready: PreparedDevice
+    async def _apply_controls(
+        self, device: OnlineDevice, plan: RunPlan, fence: int, ready: PreparedDevice
     ) -> PreparedDevice:
-        """Set what needs root, last of all; a phone that does not keep to it is not ready.
+        """Set the controls that need root, last of all; a device that deviates from them is not ready.
 
         Raises:
             ControlImpossible: it has nothing of that kind, which waiting does not change.
         """
         if not plan.controls.needs_root:
             return ready
-        states = await set_controls(phone.device, phone.facts.work_root, fence, plan.controls)
+        states = await set_controls(device.adb, device.facts.work_root, fence, plan.controls)
         lacking = missing_controls(replace(plan.controls, cores=CoreKind.ANY), states)
         if not (gaps := [*lacking, *control_deviations(states)]):
             return replace(ready, controls=(*ready.controls, *states))
-        await restore_controls(phone.device, phone.facts.work_root)
+        await restore_controls(device.adb, device.facts.work_root)
         if lacking or any(state.problem for state in states):
-            raise ControlImpossible(f"{phone.device.serial}: {'; '.join(gaps)}")
+            raise ControlImpossible(f"{device.adb.serial}: {'; '.join(gaps)}")
         return replace(ready, shut=tuple(gaps))
 
-    async def _look(self, phone: OnlineDevice) -> Preflight:
-        return await read_preflight(phone.device, phone.facts.work_root, self._clock.now())
+    async def _read_preflight(self, device: OnlineDevice) -> Preflight:
+        return await read_preflight(device.adb, device.facts.work_root, self._clock.now())
 
-    def _has_all_files(self, phone: OnlineDevice, plan: RunPlan, seen: Preflight) -> bool:
-        """Whether every file is there and right, and there is the room that the gates want."""
-        free_bytes = seen.condition.storage_free_bytes
+    def _has_all_files(self, device: OnlineDevice, plan: RunPlan, preflight: Preflight) -> bool:
+        """Return whether every file is present and verified, and the free storage meets the gate."""
+        free_bytes = preflight.condition.storage_free_bytes
         is_short = free_bytes is not None and free_bytes < plan.gates.min_storage_bytes
         files = (*plan.files, supervisor_file())
-        return not is_short and phone.memory.holds(files, seen, self._clock.monotonic())
+        return not is_short and device.memory.holds_files(files, preflight, self._clock.monotonic())
 
-    async def _ensure_files(self, phone: OnlineDevice, plan: RunPlan, fence: int) -> int:
-        """Have all digests computed on the phone, and push what is missing; gives the bytes pushed."""
-        device, work_root = phone.device, phone.facts.work_root
+    async def _ensure_files(self, device: OnlineDevice, plan: RunPlan, fence: int) -> int:
+        """Verify all digests on the device, and push missing files; return the bytes pushed."""
+        adb, work_root = device.adb, device.facts.work_root
         began_s = self._clock.monotonic()
-        supervisor = await ensure_supervisor(device, work_root)
-        await self._mark_used(phone)
+        supervisor = await ensure_supervisor(adb, work_root)
+        await self._mark_used(device)
         await evict_files(
-            device,
+            adb,
             work_root,
             plan.files,
             min_free_bytes=plan.gates.min_storage_bytes,
             cache_limit_bytes=self._device_cache_limit_bytes,
         )
-        cached = await self._cached(phone, plan.files, fence)
-        for found in (supervisor, cached):
-            phone.memory.record_verified(found.state_by_digest, began_s)
+        cached = await self._push_missing(device, plan.files, fence)
+        for result in (supervisor, cached):
+            device.memory.record_verified(result.state_by_digest, began_s)
         return cached.pushed_bytes
 
-    async def _mark_used(self, phone: OnlineDevice) -> None:
-        """Write down on the phone by which runs files were used since they were last looked at."""
-        folder = quote(cache_folder(phone.facts.work_root))
-        for fence, digests in phone.memory.take_recorded_uses().items():
+    async def _mark_used(self, device: OnlineDevice) -> None:
+        """Record on the device which runs used which files since the last call."""
+        folder = quote(cache_folder(device.facts.work_root))
+        for fence, digests in device.memory.take_recorded_uses().items():
             command = f"cd {folder} && set -- {' '.join(digests)} && {touch_used(_ALL_OF_THEM, fence)}"
-            await phone.device.shell(command, deadline_s=SHELL_DEADLINE_S)
+            await device.adb.shell(command, deadline_s=SHELL_DEADLINE_S)
 
-    async def _cached(self, phone: OnlineDevice, files: Sequence[PlanFile], fence: int) -> CacheResult:
-        """The plan's files on the phone; a copy that was damaged on this host is fetched anew, once."""
-        device, work_root = phone.device, phone.facts.work_root
+    async def _push_missing(self, device: OnlineDevice, files: Sequence[PlanFile], fence: int) -> CacheResult:
+        """Put the plan's files into the device's cache; a corrupt local copy is downloaded again, once."""
+        adb, work_root = device.adb, device.facts.work_root
         try:
-            return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
+            return await ensure_cached(adb, work_root, files, self._local_path, fence=fence)
         except LocalCopyCorrupted as error:
             log.warning("host_copy_damaged", reason=error.message, hint=error.hint)
-        self._blobs.invalidate(file.digest for file in files)
-        return await ensure_cached(device, work_root, files, self._local_path, fence=fence)
+        self._artifacts.invalidate(file.digest for file in files)
+        return await ensure_cached(adb, work_root, files, self._local_path, fence=fence)
 
     async def _local_path(self, digest: Digest) -> Path:
-        return await self._patience.call(
-            lambda: self._blobs.fetch(digest), away_s=FARM_AWAY_S, away=(FarmFault,)
+        return await self._retry.call(
+            lambda: self._artifacts.fetch(digest), away_s=FARM_AWAY_S, away=(FarmFault,)
         )
 
 
-def _prepared_device(phone: OnlineDevice, plan: RunPlan, fence: int, condition: Condition) -> PreparedDevice:
-    """A phone that needs nothing more for the run."""
-    phone.memory.record_use(plan.files, fence)
-    paths = _path_by_name(phone, plan)
+def _prepared_device(device: OnlineDevice, plan: RunPlan, fence: int, condition: Condition) -> PreparedDevice:
+    """Return a device that needs nothing more for the run."""
+    device.memory.record_use(plan.files, fence)
+    paths = _path_by_name(device, plan)
     return PreparedDevice(
         path_by_name=paths,
         pushed_bytes=0,
         condition=condition,
         waited_s=0.0,
         shut=(),
-        controls=_screen_states(phone, plan, condition),
+        controls=_screen_states(device, plan, condition),
     )
 
 
-def _screen_states(phone: OnlineDevice, plan: RunPlan, condition: Condition) -> tuple[ControlState, ...]:
-    return tuple(screen_controls(plan.controls, phone.memory.screen_found, condition))
+def _screen_states(device: OnlineDevice, plan: RunPlan, condition: Condition) -> tuple[ControlState, ...]:
+    return tuple(screen_controls(plan.controls, device.memory.screen_found, condition))
 
 
 def _needs_waking(condition: Condition, controls: Controls) -> bool:
@@ -270,9 +274,9 @@ def _needs_waking(condition: Condition, controls: Controls) -> bool:
 
 
 def _lasting_controls(controls: Controls) -> tuple[bool, Screen]:
-    """What of them holds over several runs."""
+    """Return the controls that stay set over several runs."""
     return controls.stay_awake, controls.screen
 
 
-def _path_by_name(phone: OnlineDevice, plan: RunPlan) -> dict[str, str]:
-    return {file.name: cache_path(phone.facts.work_root, file.digest) for file in plan.files}
+def _path_by_name(device: OnlineDevice, plan: RunPlan) -> dict[str, str]:
+    return {file.name: cache_path(device.facts.work_root, file.digest) for file in plan.files}

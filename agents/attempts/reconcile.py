@@ -1,4 +1,4 @@
-"""What an answer of the farm means for the attempts in hand: a pure function."""
+"""Pure reconciliation of the farm's answer with the active attempts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from farm.wire.agents.protocol import Assignment, Exchange, ExchangeAnswer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentExchange:
-    """The exchange that is being answered, and when it went out on the monotonic clock."""
+    """An exchange that is being answered, with the monotonic time at which it was sent."""
 
     exchange: Exchange
     at_s: float
@@ -19,22 +19,22 @@ class SentExchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptDecision:
-    """What to do now."""
+    """The attempts to start, to stop and to forget."""
 
     start: tuple[Assignment, ...] = ()
-    #: The farm no longer wants these: stop them and clean up.
+    #: No longer wanted by the farm: stop them and clean up.
     stop: tuple[AttemptId, ...] = ()
-    #: The farm took note that these were given back.
+    #: Returned, and the farm has recorded it.
     forget: tuple[AttemptId, ...] = ()
 
 
 def reconcile(
-    sent: SentExchange, answer: ExchangeAnswer, in_hand: StartBlockers, *, now_s: float
+    sent: SentExchange, answer: ExchangeAnswer, start_blockers: StartBlockers, *, now_s: float
 ) -> AttemptDecision:
-    """Compare the full list in the answer with what the exchange said was in hand.
+    """Compare the answer's full list with the attempts that the exchange reported.
 
     An answer to another exchange changes nothing. An attempt that was not named in the exchange is never
-    stopped: the farm could not have known.
+    stopped: the farm could not have known it.
     """
     if answer.seq != sent.exchange.seq:
         return AttemptDecision()
@@ -42,26 +42,26 @@ def reconcile(
     unwanted = [report for report in sent.exchange.attempts if report.attempt_id not in wanted]
     in_time = now_s - sent.at_s <= answer.start_within_s
     return AttemptDecision(
-        start=startable_assignments(answer.assignments, in_hand) if in_time else (),
+        start=startable_assignments(answer.assignments, start_blockers) if in_time else (),
         stop=tuple(report.attempt_id for report in unwanted if _is_stoppable(report.phase)),
         forget=tuple(report.attempt_id for report in unwanted if report.phase is AttemptState.RETURNED),
     )
 
 
 def startable_assignments(
-    assignments: Sequence[Assignment], in_hand: StartBlockers
+    assignments: Sequence[Assignment], start_blockers: StartBlockers
 ) -> tuple[Assignment, ...]:
-    """The assignments that can begin: with a plan, on a free device, with a fence higher than any before.
+    """Return the assignments that can begin: with a plan, on a free device, with a fence above all before.
 
-    The fence keeps an attempt from being run again that this agent had already finished when the answer to an
-    older exchange arrived. At most one per device.
+    The fence keeps an attempt from being run twice when the answer to an older exchange arrives late. At most
+    one per device.
     """
     found: dict[DeviceId, Assignment] = {}
     for assignment in sorted(assignments, key=lambda each: each.fence, reverse=True):
         device = assignment.device_id
-        if assignment.plan is None or device in in_hand.busy or device in found:
+        if assignment.plan is None or device in start_blockers.busy or device in found:
             continue
-        if assignment.fence > in_hand.fence_by_device.get(device, 0):
+        if assignment.fence > start_blockers.fence_by_device.get(device, 0):
             found[device] = assignment
     return tuple(found.values())
 

@@ -1,4 +1,4 @@
-"""One attempt, from its plan to its evidence."""
+"""The runner of one attempt, from its plan to its evidence."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -44,60 +44,60 @@ log = structlog.get_logger(__name__)
 Value = TypeVar("Value")
 PhaseCallback = Callable[[AttemptPhase, Evidence], Awaitable[None]]
 
-#: What keeps a run from being started that would do as well later.
+#: Errors before the start of a run that defer it.
 UNBLAMED_ERRORS = (FarmFault, AdbServerDown, HostDiskFull)
-#: As long as the gates' last look is worth anything.
+#: How long the last condition before a run stays valid.
 START_AWAY_S = 20.0
-#: How long a phone's screen stays on for a next run.
+#: How long a device's screen stays on for a next run.
 STANDBY_S = 10.0
-#: So often in a row something of a run must live on before anybody is called: a phone may be busy writing.
+#: Failed clean-ups in a row before an operator is needed: a device may be busy writing.
 MAX_CLEANUP_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeferredRun:
-    """Nothing ran, and the job may well run later."""
+    """The outcome of a run that did not begin and may succeed later."""
 
     reason: str
 
 
 class AttemptRunner:
-    """Carries out plans on the phones of this host; any number at once, one for each phone."""
+    """Runs plans on the devices of this host; any number at once, one per device."""
 
     def __init__(
         self,
         *,
-        phones: DeviceMonitor,
-        blobs: ArtifactCache,
+        monitor: DeviceMonitor,
+        artifacts: ArtifactCache,
         clock: Clock,
         random: Random,
         device_cache_limit_bytes: int,
         max_pushes: int | None = None,
         wait_margin_s: float = WAIT_MARGIN_S,
-        stand_by_s: float = STANDBY_S,
+        standby_s: float = STANDBY_S,
         away_s: float = AWAY_S,
     ) -> None:
-        self._phones = phones
+        self._monitor = monitor
         self._preparation = DevicePreparation(
-            blobs=blobs,
+            artifacts=artifacts,
             clock=clock,
             random=random,
             device_cache_limit_bytes=device_cache_limit_bytes,
             max_pushes=max_pushes,
         )
-        self._patience = TransportRetry(clock, random)
-        self._ending = RunCompletion(
-            clock=clock, patience=self._patience, wait_margin_s=wait_margin_s, away_s=away_s
+        self._retry = TransportRetry(clock, random)
+        self._completion = RunCompletion(
+            clock=clock, retry=self._retry, wait_margin_s=wait_margin_s, away_s=away_s
         )
         self._away_s = away_s
-        self._stand_by_s = stand_by_s
+        self._standby_s = standby_s
         self._clock = clock
         self._random = random
 
     async def run(
-        self, entry: JournalRecord, advance: PhaseCallback, adopt: bool, tell: WaitCallback = ignore_wait
+        self, record: JournalRecord, advance: PhaseCallback, adopt: bool, tell: WaitCallback = ignore_wait
     ) -> Evidence | DeferredRun:
-        """Carry the plan out, or take over a run of an earlier life; errors become evidence.
+        """Run the plan, or adopt a run of an earlier agent process; errors become evidence.
 
         Args:
             entry: the attempt as the journal has it.
@@ -105,7 +105,7 @@ class AttemptRunner:
             adopt: the run was started before this process was.
             tell: hears what the run waits for before it begins.
         """
-        draft = replace(entry.draft, adopted=adopt)
+        draft = replace(record.draft, adopted=adopt)
 
         async def remember(phase: AttemptPhase, so_far: Evidence) -> None:
             nonlocal draft
@@ -114,83 +114,85 @@ class AttemptRunner:
 
         try:
             if adopt:
-                return await self._adopted(entry, draft, remember)
-            return await self._run(entry, remember, tell)
+                return await self._adopt(record, draft, remember)
+            return await self._run(record, remember, tell)
         except FarmError as error:
-            self._invalidate_state(entry.device_id)
+            self._invalidate_state(record.device_id)
             if isinstance(error, UNBLAMED_ERRORS) and draft.started_at is None:
                 return DeferredRun(reason=error.message)
-            return self._troubled(draft, error)
+            return self._failed_evidence(draft, error)
         except Exception as error:
             log.exception("attempt_crashed")
-            return self._troubled(draft, HostError(f"the agent failed: {error!r}"))
+            return self._failed_evidence(draft, HostError(f"the agent failed: {error!r}"))
 
-    def cut_short(self, entry: JournalRecord, error: FarmError) -> Evidence:
-        """What is reported of a run that is stopped before its end."""
-        return self._troubled(entry.draft, error)
+    def interrupted_evidence(self, record: JournalRecord, error: FarmError) -> Evidence:
+        """Return the evidence of a run that is stopped before its end."""
+        return self._failed_evidence(record.draft, error)
 
     async def clear(self, device_id: DeviceId, fence: int, *, stay_awake: bool = False) -> None:
-        """End and remove everything of runs up to `fence` on the phone, as soon as it can be reached.
+        """End and remove everything of runs up to `fence` on the device, as soon as it can be reached.
 
-        However an attempt ends, or is left by an earlier life, it comes here: so the screen is put back here,
-        unless it is to stay awake for the next run. A caller that wants this calls `await_next_run`
-        afterwards; what such a run has to know of the device comes with the clean-up.
+        Every attempt ends here, whatever its outcome: so the screen is restored here, unless it is to stay
+        awake for the next run. A caller that wants this calls `await_next_run` afterwards; the preflight of
+        the next run comes with the clean-up.
         """
         backoff, withstood = Backoff(self._random, cap_s=60.0), 0
         while True:
-            phone = await self._phones.wait(device_id)
+            device = await self._monitor.wait(device_id)
             try:
-                checked = supervisor_file().digest in phone.memory.verified_by_digest
-                then = cached_command(phone.facts.work_root) if stay_awake else ""
-                said = await clean_run(phone.device, phone.facts.work_root, fence, checked=checked, then=then)
+                checked = supervisor_file().digest in device.memory.verified_by_digest
+                then = cached_command(device.facts.work_root) if stay_awake else ""
+                result = await clean_run(
+                    device.adb, device.facts.work_root, fence, checked=checked, then=then
+                )
                 if stay_awake:
-                    phone.memory.record_cleaned(state_by_digest(said.stdout.decode(errors="replace")))
-                if not (stay_awake and phone.memory.is_awake):
-                    await self._preparation.restore_screen(phone)
+                    device.memory.record_cleaned(state_by_digest(result.stdout.decode(errors="replace")))
+                if not (stay_awake and device.memory.is_awake):
+                    await self._preparation.restore_screen(device)
             except FarmError as error:
                 log.warning(
                     "clean_failed", device_id=device_id, fence=fence, code=error.code, reason=error.message
                 )
                 withstood = withstood + 1 if isinstance(error, DeviceNotClean) else 0
                 if withstood >= MAX_CLEANUP_TRIES:
-                    self._phones.record_unclean(device_id, f"it cannot be cleaned up: {error.message}")
+                    self._monitor.record_unclean(device_id, f"it cannot be cleaned up: {error.message}")
             except Exception:
                 log.exception("clean_crashed", device_id=device_id, fence=fence)
             else:
                 return
-            phone.memory.forget()
-            self._phones.reprobe(device_id)
+            device.memory.forget()
+            self._monitor.reprobe(device_id)
             await asyncio.sleep(backoff.next_s())
 
     async def await_next_run(self, device_id: DeviceId, is_free: Callable[[], bool]) -> None:
-        """Have a look at a phone that has just become free; let it sleep when nothing comes for a while."""
-        if (phone := self._phones.find(device_id)) is None:
+        """Take a preflight of a device that became free; restore its screen when no run comes."""
+        if (device := self._monitor.find(device_id)) is None:
             return
         try:
-            await self._preparation.preflight_next(phone, is_free)
-            await asyncio.sleep(self._stand_by_s)
+            await self._preparation.preflight_next(device, is_free)
+            await asyncio.sleep(self._standby_s)
             if is_free():
-                await self._preparation.restore_screen(phone)
+                await self._preparation.restore_screen(device)
         except FarmError as error:
-            # The next look at the phone finds out what is wrong, and whoever cleans up lets it sleep.
-            log.debug("stand_by_failed", device_id=device_id, code=error.code, reason=error.message)
+            # The next probe of the device finds the cause, and its clean-up restores the screen.
+            log.debug("standby_failed", device_id=device_id, code=error.code, reason=error.message)
 
     async def _run(
-        self, entry: JournalRecord, advance: PhaseCallback, tell: WaitCallback
+        self, record: JournalRecord, advance: PhaseCallback, tell: WaitCallback
     ) -> Evidence | DeferredRun:
-        phone = self._phones.find(entry.device_id)
-        if phone is None:
-            return DeferredRun(reason="the phone went away before the run could begin")
-        plan = entry.plan
-        if (ready := self._preparation.find_prepared(phone, plan, entry.fence)) is None:
-            await advance(AttemptState.PREPARING, entry.draft)
-            ready = await self._preparation.prepare(phone, plan, entry.fence, tell)
+        device = self._monitor.find(record.device_id)
+        if device is None:
+            return DeferredRun(reason="the device went away before the run could begin")
+        plan = record.plan
+        if (ready := self._preparation.find_prepared(device, plan, record.fence)) is None:
+            await advance(AttemptState.PREPARING, record.draft)
+            ready = await self._preparation.prepare(device, plan, record.fence, tell)
         if ready.shut:
             return DeferredRun(reason="; ".join(ready.shut))
-        cores = select_cores(phone.device.serial, plan.controls, phone.facts.clusters, ready.condition)
-        work = run_folder(phone.facts.work_root, entry.fence)
+        cores = select_cores(device.adb.serial, plan.controls, device.facts.clusters, ready.condition)
+        work = run_folder(device.facts.work_root, record.fence)
         draft = replace(
-            entry.draft,
+            record.draft,
             argv=_fill_placeholders(
                 lambda: tuple(fill_argv(plan, work=work, path_by_name=ready.path_by_name))
             ),
@@ -202,84 +204,84 @@ class AttemptRunner:
         )
         env = _fill_placeholders(lambda: fill_env(plan, work=work, path_by_name=ready.path_by_name))
         await advance(AttemptState.MEASURING, draft)
-        await self._start(replace(entry, draft=draft), phone, env)
-        ended = await self._ending.finished(entry, phone, draft)
-        return await self._run_passes(entry, phone, ended, advance)
+        await self._start(replace(record, draft=draft), device, env)
+        ended = await self._completion.complete(record, device, draft)
+        return await self._run_passes(record, device, ended, advance)
 
     async def _run_passes(
-        self, entry: JournalRecord, phone: OnlineDevice, evidence: Evidence, advance: PhaseCallback
+        self, record: JournalRecord, device: OnlineDevice, evidence: Evidence, advance: PhaseCallback
     ) -> Evidence:
-        """With the plan's uncounted passes, once the run's own evidence is on disk."""
-        if not should_run_passes(entry, evidence):
+        """Run the plan's uncounted passes, once the run's own evidence is on disk."""
+        if not should_run_passes(record, evidence):
             return evidence
         try:
             await advance(AttemptState.MEASURING, evidence)
         except HostDiskFull as error:
-            log.warning("passes_left_out", reason=error.message, hint=error.hint)
+            log.warning("passes_skipped", reason=error.message, hint=error.hint)
             return evidence
-        return await run_passes(entry, phone, evidence)
+        return await run_passes(record, device, evidence)
 
-    async def _adopted(self, entry: JournalRecord, draft: Evidence, advance: PhaseCallback) -> Evidence:
+    async def _adopt(self, record: JournalRecord, draft: Evidence, advance: PhaseCallback) -> Evidence:
         if draft.exit is not None:
-            return mark_passes_interrupted(entry, draft)
+            return mark_passes_interrupted(record, draft)
         try:
             async with asyncio.timeout(self._away_s):
-                phone = await self._phones.wait(entry.device_id)
+                device = await self._monitor.wait(record.device_id)
         except TimeoutError as error:
-            raise DeviceLost(f"{entry.device_id} did not come back within {self._away_s:g} s") from error
+            raise DeviceLost(f"{record.device_id} did not come back within {self._away_s:g} s") from error
 
         async def look() -> RunStatus:
-            return await run_status(phone.device, phone.facts.work_root, entry.fence)
+            return await run_status(device.adb, device.facts.work_root, record.fence)
 
-        if await self._patience.call(look, away_s=self._away_s) is RunStatus.UNKNOWN:
-            await self._start_recorded(entry, phone)
-        ended = await self._ending.finished(entry, phone, draft)
-        return await self._run_passes(entry, phone, ended, advance)
+        if await self._retry.call(look, away_s=self._away_s) is RunStatus.UNKNOWN:
+            await self._start_recorded(record, device)
+        ended = await self._completion.complete(record, device, draft)
+        return await self._run_passes(record, device, ended, advance)
 
-    async def _start_recorded(self, entry: JournalRecord, phone: OnlineDevice) -> None:
-        """Start a run that an earlier life had only just noted; one that it did start is left as it is."""
-        before, plan, work_root = entry.draft.before, entry.plan, phone.facts.work_root
-        if before is None or before.boot_id is None or before.boot_id != phone.boot_id:
-            raise _lost_run_error(entry, phone)
-        condition = await read_condition(phone.device, work_root, self._clock.now())
+    async def _start_recorded(self, record: JournalRecord, device: OnlineDevice) -> None:
+        """Start a run that an earlier process had only recorded; a run that was started is left as it is."""
+        before, plan, work_root = record.draft.before, record.plan, device.facts.work_root
+        if before is None or before.boot_id is None or before.boot_id != device.boot_id:
+            raise _lost_run_error(record, device)
+        condition = await read_condition(device.adb, work_root, self._clock.now())
         if shut := closed_gates(condition, plan.gates, plan.controls):
-            raise HostError(f"run {entry.fence} was not started in time: {'; '.join(shut)}")
+            raise HostError(f"run {record.fence} was not started in time: {'; '.join(shut)}")
         paths = {file.name: cache_path(work_root, file.digest) for file in plan.files}
-        work = run_folder(work_root, entry.fence)
+        work = run_folder(work_root, record.fence)
         env = _fill_placeholders(lambda: fill_env(plan, work=work, path_by_name=paths))
-        await self._start(entry, phone, env)
+        await self._start(record, device, env)
 
-    async def _start(self, entry: JournalRecord, phone: OnlineDevice, env: Mapping[str, str]) -> None:
-        # Starting is idempotent: what an answer that was lost had started is left as it is.
+    async def _start(self, record: JournalRecord, device: OnlineDevice, env: Mapping[str, str]) -> None:
+        # Starting is idempotent: a run whose start was not acknowledged is left running.
         async def start() -> None:
-            argv, plan, work_root = entry.draft.argv, entry.plan, phone.facts.work_root
-            checked = supervisor_file().digest in phone.memory.verified_by_digest
+            argv, plan, work_root = record.draft.argv, record.plan, device.facts.work_root
+            checked = supervisor_file().digest in device.memory.verified_by_digest
             try:
                 await start_run(
-                    phone.device,
+                    device.adb,
                     work_root,
-                    entry.fence,
+                    record.fence,
                     argv,
                     env,
                     plan.timeout_s,
                     plan.files,
-                    cores=cores_of_controls(entry.draft.controls),
+                    cores=cores_of_controls(record.draft.controls),
                     checked=checked,
                 )
             except FarmError:
-                # By the time this is tried again the phone may have been away.
-                phone.memory.forget()
+                # The device may have been away before the retry.
+                device.memory.forget()
                 raise
 
-        await self._patience.call(start, away_s=START_AWAY_S)
+        await self._retry.call(start, away_s=START_AWAY_S)
 
     def _invalidate_state(self, device_id: DeviceId) -> None:
-        if (phone := self._phones.find(device_id)) is not None:
-            phone.memory.forget()
+        if (device := self._monitor.find(device_id)) is not None:
+            device.memory.forget()
 
-    def _troubled(self, draft: Evidence, error: FarmError) -> Evidence:
+    def _failed_evidence(self, draft: Evidence, error: FarmError) -> Evidence:
         if draft.exit is not None:
-            # The run itself had ended well: only a pass is lost.
+            # The run itself has ended: only a pass is lost.
             return draft
         trouble = RunError(
             code=error.code,
@@ -291,16 +293,16 @@ class AttemptRunner:
         return replace(draft, trouble=trouble, finished_at=self._clock.now())
 
 
-def _lost_run_error(entry: JournalRecord, phone: OnlineDevice) -> FarmError:
-    """Who is to blame for a run of an earlier life that the phone knows nothing of."""
-    before = entry.draft.before
-    if before is not None and before.boot_id is not None and before.boot_id != phone.boot_id:
-        return DeviceRebooted(f"{phone.device.serial} restarted during run {entry.fence}")
-    return HostError(f"the agent was restarted before it looked at the phone of run {entry.fence}")
+def _lost_run_error(record: JournalRecord, device: OnlineDevice) -> FarmError:
+    """Return the error for a run of an earlier process that the device does not know."""
+    before = record.draft.before
+    if before is not None and before.boot_id is not None and before.boot_id != device.boot_id:
+        return DeviceRebooted(f"{device.adb.serial} restarted during run {record.fence}")
+    return HostError(f"the agent was restarted before it checked the device of run {record.fence}")
 
 
 def _fill_placeholders(fill: Callable[[], Value]) -> Value:
     try:
         return fill()
     except (KeyError, ValueError) as error:
-        raise FarmError(f"the plan has a placeholder that nothing fills: {error}") from error
+        raise FarmError(f"the plan has a placeholder without a value: {error}") from error

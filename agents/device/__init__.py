@@ -1,1 +1,1 @@
-"""What the agent does on a phone: facts, conditions, files, execution, clean-up."""
+"""Operations on a device: facts, conditions, files, runs, clean-up."""

@@ -1,4 +1,4 @@
-"""Keeps adb going: our server alive, TCP phones connected, its listing read."""
+"""Supervision of adb: the server kept alive, TCP devices kept connected, its listing followed."""
 
 import asyncio
 from collections.abc import Iterable
@@ -20,45 +20,45 @@ from farm.core.errors import AdbServerDown, FarmError
 log = structlog.get_logger(__name__)
 
 PING_S = 5.0
-#: Pings without an answer in a row, after which the server counts as wedged.
+#: Unanswered pings in a row after which the server counts as wedged.
 MAX_MISSED_PINGS = 3
-#: A server that was started again more often than this within that time is not to be relied on.
+#: More restarts than this within the window mark the server as unreliable.
 MAX_RESTARTS = 5
 RESTART_WINDOW_S = 600.0
 _CRASH_LOOP = (
-    f"adb's server had to be started more than {MAX_RESTARTS} times in {RESTART_WINDOW_S / 60:g} min"
+    f"adb's server had to be restarted more than {MAX_RESTARTS} times in {RESTART_WINDOW_S / 60:g} min"
 )
 
 
 class AdbSupervisor:
-    """Looks after one adb server; runs on phones do not notice when it is restarted."""
+    """Supervises one adb server; runs on devices are not affected by its restarts."""
 
     def __init__(
         self,
         *,
         server: SelectedServer,
         adb: AdbClient,
-        watch: DeviceMonitor,
+        monitor: DeviceMonitor,
         pressure: Backpressure,
         clock: Clock,
         random: Random,
         ping_s: float = PING_S,
     ) -> None:
-        """Nothing is asked yet; `ping_s` is how long the server may take to answer, and the time between."""
+        """Start nothing yet; `ping_s` is the server's time to answer, and the interval between pings."""
         self._server = server
         self._adb = adb
-        self._watch = watch
+        self._monitor = monitor
         self._pressure = pressure
         self._clock = clock
         self._random = random
         self._ping_s = ping_s
-        self._trouble: str | None = None
+        self._problem: str | None = None
         self._restarted_s: list[float] = []
         self._relisted = asyncio.Event()
         self._listening: asyncio.Timeout | None = None
 
     async def track(self) -> NoReturn:
-        """Hand every listing on; restart the server when it is gone."""
+        """Apply every listing; restart the server when it is gone."""
         backoff = Backoff(self._random, first_s=0.25, cap_s=30.0)
         while True:
             try:
@@ -66,9 +66,9 @@ class AdbSupervisor:
             except AdbServerDown as error:
                 log.warning("adb_server_down", reason=error.message)
             except TimeoutError:
-                # `ping` has said why.
+                # `ping` has logged the reason.
                 pass
-            self._watch.record_server_down()
+            self._monitor.record_server_down()
             await asyncio.sleep(backoff.next_s())
             await self._restart()
 
@@ -76,19 +76,19 @@ class AdbSupervisor:
         try:
             async with asyncio.timeout(None) as self._listening:
                 async for state_by_serial in self._adb.track_devices():
-                    found = await self._placed(state_by_serial)
+                    states = await self._by_port(state_by_serial)
                     backoff.reset()
                     self._record_server_fault(None)
-                    self._note(found)
+                    self._apply_listing(states)
         finally:
             self._listening = None
 
     async def ping(self) -> NoReturn:
-        """End a server that is there and does not answer, so that `track` starts another."""
+        """Stop a server that runs but does not answer, so that `track` starts another."""
         missed = 0
         while True:
             await asyncio.sleep(self._ping_s)
-            self._record_server_fault(self._trouble)
+            self._record_server_fault(self._problem)
             try:
                 await self._adb.version(self._ping_s)
             except AdbServerDown:
@@ -103,14 +103,14 @@ class AdbSupervisor:
                 self._stop_listening()
 
     def _stop_listening(self) -> None:
-        """A server that is not ours to end stays, and its silence would be taken for news of no change."""
+        """Stop reading the listing: a server that is not ours to stop stays, and its silence is no news."""
         if self._listening is not None:
             self._listening.reschedule(asyncio.get_running_loop().time())
 
     async def keep_connected(self, address: str) -> NoReturn:
-        """Attach a TCP phone, again whenever adb drops its row. A row that is offline recovers by itself."""
+        """Keep a TCP device connected: connect again whenever adb drops it. An offline row recovers alone."""
         backoff = Backoff(self._random, first_s=1.0, cap_s=30.0)
-        told: str | None = None
+        logged: str | None = None
         while True:
             relisted = self._relisted
             try:
@@ -120,24 +120,24 @@ class AdbSupervisor:
                     continue
                 await connect(self._adb.port, address, host=self._adb.host)
             except FarmError as error:
-                say = log.debug if error.message == told else log.warning
-                say("phone_not_connected", address=address, code=error.code, reason=error.message)
-                told = error.message
-            # Also after a success: the listing follows within milliseconds, or the row was dropped again.
+                write = log.debug if error.message == logged else log.warning
+                write("device_not_connected", address=address, code=error.code, reason=error.message)
+                logged = error.message
+            # After a success, too: the listing follows within milliseconds, or the row was dropped again.
             await _wait_within(relisted, backoff.next_s())
 
     async def _is_listed(self, address: str) -> bool:
         return address in await self._adb.devices()
 
-    async def _placed(self, state_by_serial: dict[str, str]) -> dict[str, str]:
-        """The listing by ports where these have names: only the long one tells them."""
-        names = self._watch.names
+    async def _by_port(self, state_by_serial: dict[str, str]) -> dict[str, str]:
+        """Return the listing by port where ports have names: only the long listing has them."""
+        names = self._monitor.names
         if not any(place.startswith(USB_PREFIX) for place in names):
             return state_by_serial
-        return states_by_port(await self._adb.listed(), names)
+        return states_by_port(await self._adb.list_transports(), names)
 
-    def _note(self, state_by_serial: dict[str, str]) -> None:
-        self._watch.apply_listing(state_by_serial)
+    def _apply_listing(self, state_by_serial: dict[str, str]) -> None:
+        self._monitor.apply_listing(state_by_serial)
         self._relisted.set()
         self._relisted = asyncio.Event()
 
@@ -152,16 +152,16 @@ class AdbSupervisor:
         self._restarted_s.append(self._clock.monotonic())
         log.info("adb_server_started", port=self._server.port)
 
-    def _record_server_fault(self, trouble: str | None) -> None:
-        """Keep new work from this host while the server is in trouble, and while it was all too lately."""
-        self._trouble = trouble
+    def _record_server_fault(self, problem: str | None) -> None:
+        """Apply backpressure while the server has a problem, or was restarted too often."""
+        self._problem = problem
         self._restarted_s = recent_restarts(self._restarted_s, self._clock.monotonic())
         is_loop = len(self._restarted_s) > MAX_RESTARTS
-        self._pressure.note("adb", trouble or (_CRASH_LOOP if is_loop else None))
+        self._pressure.record("adb", problem or (_CRASH_LOOP if is_loop else None))
 
 
 def recent_restarts(restarted_s: Iterable[float], now_s: float) -> list[float]:
-    """The restarts that still count."""
+    """Return the restarts within the window."""
     return [at_s for at_s in restarted_s if now_s - at_s <= RESTART_WINDOW_S]
 
 

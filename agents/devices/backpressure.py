@@ -1,4 +1,4 @@
-"""Why this host should get no new work just now: what the farm is told, and who finds it out."""
+"""Backpressure: the reasons why this host should get no new work."""
 
 import asyncio
 from typing import NoReturn
@@ -10,23 +10,23 @@ from agents.outbox.spool import Spool
 
 log = structlog.get_logger(__name__)
 
-#: Between looks at the disk.
+#: Between checks of the disk.
 DISK_S = 10.0
 
 
 class Backpressure:
-    """Reasons by what they are about, in memory: whoever composes an exchange waits for nothing.
+    """Reasons by subject, in memory, so that composing an exchange never blocks.
 
-    A reason has no figures that change: another text is another incident of the host.
+    A reason contains no changing numbers: another text is another incident of the host.
     """
 
     def __init__(self, changed: asyncio.Event) -> None:
-        """`changed` is set when the farm should hear of something at once."""
+        """Start without a reason; `changed` is set when the farm should be called at once."""
         self._changed = changed
         self._reason_by_subject: dict[str, str] = {}
 
-    def note(self, subject: str, reason: str | None) -> None:
-        """Say what is wrong with the disk, say; None when all is well."""
+    def record(self, subject: str, reason: str | None) -> None:
+        """Record what is wrong with a subject; None when it is well."""
         if reason == self._reason_by_subject.get(subject):
             return
         if reason is None:
@@ -39,12 +39,12 @@ class Backpressure:
 
     @property
     def reason(self) -> str | None:
-        """All of it, in words; None when all is well."""
+        """Return all reasons as one text; None when all is well."""
         return "; ".join(self._reason_by_subject.values())[:500] or None
 
 
 async def watch_disk(spool: Spool, disk: DiskThread, pressure: Backpressure) -> NoReturn:
-    """Look now and then whether there is room for evidence."""
+    """Check periodically whether the disk has space for evidence."""
     while True:
-        pressure.note("disk", await disk.call(spool.shortage))
+        pressure.record("disk", await disk.call(spool.shortage))
         await asyncio.sleep(DISK_S)

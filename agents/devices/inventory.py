@@ -1,4 +1,4 @@
-"""From what adb lists to which phones there are: pure decisions."""
+"""Pure decisions from adb's listing to the devices of this host."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,36 +18,36 @@ _NAME_LIMIT = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransportObservation:
-    """One adb transport, as far as it is known.
+    """The last known state of one adb transport.
 
-    Invariant: an ONLINE sighting has facts and a boot id.
+    Invariant: an ONLINE observation has facts and a boot id.
     """
 
-    #: What adb calls it.
+    #: Its name in adb.
     serial: str
     presence: Presence
     detail: str | None = None
-    #: Last known; kept while it is away, so that its phone keeps its identity.
+    #: The last known facts; kept while it is away, so that its device keeps its identity.
     facts: DeviceFacts | None = None
     boot_id: str | None = None
-    #: What `agents.device.state.identity_marker` found there.
+    #: The mark from `agents.device.state.identity_marker`.
     mark: str | None = None
     condition: Condition | None = None
-    #: What is being done to have it back.
+    #: Its recovery, if any.
     recovery: Recovery | None = None
-    #: Who it is by where it is plugged in, whatever it says itself.
+    #: Its name by port or address, which overrides its serial number.
     name: str | None = None
-    #: The transports of all phones that say they are this one, where there are several.
+    #: The transports of all devices that claim this identity, where there are several.
     claimants: tuple[str, ...] = ()
 
     @property
     def is_tcp(self) -> bool:
-        """Whether adb reaches it over TCP: its serial is host:port then."""
+        """Return whether adb reaches it over TCP: its serial is host:port then."""
         return ":" in self.serial and not self.serial.startswith(USB_PREFIX)
 
     @property
     def is_reachable_elsewhere(self) -> bool:
-        """Whether adb of another machine could reach the phone: it is on TCP, and not on our loopback.
+        """Return whether adb on another machine could reach the device: on TCP, and not on our loopback.
 
         Phones that adb found by mDNS have names like `adb-SERIAL._adb-tls-connect._tcp`.
         """
@@ -56,23 +56,23 @@ class TransportObservation:
 
 
 def is_usb(serial: str) -> bool:
-    """Whether adb reaches a phone over a cable, by what it calls the transport."""
+    """Return whether adb reaches a device over USB, by the name of its transport."""
     return serial.startswith(USB_PREFIX) or (":" not in serial and "._tcp" not in serial)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveredState:
-    """What the farm knows of a device in the present session."""
+    """The facts and condition of a device that the farm knows in this session."""
 
     facts: DeviceFacts | None = None
     condition: Condition | None = None
 
 
 def device_id(observation: TransportObservation) -> DeviceId | None:
-    """Who the phone is: its ro.serialno, or for a USB phone that never answered what adb read off the bus.
+    """Return the identity of a device: ro.serialno, or the USB serial of one that never answered.
 
-    None for a TCP transport that was never identified: host:port says nothing of the phone. Where a place has
-    a name, that is who is there.
+    None for a TCP transport that was never identified: host:port does not identify a device. A named port or
+    address is the identity of the device there.
     """
     if observation.name is not None:
         return to_wire_name(observation.name)
@@ -82,16 +82,16 @@ def device_id(observation: TransportObservation) -> DeviceId | None:
 
 
 def to_wire_name(text: str) -> DeviceId | None:
-    """Text as the wire takes names; None when nothing is left of it."""
+    """Return the text as a valid device id; None when nothing is left of it."""
     name = _NOT_IN_A_NAME.sub("-", text.strip())[:_NAME_LIMIT]
     return DeviceId(name) if name else None
 
 
 def select_transports(observations: Iterable[TransportObservation]) -> dict[DeviceId, TransportObservation]:
-    """Each phone with the transport to use: online before others, USB before TCP.
+    """Return each device with the transport to use: online before others, USB before TCP.
 
-    Where two phones claim one identity, none of them is online: nobody could say which one a measurement came
-    from.
+    Where two devices claim one identity, none of them is online: nobody could say which one a measurement
+    came from.
     """
     found: dict[DeviceId, list[TransportObservation]] = {}
     for observation in observations:
@@ -101,11 +101,11 @@ def select_transports(observations: Iterable[TransportObservation]) -> dict[Devi
 
 
 def find_conflicts(observations: Iterable[TransportObservation]) -> dict[DeviceId, tuple[str, ...]]:
-    """Identities that two phones claim, with the transports they claim them on.
+    """Return identities that two devices claim, with the transports they claim them on.
 
-    One USB and one TCP transport are one phone while their boot ids agree. Two on TCP, a name and an address
-    say, are one when they show the same mark too: virtual phones of one host share a boot id until one
-    reboots. Two on USB never are: phones of a careless maker share a serial number.
+    One USB and one TCP transport are one device while their boot ids agree. Two on TCP, such as a name and an
+    address, are one when they show the same mark too: virtual phones of one host share a boot id until one
+    reboots. Two on USB never are: some makers give several phones one serial number.
     """
     found: dict[DeviceId, list[TransportObservation]] = {}
     for observation in observations:
@@ -135,9 +135,9 @@ def device_reports(
     known_fence_by_id: Mapping[DeviceId, int] | None = None,
     wants_provisioning: bool = False,
 ) -> tuple[DeviceReport, ...]:
-    """All phones for the next exchange; facts and conditions only where the farm does not have them yet.
+    """Return the reports of all devices for the next exchange; known facts and conditions are left out.
 
-    `wants_provisioning` is said of each phone with its facts.
+    `wants_provisioning` is set for each device with its facts.
     """
     nothing = DeliveredState()
     known_fences = known_fence_by_id or {}
@@ -157,25 +157,25 @@ def device_reports(
 def update_delivered(
     before: Mapping[DeviceId, DeliveredState], reports: Sequence[DeviceReport], wanted: Iterable[DeviceId]
 ) -> dict[DeviceId, DeliveredState]:
-    """What the farm knows after it answered an exchange with these reports and asked for these facts."""
-    known = dict(before)
+    """Return the state that the farm knows after it answered these reports and requested these facts."""
+    delivered = dict(before)
     for report in reports:
         identity = DeviceId(report.device_id)
-        old = known.get(identity, DeliveredState())
-        known[identity] = DeliveredState(
+        old = delivered.get(identity, DeliveredState())
+        delivered[identity] = DeliveredState(
             facts=report.facts or old.facts, condition=report.condition or old.condition
         )
     for identity in wanted:
-        known[identity] = replace(known.get(identity, DeliveredState()), facts=None)
-    return known
+        delivered[identity] = replace(delivered.get(identity, DeliveredState()), facts=None)
+    return delivered
 
 
 def _merge_observations(group: Sequence[TransportObservation]) -> TransportObservation:
-    best = min(group, key=lambda each: (each.presence is not Presence.ONLINE, each.is_tcp, each.serial))
+    best = min(group, key=lambda row: (row.presence is not Presence.ONLINE, row.is_tcp, row.serial))
     rivals = next(iter(find_conflicts(group).values()), ())
     if not rivals:
         return best
-    detail = f"several phones say they are this one: {', '.join(rivals)}"
+    detail = f"several devices claim this identity: {', '.join(rivals)}"
     return replace(best, presence=Presence.OFFLINE, detail=detail, claimants=rivals)
 
 

@@ -1,4 +1,4 @@
-"""Phones on USB that another adb server of this machine holds: noticed, and explained."""
+"""Detection of USB devices that another adb server on this machine claims."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,58 +12,59 @@ from farm.core.errors import AdbServerDown
 
 log = structlog.get_logger(__name__)
 
-#: Where adb's server listens unless it is told otherwise.
+#: The default port of adb's server.
 DEFAULT_ADB_PORT = 5037
 CHECK_INTERVAL_S = 60.0
 _REACHABLE = "device"
 
 
 def default_adb_port(environment: Mapping[str, str]) -> int:
-    """Where adb commands of this environment expect a server, and start one."""
+    """Return the port on which adb commands of this environment expect a server."""
     port = environment.get("ANDROID_ADB_SERVER_PORT", "")
     return int(port) if port.isdecimal() and 0 < int(port) < 65536 else DEFAULT_ADB_PORT
 
 
 def find_claimed_devices(ours: Mapping[str, str], theirs: Mapping[str, str]) -> frozenset[str]:
-    """The phones on USB that another server lists and ours cannot use, by two listings of adb.
+    """Return the USB devices that another server lists and ours cannot use.
 
-    A USB phone is claimed by one server only. On TCP it takes any number, and emulators attach themselves.
+    A USB device is claimed by one server only. A TCP device accepts any number, and emulators attach
+    themselves.
     """
     on_usb = (serial for serial in theirs if ":" not in serial and not serial.startswith("emulator-"))
     return frozenset(serial for serial in on_usb if ours.get(serial) != _REACHABLE)
 
 
 def claimed_device_hint(port: int) -> str:
-    """What is the matter with such a phone, and what helps."""
+    """Return the explanation and the remedy for such a device."""
     return (
-        f"another adb server on this machine (port {port}) holds it: end that one "
+        f"another adb server on this machine (port {port}) claims it: stop that one "
         f"(adb -P {port} kill-server), or share it (FARM_AGENT_ADB_SERVER=127.0.0.1:{port})"
     )
 
 
 class OtherServerMonitor:
-    """Asks the server that this machine's adb commands use, where there is one; never starts it."""
+    """Polls the server that this machine's adb commands use, if one runs; never starts it."""
 
     def __init__(
-        self, *, ours: AdbClient, port: int, watch: DeviceMonitor, every_s: float = CHECK_INTERVAL_S
+        self, *, ours: AdbClient, port: int, monitor: DeviceMonitor, interval_s: float = CHECK_INTERVAL_S
     ) -> None:
         self._ours = ours
         self._port = port
-        self._watch = watch
-        self._every_s = every_s
-        self._held: frozenset[str] = frozenset()
+        self._monitor = monitor
+        self._interval_s = interval_s
+        self._claimed: frozenset[str] = frozenset()
 
     async def run(self) -> NoReturn:
-        """Look again and again; what is found is logged when it changes."""
+        """Check periodically; log the result when it changes."""
         while True:
-            held = await self._look()
-            if held != self._held:
-                self._held = held
-                log.warning("phones_held_by_other_server", port=self._port, serials=sorted(held))
-                self._watch.record_claimed(held, claimed_device_hint(self._port))
-            await asyncio.sleep(self._every_s)
+            claimed = await self._check()
+            if claimed != self._claimed:
+                self._claimed = claimed
+                log.warning("devices_claimed_by_other_server", port=self._port, serials=sorted(claimed))
+                self._monitor.record_claimed(claimed, claimed_device_hint(self._port))
+            await asyncio.sleep(self._interval_s)
 
-    async def _look(self) -> frozenset[str]:
+    async def _check(self) -> frozenset[str]:
         if self._ours.port == self._port:
             return frozenset()
         try:
@@ -73,4 +74,4 @@ class OtherServerMonitor:
         try:
             return find_claimed_devices(await self._ours.devices(), theirs)
         except AdbServerDown:
-            return self._held
+            return self._claimed

@@ -1,4 +1,4 @@
-"""What has to be known of a phone, and gone from it, before it counts as online."""
+"""Readiness checks of a device before it counts as online."""
 
 from dataclasses import replace
 
@@ -24,82 +24,86 @@ log = structlog.get_logger(__name__)
 
 
 class DeviceReadiness:
-    """Looks at phones that have just come, or come back."""
+    """Checks devices that have just been connected."""
 
-    def __init__(self, *, adb: AdbClient, hand: ActiveAttempts, clock: Clock) -> None:
+    def __init__(self, *, adb: AdbClient, active: ActiveAttempts, clock: Clock) -> None:
         self._adb = adb
-        self._hand = hand
+        self._active = active
         self._clock = clock
 
-    async def look(self, observation: TransportObservation) -> TransportObservation:
-        """Probe a phone end to end, read what it is, clean up what nobody has in hand; never raises."""
+    async def check(self, observation: TransportObservation) -> TransportObservation:
+        """Probe a device end to end, read its state, clean up after inactive runs; never raises."""
         try:
-            return await self._look(observation)
+            return await self._check(observation)
         except FarmError as error:
-            log.debug("phone_not_admitted", serial=observation.serial, code=error.code, reason=error.message)
+            log.debug("device_not_ready", serial=observation.serial, code=error.code, reason=error.message)
             return replace(observation, presence=Presence.OFFLINE, detail=error.message)
         except Exception as error:
-            log.exception("phone_look_crashed", serial=observation.serial)
+            log.exception("device_check_crashed", serial=observation.serial)
             return replace(observation, presence=Presence.OFFLINE, detail=f"the agent failed: {error!r}")
 
     async def condition(self, observation: TransportObservation) -> Condition | None:
-        """What an online phone is like now; None when it does not say."""
+        """Return the condition of an online device; None when it does not answer."""
         if observation.facts is None:
             return None
         device = self._adb.device(observation.serial)
         try:
             return await read_condition(device, observation.facts.work_root, self._clock.now())
         except FarmError as error:
-            log.debug("condition_unread", serial=observation.serial, code=error.code, reason=error.message)
+            log.debug(
+                "condition_unreadable", serial=observation.serial, code=error.code, reason=error.message
+            )
             return None
 
-    async def _look(self, observation: TransportObservation) -> TransportObservation:
+    async def _check(self, observation: TransportObservation) -> TransportObservation:
         device = self._adb.device(observation.serial)
-        found = await probe(device)
-        if found is not Presence.ONLINE:
-            detail = "Android is not up yet" if found is Presence.BOOTING else "its shell does not answer"
-            return replace(observation, presence=found, detail=detail)
-        if observation.facts is not None and device_id(observation) in self._hand.measuring():
-            # It was away for a moment; whatever else there is to ask disturbs the run.
+        presence = await probe(device)
+        if presence is not Presence.ONLINE:
+            detail = (
+                "Android is still booting" if presence is Presence.BOOTING else "its shell does not respond"
+            )
+            return replace(observation, presence=presence, detail=detail)
+        if observation.facts is not None and device_id(observation) in self._active.measuring():
+            # It was away for a moment; any other call would disturb the run.
             return replace(observation, presence=Presence.ONLINE, detail=None)
-        known = await self._known(device, observation)
-        await self._clean(device, known)
-        return replace(known, presence=Presence.ONLINE, detail=None)
+        ready = await self._read_state(device, observation)
+        await self._clean(device, ready)
+        return replace(ready, presence=Presence.ONLINE, detail=None)
 
-    async def _known(self, device: AdbDevice, observation: TransportObservation) -> TransportObservation:
-        """Its facts, read once for each boot, and its condition."""
+    async def _read_state(self, device: AdbDevice, observation: TransportObservation) -> TransportObservation:
+        """Read its facts, once per boot, and its condition."""
         if observation.facts is not None:
             condition = await read_condition(device, observation.facts.work_root, self._clock.now())
             if condition.boot_id == observation.boot_id:
                 return replace(observation, condition=condition)
         facts = await read_facts(device)
         condition = await read_condition(device, facts.work_root, self._clock.now())
-        # Only on TCP can there be two transports of a kind that are one phone.
+        # Only on TCP can two transports of a kind lead to one device.
         mark = await read_identity_marker(device, facts.work_root) if observation.is_tcp else None
         return replace(observation, facts=facts, condition=condition, boot_id=condition.boot_id, mark=mark)
 
     async def _clean(self, device: AdbDevice, observation: TransportObservation) -> None:
-        """Remove what earlier lives, or other hosts, left; not where an attempt in hand sees to it."""
+        """Remove what earlier processes or other hosts left; an active attempt cleans up itself."""
         identity = device_id(observation)
-        if identity is None or observation.facts is None or self._hand.holds(identity):
+        if identity is None or observation.facts is None or self._active.holds(identity):
             return
         work_root = observation.facts.work_root
         known, wanted = (
             await read_fence(device, work_root),
-            self._hand.fence_to_clean_by_device.get(identity, 0),
+            self._active.fence_to_clean_by_device.get(identity, 0),
         )
-        self._hand.record_fence(identity, known)
-        # The phone never heard of an attempt that ended before its run began.
+        self._active.record_fence(identity, known)
+        # The device does not know an attempt that ended before its run began.
         fence = max(known, wanted)
         is_at_work = fence > wanted and await run_status(device, work_root, fence) is RunStatus.RUNNING
         if is_at_work:
-            # On TCP another host may be, with its settings. Where nobody is, the farm asks for the run's end.
+            # It may be another host's run, on TCP. If it is nobody's, the farm requests its end.
             fence -= 1
         else:
-            # Of an attempt that ended before its run began, too, whoever's that was.
+            # Also those of an attempt that ended before its run began, on any host.
             await restore_controls(device, work_root)
         if fence > 0:
             await clean_run(device, work_root, fence)
         if not is_at_work:
             await restore_screen_state(device, work_root)
-        self._hand.record_cleaned(identity, fence)
+        self._active.record_cleaned(identity, fence)

@@ -1,4 +1,4 @@
-"""Which USB controllers of this machine have no room for one more device: what the farm is told."""
+"""USB controllers of this host without capacity for one more device."""
 
 import asyncio
 from collections.abc import Iterable, Iterator
@@ -16,26 +16,26 @@ from farm.wire.agents.protocol import MAX_CONTROLLERS, FullController
 log = structlog.get_logger(__name__)
 
 USB_DEVICES = Path("/sys/bus/usb/devices")
-#: How the kernel's folder of a bus's root hub is called below that of its controller.
+#: The name of a root hub's folder below its controller's.
 _ROOT_HUB = "usb{}"
 
 
 class UsbCapacity:
-    """Full controllers by name, in memory. What runs on phones that are there goes on: nothing is stopped.
+    """Full controllers by name, in memory. Runs on connected devices continue.
 
-    Invariant: what the kernel said first of a controller is what is told for as long as it lasts, so that the
-    farm has one incident of it.
+    Invariant: the first kernel message about a controller is reported as long as it is full, so that the farm
+    has one incident of it.
     """
 
     def __init__(self, changed: asyncio.Event, *, lasts_s: float) -> None:
-        """`changed` is set when the farm should hear; `lasts_s` after its last line none counts as full."""
+        """Start empty; `changed` is set on news; a message makes a controller full for `lasts_s`."""
         self._changed = changed
         self._lasts_s = lasts_s
         self._said_by_controller: dict[str, str] = {}
         self._seen_s: dict[str, float] = {}
 
-    def note(self, refusals: Iterable[tuple[str, UsbRefusal]], *, now_s: float, is_first: bool) -> None:
-        """Apply what the log says of controllers; what is old enough by now is forgotten.
+    def record(self, refusals: Iterable[tuple[str, UsbRefusal]], *, now_s: float, is_first: bool) -> None:
+        """Record the log's refusals by controller; forget those that are too old.
 
         Args:
             refusals: with the name of the controller.
@@ -54,9 +54,9 @@ class UsbCapacity:
 
     @property
     def full(self) -> tuple[FullController, ...]:
-        """The full ones, by name."""
-        found = sorted(self._said_by_controller.items())[:MAX_CONTROLLERS]
-        return tuple(FullController(controller=controller, said=said) for controller, said in found)
+        """Return the full controllers, by name."""
+        messages = sorted(self._said_by_controller.items())[:MAX_CONTROLLERS]
+        return tuple(FullController(controller=controller, said=said) for controller, said in messages)
 
     def _see(self, controller: str, said: str, at_s: float) -> None:
         self._seen_s[controller] = max(at_s, self._seen_s.get(controller, at_s))
@@ -67,32 +67,32 @@ class UsbCapacity:
 
 
 async def watch_usb_capacity(
-    config: AgentConfig, room: UsbCapacity, clock: Clock, devices: Path = USB_DEVICES
+    config: AgentConfig, capacity: UsbCapacity, clock: Clock, devices: Path = USB_DEVICES
 ) -> None:
-    """Look at the kernel's log now and then, for ever; ends where there is none to look at."""
+    """Poll the kernel log for ever; return at once where there is none to read."""
     if not wants_kernel_log(config):
         return
     kernel_log = await asyncio.to_thread(find_kernel_log, config)
     if kernel_log is None:
-        log.info("kernel_log_unreadable", hint="farm doctor --agent says what would allow it")
+        log.info("kernel_log_unreadable", hint="`farm doctor --agent` lists the missing permission")
         return
-    await _watch(kernel_log, room, clock, devices)
+    await _monitor(kernel_log, capacity, clock, devices)
 
 
-async def _watch(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devices: Path) -> NoReturn:
-    is_first, told = True, ""
+async def _monitor(kernel_log: KernelLog, capacity: UsbCapacity, clock: Clock, devices: Path) -> NoReturn:
+    is_first, logged = True, ""
     while True:
         text, was_read = "", True
         try:
             text = await asyncio.to_thread(kernel_log.read)
         except OSError as error:
-            # What a file says that comes later is news.
+            # A file that appears later contains new messages.
             was_read = isinstance(error, FileNotFoundError)
-            if str(error) != told:
-                log.warning("kernel_log_not_read", source=kernel_log.name, reason=str(error))
-                told = str(error)
+            if str(error) != logged:
+                log.warning("kernel_log_read_failed", source=kernel_log.name, reason=str(error))
+                logged = str(error)
         refusals = list(name_controllers(usb_refusals(text), devices))
-        room.note(refusals, now_s=clock.monotonic(), is_first=is_first)
+        capacity.record(refusals, now_s=clock.monotonic(), is_first=is_first)
         is_first = is_first and not was_read
         await asyncio.sleep(kernel_log.every_s)
 
@@ -100,12 +100,12 @@ async def _watch(kernel_log: KernelLog, room: UsbCapacity, clock: Clock, devices
 def name_controllers(
     refusals: Iterable[UsbRefusal], devices: Path = USB_DEVICES
 ) -> Iterator[tuple[str, UsbRefusal]]:
-    """Each with the name of its controller: of the one that has the bus, where the line names a port."""
+    """Yield each refusal with the name of its controller: that of the bus, where the line names a port."""
     for refusal in refusals:
         yield refusal.controller or _controller(refusal.bus, devices), refusal
 
 
 def _controller(bus: int | None, devices: Path) -> str:
-    """The name of a bus's controller; the bus's own where the kernel shows it no more."""
+    """Return the name of a bus's controller; the root hub's name where the kernel no longer shows it."""
     hub = _ROOT_HUB.format(bus)
     return (devices / hub).resolve().parent.name if (devices / hub).exists() else hub

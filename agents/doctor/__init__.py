@@ -1,1 +1,1 @@
-"""Looks a machine over: thin readers of facts, and pure checks of what they found."""
+"""Diagnosis of a machine: probes that read facts, and pure checks of them."""

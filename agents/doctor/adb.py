@@ -1,4 +1,4 @@
-"""adb on this machine: the program, the keys, and the servers."""
+"""Checks of adb on this machine: the program, the keys, and the servers."""
 
 import os
 import subprocess
@@ -18,18 +18,18 @@ _DEADLINE_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdbVersionProbe:
-    """What `adb version` came to."""
+    """The result of `adb version`."""
 
     binary: Path
-    #: The first line it prints; None when it does not run.
+    #: The first line of its output; None when it does not run.
     version: str | None
-    #: Why it does not.
+    #: Why it does not run.
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyProbe:
-    """A private key that phones may know."""
+    """A private key that devices may know."""
 
     path: Path
     is_there: bool
@@ -38,13 +38,13 @@ class KeyProbe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerProbe:
-    """An adb server, or what stands in its place."""
+    """An adb server, or what listens in its place."""
 
     address: str
-    #: None when nothing, or something else, answers there.
+    #: None when no adb server answers there.
     version: int | None = None
     state_by_serial: Mapping[str, str]
-    #: None for one on another machine, or of another user.
+    #: None for a server on another machine, or of another user.
     process: ProcessInfo | None = None
 
 
@@ -56,16 +56,16 @@ def probe_adb_version(binary: Path) -> AdbVersionProbe:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return AdbVersionProbe(binary=binary, version=None, error=str(error))
-    said = done.stdout.strip().splitlines()
-    if done.returncode or not said:
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
         return AdbVersionProbe(
             binary=binary, version=None, error=done.stderr.strip() or f"exit {done.returncode}"
         )
-    return AdbVersionProbe(binary=binary, version=said[0])
+    return AdbVersionProbe(binary=binary, version=lines[0])
 
 
 def check_adb_version(answer: AdbVersionProbe) -> Diagnostic:
-    """Whether the agent can start a server."""
+    """Check whether the agent can start a server."""
     if answer.version is None:
         return problem(
             "adb",
@@ -76,31 +76,33 @@ def check_adb_version(answer: AdbVersionProbe) -> Diagnostic:
 
 
 def probe_key(path: Path) -> KeyProbe:
-    """Look at a key; nothing of it is read."""
+    """Probe a key file without reading it."""
     return KeyProbe(path=path, is_there=path.exists(), is_readable=os.access(path, os.R_OK))
 
 
 def check_keys(own: KeyProbe, shared: KeyProbe | None) -> list[Diagnostic]:
-    """Which keys phones are shown: the operator's, and one that a lab shares over its hosts."""
-    found: list[Diagnostic] = []
+    """Check the keys that devices are shown: the operator's, and one shared by a lab's hosts."""
+    diagnostics: list[Diagnostic] = []
     if not own.is_there:
         hint = "unlock each phone and accept it, or share a key that the phones know: FARM_AGENT_ADB_KEY"
-        found.append(warning("keys", f"there is no {own.path} yet; adb makes one that no phone knows", hint))
+        diagnostics.append(
+            warning("keys", f"there is no {own.path} yet; adb makes one that no phone knows", hint)
+        )
     elif not own.is_readable:
         hint = "give it back to this user: phones ask again for every new key"
-        found.append(problem("keys", f"{own.path} cannot be read", hint))
+        diagnostics.append(problem("keys", f"{own.path} cannot be read", hint))
     else:
-        found.append(ok("keys", f"phones are shown {own.path}"))
+        diagnostics.append(ok("keys", f"phones are shown {own.path}"))
     if shared is not None and not shared.is_readable:
         hint = "set or unset FARM_AGENT_ADB_KEY"
-        found.append(problem("keys", f"FARM_AGENT_ADB_KEY={shared.path} cannot be read", hint))
+        diagnostics.append(problem("keys", f"FARM_AGENT_ADB_KEY={shared.path} cannot be read", hint))
     elif shared is not None:
-        found.append(ok("keys", f"phones are shown {shared.path} too"))
-    return found
+        diagnostics.append(ok("keys", f"phones are shown {shared.path} too"))
+    return diagnostics
 
 
 async def probe_server(host: str, port: int, *, is_here: bool = True) -> ServerProbe:
-    """Ask a server; none is started."""
+    """Query a server; none is started."""
     client = AdbClient(port, host)
     process = find_listener(port) if is_here else None
     try:
@@ -111,7 +113,7 @@ async def probe_server(host: str, port: int, *, is_here: bool = True) -> ServerP
 
 
 def check_external_server(server: ServerProbe) -> Diagnostic:
-    """Whether the server can be used that FARM_AGENT_ADB_SERVER names."""
+    """Check whether the server that FARM_AGENT_ADB_SERVER names can be used."""
     if server.version is None:
         return problem(
             "adb server",
@@ -123,18 +125,19 @@ def check_external_server(server: ServerProbe) -> Diagnostic:
     return ok("adb server", f"the one at {server.address} is shared")
 
 
-def check_default_server(usual: ServerProbe, ours: ServerProbe | None) -> Diagnostic:
-    """Whether the server that adb commands use has phones that the agent should have."""
-    if usual.version is None:
-        return ok("adb server", f"none but the agent's is in the way ({usual.address} is silent)")
-    held = find_claimed_devices(ours.state_by_serial if ours else {}, usual.state_by_serial)
-    if not held:
+def check_default_server(default: ServerProbe, ours: ServerProbe | None) -> Diagnostic:
+    """Check whether the server that adb commands use claims devices that the agent should have."""
+    if default.version is None:
+        return ok("adb server", f"none but the agent's is in the way ({default.address} is silent)")
+    claimed = find_claimed_devices(ours.state_by_serial if ours else {}, default.state_by_serial)
+    if not claimed:
         return ok(
-            "adb server", f"the one at {usual.address} ({process_text(usual.process)}) holds no phone on USB"
+            "adb server",
+            f"the one at {default.address} ({process_text(default.process)}) holds no phone on USB",
         )
     return problem(
         "adb server",
-        f"the one at {usual.address} ({process_text(usual.process)}) holds {', '.join(sorted(held))}",
-        f"adb -P {usual.address.rpartition(':')[2]} kill-server, or share it: "
-        f"FARM_AGENT_ADB_SERVER={usual.address}",
+        f"the one at {default.address} ({process_text(default.process)}) holds {', '.join(sorted(claimed))}",
+        f"adb -P {default.address.rpartition(':')[2]} kill-server, or share it: "
+        f"FARM_AGENT_ADB_SERVER={default.address}",
     )

@@ -1,4 +1,4 @@
-"""Everything an agent needs of its machine, looked over."""
+"""The diagnosis of everything an agent needs on its machine."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ from farm.core.operations.diagnostic import Diagnostic
 
 
 async def diagnose_agent(config: AgentConfig, *, has_farm: bool = True) -> list[Diagnostic]:
-    """Look this machine over with an agent's settings; starts nothing, changes nothing.
+    """Diagnose this machine with an agent's settings; starts nothing, changes nothing.
 
     Args:
         config: the agent's.
@@ -37,10 +37,10 @@ async def diagnose_agent(config: AgentConfig, *, has_farm: bool = True) -> list[
 
 def _keys(config: AgentConfig) -> list[Diagnostic]:
     if config.adb_server is not None:
-        # Its keys are those of whoever started it.
+        # The keys are those of the server's owner.
         return []
     shared = None if config.adb_key is None else adb.probe_key(config.adb_key)
-    # A server without USB is for phones that ask for none, as virtual ones: it does not touch the operator's.
+    # A server without USB serves devices without authorization, and does not use the operator's key.
     home = Path.home() if config.adb_usb else key_home(config.data_dir / "adb")
     return adb.check_keys(adb.probe_key(home / ".android" / "adbkey"), shared)
 
@@ -65,9 +65,9 @@ async def _servers(config: AgentConfig) -> list[Diagnostic]:
     if own is not None and not is_our_server(command_line(own.pid), own.port):
         own = None
     ours = None if own is None else await adb.probe_server("127.0.0.1", own.port)
-    usual = await adb.probe_server("127.0.0.1", default_adb_port(os.environ))
-    phones = usb.read_usb_devices()
+    default = await adb.probe_server("127.0.0.1", default_adb_port(os.environ))
+    devices = usb.read_usb_devices()
     return [
-        adb.check_default_server(usual, ours),
-        *usb.check_usb(phones, None if own is None else own.pid),
+        adb.check_default_server(default, ours),
+        *usb.check_usb(devices, None if own is None else own.pid),
     ]

@@ -1,4 +1,4 @@
-"""The way from here to the farm."""
+"""Checks of the connection to the farm."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from pydantic import SecretStr
 from agents.farm_api import farm_client
 from farm.core.operations.diagnostic import Diagnostic, ok, problem, warning
 
-#: HTTP dates are whole seconds, and the answer took a while.
+#: HTTP dates have a resolution of one second, and the request takes time.
 _SKEW_S = 5.0
-#: No artifact: the empty file's digest begins otherwise.
+#: A digest without an artifact: even the empty file's is another.
 _UNKNOWN_BLOB = "/api/v1/blobs/" + "0" * 64
 
 _HOW_TO_JOIN = "`farm token create` on the farm's machine, `farm agent join URL` here"
@@ -21,58 +21,62 @@ _HOW_TO_JOIN = "`farm token create` on the farm's machine, `farm agent join URL`
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FarmProbe:
-    """What came of asking the farm whether it is well, and whether it knows us."""
+    """The results of a health request and an authenticated request to the farm."""
 
     url: str
-    #: Why nothing answered; None when something did.
+    #: The connection error; None when a server answered.
     error: str | None = None
     status: int = 0
     #: The farm's clock minus ours.
     skew_s: float | None = None
-    #: Whether the credential is taken.
+    #: Whether the credential is accepted.
     is_known: bool = True
 
 
 def report_not_enrolled(host: str) -> Diagnostic:
-    """What there is to say of a host without a credential."""
+    """Return the diagnostic of a host without a credential."""
     return warning("farm", f"{host} has not joined a farm yet", _HOW_TO_JOIN)
 
 
 async def probe_farm(
     url: str, credential: SecretStr, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> FarmProbe:
-    """Ask the farm; nothing is changed there."""
+    """Query the farm; nothing is changed there."""
     try:
         async with farm_client(url) as http:
             answer = await http.get("/api/v1/health")
             arrived_at = now()
             headers = {"Authorization": f"Bearer {credential.get_secret_value()}"}
-            known = await http.head(_UNKNOWN_BLOB, headers=headers)
+            authenticated = await http.head(_UNKNOWN_BLOB, headers=headers)
     except httpx.HTTPError as error:
         return FarmProbe(url=url, error=str(error) or type(error).__name__)
     return FarmProbe(
         url=url,
         status=answer.status_code,
         skew_s=_skew_s(answer.headers.get("date"), arrived_at),
-        is_known=known.status_code != httpx.codes.UNAUTHORIZED,
+        is_known=authenticated.status_code != httpx.codes.UNAUTHORIZED,
     )
 
 
-def check_farm_connectivity(link: FarmProbe) -> list[Diagnostic]:
-    """Whether the agent can work for that farm."""
-    if link.error is not None:
+def check_farm_connectivity(probe: FarmProbe) -> list[Diagnostic]:
+    """Check whether the agent can work for that farm."""
+    if probe.error is not None:
         hint = (
             "is the farm up, with --agents-on for other machines, and does a firewall let this one through?"
         )
-        return [problem("farm", f"no farm answers at {link.url}: {link.error}", hint)]
-    if link.status != httpx.codes.OK:
-        hint = "is that the address that `farm up --agents-on` says?"
-        return [problem("farm", f"{link.url} answers {link.status} where a farm says that it is well", hint)]
-    found = [ok("farm", f"the farm at {link.url} answers")]
-    if not link.is_known:
+        return [problem("farm", f"no farm answers at {probe.url}: {probe.error}", hint)]
+    if probe.status != httpx.codes.OK:
+        hint = "is that the address that `farm up --agents-on` prints?"
+        return [
+            problem(
+                "farm", f"{probe.url} answers {probe.status} where a farm's health check is expected", hint
+            )
+        ]
+    diagnostics = [ok("farm", f"the farm at {probe.url} answers")]
+    if not probe.is_known:
         hint = f"join again: {_HOW_TO_JOIN}"
-        found.append(problem("farm", "the farm does not know this host's credential", hint))
-    return [*found, *_check_skew(link.skew_s)]
+        diagnostics.append(problem("farm", "the farm does not know this host's credential", hint))
+    return [*diagnostics, *_check_skew(probe.skew_s)]
 
 
 def _check_skew(skew_s: float | None) -> list[Diagnostic]:

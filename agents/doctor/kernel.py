@@ -1,4 +1,4 @@
-"""Whether the kernel's log can be read, and what it says of USB controllers."""
+"""Checks of the kernel log, and of the USB controllers it mentions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,9 +18,9 @@ _PERMISSION_HINT = (
 def read_refusals(
     config: AgentConfig, devices: Path = USB_DEVICES
 ) -> tuple[str, list[tuple[str, UsbRefusal]]] | None:
-    """Which log an agent reads, and what is kept there of controllers that refused a device.
+    """Return the name of the kernel log and its messages about refused USB devices.
 
-    None when it may read none.
+    None when the agent cannot read a log.
     """
     try:
         kernel_log = find_kernel_log(config)
@@ -32,11 +32,11 @@ def read_refusals(
 
 
 def check_kernel_log(found: tuple[str, Sequence[tuple[str, UsbRefusal]]] | None) -> Diagnostic:
-    """Whether the farm would be told of a USB controller that is full."""
+    """Check whether a full USB controller would be reported to the farm."""
     if found is None:
         return warning(
             _SUBJECT,
-            "this user cannot read it: that a USB controller has no room for one more phone goes unnoticed",
+            "this user cannot read it, so full USB controllers are not detected",
             _PERMISSION_HINT,
         )
     name, refusals = found
@@ -46,5 +46,5 @@ def check_kernel_log(found: tuple[str, Sequence[tuple[str, UsbRefusal]]] | None)
     return warning(
         _SUBJECT,
         f"USB controller {controller} refused a device: {last.said.rstrip('.')}",
-        "phones that are plugged in there stay away: use another controller, or take phones or hubs off it",
+        "devices plugged in there do not appear: use another controller, or remove devices or hubs from it",
     )

@@ -1,4 +1,4 @@
-"""Room, limits and permissions of the machine."""
+"""Checks of disk space, limits and permissions."""
 
 import os
 import resource
@@ -17,7 +17,7 @@ _MIN_OPEN_FILES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderProbe:
-    """A folder of ours, or the place where it would be made."""
+    """A folder of ours, or the place where it would be created."""
 
     path: Path
     is_there: bool
@@ -27,19 +27,19 @@ class FolderProbe:
 
 
 def probe_folder(path: Path) -> FolderProbe:
-    """Look at a folder, or at what is nearest above it when it is missing."""
-    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    """Probe a folder, or its nearest existing parent when it is missing."""
+    existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     return FolderProbe(
         path=path,
-        is_there=there == path,
-        is_writable=there.is_dir() and os.access(there, os.W_OK | os.X_OK),
-        is_private=there != path or not stat.S_IMODE(there.stat().st_mode) & 0o002,
-        free_bytes=shutil.disk_usage(there).free,
+        is_there=existing == path,
+        is_writable=existing.is_dir() and os.access(existing, os.W_OK | os.X_OK),
+        is_private=existing != path or not stat.S_IMODE(existing.stat().st_mode) & 0o002,
+        free_bytes=shutil.disk_usage(existing).free,
     )
 
 
 def check_folder(folder: FolderProbe, variable: str) -> list[Diagnostic]:
-    """Whether a data folder can be used; `variable` is the setting that names it."""
+    """Check whether a data folder can be used; `variable` is the setting that names it."""
     free = f"{size_text(folder.free_bytes)} free"
     subject = "data folder"
     if not folder.is_writable:
@@ -49,21 +49,21 @@ def check_folder(folder: FolderProbe, variable: str) -> list[Diagnostic]:
     if not folder.is_private:
         hint = f"chmod o-w {folder.path}"
         return [problem(subject, f"anybody on this machine may write to {folder.path}", hint)]
-    said = f"{folder.path}: {'' if folder.is_there else 'not made yet, '}{free}"
+    message = f"{folder.path}: {'' if folder.is_there else 'not made yet, '}{free}"
     if folder.free_bytes < _MIN_SPACE_BYTES:
-        return [problem(subject, said, f"free space there, or name a larger disk with {variable}")]
+        return [problem(subject, message, f"free space there, or name a larger disk with {variable}")]
     if folder.free_bytes < _LOW_SPACE_BYTES:
-        return [warning(subject, said, "models and evidence need some gigabytes: free space soon")]
-    return [ok(subject, said)]
+        return [warning(subject, message, "models and evidence need some gigabytes: free space soon")]
+    return [ok(subject, message)]
 
 
 def read_file_limit() -> int:
-    """How many files this user's processes may have open; some services start with less than a shell."""
+    """Return the limit of open files; some services start with a lower one than a shell."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
 def check_file_limit(limit: int) -> Diagnostic:
-    """Whether that is enough for many phones."""
+    """Check whether the limit is enough for many devices."""
     if limit == resource.RLIM_INFINITY or limit >= _MIN_OPEN_FILES:
         return ok("limits", f"a process may open {'any number of' if limit < 0 else limit} files")
     return warning(
@@ -74,7 +74,7 @@ def check_file_limit(limit: int) -> Diagnostic:
 
 
 def read_mode(path: Path) -> int | None:
-    """The permission bits of a file; None when it is not there."""
+    """Return the permission bits of a file; None when it is missing."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -82,7 +82,7 @@ def read_mode(path: Path) -> int | None:
 
 
 def check_private_file(path: Path, mode: int | None) -> list[Diagnostic]:
-    """Whether a secret is its owner's alone; nothing is said of one that is not there."""
+    """Check whether a secret is readable by its owner only; a missing one yields no diagnostic."""
     if mode is None:
         return []
     if mode & 0o077:

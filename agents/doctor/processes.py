@@ -1,4 +1,4 @@
-"""Which process has a port or a file: as far as this user may see."""
+"""The processes that use a port or a file, as far as this user may see."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,23 +17,23 @@ class ProcessInfo:
     command: str
 
 
-#: One that is there, of a user whose processes we may not look into.
+#: A process of a user whose processes we may not inspect.
 UNKNOWN_PROCESS = ProcessInfo(pid=0, command="")
 
 
 def find_listener(port: int, proc: Path = PROC) -> ProcessInfo | None:
-    """The process that listens on a TCP port; None when none does."""
+    """Return the process that listens on a TCP port; None when none does."""
     inodes = {f"socket:[{inode}]" for inode in _listening_inodes(port, proc)}
     return next(_processes_with_open(inodes, proc), UNKNOWN_PROCESS) if inodes else None
 
 
 def find_file_users(path: Path, proc: Path = PROC) -> list[ProcessInfo]:
-    """The processes that have a file open."""
+    """Return the processes that have a file open."""
     return list(_processes_with_open({str(path)}, proc))
 
 
 def process_text(process: ProcessInfo | None) -> str:
-    """A process as people know it; another user's can often not be seen."""
+    """Return a process as text; another user's can often not be seen."""
     if process is None or process == UNKNOWN_PROCESS:
         return "a process of another user"
     return f"pid {process.pid}: {process.command[:80]}"
@@ -58,5 +58,5 @@ def _processes_with_open(targets: set[str], proc: Path) -> Iterator[ProcessInfo]
                 words = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
                 yield ProcessInfo(pid=int(folder.name), command=words.decode(errors="replace").strip())
         except OSError:
-            # It ended, or is another user's.
+            # The process ended, or is another user's.
             continue

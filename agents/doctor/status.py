@@ -1,4 +1,4 @@
-"""What an agent's data folder tells of it, whether the agent runs or not."""
+"""The status of an agent, read from its data folder, whether it runs or not."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from agents.link.enrollment import find_credential
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptStatus:
-    """One attempt in hand."""
+    """One active attempt."""
 
     attempt_id: int
     device_id: str
@@ -22,7 +22,7 @@ class AttemptStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStatus:
-    """One agent, as it is now."""
+    """The status of one agent."""
 
     host: str
     farm_url: str
@@ -33,15 +33,15 @@ class AgentStatus:
     #: Where its adb server listens; None when none runs.
     adb_server: str | None
     attempts: tuple[AttemptStatus, ...]
-    #: Reports that the farm does not have yet.
+    #: Reports that are not delivered yet.
     waiting_reports: int
 
 
 def agent_status(config: AgentConfig) -> AgentStatus:
-    """Look; nothing is asked of farm, adb or phones."""
+    """Read the status; neither farm, adb nor devices are called."""
     folder = config.data_dir
-    # Journal and Spool tidy their folders up, which is for the agent alone to do.
-    held = (_attempt_status(path) for path in (folder / "attempts").glob("*.json"))
+    # Not by AttemptJournal and Spool: they clean their folders up, which only the agent may do.
+    attempts = (_attempt_status(path) for path in (folder / "attempts").glob("*.json"))
     return AgentStatus(
         host=config.host,
         farm_url=config.farm_url,
@@ -49,7 +49,7 @@ def agent_status(config: AgentConfig) -> AgentStatus:
         has_joined=find_credential(folder) is not None,
         pid=find_holder(folder),
         adb_server=config.adb_server or _own_server(folder / "adb"),
-        attempts=tuple(sorted(filter(None, held), key=lambda each: each.attempt_id)),
+        attempts=tuple(sorted(filter(None, attempts), key=lambda attempt: attempt.attempt_id)),
         waiting_reports=sum(1 for _ in (folder / "spool").glob("*.json")),
     )
 
@@ -63,7 +63,7 @@ def _attempt_status(path: Path) -> AttemptStatus | None:
             phase=str(fields["phase"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
-        # It ended while we looked, or was left half by a power cut.
+        # It ended meanwhile, or was truncated by a power cut.
         return None
 
 

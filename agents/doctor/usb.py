@@ -1,4 +1,4 @@
-"""Phones on USB as the kernel sees them, whatever adb does."""
+"""USB devices as the kernel sees them, independent of adb."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -30,31 +30,31 @@ class UsbDevice:
 def read_usb_devices(
     sys: Path = Path("/sys"), dev: Path = Path("/dev"), proc: Path = PROC
 ) -> list[UsbDevice]:
-    """Every USB device with an adb interface."""
+    """Return every USB device with an adb interface."""
     folders = {interface.parent / interface.name.partition(":")[0] for interface in _adb_interfaces(sys)}
     return [_usb_device(folder, dev, proc) for folder in sorted(folders)]
 
 
-def check_usb(phones: Sequence[UsbDevice], own_server_pid: int | None) -> list[Diagnostic]:
-    """Which phones can be used by the agent of this machine, and what keeps it from the others."""
-    if not phones:
+def check_usb(devices: Sequence[UsbDevice], own_server_pid: int | None) -> list[Diagnostic]:
+    """Check which devices the agent of this machine can use, and what keeps it from the others."""
+    if not devices:
         return [ok(_SUBJECT, "no phone on USB offers adb")]
-    return [_check(phone, own_server_pid) for phone in phones]
+    return [_check(device, own_server_pid) for device in devices]
 
 
-def _check(phone: UsbDevice, own_server_pid: int | None) -> Diagnostic:
-    name = f"{phone.serial} ({phone.name}, USB {phone.path})"
-    if phone.is_openable is None:
+def _check(device: UsbDevice, own_server_pid: int | None) -> Diagnostic:
+    name = f"{device.serial} ({device.name}, USB {device.path})"
+    if device.is_openable is None:
         return problem(
-            _SUBJECT, f"{name} has no device node {phone.node}", "in a container, pass /dev/bus/usb through"
+            _SUBJECT, f"{name} has no device node {device.node}", "in a container, pass /dev/bus/usb through"
         )
-    if not phone.is_openable:
+    if not device.is_openable:
         return problem(
             _SUBJECT,
             f"{name} cannot be opened by this user",
             "install deploy/udev/51-benchfarm.rules, be in the group plugdev, and plug the phone in again",
         )
-    others = [user for user in phone.users if user.pid != own_server_pid]
+    others = [user for user in device.users if user.pid != own_server_pid]
     if others:
         return warning(
             _SUBJECT,

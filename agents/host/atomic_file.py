@@ -1,4 +1,4 @@
-"""Files that survive a power cut: whole and old, or whole and new, never half."""
+"""Durable file writes: after a power cut a file has its old or its new content, never a part."""
 
 import asyncio
 import errno
@@ -18,7 +18,7 @@ TEMPORARY_SUFFIX = ".tmp"
 
 
 def write_file_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Put `data` at `path`; on return it is on the disk, name included.
+    """Write `data` to `path` atomically and sync it to disk, including the directory entry.
 
     Raises:
         HostDiskFull: no space is left, and the old content stays.
@@ -28,7 +28,7 @@ def write_file_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         try:
             _write_synced(temporary, data, mode)
         except OSError:
-            # On a full disk a part of it would only take room.
+            # On a full disk a partial file would only take space.
             temporary.unlink(missing_ok=True)
             raise
         temporary.replace(path)
@@ -44,13 +44,13 @@ def _write_synced(path: Path, data: bytes, mode: int) -> None:
 
 
 def remove_durably(path: Path) -> None:
-    """Take a file away for good; one that is not there is fine."""
+    """Remove a file and sync its directory; a missing file is ignored."""
     path.unlink(missing_ok=True)
     sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names that were added to or taken from a folder survive a power cut."""
+    """Sync a folder, so that added and removed names survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -59,7 +59,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sweep_temporaries(folder: Path) -> None:
-    """Remove what a writer left behind that died before its rename."""
+    """Remove temporary files of writers that died before their rename."""
     for leftover in folder.glob(f"*{TEMPORARY_SUFFIX}"):
         leftover.unlink(missing_ok=True)
 
@@ -76,18 +76,18 @@ def translate_disk_errors(path: Path) -> Iterator[None]:
 
 
 class DiskThread:
-    """One thread for everything the agent must have on its disk, so that the event loop never waits for one.
+    """A single thread for the agent's durable disk writes, so that the event loop never blocks on fsync.
 
-    Invariant: calls are carried out in the order they were made, one at a time.
+    Invariant: calls run one at a time, in the order they were made.
     """
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agent-disk")
 
     async def call(self, action: Callable[[*Arguments], Value], *arguments: *Arguments) -> Value:
-        """Run a blocking call; raises what it raises."""
+        """Run a blocking call in the thread; raises what it raises."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, action, *arguments)
 
     def close(self) -> None:
-        """Wait for what was asked for."""
+        """Wait for the pending calls and stop the thread."""
         self._executor.shutdown(wait=True)

@@ -1,4 +1,4 @@
-"""The agent's settings: `FARM_AGENT_*` in the environment, what joining kept, or built by who embeds it."""
+"""The agent's settings: `FARM_AGENT_*` environment variables, settings saved at enrolment, or arguments."""
 
 import socket
 from pathlib import Path
@@ -15,55 +15,55 @@ from farm.core.base.address import host_and_port
 from farm.core.upkeep.charging import ChargeWindow, charge_window
 from farm.wire.agents.protocol import Name
 
-#: In the data folder, written by joining.
+#: In the data folder, written at enrolment.
 SAVED_SETTINGS_FILE = "settings.json"
 
 
 class AgentConfig(BaseSettings):
-    """All an agent is told before it meets its farm. Every interval is the farm's to dictate."""
+    """The agent's local settings. Intervals and time-outs of the protocol are set by the farm."""
 
     model_config = SettingsConfigDict(env_prefix="FARM_AGENT_", frozen=True, extra="ignore")
 
-    #: Where its farm is.
+    #: The farm's URL.
     farm_url: str = "http://127.0.0.1:8470"
-    #: What the farm calls this machine.
+    #: The name of this host in the farm.
     host: Name = Field(default_factory=socket.gethostname)
-    #: The agent's own folder: credential, journal, spool, cache, adb server. One agent each.
+    #: The agent's folder: credential, journal, spool, cache, adb server. One agent each.
     data_dir: Path = Field(default_factory=lambda: Path.home() / ".local" / "share" / "farm-agent")
-    #: Needed once, for enrolment; better in the file, because other processes can read an environment.
+    #: Needed once, for enrolment; better in a file, because other processes can read an environment.
     join_token: SecretStr | None = None
     join_token_file: Path | None = None
-    #: Phones on adb over TCP, kept connected.
+    #: Devices on adb over TCP, kept connected.
     adb_connect: Annotated[tuple[str, ...], NoDecode] = ()
-    #: Off only where all phones are virtual or on TCP: the server starts 3 s sooner.
+    #: Off only where all devices are virtual or on TCP: the server starts 3 s sooner.
     adb_usb: bool = True
-    #: A private key that phones already know, next to the one adb keeps by itself.
+    #: A private key that devices already allow, besides adb's own.
     adb_key: Path | None = None
-    #: Where an adb server of the operator's listens, to be used instead of one of our own.
+    #: The address of the operator's adb server, to be used instead of one of our own.
     adb_server: str | None = None
-    #: The host's cache of artifacts is trimmed to this, least recently used first.
+    #: The size limit of the host's artifact cache; least recently used files are removed first.
     cache_limit_bytes: Annotated[int, Field(gt=0)] = 20 * 1024**3
-    #: So is the cache of each phone, before a run that needs more.
+    #: The size limit of each device's cache, enforced before a run that needs space.
     device_cache_limit_bytes: Annotated[int, Field(gt=0)] = 8 * 1024**3
-    #: Phones that go by where they are plugged in, as `1-4.2=left`, for want of serial numbers of their own.
+    #: Names of devices by port or address, as `1-4.2=left`, for devices without unique serial numbers.
     device_names: Annotated[dict[str, Name], NoDecode] = Field(default_factory=dict)
-    #: To how many phones files are brought at the same time; None: to as many as want some.
+    #: The number of devices to which files are pushed at the same time; None: no limit.
     max_pushes: Annotated[int, Field(gt=0)] | None = None
-    #: Keep batteries between two levels, such as `40-80`; None: phones charge as they like.
+    #: Keep batteries between two levels, such as `40-80`; None: charging is not controlled.
     charge_window: Annotated[ChargeWindow | None, NoDecode] = None
-    #: Switches the power of a phone's port: a command with {serial}, {usb_path} and {action}, `on` or `off`.
+    #: Switches the power of a device's port: a command with {serial}, {usb_path} and {action}, `on` or `off`.
     power_command: Annotated[tuple[str, ...] | None, NoDecode] = None
-    #: Restart phones that nothing gentler brings back, while nobody is at work on them.
+    #: Reboot devices that milder steps do not recover, while no run uses them.
     reboot: bool = False
-    #: How patient that is: every wait of the ladder times this.
+    #: Multiplies every wait of the recovery ladder.
     recovery_timeout_factor: Annotated[float, Field(gt=0, le=100)] = 1.0
-    #: Have the farm set up phones that nobody looked at yet: their settings are changed without a question.
+    #: Have the farm provision new devices: their settings are changed without confirmation.
     provision_devices: bool = False
-    #: Where the kernel's lines can be read that tell of a full USB controller; None: where they usually are.
+    #: The kernel log, which reports full USB controllers; None: the usual sources.
     kernel_log: Path | None = None
-    #: For so long after the kernel said so last, a USB controller counts as full.
+    #: How long a USB controller counts as full after the last message about it.
     usb_full_s: Annotated[float, Field(gt=0)] = 3600.0
-    #: Of the data folder's disk, for evidence alone; with less than that the host takes no new work.
+    #: Space on the data folder's disk reserved for evidence; with less the host takes no new work.
     reserve_bytes: Annotated[int, Field(gt=0)] = RESERVE_BYTES
 
     @field_validator("adb_connect", mode="before")
@@ -101,7 +101,7 @@ class AgentConfig(BaseSettings):
     @field_validator("data_dir", "adb_key", "kernel_log")
     @classmethod
     def _is_absolute(cls, value: Path | None) -> Path | None:
-        # adb, for one, changes its current folder before it looks for its key.
+        # adb, for example, changes its current folder before it opens its key.
         return None if value is None else value.absolute()
 
     @field_validator("farm_url")
@@ -112,7 +112,7 @@ class AgentConfig(BaseSettings):
         return value.rstrip("/")
 
     def join_token_value(self) -> SecretStr | None:
-        """The join token, from the environment or from its file; None when there is neither."""
+        """Return the join token from the environment or its file; None without either."""
         if self.join_token is not None:
             return self.join_token
         if self.join_token_file is None or not self.join_token_file.exists():
@@ -121,7 +121,7 @@ class AgentConfig(BaseSettings):
 
 
 class SavedSettings(BaseModel):
-    """What joining a farm keeps for every later run."""
+    """The settings that `farm agent join` saves for later runs."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -130,31 +130,31 @@ class SavedSettings(BaseModel):
 
 
 def find_saved_settings(data_dir: Path) -> SavedSettings | None:
-    """What an earlier `farm agent join` kept; None when there is nothing, or nonsense.
+    """Return the settings that `farm agent join` saved; None when missing or invalid.
 
     Raises:
         InvalidInput: it is another user's.
     """
-    kept = find_file(data_dir / SAVED_SETTINGS_FILE)
+    content = find_file(data_dir / SAVED_SETTINGS_FILE)
     try:
-        return None if kept is None else SavedSettings.model_validate_json(kept)
+        return None if content is None else SavedSettings.model_validate_json(content)
     except ValidationError:
         return None
 
 
-def agent_config(**given: Any) -> AgentConfig:
-    """The settings in force: what is given, before FARM_AGENT_*, before what joining kept, before defaults.
+def agent_config(**arguments: Any) -> AgentConfig:
+    """Return the effective settings: arguments, then FARM_AGENT_*, then saved settings, then defaults.
 
     Raises:
         ValidationError: one of them cannot be.
         InvalidInput: the data folder is another user's.
     """
-    config = AgentConfig(**given)
-    kept = find_saved_settings(config.data_dir)
-    if kept is None:
+    config = AgentConfig(**arguments)
+    saved = find_saved_settings(config.data_dir)
+    if saved is None:
         return config
-    unset = {name: value for name, value in kept if name not in config.model_fields_set}
-    return AgentConfig(**{**unset, **given})
+    unset = {name: value for name, value in saved if name not in config.model_fields_set}
+    return AgentConfig(**{**unset, **arguments})
 
 
 def _address(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The agent's own folder: made for its owner alone, and refused in words where it is somebody else's."""
+"""The agent's data folder: created for its owner only; permission errors become errors of the tree."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from farm.core.errors import InvalidInput
 
 
 def make_data_dir(data_dir: Path) -> None:
-    """Make the folder, where it is missing.
+    """Create the folder if it is missing.
 
     Raises:
         InvalidInput: this user cannot.
@@ -18,7 +18,7 @@ def make_data_dir(data_dir: Path) -> None:
 
 
 def find_file(path: Path) -> bytes | None:
-    """What a file of the folder holds; None when it is not there.
+    """Return the content of a file in the folder; None when it is missing.
 
     Raises:
         InvalidInput: this user may not read it. That is not the same as missing: the agent has joined, say.
@@ -32,12 +32,12 @@ def find_file(path: Path) -> bytes | None:
 
 @contextmanager
 def translate_folder_errors(data_dir: Path) -> Iterator[None]:
-    """Translate what the system refuses in the folder into an error of the tree."""
+    """Translate OS errors of the data folder into InvalidInput."""
     try:
         yield
     except OSError as error:
         raise InvalidInput(
-            f"the agent's folder {data_dir} cannot be used: {error.strerror} ({error.filename})",
+            f"the agent's data folder {data_dir} cannot be used: {error.strerror} ({error.filename})",
             hint="do this as the user that the agent runs as (sudo -u), or name another folder with "
             "--data-dir or FARM_AGENT_DATA_DIR",
         ) from error

@@ -1,4 +1,4 @@
-"""Room on the host's disk that is kept back, so that a full disk does not cost the current results."""
+"""Disk space reserved on the host, so that a full disk does not lose results of current runs."""
 
 import os
 import shutil
@@ -9,27 +9,27 @@ from farm.core.errors import HostDiskFull
 
 
 class DiskReserve:
-    """A file of nothing, of which space can be had when there is none left. Blocking: for the disk thread.
+    """A preallocated file whose space is released when the disk is full. Blocking: for the disk thread.
 
-    File systems that compress, or share blocks, may keep less back than its size says.
+    File systems with compression or block sharing may reserve less than the size of the file.
     """
 
     def __init__(self, path: Path, size_bytes: int) -> None:
-        """Nothing is taken yet: see `refill`."""
+        """Allocate nothing yet: see `refill`."""
         self._path = path
         self._size_bytes = size_bytes
 
     def refill(self) -> None:
-        """Take the space, where it was let go.
+        """Allocate the space again after a release.
 
         Raises:
             HostDiskFull: there is too little, or this disk keeps nothing back.
         """
         if self._is_whole():
             return
-        # Asked first: trying would take all there is from others before it fails.
+        # Checked first: a failing allocation would use up all space first.
         if not self.has_room():
-            raise HostDiskFull(f"no room for {self._path}")
+            raise HostDiskFull(f"no space for {self._path}")
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
             try:
@@ -38,16 +38,16 @@ class DiskReserve:
                 os.close(descriptor)
         except OSError as error:
             self._path.unlink(missing_ok=True)
-            raise HostDiskFull(f"no room for {self._path}: {error.strerror}") from error
+            raise HostDiskFull(f"no space for {self._path}: {error.strerror}") from error
 
     def release(self) -> bool:
-        """Let the space go; False when it was let go before."""
+        """Release the space; return False when it was released before."""
         is_there = self._path.exists()
         self._path.unlink(missing_ok=True)
         return is_there
 
     def shortage(self) -> str | None:
-        """Why this disk can take nothing new; None while there is room beside the reserve."""
+        """Return why this disk can take no new work; None while there is space beside the reserve."""
         try:
             self.refill()
             is_short = not self.has_room()
@@ -56,7 +56,7 @@ class DiskReserve:
         return f"the agent's disk has less than {size_text(self._size_bytes)} free" if is_short else None
 
     def has_room(self, beside_bytes: int = 0) -> bool:
-        """Whether what is free holds as much as the reserve, and these bytes. Nothing is taken or let go."""
+        """Return whether the free space exceeds the reserve plus these bytes; nothing is allocated."""
         return shutil.disk_usage(self._path.parent).free >= self._size_bytes + beside_bytes
 
     def _is_whole(self) -> bool:

@@ -1,4 +1,4 @@
-"""One agent per data folder: a second one finds the lock taken."""
+"""The lock of the data folder: one agent process per folder."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ _FILE = "agent.lock"
 
 
 class AgentRunningError(HostError):
-    """Another agent process works in the same data folder."""
+    """Another agent process uses the same data folder."""
 
     code = "host.agent_running"
     transient = False
@@ -22,7 +22,7 @@ class AgentRunningError(HostError):
 
 @contextmanager
 def host_lock(data_dir: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which is made when missing; the kernel drops it with the process.
+    """Hold the lock of a data folder, created if missing; the kernel releases it with the process.
 
     Raises:
         AgentRunningError: at once, when somebody else holds it.
@@ -41,18 +41,18 @@ def host_lock(data_dir: Path) -> Iterator[None]:
 
 
 def find_holder(data_dir: Path, locks: Path = Path("/proc/locks")) -> int | None:
-    """The process of the agent that works in a folder; None when none does.
+    """Return the pid of the agent that holds the lock of a folder; None when none does.
 
-    Looked up in the kernel's table (proc_locks(5)): taking the lock, if only to look, could make an agent
-    that is just starting find it taken.
+    Read from the kernel's table (proc_locks(5)): taking the lock to test it could make an agent that is just
+    starting fail.
     """
     try:
         inode = (data_dir / _FILE).stat().st_ino
         rows = [line.split() for line in locks.read_text(encoding="ascii").splitlines()]
     except OSError:
         return None
-    held = (row for row in rows if row[1] == "FLOCK" and row[5].endswith(f":{inode}"))
-    return next((int(row[4]) for row in held), None)
+    own_rows = (row for row in rows if row[1] == "FLOCK" and row[5].endswith(f":{inode}"))
+    return next((int(row[4]) for row in own_rows), None)
 
 
 def _lock(descriptor: int, data_dir: Path) -> None:

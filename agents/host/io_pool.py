@@ -1,6 +1,7 @@
-"""Threads for files of any size: hashed, pushed, fetched.
+"""Thread pool for file operations of any size: hashing, pushing, downloading.
 
-They are not those of the event loop, in which names of hosts are looked up: a beat must not wait for a disk.
+It is separate from the event loop's default pool, which resolves host names: a heartbeat must not wait for a
+disk.
 """
 
 import asyncio
@@ -12,12 +13,12 @@ from typing import TypeVar, TypeVarTuple
 Arguments = TypeVarTuple("Arguments")
 Value = TypeVar("Value")
 
-#: More only have a disk seek; phones of one host share its USB controllers, too.
+#: More threads only cause disk seeks; devices of one host share its USB controllers, too.
 THREADS = 8
 
 
 async def run_in_io_pool(action: Callable[[*Arguments], Value], *arguments: *Arguments) -> Value:
-    """Run a blocking call on a file; raises what it raises."""
+    """Run a blocking file operation in the pool; raises what it raises."""
     return await asyncio.get_running_loop().run_in_executor(_pool(), action, *arguments)
 
 

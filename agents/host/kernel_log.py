@@ -1,4 +1,4 @@
-"""The kernel log of this machine, read now and then: nobody waits for it, and each line is given once."""
+"""The kernel log of this host, polled without blocking; each line is returned once."""
 
 import os
 import shutil
@@ -12,26 +12,26 @@ from agents.host.config import AgentConfig
 from farm.core.base.address import host_and_port, is_loopback
 
 KMSG = Path("/dev/kmsg")
-#: Of a plain file or a journal, at the first look.
+#: Read from a plain file or a journal at first.
 _FIRST_BYTES, _FIRST_LINES = 256 * 1024, 2000
-#: One look reads no more; the rest is left to the next.
+#: The most that one read returns; the rest is left to the next.
 _LOOK_BYTES = 4 * 1024 * 1024
 _RECORD_BYTES = 8192
 _JOURNAL_S = 10.0
-#: Members of systemd-journal and adm may read it, others get an empty one.
+#: Members of systemd-journal and adm may read it; others get empty output.
 _JOURNALCTL = ("journalctl", "--dmesg", "--quiet", "--no-pager", "--output=short-monotonic")
 
 
 class KernelLog(Protocol):
-    """Where lines of the kernel come from."""
+    """A source of kernel log lines."""
 
-    #: For people.
+    #: For messages.
     name: str
-    #: Between looks: what is cheap may be looked at often.
+    #: The interval between reads: cheap sources are read often.
     every_s: float
 
     def read(self) -> str:
-        """What was added since the last look; at the first look what is kept of before. Blocks shortly.
+        """Return the lines added since the last read; the first read returns older ones. May block briefly.
 
         Raises:
             OSError: it cannot be read.
@@ -39,7 +39,7 @@ class KernelLog(Protocol):
 
 
 class KmsgLog:
-    """The kernel's own buffer, which keeps some thousands of lines."""
+    """The kernel's ring buffer, which holds some thousands of lines."""
 
     every_s = 5.0
 
@@ -56,10 +56,10 @@ class KmsgLog:
             except BlockingIOError:
                 break
             except BrokenPipeError:
-                # What we had not read was overwritten; the next call gives what is left.
+                # Unread records were overwritten; the next call returns the remaining ones.
                 continue
             if not record:
-                # /dev/null, say, by which somebody says that nothing is to be read.
+                # Such as /dev/null, which disables reading.
                 break
             records.append(record)
             length += len(record)
@@ -71,7 +71,7 @@ class KmsgLog:
 
 
 class LogFile:
-    """A file that somebody has the kernel's lines written to, such as /var/log/kern.log."""
+    """A file to which the kernel log is written, such as /var/log/kern.log."""
 
     every_s = 5.0
 
@@ -83,23 +83,23 @@ class LogFile:
 
     def read(self) -> str:
         with self._path.open("rb") as file:
-            found = os.fstat(file.fileno())
+            status = os.fstat(file.fileno())
             if self._inode is None:
-                self._offset = max(0, found.st_size - _FIRST_BYTES)
-            elif found.st_ino != self._inode or found.st_size < self._offset:
-                # It was rotated, or emptied.
+                self._offset = max(0, status.st_size - _FIRST_BYTES)
+            elif status.st_ino != self._inode or status.st_size < self._offset:
+                # It was rotated or truncated.
                 self._offset = 0
-            self._inode = found.st_ino
+            self._inode = status.st_ino
             file.seek(self._offset)
             text = file.read(_LOOK_BYTES)
-        # A look that is full and has no line's end in it, such as a hole, is passed over.
-        whole = text[: text.rfind(b"\n") + 1] or (text if len(text) == _LOOK_BYTES else b"")
-        self._offset += len(whole)
-        return whole.decode(errors="replace")
+        # A full read without a line end, such as a hole, is skipped.
+        complete = text[: text.rfind(b"\n") + 1] or (text if len(text) == _LOOK_BYTES else b"")
+        self._offset += len(complete)
+        return complete.decode(errors="replace")
 
 
 class JournaldLog:
-    """What journald keeps of it: a program of its own has to be run for each look."""
+    """The kernel log in journald; each read runs journalctl."""
 
     name = "journalctl --dmesg"
     every_s = 60.0
@@ -108,16 +108,16 @@ class JournaldLog:
         self._last: str | None = None
 
     def read(self) -> str:
-        found = _read_journald()
-        known = found.index(self._last) + 1 if self._last in found else 0
-        self._last = found[-1] if found else self._last
-        return "\n".join(found[known:])
+        lines = _read_journald()
+        first_new = lines.index(self._last) + 1 if self._last in lines else 0
+        self._last = lines[-1] if lines else self._last
+        return "\n".join(lines[first_new:])
 
 
 def find_kernel_log(config: AgentConfig) -> KernelLog | None:
-    """The log that an agent with these settings reads; None when it may read none.
+    """Return the log that an agent with these settings reads; None when it can read none.
 
-    An agent without phones on USB of this machine reads one only where its settings name one.
+    An agent without phones on local USB reads a log only when its settings name one.
     """
     if config.kernel_log is not None:
         return _open_log(config.kernel_log)
@@ -129,7 +129,7 @@ def find_kernel_log(config: AgentConfig) -> KernelLog | None:
 
 
 def wants_kernel_log(config: AgentConfig) -> bool:
-    """Whether what the kernel of this machine says concerns the agent's phones."""
+    """Return whether the kernel log of this host concerns the agent's phones."""
     if config.kernel_log is not None:
         return True
     server = config.adb_server
@@ -139,7 +139,7 @@ def wants_kernel_log(config: AgentConfig) -> bool:
 def _open_log(path: Path) -> KernelLog | None:
     try:
         mode = path.stat().st_mode
-        # To open a pipe that nobody writes to would take for ever.
+        # Opening a pipe without a writer would block for ever.
         return KmsgLog(path) if stat.S_ISCHR(mode) or stat.S_ISFIFO(mode) else LogFile(path)
     except FileNotFoundError:
         return LogFile(path)

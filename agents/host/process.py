@@ -1,4 +1,4 @@
-"""Processes of an earlier life of ours: told from strangers by what /proc says, ended by pid."""
+"""Processes of an earlier agent: identified by /proc, terminated by pid."""
 
 import os
 import select
@@ -10,7 +10,7 @@ TERMINATION_SIGNALS = (signal.SIGTERM, signal.SIGKILL)
 
 
 def command_line(pid: int) -> list[str]:
-    """A process's arguments; empty when there is none, or only a zombie."""
+    """Return a process's arguments; empty for a missing process or a zombie."""
     try:
         raw = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -19,18 +19,18 @@ def command_line(pid: int) -> list[str]:
 
 
 def start_ticks(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot; None when it has ended."""
+    """Return when a process started, in clock ticks since boot; None when it has ended."""
     fields = stat_fields(pid)
     return int(fields[19]) if fields and fields[0] not in "ZX" else None
 
 
 def stat_fields(pid: int) -> list[str]:
-    """What proc(5) tells of a process from its state on; empty when there is none."""
+    """Return the fields of /proc/PID/stat from the state on (proc(5)); empty without such a process."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
         return []
-    # The name in brackets may hold anything, brackets too.
+    # The name in brackets may contain anything, brackets too.
     return stat.rpartition(")")[2].split()
 
 
@@ -41,7 +41,7 @@ def end_process(
     deadline_s: float,
     signals: Sequence[signal.Signals] = TERMINATION_SIGNALS,
 ) -> bool:
-    """Send a process each signal in turn until it is gone, and tell whether it is; blocks.
+    """Send a process each signal in turn until it ends; return whether it did. Blocks.
 
     Args:
         pid: may long have been given to another process.
@@ -72,6 +72,6 @@ def _signal_until_gone(pinned: int, signals: Sequence[signal.Signals], deadline_
 
 
 def host_boot_id() -> str:
-    """Changes when this machine is restarted; the same for ever where a system does not tell."""
+    """Return an id that changes at each boot of this host; constant where the system provides none."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return path.read_text(encoding="ascii").strip() if path.exists() else "unknown"

@@ -1,4 +1,4 @@
-"""Repeats what did not work because something was away for a moment."""
+"""Retry of calls that fail because a device or a server is away for a moment."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,12 +11,12 @@ from farm.core.errors import AdbServerDown, DeviceOffline, DeviceProtocol, FarmE
 
 Value = TypeVar("Value")
 
-#: What a phone says, or what is said for it, while it or adb's server is away.
+#: Errors while a device or adb's server is away.
 DEVICE_AWAY: tuple[type[FarmError], ...] = (DeviceOffline, DeviceProtocol, AdbServerDown)
 
 
 class TransportRetry:
-    """Waits a little longer after each failure, up to 5 s."""
+    """Retries with increasing delays, up to 5 s."""
 
     def __init__(self, clock: Clock, random: Random) -> None:
         self._clock = clock
@@ -29,14 +29,14 @@ class TransportRetry:
         away_s: float,
         away: tuple[type[FarmError], ...] = DEVICE_AWAY,
     ) -> Value:
-        """The value of a call that may be repeated.
+        """Return the value of a call that may be repeated.
 
         Args:
             call: what is wanted.
             away_s: after this a failure is final.
             away: failures of other kinds are final at once.
         """
-        # A phone is asked once in a second at most, whoever it is that has the patience.
+        # A device is called at most once in a second.
         backoff = Backoff(self._random, first_s=1.0, cap_s=5.0)
         give_up_s = self._clock.monotonic() + away_s
         while True:

@@ -1,4 +1,4 @@
-"""Phones that go by where they are plugged in, because their serial numbers do not tell them apart."""
+"""Names for devices by USB port or address, for devices without unique serial numbers."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,35 +6,35 @@ from collections.abc import Iterable, Mapping
 from farm.core.base.address import host_and_port
 from farm.phone.adb.listing import AdbDeviceRow, states
 
-#: adb takes a phone's port for its name, too: `adb -s usb:1-4.2`.
+#: adb accepts a device's USB port as its name: `adb -s usb:1-4.2`.
 USB_PREFIX = "usb:"
 _USB_PATH = re.compile(r"\d{1,4}-\d{1,4}(?:\.\d{1,4}){0,8}", re.ASCII)
 
 
 def device_names(text: str) -> dict[str, str]:
-    """Names by what adb calls a place, from `1-4.2=left,10.0.0.5:5555=right`.
+    """Parse names by port or address from `1-4.2=left,10.0.0.5:5555=right`.
 
     Raises:
         ValueError: it is no such list, or names a place or a phone twice.
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         place, equals, name = (piece.strip() for piece in part.partition("="))
         if not equals or not name:
             raise ValueError(f"{part!r} is not PLACE=NAME, such as 1-4.2=bench-left")
-        found[_adb_port_name(place)] = name
-    if len(found) != len(set(found.values())) or len(found) != text.count("="):
+        names[_adb_port_name(place)] = name
+    if len(names) != len(set(names.values())) or len(names) != text.count("="):
         raise ValueError("each place has one name, and each name one place")
-    return found
+    return names
 
 
 def states_by_port(rows: Iterable[AdbDeviceRow], names: Mapping[str, str]) -> dict[str, str]:
-    """State words by what adb is to be asked with: the port where that has a name, or else the serial."""
+    """Return adb states by the name adb is called with: a named port, or else the serial."""
     return states((_port_or_serial(row, names), row.state) for row in rows)
 
 
 def find_port(name: str, rows: Iterable[AdbDeviceRow]) -> str | None:
-    """Where a phone is plugged in, `1-4.2`, by what adb is asked with; None where adb does not tell."""
+    """Return the USB path of a device, such as `1-4.2`; None when adb does not report it."""
     if name.startswith(USB_PREFIX):
         return name.removeprefix(USB_PREFIX)
     return next((row.usb_path for row in rows if row.serial == name), None)

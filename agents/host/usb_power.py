@@ -1,4 +1,4 @@
-"""The operator's command that switches the power of a phone's port, such as uhubctl."""
+"""The operator's command that switches the power of a USB port, such as uhubctl."""
 
 import asyncio
 import shlex
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from farm.core.errors import HostError
 
 _DEADLINE_S = 30.0
-#: What a command may name; all but `action` are of the phone.
+#: The placeholders of a command; all but `action` describe the device.
 PLACEHOLDERS = ("serial", "usb_path", "action")
 
 
 def power_command(text: str) -> tuple[str, ...]:
-    """The words of a command, which is run without a shell.
+    """Parse a command line, which is run without a shell.
 
     Raises:
         ValueError: it is empty, names something else, or does not say what is to be done.
     """
     words = tuple(shlex.split(text))
-    known = dict.fromkeys(PLACEHOLDERS, "")
+    values = dict.fromkeys(PLACEHOLDERS, "")
     try:
         for word in words:
-            word.format(**known)
+            word.format(**values)
     except (KeyError, IndexError, ValueError) as error:
         raise ValueError(f"{text!r} may name {{serial}}, {{usb_path}} and {{action}} only") from error
     if not words or "{action}" not in text:
@@ -32,22 +32,22 @@ def power_command(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsbPort:
-    """Where a phone is plugged in."""
+    """The USB port of a device."""
 
     serial: str
-    #: `1-2.3`; None where adb does not tell.
+    #: `1-2.3`; None where adb does not report it.
     usb_path: str | None
 
 
 async def switch_power(command: Sequence[str], port: UsbPort, action: str) -> None:
-    """Run the command for one phone and wait for its end.
+    """Run the command for one device and wait for its end.
 
     Raises:
         HostError: it cannot be run, fails, takes too long, or wants a USB path that adb does not tell.
     """
     serial, usb_path = port.serial, port.usb_path
     if usb_path is None and any("{usb_path}" in word for word in command):
-        raise HostError(f"adb does not tell where {serial} is plugged in", hint="name {serial} instead")
+        raise HostError(f"adb does not report the USB port of {serial}", hint="name {serial} instead")
     words = [word.format(serial=serial, usb_path=usb_path or "", action=action) for word in command]
     try:
         process = await asyncio.create_subprocess_exec(
@@ -60,7 +60,7 @@ async def switch_power(command: Sequence[str], port: UsbPort, action: str) -> No
         raise HostError(f"the power command cannot be run: {error}") from error
     try:
         async with asyncio.timeout(_DEADLINE_S):
-            said, _ = await process.communicate()
+            output, _ = await process.communicate()
     except TimeoutError as error:
         raise HostError(f"the power command took longer than {_DEADLINE_S:g} s") from error
     finally:
@@ -68,5 +68,5 @@ async def switch_power(command: Sequence[str], port: UsbPort, action: str) -> No
             process.kill()
             await process.wait()
     if process.returncode:
-        reason = said.decode(errors="replace").strip()[-300:]
+        reason = output.decode(errors="replace").strip()[-300:]
         raise HostError(f"the power command ended with {process.returncode}: {reason}")

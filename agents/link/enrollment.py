@@ -1,4 +1,4 @@
-"""Joining a farm: a join token becomes a credential, which is kept with what every later run needs."""
+"""Enrolment: exchange of a join token for a credential, saved with the settings of later runs."""
 
 import json
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _HINT = (
 
 
 class Credential(BaseModel):
-    """Who this host is to its farm."""
+    """The identity of this host to its farm."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -35,7 +35,7 @@ class Credential(BaseModel):
 
 
 async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
-    """Trade the join token for a credential and keep that.
+    """Exchange the join token for a credential and save it.
 
     Raises:
         AuthError: there is no token, or the farm does not take it.
@@ -45,25 +45,25 @@ async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
     try:
         answer = await api.enroll(Enrollment(host=config.host, join_token=token))
     except AuthError as error:
-        raise AuthError(f"the farm did not take the join token: {error.message}", hint=_HINT) from error
+        raise AuthError(f"the farm rejected the join token: {error.message}", hint=_HINT) from error
     return _save_credential(config.data_dir, answer)
 
 
 def check_can_enroll(config: AgentConfig) -> None:
-    """Raises AuthError where there is neither credential nor join token, before anything is started."""
+    """Raise AuthError where there is neither credential nor join token, before anything is started."""
     if find_credential(config.data_dir) is None:
         _join_token(config)
 
 
 def find_credential(data_dir: Path) -> Credential | None:
-    """The credential of an earlier enrolment.
+    """Return the credential of an earlier enrolment; None without one.
 
     Raises:
         InvalidInput: there is one, of another user.
     """
-    kept = find_file(data_dir / CREDENTIAL_FILE)
+    content = find_file(data_dir / CREDENTIAL_FILE)
     try:
-        return None if kept is None else Credential.model_validate_json(kept)
+        return None if content is None else Credential.model_validate_json(content)
     except ValidationError:
         return None
 
@@ -83,18 +83,18 @@ def _save_credential(data_dir: Path, answer: EnrollmentAnswer) -> Credential:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrollmentResult:
-    """How joining ended."""
+    """The result of joining a farm."""
 
     host_id: HostId
     farm_url: str
-    #: The farm and name this folder had before.
+    #: The previous farm and name of this folder.
     replaced: SavedSettings | None
-    #: Attempts of the former enrolment that will never be reported.
+    #: Attempts of the previous enrolment, which will never be reported.
     archived_attempts: int
 
 
 async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
-    """Enroll this host and keep credential, farm and name in the data folder, for its owner alone.
+    """Enroll this host; save credential, farm and name in the data folder, readable by its owner only.
 
     Raises:
         AgentRunningError: an agent works in the data folder, and would go on with the old credential.
@@ -108,12 +108,14 @@ async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
         before = find_credential(config.data_dir)
         async with farm_client(config.farm_url) as http:
             api = FarmApi(http)
-            # Only to the farm that it is of: it shows that we are who had the name.
+            # Only to its own farm: it proves that we are the host with that name.
             if before is not None and replaced is not None and replaced.farm_url == config.farm_url:
                 api.use_credential(before.secret)
             credential = await _enroll_host(config, api)
-        kept = SavedSettings(farm_url=config.farm_url, host=credential.host_id)
-        write_file_durably(config.data_dir / SAVED_SETTINGS_FILE, kept.model_dump_json().encode(), mode=0o600)
+        saved = SavedSettings(farm_url=config.farm_url, host=credential.host_id)
+        write_file_durably(
+            config.data_dir / SAVED_SETTINGS_FILE, saved.model_dump_json().encode(), mode=0o600
+        )
         journal, spool = AttemptJournal(config.data_dir / "attempts"), Spool(config.data_dir / "spool")
         return EnrollmentResult(
             host_id=credential.host_id,
@@ -124,16 +126,16 @@ async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
 
 
 def archive_previous_enrollment(journal: AttemptJournal, spool: Spool, clock: Clock) -> int:
-    """Take what is left of another enrolment out of the way; gives how many attempts that were.
+    """Archive the attempts of a previous enrolment; return their number.
 
-    The numbers of attempts mean something else to another farm. Evidence is kept, as a refused report is.
+    Attempt ids mean something else to another farm. Evidence is kept as a refused report.
     """
-    waiting, entries = spool.pending(), journal.entries()
+    waiting, records = spool.pending(), journal.records()
     for attempt_id in waiting:
         spool.refuse(attempt_id, clock.now())
-    for entry in entries:
-        journal.remove(entry.attempt_id)
-    return len({*waiting, *(entry.attempt_id for entry in entries)})
+    for record in records:
+        journal.remove(record.attempt_id)
+    return len({*waiting, *(record.attempt_id for record in records)})
 
 
 async def _enroll_host(config: AgentConfig, api: FarmApi) -> Credential:

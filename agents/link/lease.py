@@ -1,4 +1,4 @@
-"""How long attempts may go on without the farm on phones that other hosts can reach, too."""
+"""The lease on devices that other hosts can reach: how long attempts may run without the farm."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -13,87 +13,91 @@ from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.errors import HostError
 from farm.core.jobs.attempt import AttemptState
 
-#: For stopping runs and cleaning their phones: the supervisor's patience, and a slow phone.
+#: For stopping runs and cleaning up: the supervisor's time to kill them, and a slow device.
 STOP_S = 60.0
-#: Of a short lease at most this share goes into that.
+#: The largest share of a short lease reserved for that.
 _STOP_SHARE = 0.5
 TICK_S = 1.0
 _UNDER_WAY = (AttemptState.CLAIMED, AttemptState.PREPARING, AttemptState.MEASURING)
 
 
 class LeaseEndedError(HostError):
-    """The farm was not heard of for so long that it may have given the phone to another host."""
+    """The farm was unreachable so long that it may have given the device to another host."""
 
     code = "host.lease_ended"
-    default_hint = "look for what kept this host from reaching the farm"
+    default_hint = "check the connection from this host to the farm"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """What the last answer of the farm is worth, on the agent's monotonic clock."""
+    """The validity of the farm's last answer, on the agent's monotonic clock."""
 
-    #: When the exchange went out that was answered: the farm counts from later.
+    #: When the answered exchange was sent: the farm counts from a later time.
     asked_at_s: float
     lost_after_s: float
 
     @property
     def stop_at_s(self) -> float:
-        """When to stop, to have stopped before the farm could think that nobody does."""
+        """Return when to stop, early enough to be done before the farm gives the device away."""
         return self.asked_at_s + self.lost_after_s - min(STOP_S, self.lost_after_s * _STOP_SHARE)
 
 
 def overdue_attempts(
-    entries: Iterable[JournalRecord],
+    records: Iterable[JournalRecord],
     device_by_id: Mapping[DeviceId, TransportObservation],
     lease: Lease,
     *,
     now_s: float,
 ) -> list[AttemptId]:
-    """Attempts that must stop by themselves: on phones that other hosts can reach.
+    """Return the attempts that must stop without an order: those on devices that other hosts can reach.
 
-    A phone on USB, or on this machine's loopback, is ours alone: what runs there goes on, however long the
-    farm is away.
+    A device on USB, or on this host's loopback, cannot be reached by others: its runs continue however long
+    the farm is unreachable.
     """
     if now_s < lease.stop_at_s:
         return []
-    shared = {device_id for device_id, phone in device_by_id.items() if phone.is_reachable_elsewhere}
-    return [entry.attempt_id for entry in entries if entry.device_id in shared and entry.phase in _UNDER_WAY]
+    shared = {
+        device_id for device_id, observation in device_by_id.items() if observation.is_reachable_elsewhere
+    }
+    return [
+        record.attempt_id for record in records if record.device_id in shared and record.phase in _UNDER_WAY
+    ]
 
 
 class LeaseMonitor:
-    """Stops what must not go on. Before the first answer nothing is known of a lease, nor stopped."""
+    """Stops attempts whose lease has ended. Before the first answer there is no lease."""
 
     def __init__(
         self,
         *,
-        hand: ActiveAttempts,
-        phones: Callable[[], Mapping[DeviceId, TransportObservation]],
+        active: ActiveAttempts,
+        devices: Callable[[], Mapping[DeviceId, TransportObservation]],
         stop: Callable[[AttemptId, LeaseEndedError], None],
         clock: Clock,
     ) -> None:
-        self._hand = hand
-        self._phones = phones
+        self._active = active
+        self._devices = devices
         self._stop = stop
         self._clock = clock
         self._lease: Lease | None = None
 
-    def note(self, asked_at_s: float, lost_after_s: float | None) -> None:
-        """The farm answered what went out then; a farm that says nothing of leases is never waited out."""
+    def record(self, asked_at_s: float, lost_after_s: float | None) -> None:
+        """Record the answer to an exchange; a farm that sends no lease is never waited out."""
         if lost_after_s is not None:
             self._lease = Lease(asked_at_s=asked_at_s, lost_after_s=lost_after_s)
 
     async def run(self) -> NoReturn:
-        """Look every second."""
+        """Check every second."""
         while True:
-            self.look()
+            self.run_once()
             await asyncio.sleep(TICK_S)
 
-    def look(self) -> None:
-        """Stop what is overdue."""
+    def run_once(self) -> None:
+        """Stop overdue attempts."""
         if (lease := self._lease) is None:
             return
         now_s = self._clock.monotonic()
-        entries = [held.entry for held in self._hand.attempt_by_id.values() if not held.stopping]
-        for attempt_id in overdue_attempts(entries, self._phones(), lease, now_s=now_s):
+        records = [held.record for held in self._active.attempt_by_id.values() if not held.stopping]
+        for attempt_id in overdue_attempts(records, self._devices(), lease, now_s=now_s):
             silent_s = now_s - lease.asked_at_s
             self._stop(attempt_id, LeaseEndedError(f"the farm has not answered for {silent_s:.0f} s"))

@@ -1,4 +1,4 @@
-"""The one loop call: tell the farm what is, do what it answers."""
+"""The poll loop: report the state of this host to the farm, and apply its answers."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -26,22 +26,22 @@ from farm.wire.agents.protocol import Exchange, ExchangeAnswer, SessionAnswer, S
 
 log = structlog.get_logger(__name__)
 
-#: How long the farm may hold a call. It ends sooner from our side whenever something changed here.
+#: How long the farm may hold a call. Changes on this host end it sooner.
 WAIT_S = 5.0
-#: Between exchanges when the farm answered at once and there was nothing in it.
+#: Between exchanges when the farm answers at once without news.
 MIN_INTERVAL_S = 1.0
-#: A call that would be dropped this soon is not made: it costs the farm as much as one that is answered.
+#: A call that would be dropped within this time is not made: it costs the farm as much as an answered one.
 SOON_S = 0.2
-#: So many calls in a row may be dropped: phones that come and go faster than the farm answers, as thirty of
-#: them do on a loose hub, must not keep this host from hearing anything.
+#: Dropped calls in a row: devices that come and go faster than the farm answers, such as thirty on a loose
+#: hub, must not keep this host from getting an answer.
 MAX_DROPPED_CALLS = 4
 
 
 class ExchangeLoop:
-    """Calls the farm for ever, in session after session.
+    """Calls the farm in a loop, in session after session.
 
-    A held call is dropped as soon as there is something to say (a run ended, a phone came): the next one goes
-    out at once, and its full list heals whatever the dropped answer said. So no time is lost between jobs.
+    A pending call is dropped as soon as there is news (a run ended, a device came): the next one is sent at
+    once, and its full list replaces what the dropped answer said. So no time is lost between jobs.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class ExchangeLoop:
         api: FarmApi,
         attempts: AttemptController,
         device_actions: DeviceActionRunner,
-        hand: ActiveAttempts,
-        phones: Callable[[], Mapping[DeviceId, TransportObservation]],
-        look_again: Callable[[DeviceId], None],
+        active: ActiveAttempts,
+        devices: Callable[[], Mapping[DeviceId, TransportObservation]],
+        reprobe: Callable[[DeviceId], None],
         record_permission: Callable[[Collection[DeviceId], float], None],
         prefetch: Callable[[Iterable[Digest]], None],
         pressure: Backpressure,
@@ -67,15 +67,15 @@ class ExchangeLoop:
         ready: Callable[[], None],
         wants_provisioning: bool = False,
     ) -> None:
-        """`wants_provisioning`: the farm is to set up phones that nobody looked at yet."""
-        self._wants_setup = wants_provisioning
+        """Start nothing yet; `wants_provisioning` asks the farm to provision new devices."""
+        self._wants_provisioning = wants_provisioning
         self._api = api
         self._attempts = attempts
-        self._errands = device_actions
-        self._hand = hand
-        self._phones = phones
-        self._look_again = look_again
-        self._note_leave = record_permission
+        self._device_actions = device_actions
+        self._active = active
+        self._devices = devices
+        self._reprobe = reprobe
+        self._record_permission = record_permission
         self._prefetch = prefetch
         self._pressure = pressure
         self._usb_capacity = usb_capacity
@@ -113,7 +113,7 @@ class ExchangeLoop:
                     reason=error.message,
                     hint=error.hint,
                 )
-            # Two agents with one credential would fence each other as fast as they can.
+            # Two agents with one credential would fence each other without a pause.
             if self._clock.monotonic() - began_s > 60.0:
                 reopening.reset()
             await asyncio.sleep(reopening.next_s())
@@ -125,7 +125,7 @@ class ExchangeLoop:
                 boot_id=self._boot_id,
                 agent_version=self._agent_version,
                 adb_port=self._adb_port(),
-                attempts=self._hand.reports(),
+                attempts=self._active.reports(),
             )
             try:
                 return await self._api.open_session(opening)
@@ -153,26 +153,26 @@ class ExchangeLoop:
             dropped = dropped + 1 if answer is None else 0
             if answer is not None:
                 self._report_ready_once()
-                self._lease.note(sent.at_s, answer.lost_after_s)
+                self._lease.record(sent.at_s, answer.lost_after_s)
                 delivered = update_delivered(delivered, sent.exchange.devices, answer.facts_wanted)
                 await self._act(sent, answer)
 
     def _compose(self, seq: int, wait_s: float, delivered: Mapping[DeviceId, DeliveredState]) -> SentExchange:
-        self._hand.changed.clear()
+        self._active.changed.clear()
         exchange = Exchange(
             seq=seq,
             wait_s=wait_s,
             database_epoch=self._database_epoch,
             devices=device_reports(
-                self._phones(),
-                self._hand.cleaned_fence_by_device,
+                self._devices(),
+                self._active.cleaned_fence_by_device,
                 delivered,
-                known_fence_by_id=self._hand.fence_by_device,
-                wants_provisioning=self._wants_setup,
+                known_fence_by_id=self._active.fence_by_device,
+                wants_provisioning=self._wants_provisioning,
             ),
-            attempts=self._hand.reports(),
-            device_actions=self._errands.reports(),
-            device_actions_in_progress=self._errands.in_hand(),
+            attempts=self._active.reports(),
+            device_actions=self._device_actions.reports(),
+            device_actions_in_progress=self._device_actions.in_progress(),
             pressure=self._pressure.reason,
             full_controllers=self._usb_capacity.full,
         )
@@ -181,14 +181,14 @@ class ExchangeLoop:
     async def _exchange_unless_changed(
         self, session: SessionAnswer, exchange: Exchange
     ) -> ExchangeAnswer | None:
-        """The answer; None when something changed here first, and the call was dropped.
+        """Return the answer; None when something changed here first and the call was dropped.
 
-        A call that the farm is not to hold is waited for.
+        A call without a wait is never dropped.
         """
         if exchange.wait_s == 0.0:
             return await self._api.exchange(session.session_id, exchange)
         call = asyncio.create_task(self._api.exchange(session.session_id, exchange))
-        change = asyncio.create_task(self._hand.changed.wait())
+        change = asyncio.create_task(self._active.changed.wait())
         try:
             await asyncio.wait((call, change), return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -203,20 +203,20 @@ class ExchangeLoop:
 
     async def _act(self, sent: SentExchange, answer: ExchangeAnswer) -> None:
         now_s = self._clock.monotonic()
-        decision = reconcile(sent, answer, self._hand.in_hand(), now_s=now_s)
+        decision = reconcile(sent, answer, self._active.start_blockers(), now_s=now_s)
         self._attempts.apply(decision)
         if answer.seq == sent.exchange.seq:
-            self._errands.apply(sent.exchange.device_actions, answer.device_actions)
-        for phone in answer.clean_ups:
-            if self._hand.request_cleanup(phone.device_id, phone.fence):
-                self._look_again(phone.device_id)
-        self._note_leave(answer.may_recover, sent.at_s)
+            self._device_actions.apply(sent.exchange.device_actions, answer.device_actions)
+        for clean_up in answer.clean_ups:
+            if self._active.request_cleanup(clean_up.device_id, clean_up.fence):
+                self._reprobe(clean_up.device_id)
+        self._record_permission(answer.may_recover, sent.at_s)
         self._prefetch(answer.prefetch)
-        # A farm that answers at once with nothing new must not be asked as fast as we can.
+        # A farm that answers at once without news must not be polled without a pause.
         await self._pause(MIN_INTERVAL_S - (now_s - sent.at_s) if decision == AttemptDecision() else 0.0)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait before the next call, until something changed here; longer where that is about to happen."""
+        """Wait before the next call, until something changes; longer where a change is about to come."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(seconds, SOON_S if self._hand.has_pending_news() else 0.0)):
-                await self._hand.changed.wait()
+            async with asyncio.timeout(max(seconds, SOON_S if self._active.has_pending_news() else 0.0)):
+                await self._active.changed.wait()

@@ -1,4 +1,4 @@
-"""Reports that the farm took, and that its database may have forgotten, are sent once more."""
+"""Replay of acknowledged reports to a farm whose database was restored."""
 
 from pathlib import Path
 
@@ -12,16 +12,16 @@ from farm.wire.agents.protocol import SessionAnswer
 
 log = structlog.get_logger(__name__)
 
-#: In the data folder: which history of the farm's database this agent reported to last.
+#: In the data folder: the epoch of the farm's database that this agent reported to last.
 FILE = "database-epoch"
-#: The farm gives no new work before it heard of these; but no work at all would be worse.
+#: The farm assigns no new work before it has these reports; a limit keeps it from blocking all work.
 _REPLAY_TIMEOUT_S = 20.0
 
 
 class ReportReplay:
-    """Compares what the farm says of its database with what the agent knew.
+    """Compares the epoch of the farm's database with the last one this agent reported to.
 
-    Invariant: another epoch is noted only after everything that was kept waits to be sent again.
+    Invariant: a new epoch is recorded only after every kept report is queued again.
     """
 
     def __init__(self, attempts: AttemptController, data_dir: Path, disk: DiskThread) -> None:
@@ -30,21 +30,22 @@ class ReportReplay:
         self._disk = disk
 
     async def apply_session(self, session: SessionAnswer) -> None:
-        """Send what the farm asks for, and wait for that; send all that is kept when its history is another.
+        """Send the reports the farm requests and wait for them; resend all that are kept after a new epoch.
 
-        Those it does not know are refused and kept aside: what they report was forgotten, and is run again.
+        The farm refuses reports of attempts it does not know; these are kept as refused, and the jobs run
+        again.
         """
         if session.reports_wanted:
             await self._attempts.resend_requested(session.reports_wanted, within_s=_REPLAY_TIMEOUT_S)
-        known = await self._disk.call(find_file, self._path)
+        previous = await self._disk.call(find_file, self._path)
         epoch = session.database_epoch.encode()
-        if not epoch or known == epoch:
+        if not epoch or previous == epoch:
             return
-        if known is not None:
+        if previous is not None:
             count = await self._attempts.resend()
             log.warning("database_restored", reports=count, epoch=session.database_epoch)
         try:
             await self._disk.call(write_file_durably, self._path, epoch)
         except HostDiskFull as error:
-            # The next session will have them sent once more, which changes nothing.
-            log.warning("database_epoch_not_kept", reason=error.message)
+            # The next session sends them again, which changes nothing.
+            log.warning("database_epoch_not_saved", reason=error.message)

@@ -1,4 +1,4 @@
-"""What the agent has in hand, on disk, so that its next life can go on where this one was killed."""
+"""The journal of active attempts on disk, from which a restarted agent continues."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,8 +24,8 @@ from farm.wire.agents.protocol import Assignment
 
 log = structlog.get_logger(__name__)
 
-#: What an attempt in hand can be; how it ends is the farm's to say. `reporting` is never journaled: that its
-#: evidence is in the spool says as much.
+#: Phases of an active attempt; the farm decides its outcome. `reporting` is never journaled: evidence in the
+#: spool means the same.
 AttemptPhase = Literal[
     AttemptState.CLAIMED,
     AttemptState.PREPARING,
@@ -37,9 +37,9 @@ AttemptPhase = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalRecord:
-    """One attempt in hand.
+    """One active attempt.
 
-    Invariant: `measuring` is on disk before anything of the run starts on the phone, so that an entry in an
+    Invariant: `measuring` is on disk before anything of the run starts on the device, so a record in an
     earlier phase means that nothing ran.
     """
 
@@ -49,9 +49,9 @@ class JournalRecord:
     fence: int
     plan: RunPlan
     phase: AttemptPhase = AttemptState.CLAIMED
-    #: Why it was given back.
+    #: Why it was returned.
     reason: str | None = None
-    #: Evidence as far as it goes.
+    #: The evidence so far.
     draft: Evidence
 
 
@@ -59,7 +59,7 @@ _RECORD = TypeAdapter(JournalRecord)
 
 
 def new_journal_record(assignment: Assignment, plan: RunPlan) -> JournalRecord:
-    """An attempt as the farm hands it out."""
+    """Return the record of a new assignment."""
     return JournalRecord(
         attempt_id=assignment.attempt_id,
         job_id=assignment.job_id,
@@ -78,17 +78,17 @@ class AttemptJournal:
         sweep_temporaries(folder)
         self._folder = folder
 
-    def entries(self) -> list[JournalRecord]:
-        """All attempts in hand, oldest fence first; a file that cannot be read is put aside."""
-        found = [self._read(path) for path in self._folder.glob("*.json")]
-        return sorted((entry for entry in found if entry is not None), key=lambda entry: entry.fence)
+    def records(self) -> list[JournalRecord]:
+        """Return all active attempts, lowest fence first; an unreadable file is quarantined."""
+        records = [self._read(path) for path in self._folder.glob("*.json")]
+        return sorted((record for record in records if record is not None), key=lambda record: record.fence)
 
-    def write(self, entry: JournalRecord) -> None:
-        """Record an attempt as it stands; raises HostDiskFull."""
-        write_file_durably(self._path(entry.attempt_id), _RECORD.dump_json(entry))
+    def write(self, record: JournalRecord) -> None:
+        """Write a record; raises HostDiskFull."""
+        write_file_durably(self._path(record.attempt_id), _RECORD.dump_json(record))
 
     def remove(self, attempt_id: AttemptId) -> None:
-        """Forget an attempt for good."""
+        """Remove an attempt permanently."""
         remove_durably(self._path(attempt_id))
 
     def _path(self, attempt_id: AttemptId) -> Path:
@@ -98,8 +98,8 @@ class AttemptJournal:
         try:
             return _RECORD.validate_json(path.read_bytes())
         except ValidationError:
-            log.exception("journal_entry_unreadable", path=str(path))
-            # Where there is no room for another name it is looked at, and left out, at each start.
+            log.exception("journal_record_unreadable", path=str(path))
+            # Without space for the new name, it is read and skipped at each start.
             with suppress(HostDiskFull), translate_disk_errors(path):
                 path.replace(path.with_suffix(".unreadable"))
             return None
@@ -107,9 +107,9 @@ class AttemptJournal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartBlockers:
-    """What keeps an assignment from being started: its device is still held, or its fence is old."""
+    """The devices and fences that keep assignments from being started."""
 
-    #: Devices with an attempt in hand, clean-up after it included, or with an errand.
+    #: Devices with an active attempt, its clean-up included, or with a device action.
     busy: frozenset[DeviceId]
     #: The highest fence this process knows of each device.
     fence_by_device: Mapping[DeviceId, int]

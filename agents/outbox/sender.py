@@ -1,4 +1,4 @@
-"""Carries waiting reports to the farm: those that wait for their turn at the same time, in one call."""
+"""Delivery of reports to the farm; reports that wait at the same time share one call."""
 
 import asyncio
 from collections.abc import Mapping
@@ -19,19 +19,19 @@ from farm.wire.agents.report_batch import MAX_REPORTS
 
 log = structlog.get_logger(__name__)
 
-#: Calls on their way at once: after the farm was away there may be hundreds of reports, of megabytes each.
+#: Concurrent calls: after an outage there may be hundreds of reports, of megabytes each.
 MAX_CONCURRENT_CALLS = 4
-#: Of several in one call; a larger one goes alone.
+#: The size of a batch; a larger report is sent alone.
 MAX_BATCH_BYTES = 4 * 1024 * 1024
 
 _Answer = ReportAnswer | None
 
 
 class ReportSender:
-    """Sends each report that is asked for, and tells each asker what the farm said to theirs.
+    """Sends reports in batches, and returns the farm's answer for each one.
 
-    A farm that refuses a call with several for good, because it is of an earlier release, is sent one report
-    a call from then on: what it says of a call with several is never taken for what it says of a report.
+    A farm of an earlier release that rejects batches is sent one report per call from then on: the rejection
+    of a batch is never taken for the rejection of a report.
     """
 
     def __init__(
@@ -40,75 +40,77 @@ class ReportSender:
         self._api = api
         self._spool = spool
         self._disk = disk
-        self._turns = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(at_once)
         self._waiting: dict[AttemptId, asyncio.Future[_Answer]] = {}
-        self._takes_several = True
+        self._accepts_batches = True
 
-    async def sent(self, attempt_id: AttemptId) -> _Answer:
-        """The farm's answer to a report; None when none waits on the disk.
+    async def send_report(self, attempt_id: AttemptId) -> _Answer:
+        """Return the farm's answer to a report; None when none waits on the disk.
 
         Raises:
             FarmError: as `FarmApi.report`.
         """
         answer = self._waiting.setdefault(attempt_id, asyncio.get_running_loop().create_future())
-        async with self._turns:
-            # Unless somebody whose turn came earlier took it along.
+        async with self._slots:
+            # Unless an earlier call has sent it along.
             if self._waiting.get(attempt_id) is answer:
                 await self._send_some(attempt_id)
-        # It may be another one's, too: an asker who is stopped takes it from nobody.
+        # Shielded, because other callers may await it too: cancelling one must not cancel the rest.
         return await asyncio.shield(answer)
 
     async def _send_some(self, first: AttemptId) -> None:
-        """Send a report, and of those that wait with it as many as go in one call."""
-        asked = {first: self._waiting.pop(first)}
+        """Send a report, batch with as many waiting ones as fit into one call."""
+        futures = {first: self._waiting.pop(first)}
         try:
-            for bodies in await self._batch_with(first, asked):
-                if len(bodies) > 1 and await self._send_several(bodies, asked):
+            for bodies in await self._batch_with(first, futures):
+                if len(bodies) > 1 and await self._send_several(bodies, futures):
                     continue
                 for attempt_id, body in bodies.items():
-                    await self._send_alone(attempt_id, body, asked[attempt_id])
+                    await self._send_alone(attempt_id, body, futures[attempt_id])
         finally:
-            for answer in asked.values():
+            for answer in futures.values():
                 if not answer.done():
-                    # Whoever sent it was stopped on the way.
+                    # The sending task was cancelled.
                     _resolve(answer, FarmUnreachable("the report was not sent to its end"))
 
     async def _batch_with(
-        self, first: AttemptId, asked: dict[AttemptId, asyncio.Future[_Answer]]
+        self, first: AttemptId, futures: dict[AttemptId, asyncio.Future[_Answer]]
     ) -> list[dict[AttemptId, bytes]]:
-        """The bytes of a report and of those that go with it; apart, one that is too large to go along."""
-        together: dict[AttemptId, bytes] = {}
+        """Return batches of bodies: the report with those that fit; one that is too large in a batch of its
+        own.
+        """
+        batch: dict[AttemptId, bytes] = {}
         left_bytes = MAX_BATCH_BYTES
-        taken: AttemptId | None = first
-        while taken is not None:
-            body = await self._disk.call(self._spool.find, taken)
+        next_id: AttemptId | None = first
+        while next_id is not None:
+            body = await self._disk.call(self._spool.find, next_id)
             if body is None:
-                _resolve(asked[taken], None)
-            elif together and len(body) > left_bytes:
-                return [together, {taken: body}]
+                _resolve(futures[next_id], None)
+            elif batch and len(body) > left_bytes:
+                return [batch, {next_id: body}]
             else:
-                together[taken] = body
+                batch[next_id] = body
                 left_bytes -= len(body)
-            takes_more = self._takes_several and len(together) < MAX_REPORTS
-            taken = next(iter(self._waiting), None) if takes_more else None
-            if taken is not None:
-                asked[taken] = self._waiting.pop(taken)
-        return [together]
+            takes_more = self._accepts_batches and len(batch) < MAX_REPORTS
+            next_id = next(iter(self._waiting), None) if takes_more else None
+            if next_id is not None:
+                futures[next_id] = self._waiting.pop(next_id)
+        return [batch]
 
     async def _send_several(
-        self, bodies: dict[AttemptId, bytes], asked: dict[AttemptId, asyncio.Future[_Answer]]
+        self, bodies: dict[AttemptId, bytes], futures: dict[AttemptId, asyncio.Future[_Answer]]
     ) -> bool:
-        """False when this farm takes only one report in a call."""
+        """Send a batch; return False when this farm accepts only one report per call."""
         try:
             answers: Mapping[AttemptId, ReportAnswer | FarmError] = await self._api.reports(bodies)
         except FarmError as error:
             if is_final(error):
-                log.info("reports_go_one_by_one", code=error.code, reason=error.message)
-                self._takes_several = False
+                log.info("report_batches_rejected", code=error.code, reason=error.message)
+                self._accepts_batches = False
                 return False
             answers = dict.fromkeys(bodies, error)
         for attempt_id, answer in answers.items():
-            _resolve(asked[attempt_id], answer)
+            _resolve(futures[attempt_id], answer)
         return True
 
     async def _send_alone(self, attempt_id: AttemptId, body: bytes, answer: asyncio.Future[_Answer]) -> None:
@@ -118,20 +120,20 @@ class ReportSender:
             _resolve(answer, error)
 
 
-def _resolve(asked: asyncio.Future[_Answer], answer: _Answer | FarmError) -> None:
+def _resolve(future: asyncio.Future[_Answer], answer: _Answer | FarmError) -> None:
     if isinstance(answer, FarmError):
-        asked.set_exception(answer)
-        # Read here: the asker may be gone.
-        asked.exception()
+        future.set_exception(answer)
+        # Mark as retrieved: the caller may be gone.
+        future.exception()
     else:
-        asked.set_result(answer)
+        future.set_result(answer)
 
 
 def is_final(error: FarmError) -> bool:
-    """Whether the farm said that it will never take what was sent, however often that is.
+    """Return whether the farm permanently rejects what was sent.
 
-    Only a problem document is the farm's own word: a proxy, or whatever else is in between, says the same
-    statuses. A credential that is not accepted can be replaced: what was sent waits for that.
+    Only a problem document comes from the farm: a proxy may return the same status codes. A rejected
+    credential can be replaced, so that reports wait for that.
     """
     is_farms_word = isinstance(error.__cause__, ProblemError)
     is_about_what_was_sent = error.blame is Blame.USER and not error.transient
@@ -151,7 +153,7 @@ class ReportDelivery:
         *,
         at_once: int = MAX_CONCURRENT_CALLS,
     ) -> None:
-        """`at_once`: calls on their way together; what waits for its turn goes along with the next one."""
+        """Create a delivery; `at_once` is the number of concurrent calls."""
         self._spool = spool
         self._disk = disk
         self._clock = clock
@@ -169,9 +171,9 @@ class ReportDelivery:
                 await asyncio.sleep(backoff.next_s())
 
     async def _deliver_once(self, attempt_id: AttemptId) -> None:
-        """Raises FarmError while it waits: the farm could not be told, or it cannot be put aside."""
+        """Raise FarmError while the report waits: the farm is away, or the report cannot be archived."""
         try:
-            answer = await self._sending.sent(attempt_id)
+            answer = await self._sending.send_report(attempt_id)
         except FarmError as error:
             if not is_final(error):
                 raise
@@ -180,4 +182,4 @@ class ReportDelivery:
         else:
             if answer is not None:
                 await self._disk.call(self._spool.acknowledge, attempt_id, self._clock.now())
-                log.debug("report_taken", attempt_id=attempt_id, counted=answer.counted)
+                log.debug("report_acknowledged", attempt_id=attempt_id, counted=answer.counted)

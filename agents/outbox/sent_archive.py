@@ -1,4 +1,4 @@
-"""Reports that the farm has answered, kept for a while in case they are asked for again."""
+"""The archive of reports that the farm has answered, in case they are requested again."""
 
 import os
 from bisect import insort
@@ -12,7 +12,7 @@ from farm.core.base.ids import AttemptId
 
 @dataclass(frozen=True, slots=True, order=True)
 class _ArchivedReport:
-    """A file of a shelf, by age."""
+    """An archived file, ordered by age."""
 
     since_s: float
     attempt_id: AttemptId
@@ -20,28 +20,31 @@ class _ArchivedReport:
 
 
 class SentArchive:
-    """A folder of reports within a size and an age: the oldest go first. Blocking: for the disk thread.
+    """A folder of reports, limited by size and age; the oldest are removed first. Blocking: for the disk
+    thread.
 
-    Invariant: what is kept is known without looking at the folder, which may hold thousands of files.
+    Invariant: the index is in memory, because the folder may hold thousands of files.
     """
 
     def __init__(self, folder: Path, *, keep: timedelta, limit_bytes: int) -> None:
-        """Open a folder, which is made when missing."""
+        """Open a folder, created if missing."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._keep = keep
         self._limit_bytes = limit_bytes
-        self._kept = sorted(_archived_report(path) for path in folder.glob("*.json") if path.stem.isdigit())
-        self._size_bytes = sum(each.size_bytes for each in self._kept)
+        self._archived = sorted(
+            _archived_report(path) for path in folder.glob("*.json") if path.stem.isdigit()
+        )
+        self._size_bytes = sum(report.size_bytes for report in self._archived)
 
     def ids(self) -> list[AttemptId]:
-        """Whose reports are kept, the oldest first."""
-        return [each.attempt_id for each in self._kept]
+        """Return the attempts whose reports are archived, the oldest first."""
+        return [report.attempt_id for report in self._archived]
 
     def put(self, source: Path, attempt_id: AttemptId, now: datetime) -> None:
-        """Move a report here; one that is not there is fine.
+        """Move a report into the archive; a missing one is ignored.
 
-        A power cut may undo that: then the report is sent once more, and answered as before.
+        A power cut may undo the move: then the report is sent again, and answered as before.
 
         Raises:
             HostDiskFull: the folder has no room for its name; it stays where it was.
@@ -54,12 +57,12 @@ class SentArchive:
                 os.utime(source, (now.timestamp(), now.timestamp()))
                 source.replace(target)
             added = _archived_report(target)
-            insort(self._kept, added)
+            insort(self._archived, added)
             self._size_bytes += added.size_bytes
         self._trim(now)
 
-    def take_back(self, attempt_id: AttemptId, target: Path) -> bool:
-        """Move a report away from here, for good; False when it is not here.
+    def restore(self, attempt_id: AttemptId, target: Path) -> bool:
+        """Move a report out of the archive; return False when it is not archived.
 
         Raises:
             HostDiskFull: there is no room for its name elsewhere; it stays here.
@@ -74,24 +77,26 @@ class SentArchive:
         sync_folder(self._folder)
         return True
 
-    def drop_oldest(self) -> bool:
-        """Remove one report, to make room; False when there is none."""
-        if not self._kept:
+    def remove_oldest(self) -> bool:
+        """Remove the oldest report, to free space; return False when there is none."""
+        if not self._archived:
             return False
-        oldest = self._kept.pop(0)
+        oldest = self._archived.pop(0)
         self._size_bytes -= oldest.size_bytes
         self._path(oldest.attempt_id).unlink(missing_ok=True)
         return True
 
     def _trim(self, now: datetime) -> None:
         oldest_kept_s = (now - self._keep).timestamp()
-        while self._kept and (self._size_bytes > self._limit_bytes or self._kept[0].since_s < oldest_kept_s):
-            self.drop_oldest()
+        while self._archived and (
+            self._size_bytes > self._limit_bytes or self._archived[0].since_s < oldest_kept_s
+        ):
+            self.remove_oldest()
 
     def _forget(self, attempt_id: AttemptId) -> None:
-        for each in [each for each in self._kept if each.attempt_id == attempt_id]:
-            self._kept.remove(each)
-            self._size_bytes -= each.size_bytes
+        for report in [report for report in self._archived if report.attempt_id == attempt_id]:
+            self._archived.remove(report)
+            self._size_bytes -= report.size_bytes
 
     def _path(self, attempt_id: AttemptId) -> Path:
         return self._folder / f"{attempt_id}.json"

@@ -1,4 +1,4 @@
-"""Evidence waits on disk until the farm has acknowledged it, and is kept for a while after that."""
+"""The spool of reports: on disk until the farm has acknowledged them, then archived."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -23,13 +23,12 @@ KEEP_ACKNOWLEDGED_BYTES = 512 * 1024 * 1024
 class Spool:
     """The bodies of reports, by attempt. Blocking: for the disk thread.
 
-    Invariant: the bytes of a report never change once they are here, because their digest identifies it. A
-    report is in one of three places: it waits, or it is on the shelf of those that were acknowledged, or on
-    that of those that were refused.
+    Invariant: the bytes of a report never change, because their digest identifies it. A report is in one of
+    three places: it waits, or it is in the archive of acknowledged reports, or in that of refused reports.
     """
 
     def __init__(self, folder: Path, *, reserve_bytes: int = RESERVE_BYTES) -> None:
-        """Open a folder, which is made when missing; `reserve_bytes` of its disk are kept for evidence."""
+        """Open a folder, created if missing; `reserve_bytes` of its disk are reserved for evidence."""
         self._folder = folder
         self._refused = SentArchive(folder / "refused", keep=KEEP, limit_bytes=KEEP_REFUSED_BYTES)
         self._acknowledged = SentArchive(
@@ -37,81 +36,83 @@ class Spool:
         )
         sweep_temporaries(folder)
         self._reserve = DiskReserve(folder / "reserve", reserve_bytes)
-        #: Whether what was tried last found no room, though there are bytes.
+        #: Whether the last write failed although bytes are free: out of inodes, or a quota.
         self._is_full = False
 
     def put(self, attempt_id: AttemptId, body: bytes) -> None:
-        """Keep a report; on return it is on the disk. A report that is already here stays as it is.
+        """Store a report; on return it is on the disk. An existing report is never replaced.
 
-        On a full disk, answered reports go before it, and then the reserve.
+        On a full disk, answered reports are removed first, then the reserve is released.
 
         Raises:
             HostDiskFull: it could not be written all the same; nothing may be called done.
         """
         while not self._path(attempt_id).exists():
             try:
-                self._noting(partial(write_file_durably, self._path(attempt_id), body), len(body))
+                self._write_with_reserve(partial(write_file_durably, self._path(attempt_id), body), len(body))
             except HostDiskFull:
-                if not (self._acknowledged.drop_oldest() or self._refused.drop_oldest() or self._release()):
+                if not (
+                    self._acknowledged.remove_oldest() or self._refused.remove_oldest() or self._release()
+                ):
                     raise
 
     def find(self, attempt_id: AttemptId) -> bytes | None:
-        """A waiting report's bytes."""
+        """Return the bytes of a waiting report; None when none waits."""
         try:
             return self._path(attempt_id).read_bytes()
         except FileNotFoundError:
             return None
 
     def pending(self) -> list[AttemptId]:
-        """Attempts whose reports wait, oldest first."""
+        """Return the attempts whose reports wait, oldest first."""
         names = [path.stem for path in self._folder.glob("*.json")]
         return sorted(AttemptId(int(name)) for name in names if name.isdigit())
 
     def acknowledge(self, attempt_id: AttemptId, now: datetime) -> None:
-        """The farm has it: keep it aside, for a farm whose database is restored from a backup.
+        """Archive an acknowledged report, for a farm whose database is restored from a backup.
 
         Raises:
             HostDiskFull: even a name takes more room than there is; it waits still.
         """
-        self._moved(partial(self._acknowledged.put, self._path(attempt_id), attempt_id, now))
+        self._move_report(partial(self._acknowledged.put, self._path(attempt_id), attempt_id, now))
 
     def acknowledged(self) -> list[AttemptId]:
-        """Attempts whose reports the farm had, and that are still kept; the oldest first."""
+        """Return the attempts whose acknowledged reports are still archived, the oldest first."""
         return self._acknowledged.ids()
 
     def resend(self, attempt_id: AttemptId) -> bool:
-        """Have a report that was acknowledged wait once more; False when it is not kept any more.
+        """Queue an acknowledged report again; return False when it is no longer archived.
 
         Raises:
             HostDiskFull: even a name takes more room than there is; it is kept still.
         """
-        return self._moved(partial(self._acknowledged.take_back, attempt_id, self._path(attempt_id)))
+        return self._move_report(partial(self._acknowledged.restore, attempt_id, self._path(attempt_id)))
 
     def refuse(self, attempt_id: AttemptId, now: datetime) -> None:
-        """The farm will never take it: put it aside, for a person to look at; raises like `acknowledge`."""
-        self._moved(partial(self._refused.put, self._path(attempt_id), attempt_id, now))
+        """Archive a refused report for an operator to inspect; raises like `acknowledge`."""
+        self._move_report(partial(self._refused.put, self._path(attempt_id), attempt_id, now))
 
     def shortage(self) -> str | None:
-        """Why nothing new should begin here, in words; None while there is room beside the reserve."""
-        # Names, or a quota, may be all used up where bytes are free.
+        """Return why no new work should begin here; None while there is space beside the reserve."""
+        # Inodes, or a quota, may be used up while bytes are free.
         return self._reserve.shortage() or (
-            "the agent's disk takes no further file" if self._is_full else None
+            "the agent's disk accepts no more files" if self._is_full else None
         )
 
-    def _moved(self, move: Callable[[], T]) -> T:
-        """Carry out a rename, which may need a little room; no report is worth less than that."""
+    def _move_report(self, move: Callable[[], T]) -> T:
+        """Rename a report, which may need a little space; release the reserve if it fails."""
         try:
-            return self._noting(move)
+            return self._write_with_reserve(move)
         except HostDiskFull:
             if not self._release():
                 raise
-            return self._noting(move)
+            return self._write_with_reserve(move)
 
-    def _noting(self, write: Callable[[], T], size_bytes: int = 0) -> T:
+    def _write_with_reserve(self, write: Callable[[], T], size_bytes: int = 0) -> T:
         try:
             done = write()
         except HostDiskFull:
-            # Where bytes are short, the reserve says so, and for how long.
+            # A lack of bytes is reported by the reserve.
             self._is_full = self._reserve.has_room(size_bytes)
             raise
         self._is_full = False

@@ -1,4 +1,4 @@
-"""Keeps batteries within their window, where root or a switched port lets us."""
+"""Battery care: batteries kept within their window, by root or by a switched USB port."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,190 +25,199 @@ from farm.core.upkeep.charging import ChargeWindow, should_charge
 log = structlog.get_logger(__name__)
 
 INTERVAL_S = 20.0
-#: For all phones together, when the agent ends.
+#: For all devices together, when the agent stops.
 _RESTORE_S = 15.0
-_CANNOT_PAUSE = "cannot be kept from charging: no root with a switch we know, and no FARM_AGENT_POWER_COMMAND"
-_PORT_CUTS_DATA = "cannot be kept from charging: with its port's power off it is gone from adb, too"
+_CANNOT_PAUSE = "charging cannot be paused: no root with a known switch, and no FARM_AGENT_POWER_COMMAND"
+_PORT_CUTS_DATA = "charging cannot be paused: switching its port off disconnects it from adb, too"
 
 
-#: In the agent's folder: the ports that are off, for the next life after a kill.
+#: In the agent's folder: the ports that are off, for the next process after a kill.
 PORTS_FILE = "ports-off.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PausedCharging:
-    """A phone that is kept from charging."""
+    """A device whose charging is paused."""
 
     serial: str
-    #: Where the power of its port is off.
+    #: Set where the power of its port is off.
     port: UsbPort | None = None
 
 
 class BatteryCare:
-    """Looks at all phones every now and then; one that is being measured is left in peace.
+    """Checks all devices periodically; one that is being measured is not disturbed.
 
-    Invariant: what is held is written down on the phone, or its port is switched on at our end; so a phone
-    charges again when the agent stops, and where it was killed when the next one meets the phone.
+    Invariant: a pause is recorded on the device, or its port is switched on when we end; so a device charges
+    again when the agent stops, and after a kill when the next agent process sees the device.
     """
 
     def __init__(
         self,
         *,
         adb: AdbClient,
-        watch: DeviceMonitor,
-        hand: ActiveAttempts,
+        monitor: DeviceMonitor,
+        active: ActiveAttempts,
         window: ChargeWindow | None,
         power: Sequence[str] | None,
         folder: Path,
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._adb = adb
-        self._watch = watch
-        self._hand = hand
+        self._monitor = monitor
+        self._active = active
         self._window = window
         self._power = power
         self._ports_file = folder / PORTS_FILE
         self._interval_s = interval_s
-        self._held: dict[DeviceId, _PausedCharging] = {}
-        #: Of an earlier life, and could not be switched on.
-        self._left: tuple[UsbPort, ...] = ()
-        #: The boots in which phones were met.
-        self._met: dict[DeviceId, str | None] = {}
-        #: Phones whose port takes their data along.
-        self._unholdable: set[DeviceId] = set()
+        self._paused: dict[DeviceId, _PausedCharging] = {}
+        #: Ports of an earlier process that could not be switched on.
+        self._ports_left_off: tuple[UsbPort, ...] = ()
+        #: The boot id in which each device was last cleaned of earlier pauses.
+        self._boot_id_by_device: dict[DeviceId, str | None] = {}
+        #: Devices whose port cuts their data as well.
+        self._unpausable: set[DeviceId] = set()
 
     async def run(self) -> NoReturn:
-        """Look after batteries until cancelled; then have all phones charge again."""
-        self._left = await restore_ports(self._ports_file, self._power)
+        """Check batteries until cancelled; then resume the charging of all devices."""
+        self._ports_left_off = await restore_ports(self._ports_file, self._power)
         try:
             while True:
-                await self.look()
+                await self.run_once()
                 await asyncio.sleep(self._interval_s)
         finally:
             await self._release_all()
 
-    async def look(self) -> None:
-        """See to every phone once; a slow one holds up no other."""
-        here = self._watch.observations()
-        at_hand = [
+    async def run_once(self) -> None:
+        """Check every device once; a slow one delays no other."""
+        observations = self._monitor.observations()
+        idle = [
             identity
-            for identity, observation in here.items()
-            if observation.presence is Presence.ONLINE and identity not in self._hand.measuring()
+            for identity, observation in observations.items()
+            if observation.presence is Presence.ONLINE and identity not in self._active.measuring()
         ]
-        gone = [identity for identity, held in self._held.items() if held.port and identity not in here]
-        await asyncio.gather(*map(self._care_for, at_hand), *map(self._restore_port, gone))
+        absent = [
+            identity
+            for identity, paused in self._paused.items()
+            if paused.port and identity not in observations
+        ]
+        await asyncio.gather(*map(self._care_for, idle), *map(self._restore_port, absent))
 
     async def _care_for(self, identity: DeviceId) -> None:
-        phone = self._watch.find(identity)
-        if phone is None or identity in self._hand.on_device_action:
+        device = self._monitor.find(identity)
+        if device is None or identity in self._active.on_device_action:
             return
         try:
-            if identity not in self._met or self._met[identity] != phone.boot_id:
-                await self._undo_leftovers(identity, phone)
-            await self._decide(identity, phone)
+            if identity not in self._boot_id_by_device or self._boot_id_by_device[identity] != device.boot_id:
+                await self._undo_leftovers(identity, device)
+            await self._decide(identity, device)
         except FarmError as error:
-            log.info("charging_not_seen_to", device_id=identity, code=error.code, reason=error.message)
+            log.info("charging_check_failed", device_id=identity, code=error.code, reason=error.message)
 
-    async def _undo_leftovers(self, identity: DeviceId, phone: OnlineDevice) -> None:
-        """Undo what an earlier life, or we before the phone went away, may have left."""
-        if not await resume_charging(phone.device, phone.facts.work_root):
-            raise HostError(f"{identity} does not go on charging")
-        if (held := self._held.get(identity)) is None or held.port is None:
-            self._held.pop(identity, None)
-        self._met[identity] = phone.boot_id
+    async def _undo_leftovers(self, identity: DeviceId, device: OnlineDevice) -> None:
+        """Undo a pause that an earlier process, or a lost connection, may have left."""
+        if not await resume_charging(device.adb, device.facts.work_root):
+            raise HostError(f"{identity} does not resume charging")
+        if (paused := self._paused.get(identity)) is None or paused.port is None:
+            self._paused.pop(identity, None)
+        self._boot_id_by_device[identity] = device.boot_id
 
-    async def _decide(self, identity: DeviceId, phone: OnlineDevice) -> None:
-        condition = self._watch.observations()[identity].condition
+    async def _decide(self, identity: DeviceId, device: OnlineDevice) -> None:
+        condition = self._monitor.observations()[identity].condition
         level = condition.battery_level_pct if condition else None
-        is_held = identity in self._held
-        charge = should_charge(self._window, level, is_held=is_held, gates=self._gates(identity))
-        if charge and is_held:
-            await self._let_go(identity)
-            self._note(identity, f"charges again since {level} %")
-        elif not charge and not is_held and not self._hand.is_busy(identity):
-            # Nothing may begin on a phone that is about to lose its charger.
-            self._hand.on_device_action.add(identity)
+        is_paused = identity in self._paused
+        charge = should_charge(self._window, level, is_held=is_paused, gates=self._gates(identity))
+        if charge and is_paused:
+            await self._release(identity)
+            self._record(identity, f"charges again since {level} %")
+        elif not charge and not is_paused and not self._active.is_busy(identity):
+            # Nothing may begin on a device that is about to lose its charger.
+            self._active.on_device_action.add(identity)
             try:
-                await self._hold(identity, phone, level)
+                await self._pause(identity, device, level)
             finally:
-                self._hand.on_device_action.discard(identity)
-                self._hand.changed.set()
+                self._active.on_device_action.discard(identity)
+                self._active.changed.set()
 
-    async def _hold(self, identity: DeviceId, phone: OnlineDevice, level_pct: int | None) -> None:
+    async def _pause(self, identity: DeviceId, device: OnlineDevice, level_pct: int | None) -> None:
         assert self._window is not None
-        until = f"kept from charging at {level_pct} %, until {self._window.low_pct} %"
-        serial = phone.device.serial
-        path = await self._pause_by_root(identity, phone, self._window) if phone.facts.root else None
+        until = f"charging paused at {level_pct} %, until {self._window.low_pct} %"
+        serial = device.adb.serial
+        path = await self._pause_by_root(identity, device, self._window) if device.facts.root else None
         if path is not None:
-            self._note(identity, f"{until}, by {path}")
+            self._record(identity, f"{until}, by {path}")
         elif self._power is None or not is_usb(serial):
-            self._note(identity, _CANNOT_PAUSE)
-        elif identity in self._unholdable:
-            self._note(identity, _PORT_CUTS_DATA)
+            self._record(identity, _CANNOT_PAUSE)
+        elif identity in self._unpausable:
+            self._record(identity, _PORT_CUTS_DATA)
         else:
-            port = UsbPort(serial=serial, usb_path=find_port(serial, await self._adb.listed()))
-            self._held[identity] = _PausedCharging(serial=serial, port=port)
+            port = UsbPort(serial=serial, usb_path=find_port(serial, await self._adb.list_transports()))
+            self._paused[identity] = _PausedCharging(serial=serial, port=port)
             await self._save_ports()
             try:
                 await switch_power(self._power, port, "off")
             except FarmError:
-                # It may be off nevertheless; tried again at the next look.
-                await self._let_go(identity)
+                # It may be off nevertheless; the next round tries again.
+                await self._release(identity)
                 raise
-            self._note(identity, f"{until}, by the power of its port")
+            self._record(identity, f"{until}, by the power of its port")
 
     async def _pause_by_root(
-        self, identity: DeviceId, phone: OnlineDevice, window: ChargeWindow
+        self, identity: DeviceId, device: OnlineDevice, window: ChargeWindow
     ) -> str | None:
-        # Before it is: whoever ends us meanwhile lets go of it, too.
-        self._held[identity] = _PausedCharging(serial=phone.device.serial)
-        path = await pause_charging(phone.device, phone.facts.work_root, window)
+        # Before the pause: if we are cancelled meanwhile, it is released, too.
+        self._paused[identity] = _PausedCharging(serial=device.adb.serial)
+        path = await pause_charging(device.adb, device.facts.work_root, window)
         if path is None:
-            del self._held[identity]
+            del self._paused[identity]
         return path
 
     async def _restore_port(self, identity: DeviceId) -> None:
-        """A port that takes the phone's data along is no way to hold it."""
-        self._unholdable.add(identity)
+        """Switch on a port that cuts the device's data as well: it is no way to pause charging."""
+        self._unpausable.add(identity)
         try:
-            await self._let_go(identity)
-            self._note(identity, _PORT_CUTS_DATA)
+            await self._release(identity)
+            self._record(identity, _PORT_CUTS_DATA)
         except FarmError as error:
             log.warning("port_stays_off", device_id=identity, code=error.code, reason=error.message)
 
-    async def _let_go(self, identity: DeviceId) -> None:
-        held, phone = self._held[identity], self._watch.find(identity)
-        if held.port is not None and self._power is not None:
-            await switch_power(self._power, held.port, "on")
-        elif phone is not None and not await resume_charging(phone.device, phone.facts.work_root):
-            raise HostError(f"{identity} does not go on charging")
-        del self._held[identity]
+    async def _release(self, identity: DeviceId) -> None:
+        paused, device = self._paused[identity], self._monitor.find(identity)
+        if paused.port is not None and self._power is not None:
+            await switch_power(self._power, paused.port, "on")
+        elif device is not None and not await resume_charging(device.adb, device.facts.work_root):
+            raise HostError(f"{identity} does not resume charging")
+        del self._paused[identity]
         await self._save_ports()
 
     async def _release_all(self) -> None:
         try:
             async with asyncio.timeout(_RESTORE_S):
-                found = await asyncio.gather(*map(self._let_go, list(self._held)), return_exceptions=True)
+                results = await asyncio.gather(
+                    *map(self._release, list(self._paused)), return_exceptions=True
+                )
         except TimeoutError:
-            log.warning("charging_not_restored", devices=sorted(self._held))
+            log.warning("charging_not_restored", devices=sorted(self._paused))
             return
-        for error in found:
+        for error in results:
             if isinstance(error, Exception):
                 log.warning("charging_not_restored", reason=str(error))
 
     async def _save_ports(self) -> None:
-        """Write down which ports are off, before the first is."""
-        ports = [*self._left, *(held.port for held in self._held.values() if held.port is not None)]
+        """Record which ports are off, before the first one is."""
+        ports = [
+            *self._ports_left_off,
+            *(paused.port for paused in self._paused.values() if paused.port is not None),
+        ]
         if ports or self._ports_file.exists():
             await save_ports(self._ports_file, ports)
 
     def _gates(self, identity: DeviceId) -> Gates | None:
-        """Of a run that is about to begin there."""
-        entries = (held.entry for held in self._hand.attempt_by_id.values())
-        return next((entry.plan.gates for entry in entries if entry.device_id == identity), None)
+        """Return the gates of a run that is about to begin there; None without one."""
+        records = (attempt.record for attempt in self._active.attempt_by_id.values())
+        return next((record.plan.gates for record in records if record.device_id == identity), None)
 
-    def _note(self, identity: DeviceId, words: str) -> None:
-        if self._hand.charging_by_device.get(identity) != words:
-            log.info("charging_changed", device_id=identity, note=words)
-            self._hand.charging_by_device[identity] = words
-            self._hand.changed.set()
+    def _record(self, identity: DeviceId, note: str) -> None:
+        if self._active.charging_by_device.get(identity) != note:
+            log.info("charging_changed", device_id=identity, note=note)
+            self._active.charging_by_device[identity] = note
+            self._active.changed.set()

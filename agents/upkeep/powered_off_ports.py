@@ -1,4 +1,4 @@
-"""Which ports are off for a moment, on disk: for the next life of who is killed then."""
+"""A record on disk of ports that are switched off, for the next agent process after a kill."""
 
 import asyncio
 import json
@@ -16,18 +16,18 @@ log = structlog.get_logger(__name__)
 
 
 async def save_ports(file: Path, ports: Collection[UsbPort]) -> None:
-    """Write down which ports are off; before the first is."""
+    """Record which ports are off; call it before the first one is."""
     content = json.dumps([asdict(port) for port in ports]).encode()
     await asyncio.to_thread(write_file_durably, file, content)
 
 
 async def restore_ports(file: Path, command: Sequence[str] | None) -> tuple[UsbPort, ...]:
-    """Switch on what an earlier life left off; gives what stays off, and stays written down. Never raises."""
+    """Switch on the ports that an earlier process left off; return those that stay off. Never raises."""
     try:
-        left = [UsbPort(**each) for each in json.loads(await asyncio.to_thread(file.read_bytes))]
+        ports = [UsbPort(**port) for port in json.loads(await asyncio.to_thread(file.read_bytes))]
     except (OSError, ValueError, TypeError):
         return ()
-    off = tuple([port for port in left if not await _is_switched_on(port, command)])
+    off = tuple([port for port in ports if not await _is_switched_on(port, command)])
     if off:
         await save_ports(file, off)
     else:

@@ -1,4 +1,4 @@
-"""A phone that is not there for work, as the ladder of recovery knows it: in memory, and on disk."""
+"""The recovery state of one device, in memory and as saved."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -19,39 +19,39 @@ from farm.core.upkeep.recovery import (
     record_step,
 )
 
-INTERRUPTED = "the agent ended meanwhile"
+INTERRUPTED = "interrupted by an agent restart"
 
 
 @dataclass(slots=True, kw_only=True)
 class RecoveringDevice:
-    """One phone of this host, since it was first seen by this life or the one before."""
+    """One device of this host, since this process or the one before first saw it."""
 
     observation: TransportObservation
-    #: Empty where adb does not tell, None while it was not asked.
+    #: Empty where adb does not report it, None while it was not queried.
     usb_path: str | None = None
     episode: RecoveryEpisode | None = None
     tries: list[RecoveryAttempt] = field(default_factory=list)
-    #: What waits for the farm's leave, or for its turn.
+    #: The step that waits for the farm's permission, or for other restarts.
     next: RecoveryStep | None = None
-    #: Being taken, and since when.
+    #: The running step, and since when.
     now: RecoveryStep | None = None
     step_running_since_s: float | None = None
     permission_at_s: float | None = None
     restarted_at_s: float | None = None
     failures: int = 0
     failed_at_s: float | None = None
-    #: Until then it is not missed: adb has yet to find what an earlier life knew.
+    #: Until then it does not count as absent: adb has yet to list devices that an earlier process knew.
     restart_deadline_s: float = 0.0
 
     def is_restarting(self, rules: RecoveryRules, now_s: float) -> bool:
-        """Whether it counts among those that are away because of us."""
+        """Return whether it counts among the devices that are away because of a restart."""
         if self.now in RESTARTS:
             return True
         at_s = self.restarted_at_s
         return self.episode is not None and at_s is not None and now_s - at_s < rules.restart_s
 
-    def shown(self) -> Recovery | None:
-        """What is told of it; None while nothing was done, nor is to be."""
+    def reported(self) -> Recovery | None:
+        """Return the recovery to report; None while nothing was done or is due."""
         if self.episode is None or not (self.tries or self.next):
             return None
         return Recovery(
@@ -64,7 +64,7 @@ class RecoveringDevice:
     def find_saved_recovery(
         self, identity: DeviceId, rules: RecoveryRules, now_s: float
     ) -> SavedRecovery | None:
-        """What the next life has to know; None where nothing was done that would hold it back."""
+        """Return the state that the next process needs; None where nothing was done that limits it."""
         begun = self.now if self.now in RESTARTS else None
         restarted_at_s = self.restarted_at_s
         if restarted_at_s is not None and now_s - restarted_at_s >= rules.cooldown_s:
@@ -75,7 +75,7 @@ class RecoveringDevice:
             device_id=identity,
             serial=self.observation.serial,
             usb_path=self.usb_path,
-            # Since when it is so is seen anew, and would have the file written whenever it changes its ways.
+            # The start of the current failure mode is observed again; saving it would rewrite the file often.
             episode=self.episode and replace(self.episode, since_s=0.0),
             tries=tuple(self.tries),
             begun=begun,
@@ -87,35 +87,35 @@ class RecoveringDevice:
 
 
 def restore_recovery(
-    kept: SavedRecovery, rules: RecoveryRules, *, now_s: float, now: datetime
+    saved: SavedRecovery, rules: RecoveryRules, *, now_s: float, now: datetime
 ) -> RecoveringDevice:
-    """The phone in the next life: a restart that was begun counts as one, whatever came of it."""
+    """Return the device in the next process: a restart that was begun counts as one, whatever its result."""
     recovering_device = RecoveringDevice(
         observation=TransportObservation(
-            serial=kept.serial, presence=Presence.ABSENT, detail="adb does not list it yet"
+            serial=saved.serial, presence=Presence.ABSENT, detail="adb does not list it yet"
         ),
-        usb_path=kept.usb_path,
-        episode=kept.episode and replace(kept.episode, since_s=now_s),
-        tries=list(kept.tries),
-        restarted_at_s=kept.restarted_at_s,
-        failures=kept.failures,
-        failed_at_s=kept.failed_at_s,
+        usb_path=saved.usb_path,
+        episode=saved.episode and replace(saved.episode, since_s=now_s),
+        tries=list(saved.tries),
+        restarted_at_s=saved.restarted_at_s,
+        failures=saved.failures,
+        failed_at_s=saved.failed_at_s,
         restart_deadline_s=now_s + rules.absent_s,
     )
-    if kept.begun is not None:
-        at_s = now_s if kept.step_started_at_s is None else kept.step_started_at_s
-        # It may have been well again when that was begun.
+    if saved.begun is not None:
+        at_s = now_s if saved.step_started_at_s is None else saved.step_started_at_s
+        # It may have recovered before the step was begun.
         episode = recovering_device.episode or RecoveryEpisode(failure_mode=FailureMode.ABSENT, since_s=now_s)
-        recovering_device.episode = record_step(episode, kept.begun, now_s=at_s)
+        recovering_device.episode = record_step(episode, saved.begun, now_s=at_s)
         recovering_device.restarted_at_s = at_s
-        recovering_device.tries.append(RecoveryAttempt(step=kept.begun, at=now, said=INTERRUPTED))
+        recovering_device.tries.append(RecoveryAttempt(step=saved.begun, at=now, said=INTERRUPTED))
     return recovering_device
 
 
 def saved_recoveries(
     recovering_devices: dict[DeviceId, RecoveringDevice], rules: RecoveryRules, now_s: float
 ) -> Iterator[SavedRecovery]:
-    """What there is to know of all of them."""
+    """Yield the state to save of all devices."""
     for identity, recovering_device in recovering_devices.items():
-        if (kept := recovering_device.find_saved_recovery(identity, rules, now_s)) is not None:
-            yield kept
+        if (saved := recovering_device.find_saved_recovery(identity, rules, now_s)) is not None:
+            yield saved

@@ -1,4 +1,4 @@
-"""The steps of recovery as they are taken on a phone, or on its port."""
+"""The recovery steps as adb calls and power switching."""
 
 import asyncio
 from typing import assert_never
@@ -16,39 +16,39 @@ from farm.core.base.ids import DeviceId
 from farm.core.errors import HostError
 from farm.core.upkeep.recovery import RecoveryStep
 
-#: A port needs that long to be without power in a phone's eyes.
+#: How long a port must be off for a device to notice.
 POWER_OFF_S = 5.0
 PORTS_FILE = "ports-cycled.json"
 _DEADLINE_S = 20.0
 
 
 class RecoveryActions:
-    """Takes single steps, each one or two questions to adb."""
+    """Runs single steps, each with one or two adb calls."""
 
     def __init__(
         self,
         *,
         adb: AdbClient,
-        watch: DeviceMonitor,
-        hand: ActiveAttempts,
+        monitor: DeviceMonitor,
+        active: ActiveAttempts,
         config: AgentConfig,
         off_s: float = POWER_OFF_S,
     ) -> None:
         self._adb = adb
-        self._watch = watch
-        self._hand = hand
+        self._monitor = monitor
+        self._active = active
         self._power = config.power_command
         self._ports_file = config.data_dir / PORTS_FILE
         self._off_s = off_s
 
     async def restore_left_port(self) -> None:
-        """Switch on the port that an earlier life, killed in between, left off."""
+        """Switch on the port that an earlier process, killed in between, left off."""
         await restore_ports(self._ports_file, self._power)
 
     async def take(
         self, step: RecoveryStep, identity: DeviceId, observation: TransportObservation, usb_path: str | None
     ) -> str:
-        """Take one; gives what came of it, in words.
+        """Run one step; return its result as text.
 
         Raises:
             FarmError: it could not be taken.
@@ -56,38 +56,37 @@ class RecoveryActions:
         device = self._adb.device(observation.serial)
         match step:
             case RecoveryStep.REPROBE:
-                self._watch.probe_again(identity)
-                return "asked anew"
+                self._monitor.probe_again(identity)
+                return "probed again"
             case RecoveryStep.RECONNECT:
                 await device.reconnect(_DEADLINE_S)
-                return "adb connects anew"
+                return "reconnected by adb"
             case RecoveryStep.CLEAN:
                 return await self._clean(identity, observation)
             case RecoveryStep.REBOOT:
                 await device.reboot(_DEADLINE_S)
-                return "it took the order to restart"
+                return "it accepted the command to restart"
             case RecoveryStep.POWER_CYCLE:
                 return await self._power_cycle(UsbPort(serial=observation.serial, usb_path=usb_path))
             case RecoveryStep.HUMAN:
-                return "nothing that the agent may do brought it back"
+                return "no permitted step brought it back"
             case _:
                 assert_never(step)
 
     async def _clean(self, identity: DeviceId, observation: TransportObservation) -> str:
-        facts, fence = observation.facts, self._hand.fence_by_device.get(identity, 0)
+        facts, fence = observation.facts, self._active.fence_by_device.get(identity, 0)
         if facts is None or fence == 0:
-            return "nothing of ours is known to be there"
+            return "no run of ours is known there"
         await clean_run(self._adb.device(observation.serial), facts.work_root, fence)
-        return f"ended what was left up to run {fence}"
+        return f"ended leftovers up to run {fence}"
 
     async def _power_cycle(self, port: UsbPort) -> str:
-        listed = await self._adb.listed()
+        listed = await self._adb.list_transports()
         if port.usb_path and any(
-            each.usb_path == port.usb_path
-            and port.serial not in (each.serial, f"{USB_PREFIX}{each.usb_path}")
-            for each in listed
+            row.usb_path == port.usb_path and port.serial not in (row.serial, f"{USB_PREFIX}{row.usb_path}")
+            for row in listed
         ):
-            raise HostError(f"another phone is at {port.usb_path} now")
+            raise HostError(f"another device is at {port.usb_path} now")
         command = self._power or ()
         await save_ports(self._ports_file, [port])
         try:

@@ -1,4 +1,4 @@
-"""What was tried with phones that are not there for work, on disk: where an agent's next life goes on."""
+"""The recovery state on disk, from which a restarted agent continues."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -24,26 +24,26 @@ FILE = "recovery.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRecovery:
-    """One phone as the ladder knows it. Times are seconds on the agent's own clock."""
+    """The recovery state of one device. Times are seconds on the agent's own clock."""
 
     device_id: DeviceId
-    #: What adb called it.
+    #: Its name in adb.
     serial: str
     usb_path: str | None
     episode: RecoveryEpisode | None
     tries: tuple[RecoveryAttempt, ...]
-    #: Was begun, and its end not told.
+    #: A step that was begun and has no result.
     begun: RecoveryStep | None
     step_started_at_s: float | None
     restarted_at_s: float | None
-    #: How often somebody was called in a row, and when last.
+    #: How often in a row an operator was needed, and when last.
     failures: int
     failed_at_s: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RecoveryStateFile:
-    """The file. The clock of times begins anew with each boot of the host; the wall clock goes on."""
+    """The file. Monotonic times restart with each boot of the host; the wall clock relates them."""
 
     host_boot_id: str
     at: datetime
@@ -55,9 +55,9 @@ _STATE_FILE = TypeAdapter(_RecoveryStateFile)
 
 
 class RecoveryStateStore:
-    """One file, replaced as a whole whenever there is something new to know.
+    """One file, replaced as a whole whenever the state changes.
 
-    Invariant: what is to be kept of a restart is on disk before the phone is told to.
+    Invariant: a restart is on disk before the device is restarted.
     """
 
     def __init__(self, data_dir: Path, disk: DiskThread, clock: Clock, *, host_boot_id: str) -> None:
@@ -67,24 +67,24 @@ class RecoveryStateStore:
         self._host_boot_id = host_boot_id
         self._on_disk: tuple[SavedRecovery, ...] = ()
 
-    async def recall(self) -> tuple[SavedRecovery, ...]:
-        """What an earlier life wrote down, on the clock of this one; nothing where that cannot be read."""
+    async def load(self) -> tuple[SavedRecovery, ...]:
+        """Return the saved state, converted to this process's clock; empty where it cannot be read."""
         raw = await self._disk.call(find_file, self._path)
         if raw is None:
             return ()
         try:
-            kept = _STATE_FILE.validate_json(raw)
+            state = _STATE_FILE.validate_json(raw)
         except ValidationError:
-            log.exception("climbs_unreadable", path=str(self._path))
+            log.exception("recovery_state_unreadable", path=str(self._path))
             with suppress(HostDiskFull):
                 await self._disk.call(_quarantine, self._path)
             return ()
-        self._on_disk = kept.episodes
-        behind_s = 0.0 if self._is_of_this_boot(kept) else self._clock_offset_s(kept)
-        return tuple(_shift_recovery(each, behind_s) for each in kept.episodes)
+        self._on_disk = state.episodes
+        offset_s = 0.0 if self._is_of_this_boot(state) else self._clock_offset_s(state)
+        return tuple(_shift_recovery(recovery, offset_s) for recovery in state.episodes)
 
-    async def keep(self, episodes: Sequence[SavedRecovery]) -> None:
-        """Have these on disk on return; writes only where they are others.
+    async def save(self, episodes: Sequence[SavedRecovery]) -> None:
+        """Save the state; writes only when it has changed.
 
         Raises:
             HostDiskFull: what was there before stays.
@@ -92,37 +92,37 @@ class RecoveryStateStore:
         wanted = tuple(episodes)
         if wanted == self._on_disk:
             return
-        kept = _RecoveryStateFile(
+        state = _RecoveryStateFile(
             host_boot_id=self._host_boot_id,
             at=self._clock.now(),
             at_s=self._clock.monotonic(),
             episodes=wanted,
         )
-        await self._disk.call(write_file_durably, self._path, _STATE_FILE.dump_json(kept))
+        await self._disk.call(write_file_durably, self._path, _STATE_FILE.dump_json(state))
         self._on_disk = wanted
 
-    def _is_of_this_boot(self, kept: _RecoveryStateFile) -> bool:
-        # Where a system does not tell one boot from the next, its clock does not run backwards at least.
-        return kept.host_boot_id == self._host_boot_id and kept.at_s <= self._clock.monotonic()
+    def _is_of_this_boot(self, state: _RecoveryStateFile) -> bool:
+        # Without boot ids, a later time on the clock suggests the same boot.
+        return state.host_boot_id == self._host_boot_id and state.at_s <= self._clock.monotonic()
 
-    def _clock_offset_s(self, kept: _RecoveryStateFile) -> float:
-        """What to add to times of another boot of this host; a clock that was put back passed no time."""
-        passed_s = max(0.0, (self._clock.now() - kept.at).total_seconds())
-        return self._clock.monotonic() - passed_s - kept.at_s
+    def _clock_offset_s(self, state: _RecoveryStateFile) -> float:
+        """Return the offset to times of another boot; a clock that was set back counts as no time passed."""
+        passed_s = max(0.0, (self._clock.now() - state.at).total_seconds())
+        return self._clock.monotonic() - passed_s - state.at_s
 
 
-def _shift_recovery(kept: SavedRecovery, by_s: float) -> SavedRecovery:
-    episode = kept.episode and replace(
-        kept.episode,
-        since_s=kept.episode.since_s + by_s,
-        last_step_at_s=_shift_time(kept.episode.last_step_at_s, by_s),
+def _shift_recovery(recovery: SavedRecovery, by_s: float) -> SavedRecovery:
+    episode = recovery.episode and replace(
+        recovery.episode,
+        since_s=recovery.episode.since_s + by_s,
+        last_step_at_s=_shift_time(recovery.episode.last_step_at_s, by_s),
     )
     return replace(
-        kept,
+        recovery,
         episode=episode,
-        step_started_at_s=_shift_time(kept.step_started_at_s, by_s),
-        restarted_at_s=_shift_time(kept.restarted_at_s, by_s),
-        failed_at_s=_shift_time(kept.failed_at_s, by_s),
+        step_started_at_s=_shift_time(recovery.step_started_at_s, by_s),
+        restarted_at_s=_shift_time(recovery.restarted_at_s, by_s),
+        failed_at_s=_shift_time(recovery.failed_at_s, by_s),
     )
 
 

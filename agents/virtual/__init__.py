@@ -1,1 +1,1 @@
-"""Virtual phones: the device side of adb, each a process of its own."""
+"""Virtual phones: the device side of adb, one process per device."""

@@ -1,4 +1,4 @@
-"""Runs one virtual phone: `python -m agents.virtual --state DIR --serial NAME`."""
+"""Run one virtual phone: `python -m agents.virtual --state DIR --serial NAME`."""
 
 import argparse
 import asyncio
@@ -18,7 +18,7 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, help="where to listen; by default where it did before")
     parser.add_argument("--shell", default="/bin/sh", help="what runs commands, e.g. mksh")
     parser.add_argument(
-        "--own-cpu", action="store_true", help="say that nobody shares its CPU: for load, not for figures"
+        "--own-cpu", action="store_true", help="report an unshared CPU: for load tests, not for results"
     )
     parser.add_argument(
         "--tick", type=float, default=TICK_S, help="seconds between looks at processes and faults"
@@ -61,7 +61,7 @@ async def _serve(setup: VirtualDeviceConfig) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    # Commands inherit what is ignored; whoever started us in the background may have had these ignored.
+    # Commands inherit ignored signals; a parent in the background may have ignored these.
     for number in (signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     await VirtualDevice(setup).run(stop)

@@ -1,7 +1,7 @@
 """A virtual phone: the device side of adb on a loopback port, with a real shell behind it.
 
-It asks for no authorization, as an emulator, unless `agents.virtual.transport.authorization`
-is told to: whoever may connect on this machine's loopback may run commands as the user it runs as.
+It requires no authorization, like an emulator, unless `agents.virtual.transport.authorization` is configured:
+any local process that can connect to loopback may run commands as the user it runs as.
 """
 
 import asyncio
@@ -45,10 +45,10 @@ from agents.virtual.transport.authorization import AuthorizedKeys
 from agents.virtual.transport.connection import AdbConnection, Service
 from agents.virtual.transport.packets import MAX_DATA_BYTES
 
-#: How often processes and faults are looked at: 0.6 % of one core, with 100 processes on a busy machine.
+#: The interval of process scans and fault checks: 0.6 % of one core, with 100 processes on a busy machine.
 TICK_S = 0.1
 FEATURES = ("shell_v2", "stat_v2")
-#: In a boot loop it can be reached for so long, which is what adb's server needs to notice.
+#: How long it is reachable in a boot loop: adb's server needs that to notice.
 LOOP_UP_S = 4.0
 RECORD = "phone.json"
 _PORT = "port"
@@ -60,14 +60,14 @@ class VirtualDeviceBusy(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualDeviceConfig:
-    """Which phone to be."""
+    """The configuration of one virtual phone."""
 
     state: Path
     serial: str
-    #: 0 takes the port of an earlier life, or any.
+    #: 0 selects the port of an earlier process, or any.
     port: int = 0
     shell: str = "/bin/sh"
-    #: Whether it says so that it shares this machine's CPU, which keeps it from running beside other phones.
+    #: Whether it reports that it shares this machine's CPU, which excludes runs beside other phones.
     shared_cpu: bool = True
     tick_s: float = TICK_S
 
@@ -76,7 +76,7 @@ class VirtualDevice:
     """Serves one phone from one folder; the folder's lock is held as long as the object lives."""
 
     def __init__(self, setup: VirtualDeviceConfig) -> None:
-        """Lays out the folder; nothing listens yet.
+        """Create the folder; nothing listens yet.
 
         Raises:
             VirtualDeviceBusy: another process has the folder.
@@ -94,7 +94,7 @@ class VirtualDevice:
         self._shown: Faults | None = None
         self._battery = SimulatedBattery(self._state)
         self._boots = BootCounter(self._state)
-        #: Until then it is rebooting, on the loop's clock; and in a boot loop, when that happens next.
+        #: The end of the current reboot, on the loop's clock; and the next reboot of a boot loop.
         self._back_at_s = self._loops_at_s = 0.0
         self._ordered = asyncio.Event()
         self._watch = RunMonitor(setup.serial, self._state / JOURNAL, boot_id=self._boots.boot_id)
@@ -105,11 +105,11 @@ class VirtualDevice:
         self._port = 0
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Be a phone until told to stop; then hang up on running commands and take the record away."""
+        """Serve until `stop` is set; then hang up on running commands and remove the record."""
         self._port = await self._listen(self._setup.port or _recorded_port(self._state))
         (self._state / _PORT).write_text(str(self._port))
         self._watch.resume()
-        # Before anybody knows that the phone is back: what runs on it was alive at least until then.
+        # Before the phone is announced: processes on it were alive at least until then.
         self._watch.look()
         self._write_record()
         try:
@@ -119,18 +119,18 @@ class VirtualDevice:
         finally:
             (self._state / RECORD).unlink(missing_ok=True)
             self._awake.set()
-            await self._cut_off()
+            await self._disconnect()
             self._lock.close()
 
     async def _tick(self) -> None:
         self._watch.look()
         await self._apply_restarts()
         now_s = asyncio.get_running_loop().time()
-        faults = self._battery.shown(self._faults.current(), now_s)
+        faults = self._battery.with_battery(self._faults.current(), now_s)
         if faults != self._shown:
             await self._show(faults)
         if faults.vanish or is_flapped_off(faults.flap_s, now_s):
-            await self._cut_off()
+            await self._disconnect()
         elif self._server is None and now_s >= self._back_at_s:
             await self._listen(self._port)
 
@@ -146,30 +146,30 @@ class VirtualDevice:
         elif self._faults.take("reboots"):
             await self._reboot(faults.reboot_s)
         elif self._faults.take("adbd_restarts"):
-            await self._cut_off()
+            await self._disconnect()
             if faults.adbd_takes_runs:
                 await asyncio.to_thread(kill_processes, self._setup.serial, self._state)
 
     async def _reboot(self, away_s: float) -> None:
-        await self._cut_off()
+        await self._disconnect()
         await asyncio.to_thread(kill_processes, self._setup.serial, self._state)
         self._boots.begin_next_boot()
         self._watch.reboot(self._boots.boot_id)
         self._back_at_s = asyncio.get_running_loop().time() + away_s
 
     async def _show(self, faults: Faults) -> None:
-        """Be as the faults say from now on."""
+        """Apply these faults from now on."""
         first, before, self._shown = self._shown is None, self._shown or Faults(), faults
         write_dumpsys(self._state, faults)
         write_slowness(self._state, faults)
-        # What was set there otherwise stays.
+        # Properties that were set in another way stay.
         if first or (faults.boot_loop, faults.build) != (before.boot_loop, before.build):
             write_properties(self._state, self._properties, faults)
         if faults.hang or faults.offline:
             self._awake.clear()
         else:
             self._awake.set()
-        # Whoever is connected has been greeted, and would not notice.
+        # Connected hosts were greeted before, and would not notice.
         if _greeting(faults) != _greeting(before):
             await self._drop()
 
@@ -181,7 +181,7 @@ class VirtualDevice:
         except OSError:
             if not port or self._port:
                 raise
-            # The port of an earlier life is another's by now.
+            # The port of an earlier process is in use by another one.
             return await self._listen(0)
         listening: int = self._server.sockets[0].getsockname()[1]
         return listening
@@ -199,7 +199,7 @@ class VirtualDevice:
         )
         self._connections[task] = connection
         try:
-            # asyncio takes a server's cancelled task for a mistake.
+            # asyncio reports a server's cancelled task as an error.
             with suppress(asyncio.CancelledError):
                 await connection.serve()
         finally:
@@ -224,7 +224,7 @@ class VirtualDevice:
             return failing_shell(request)
         return dripping_shell(request) if faults.drips else shell_service(self._shell, request)
 
-    async def _cut_off(self) -> None:
+    async def _disconnect(self) -> None:
         server, self._server = self._server, None
         if server is not None:
             server.close()
@@ -234,7 +234,7 @@ class VirtualDevice:
         tasks = list(self._connections)
         for task, connection in self._connections.items():
             connection.abort()
-            # What waits for a phone that hangs would not notice.
+            # A task that waits for a hanging phone would not notice.
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -251,12 +251,12 @@ class VirtualDevice:
 
 
 def _greeting(faults: Faults) -> tuple[object, ...]:
-    """What a host is told, or not, when it connects."""
+    """Return the faults that change the greeting of a host."""
     return faults.offline, faults.unauthorized, faults.mode, faults.no_stat_v2
 
 
 def _features(faults: Faults) -> tuple[str, ...]:
-    return tuple(each for each in FEATURES if not (each == "stat_v2" and faults.no_stat_v2))
+    return tuple(feature for feature in FEATURES if not (feature == "stat_v2" and faults.no_stat_v2))
 
 
 def _recorded_port(state: Path) -> int:
@@ -286,5 +286,5 @@ async def _wait_at_most(event: asyncio.Event, seconds: float) -> None:
 
 
 def find_shell(name: str) -> str | None:
-    """The path of a shell by name or path."""
+    """Return the path of a shell by name or path."""
     return shutil.which(name)

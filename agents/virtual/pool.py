@@ -1,4 +1,4 @@
-"""The virtual phones of one folder: started when missing, found again when alive, ended by pid."""
+"""The virtual phones of one folder: started when missing, found when alive, ended by pid."""
 
 import json
 import os
@@ -19,21 +19,21 @@ from agents.virtual.state.tmpfs_storage import find_mount_error
 from farm.core.errors import HostError
 
 START_DEADLINE_S = 30.0
-#: Python starts a few of them a second.
+#: Starting Python takes a fraction of a second each.
 START_DEADLINE_EACH_S = 1.0
 STOP_DEADLINE_S = 5.0
 POLL_S = 0.02
-#: Looked at when a phone is started: one that is well writes nothing there.
+#: Checked when a phone is started: a sound one writes nothing there.
 LOG_LIMIT_BYTES = 4 * 1024 * 1024
 LOG = "phone.log"
 _SUFFIX = "suffix"
-#: The phone outlives its starter without ever being its zombie: the shell between them ends at once.
+#: The phone outlives its parent without becoming its zombie: the intermediate shell ends at once.
 _DETACH = '"$@" </dev/null >>"$LOG" 2>&1 &'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualDeviceHandle:
-    """A phone that listens."""
+    """A virtual phone that listens."""
 
     serial: str
     #: host:port, for `adb connect`.
@@ -52,10 +52,10 @@ def start_devices(
     tick_s: float = TICK_S,
     storage_mib: int | None = None,
 ) -> list[VirtualDeviceHandle]:
-    """Have `count` phones listen, those of an earlier life included; blocks until they do.
+    """Start `count` virtual phones, or find those that run already; block until all listen.
 
-    They live on when the caller ends, until `stop_devices`. With `storage_mib` each that is started has that
-    much storage of its own, which nobody else sees.
+    They outlive the caller, until `stop_devices`. With `storage_mib` each started one has that much storage
+    of its own, in a private mount.
 
     Raises:
         HostError: one does not come up, its log is named; or this machine gives no storage of their own.
@@ -77,22 +77,22 @@ def start_devices(
 def _check_storage(storage_mib: int, folder: Path) -> int:
     if (obstacle := find_mount_error(folder)) is not None:
         raise HostError(
-            f"no virtual phone can have storage of its own here: {obstacle}",
-            hint="it takes unshare(1) and user namespaces; without a size they use the machine's disk",
+            f"no virtual phone can have separate storage here: {obstacle}",
+            hint="unshare(1) and user namespaces are required; without a size they use the machine's disk",
         )
     return storage_mib
 
 
 def stop_devices(folder: Path) -> None:
-    """End all phones of the folder; blocks until they are gone. Detached runs on them live on."""
+    """End all virtual phones of the folder; block until they are gone. Detached runs on them continue."""
     for record in sorted(folder.glob(f"*/{RECORD}")):
-        phone = find_device(record.parent)
-        if phone is not None:
-            end_process(phone.pid, partial(_is_device, record.parent), deadline_s=STOP_DEADLINE_S)
+        device = find_device(record.parent)
+        if device is not None:
+            end_process(device.pid, partial(_is_device, record.parent), deadline_s=STOP_DEADLINE_S)
 
 
 def find_device(state: Path) -> VirtualDeviceHandle | None:
-    """The live phone of a folder; None when its record is missing, or left by one that was killed."""
+    """Return the live virtual phone of a folder; None without a record, or after a kill."""
     try:
         record = json.loads((state / RECORD).read_text())
         pid, ticks, port, serial = (record[name] for name in ("pid", "ticks", "port", "serial"))
@@ -104,16 +104,16 @@ def find_device(state: Path) -> VirtualDeviceHandle | None:
 
 
 def _is_device(state: Path, pid: int) -> bool:
-    phone = find_device(state)
-    return phone is not None and phone.pid == pid
+    device = find_device(state)
+    return device is not None and device.pid == pid
 
 
 def _start(state: Path, options: Sequence[str]) -> None:
     state.mkdir(exist_ok=True)
     rotate_if_over(state / LOG, LOG_LIMIT_BYTES)
-    phone = [sys.executable, "-m", "agents.virtual", "--state", str(state), "--serial", state.name]
+    device = [sys.executable, "-m", "agents.virtual", "--state", str(state), "--serial", state.name]
     subprocess.run(
-        ["/bin/sh", "-c", _DETACH, "sh", *phone, *options],
+        ["/bin/sh", "-c", _DETACH, "sh", *device, *options],
         env={**os.environ, "LOG": str(state / LOG)},
         # Where `agents` is found, installed or not.
         cwd=Path(agents.__file__).parent.parent,
@@ -123,15 +123,15 @@ def _start(state: Path, options: Sequence[str]) -> None:
 
 
 def _await_device(state: Path, deadline: float) -> VirtualDeviceHandle:
-    while (phone := find_device(state)) is None:
+    while (device := find_device(state)) is None:
         if time.monotonic() > deadline:
             raise HostError(f"virtual phone {state.name} does not start", hint=f"see {state / LOG}")
         time.sleep(POLL_S)
-    return phone
+    return device
 
 
 def _suffix(folder: Path) -> str:
-    """Four hexadecimal digits that set this folder's phones apart from all others."""
+    """Return four hexadecimal digits that distinguish this folder's phones from all others."""
     path = folder / _SUFFIX
     if not path.exists():
         path.write_text(secrets.token_hex(2))

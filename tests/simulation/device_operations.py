@@ -42,7 +42,7 @@ class AdbSide:
         *,
         host: int,
         phones: Mapping[str, ModelPhone],
-        hand: ActiveAttempts,
+        active: ActiveAttempts,
         clock: Clock,
         random: Random,
         gate: Callable[[], "object"],
@@ -50,7 +50,7 @@ class AdbSide:
     ) -> None:
         self._host = host
         self._phones = phones
-        self._hand = hand
+        self._active = active
         self._clock = clock
         self._random = random
         self._gate = gate
@@ -102,7 +102,7 @@ class AdbSide:
         """Probe, then clean up what nobody has in hand; as `Admission`."""
         try:
             await self._ask(phone)
-            if identity not in self._hand.measuring():
+            if identity not in self._active.measuring():
                 await self._clean_left(identity, phone)
             await self._ask(phone)
         except DeviceError:
@@ -112,11 +112,11 @@ class AdbSide:
         self._see(identity, Presence.ONLINE)
 
     async def _clean_left(self, identity: DeviceId, phone: ModelPhone) -> None:
-        if self._hand.holds(identity):
+        if self._active.holds(identity):
             return
         known = max(phone.fence, phone.cleaned)
-        wanted = self._hand.fence_to_clean_by_device.get(identity, 0)
-        self._hand.record_fence(identity, known)
+        wanted = self._active.fence_to_clean_by_device.get(identity, 0)
+        self._active.record_fence(identity, known)
         fence = max(known, wanted)
         run = phone.runs.get(fence)
         if fence > wanted and run is not None and run.is_alive(phone, self._clock.monotonic()):
@@ -124,7 +124,7 @@ class AdbSide:
         if fence > 0:
             await self._ask(phone)
             phone.clean(fence)
-        self._hand.record_cleaned(identity, fence)
+        self._active.record_cleaned(identity, fence)
 
     def _see(self, identity: DeviceId, presence: Presence) -> None:
         phone = self._phones[identity]
@@ -140,7 +140,7 @@ class AdbSide:
             self._tell()
 
     def _tell(self) -> None:
-        self._hand.changed.set()
+        self._active.changed.set()
         self._arrival.set()
         self._arrival = asyncio.Event()
 
@@ -171,7 +171,7 @@ class AdbSide:
             if not adopt:
                 phone = self._find(entry.device_id)
                 if phone is None:
-                    return DeferredRun(reason="the phone went away before the run could begin")
+                    return DeferredRun(reason="the device went away before the run could begin")
                 if self._random.random() < 0.8:
                     await advance(AttemptState.PREPARING, entry.draft)
                     tell("the phone cools down")
@@ -231,7 +231,7 @@ class AdbSide:
         printed = evidence_of(kind, entry)
         return replace(draft, exit=printed.exit, stdout=printed.stdout, trouble=printed.trouble)
 
-    def cut_short(self, entry: JournalRecord, error: FarmError) -> Evidence:
+    def interrupted_evidence(self, entry: JournalRecord, error: FarmError) -> Evidence:
         return self._troubled(entry.draft, error)
 
     def _troubled(self, draft: Evidence, error: FarmError) -> Evidence:

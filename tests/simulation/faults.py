@@ -48,7 +48,7 @@ class Mishaps:
             self._cancel,
             self._admin,
             self._hold,
-            self._errand,
+            self._device_action,
             self._host,
             self._limit,
             self._check,
@@ -186,7 +186,7 @@ class Mishaps:
                 )
             )
 
-    async def _errand(self) -> None:
+    async def _device_action(self) -> None:
         name, kind = (
             self._world.random.choice(list(self._world.phones)),
             self._world.random.choice(list(DeviceActionKind)),

@@ -165,11 +165,11 @@ class Life:
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
         self.is_dead = False
-        self.hand = ActiveAttempts()
+        self.active = ActiveAttempts()
         self._adb = AdbSide(
             host=agent.index,
             phones=agent.world.phones,
-            hand=self.hand,
+            active=self.active,
             clock=agent.world.clock,
             random=agent.world.random,
             gate=self.gate,
@@ -200,7 +200,7 @@ class Life:
         network, disk = cast(FarmApi, Network(agent, self)), cast(DiskThread, Disk(self))
         async with asyncio.TaskGroup() as tasks:
             attempts = AttemptController(
-                hand=self.hand,
+                active=self.active,
                 runner=cast(AttemptRunner, self._adb),
                 # One call at a time, so that reports of two phones often wait together.
                 delivery=ReportDelivery(network, self.spool, disk, world.clock, world.random, at_once=1),
@@ -211,20 +211,20 @@ class Life:
                 tasks=tasks,
             )
             lease = LeaseMonitor(
-                hand=self.hand, phones=self._adb.observations, stop=attempts.cut_short, clock=world.clock
+                active=self.active, devices=self._adb.observations, stop=attempts.interrupt, clock=world.clock
             )
             exchange = ExchangeLoop(
                 api=network,
                 attempts=attempts,
-                device_actions=cast(DeviceActionRunner, ModelErrands(self.hand, tasks, world.random)),
-                hand=self.hand,
-                phones=self._adb.observations,
-                look_again=self._adb.reprobe,
+                device_actions=cast(DeviceActionRunner, ModelErrands(self.active, tasks, world.random)),
+                active=self.active,
+                devices=self._adb.observations,
+                reprobe=self._adb.reprobe,
                 # No phone of this world is helped back by its agent.
                 record_permission=lambda devices, at_s: None,
                 prefetch=lambda digests: None,
-                pressure=Backpressure(self.hand.changed),
-                usb_capacity=UsbCapacity(self.hand.changed, lasts_s=3600.0),
+                pressure=Backpressure(self.active.changed),
+                usb_capacity=UsbCapacity(self.active.changed, lasts_s=3600.0),
                 lease=lease,
                 replay=ReportReplay(attempts, agent.folder, disk),
                 clock=world.clock,
@@ -245,12 +245,12 @@ class ModelErrands:
     """As `agents.upkeep.device_actions`, with errands that always can be done."""
 
     def __init__(self, hand: ActiveAttempts, tasks: asyncio.TaskGroup, random: Random) -> None:
-        self._hand, self._tasks, self._random = hand, tasks, random
-        self._in_hand: set[int] = set()
+        self._active, self._tasks, self._random = hand, tasks, random
+        self._in_progress: set[int] = set()
         self._reports: dict[int, DeviceActionReport] = {}
 
-    def in_hand(self) -> tuple[int, ...]:
-        return tuple(sorted(self._in_hand))
+    def in_progress(self) -> tuple[int, ...]:
+        return tuple(sorted(self._in_progress))
 
     def reports(self) -> tuple[DeviceActionReport, ...]:
         return tuple(self._reports.values())
@@ -262,12 +262,12 @@ class ModelErrands:
                 self._reports.pop(report.device_action_id, None)
         for device_action in listed:
             is_new = (
-                device_action.device_action_id not in self._in_hand
+                device_action.device_action_id not in self._in_progress
                 and device_action.device_action_id not in self._reports
             )
-            if is_new and not self._hand.is_busy(device_action.device_id):
-                self._in_hand.add(device_action.device_action_id)
-                self._hand.on_device_action.add(device_action.device_id)
+            if is_new and not self._active.is_busy(device_action.device_id):
+                self._in_progress.add(device_action.device_action_id)
+                self._active.on_device_action.add(device_action.device_id)
                 self._tasks.create_task(self._done(device_action))
 
     async def _done(self, device_action: DeviceActionOrder) -> None:
@@ -275,9 +275,9 @@ class ModelErrands:
         self._reports[device_action.device_action_id] = DeviceActionReport(
             device_action_id=device_action.device_action_id, done="done"
         )
-        self._in_hand.discard(device_action.device_action_id)
-        self._hand.on_device_action.discard(device_action.device_id)
-        self._hand.changed.set()
+        self._in_progress.discard(device_action.device_action_id)
+        self._active.on_device_action.discard(device_action.device_id)
+        self._active.changed.set()
 
 
 @dataclass
@@ -314,7 +314,7 @@ class Agent:
     def kill(self) -> None:
         """SIGKILL: what it has not written is gone."""
         if self.life is not None and self._task is not None:
-            self.world.note(f"{self.host_id} is killed, holding {sorted(self.life.hand.attempt_by_id)}")
+            self.world.note(f"{self.host_id} is killed, holding {sorted(self.life.active.attempt_by_id)}")
             self.life.is_dead = True
             self.life = None
             self._task.cancel()

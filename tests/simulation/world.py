@@ -164,18 +164,18 @@ class SimulatedWorld:
         found = [f"job {row['job_id']} of {row['device_id']} is {row['state']}" for row in self._rows("jobs")]
         found += [f"attempt {row['attempt_id']} is {row['state']}" for row in self._rows("attempts")]
         open_device_actions = self.rig.rows(
-            "SELECT errand_id FROM errands WHERE finished_at IS NULL ORDER BY 1"
+            "SELECT device_action_id FROM device_actions WHERE finished_at IS NULL ORDER BY 1"
         )
-        found += [f"errand {row['device_action_id']} is open" for row in open_device_actions]
+        found += [f"device action {row['device_action_id']} is open" for row in open_device_actions]
         for agent in self.agents:
             if agent.life is not None and (pending := agent.life.spool.pending()):
                 found.append(f"{agent.host_id} has reports of {pending} (I12)")
             # What was begun on a phone that is elsewhere now waits for its return.
-            held = agent.life.hand.attempt_by_id if agent.life is not None else {}
+            held = agent.life.active.attempt_by_id if agent.life is not None else {}
             found += [
                 f"{agent.host_id} has {attempt_id} in hand"
                 for attempt_id, each in held.items()
-                if agent.index in self.phones[each.entry.device_id].links
+                if agent.index in self.phones[each.record.device_id].links
             ]
         return found
 

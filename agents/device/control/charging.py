@@ -1,4 +1,4 @@
-"""Stopping and resuming the charging of a phone whose shell can become root."""
+"""Pausing and resuming the charging of a device whose shell has root."""
 
 from shlex import quote
 
@@ -8,7 +8,7 @@ from farm.core.upkeep.charging import ChargeWindow
 from farm.phone.settings.charge_switches import CHARGE_SWITCHES, stop_value
 
 _DEADLINE_S = 20.0
-#: A phone that does not find its su in time has none that may be used.
+#: A su that does not answer in time counts as missing.
 _AS_ROOT = (
     'as_root() { if [ -z "${BENCHFARM_SYS:-}" ] && [ "$(id -u)" = 0 ]; then sh -c "$1"; '
     'else timeout 5 su -c "$1" </dev/null 2>/dev/null || timeout 5 su 0 sh -c "$1" </dev/null; fi; }; '
@@ -17,15 +17,17 @@ _SYS = "S=${BENCHFARM_SYS:-/sys}; "
 
 
 async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow) -> str | None:
-    """Stop the charging, and read back that it is; gives the file that did it, None where none does.
+    """Pause the charging and verify it; return the sysfs file that did it, None where none does.
 
-    How to go on is written down on the phone first, for whoever comes next.
+    The value that resumes it is recorded on the device first, for any later process.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
     record = quote(charge_record(work_root))
-    entries = " ".join(quote(f"{each.path}:{stop_value(each, window)}:{each.go}") for each in CHARGE_SWITCHES)
+    entries = " ".join(
+        quote(f"{switch.path}:{stop_value(switch, window)}:{switch.go}") for switch in CHARGE_SWITCHES
+    )
     script = (
         f"{_SYS}for e in {entries}; do p=${{e%%:*}}; v=${{e#*:}}; stop=${{v%%:*}}; go=${{v#*:}}; "
         '[ -f "$S/$p" ] || continue; '
@@ -41,7 +43,7 @@ async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow
 
 
 async def resume_charging(device: AdbDevice, work_root: str) -> bool:
-    """Have a phone charge again that `pause_charging` stopped, in this life or another; whether it does.
+    """Resume the charging that `pause_charging` paused, in this process or another; return whether it did.
 
     Raises:
         DeviceError: the phone went away, or was too slow.

@@ -1,4 +1,4 @@
-"""Sets a phone's clocks and cores for a run, which needs root; whatever ends the run puts them back."""
+"""Clock and core controls of a device for a run, which need root; any end of the run restores them."""
 
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,7 @@ from farm.core.errors import ControlImpossible, DeviceProtocol
 from farm.phone.settings.control_state import control_states
 
 _SCRIPT = Path(__file__).with_name("controls.sh")
-#: Magisk may ask on the phone's screen first, and gives up after 10 s.
+#: Magisk may ask on the device's screen first, and gives up after 10 s.
 _DEADLINE_S = 30.0
 _NO_ROOT = 20
 
@@ -20,10 +20,10 @@ _NO_ROOT = 20
 async def set_controls(
     device: AdbDevice, work_root: str, fence: int, controls: Controls
 ) -> tuple[ControlState, ...]:
-    """Set what needs root, and say how the phone is then.
+    """Set the controls that need root; return the state of the device afterwards.
 
-    What there was before is written down on the phone first: whoever cleans up run `fence` puts it back, and
-    so does the run's supervisor when the run ends.
+    The previous values are recorded on the device first: the clean-up of run `fence` restores them, and so
+    does the run's supervisor when the run ends.
 
     Raises:
         ControlImpossible: the phone has no root, or nothing of that kind that could be set.
@@ -38,19 +38,17 @@ async def set_controls(
         deadline_s=_DEADLINE_S,
     )
     if result.exit_code == _NO_ROOT:
-        raise ControlImpossible(
-            f"{device.serial} has no root, which its clocks and cores cannot be set without"
-        )
+        raise ControlImpossible(f"{device.serial} has no root, which is required to set clocks and cores")
     if result.exit_code != 0:
-        said = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
-        raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be set: {said}")
+        message = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
+        raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be set: {message}")
     if not (states := control_states(result.stdout.decode(errors="replace"))):
-        raise ControlImpossible(f"{device.serial} shows no clocks and cores that could be set")
+        raise ControlImpossible(f"{device.serial} reports no clocks and cores that could be set")
     return states
 
 
 async def restore_controls(device: AdbDevice, work_root: str) -> None:
-    """Put back what `set_controls` found; nothing where nothing is set.
+    """Restore the values that `set_controls` replaced; does nothing where nothing is set.
 
     Raises:
         DeviceError: the phone went away, was too slow, or has lost its root.
@@ -59,7 +57,7 @@ async def restore_controls(device: AdbDevice, work_root: str) -> None:
     command = f"[ ! -s {record} ] || sh {script} restore {quote(work_folder(work_root))}"
     result = await device.shell(command, deadline_s=_DEADLINE_S)
     if result.exit_code != 0:
-        raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be put back")
+        raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be restored")
 
 
 def _arguments(controls: Controls) -> list[str]:

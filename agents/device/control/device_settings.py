@@ -1,4 +1,4 @@
-"""Looking at the settings of a phone on a shelf, and changing them where somebody agreed."""
+"""Checking and changing the Android settings of a device."""
 
 from collections.abc import Iterable, Sequence
 from shlex import quote
@@ -17,14 +17,14 @@ from farm.core.upkeep.device_settings import (
 from farm.phone.adb.shell_sections import output_by_section, section_command
 from farm.phone.settings.settings_list import settings_list
 
-#: Each command starts a process of Android's, about 50 ms on a phone and many times that on an old one.
+#: Each command starts an Android process: about 50 ms, and many times that on an old device.
 _DEADLINE_S = 60.0
 _NAMESPACES = ("global", "system", "secure")
 _SWITCH_BY_NAME = {setting.name: setting.switch for setting in DEVICE_SETTINGS if setting.switch}
 
 
 async def check_settings(device: AdbDevice, *, on_network: bool) -> tuple[SettingResult, ...]:
-    """Look, and change nothing.
+    """Check the settings; change nothing.
 
     Raises:
         DeviceError: the phone went away, was too slow, or has no settings.
@@ -33,39 +33,39 @@ async def check_settings(device: AdbDevice, *, on_network: bool) -> tuple[Settin
 
 
 async def apply_settings(device: AdbDevice, *, on_network: bool) -> tuple[SettingResult, ...]:
-    """Look, change what differs, and look again. Raises as `check_settings`."""
-    found = await check_settings(device, on_network=on_network)
-    wanted = settings_to_change(found)
+    """Check, change what differs, and check again. Raises as `check_settings`."""
+    results = await check_settings(device, on_network=on_network)
+    wanted = settings_to_change(results)
     if not wanted:
-        return found
+        return results
     await _write(device, [(setting.name, setting.wanted) for setting in wanted])
-    return results_of_change(found, await _values(device))
+    return results_of_change(results, await _values(device))
 
 
 async def restore_settings(
-    device: AdbDevice, put_back: Sequence[SettingRestore]
+    device: AdbDevice, to_restore: Sequence[SettingRestore]
 ) -> tuple[SettingResult, ...]:
-    """Put settings back to what they were, and look. Raises as `check_settings`."""
+    """Restore settings to their previous values, and check. Raises as `check_settings`."""
     before = await _values(device)
-    await _write(device, [(each.name, each.value) for each in put_back])
-    return results_of_restore(before, put_back, await _values(device))
+    await _write(device, [(setting.name, setting.value) for setting in to_restore])
+    return results_of_restore(before, to_restore, await _values(device))
 
 
 async def _values(device: AdbDevice) -> dict[str, str]:
     commands = {namespace: f"settings list {namespace} && echo; echo $?" for namespace in _NAMESPACES}
     result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
-    said = output_by_section(result.stdout.decode(errors="replace"))
-    # An empty namespace is answered; a phone without the command answers with an exit code of its own.
-    if any(said.get(namespace, "").split()[-1:] != ["0"] for namespace in _NAMESPACES):
-        raise DeviceProtocol(f"{device.serial} does not tell its settings")
-    found: dict[str, str] = {}
+    sections = output_by_section(result.stdout.decode(errors="replace"))
+    # An empty namespace is valid output; a device without the command returns an exit code of its own.
+    if any(sections.get(namespace, "").split()[-1:] != ["0"] for namespace in _NAMESPACES):
+        raise DeviceProtocol(f"{device.serial} does not report its settings")
+    values: dict[str, str] = {}
     for namespace in _NAMESPACES:
-        found.update(settings_list(said[namespace], namespace))
-    return found
+        values.update(settings_list(sections[namespace], namespace))
+    return values
 
 
 async def _write(device: AdbDevice, values: Iterable[tuple[str, str | None]]) -> None:
-    """What a phone does not take shows when it is read back."""
+    """Write settings; a value that the device rejects shows when it is read back."""
     commands = "; ".join(f"{_command(name, value)} >/dev/null 2>&1" for name, value in values)
     await device.shell(commands, deadline_s=_DEADLINE_S)
 

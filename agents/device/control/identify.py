@@ -1,4 +1,4 @@
-"""Showing on a phone what it is called, so that a person in front of a shelf finds it."""
+"""Showing a device's label on its screen, so that an operator finds it in a rack."""
 
 import asyncio
 from shlex import quote
@@ -6,10 +6,10 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from farm.core.errors import DeviceProtocol
 
-#: How long the label stays in sight.
+#: How long the label is shown.
 SHOW_S = 15.0
 _DEADLINE_S = 30.0
-#: One notification for all labels: the next one takes the place of the last.
+#: One notification for all labels: a new one replaces the last.
 _TAG = "benchfarm"
 _BLINKS = 4
 
@@ -17,9 +17,10 @@ _SHOWN, _BLINKED = "shown", "blinked"
 
 
 async def identify(device: AdbDevice, label: str, *, show_s: float = SHOW_S) -> str:
-    """Wake the screen and show the label for a while, or blink where the phone posts no notifications.
+    """Wake the screen and show the label for a while, or blink where notifications cannot be posted.
 
-    The notification stays in the phone's shade; the shade is closed again. Returns what was done, in words.
+    The notification stays in the device's shade; the shade is closed again. Returns a description of what was
+    done.
 
     Raises:
         DeviceError: the phone went away, was too slow, or could do neither.
@@ -32,15 +33,16 @@ async def identify(device: AdbDevice, label: str, *, show_s: float = SHOW_S) -> 
             return f"woke the screen and showed {label!r} in its notifications for {show_s:g} s"
         case [b"blinked"]:
             return (
-                f"turned the screen off and on {_BLINKS} times: it posts no notifications (Android 10 does)"
+                f"turned the screen off and on {_BLINKS} times: it supports no notifications "
+                "(Android 10 and later do)"
             )
         case _:
-            said = result.stderr.decode(errors="replace").strip()
-            raise DeviceProtocol(f"{device.serial} can neither show its label nor blink: {said}")
+            message = result.stderr.decode(errors="replace").strip()
+            raise DeviceProtocol(f"{device.serial} can neither show its label nor blink: {message}")
 
 
 def _command(label: str) -> str:
-    # `post` came with Android 10; its text is one word of the command line.
+    # `post` exists since Android 10; its text is one word of the command line.
     post = f"cmd notification post -S bigtext -t {_TAG} {_TAG} {quote(label)}"
     blink = "input keyevent KEYCODE_SLEEP && sleep 0.7 && input keyevent KEYCODE_WAKEUP && sleep 0.7"
     return (

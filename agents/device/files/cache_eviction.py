@@ -1,4 +1,4 @@
-"""Room on a phone: where it or the cache's budget is short, files go that the next run does not need."""
+"""Eviction from a device's cache: files that the next run does not need are removed when space is short."""
 
 import re
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ from farm.phone.hardware.storage import storage_free_bytes
 log = structlog.get_logger(__name__)
 
 _DEADLINE_S = 30.0
-#: `stat -c '%Y %s %n'`; names that are no digests are not ours to remove.
+#: `stat -c '%Y %s %n'`; names that are no digests are not ours and stay.
 _ROW = re.compile(r"(\d{1,12}) (\d{1,18}) ([0-9a-f]{64})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedFile:
-    """One file of the phone's cache."""
+    """One file of the device's cache."""
 
-    #: Its time of change, which says in which order files were used.
+    #: Its mtime, which encodes the order of use.
     modified_s: int
     size_bytes: int
     digest: Digest
@@ -42,42 +42,42 @@ async def evict_files(
     min_free_bytes: int,
     cache_limit_bytes: int,
 ) -> None:
-    """Remove what a plan does not need until its files fit within both bounds, or nothing is left.
+    """Remove files that a plan does not need, until its files fit within both limits or none is left.
 
     Args:
         device: the phone; nothing of ours runs on it.
         work_root: from the phone's facts.
         files: as the plan lists them.
-        min_free_bytes: left free beside the plan's files; not heeded where the phone does not tell.
+        min_free_bytes: left free beside the plan's files; ignored where free space is unknown.
         cache_limit_bytes: all cached files together, the plan's included.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
     folder = quote(cache_folder(work_root))
-    looks = {"free": f"df -k {folder}", "cached": f"cd {folder} && stat -c '%Y %s %n' *"}
-    result = await device.shell(section_command(looks), deadline_s=_DEADLINE_S)
-    said = output_by_section(result.stdout.decode(errors="replace"))
-    cached = cached_files(said.get("cached", ""))
+    commands = {"free": f"df -k {folder}", "cached": f"cd {folder} && stat -c '%Y %s %n' *"}
+    result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
+    sections = output_by_section(result.stdout.decode(errors="replace"))
+    cached = cached_files(sections.get("cached", ""))
     short_bytes = sum(file.size_bytes for file in cached) - cache_limit_bytes
-    free_bytes = storage_free_bytes(said.get("free", ""))
+    free_bytes = storage_free_bytes(sections.get("free", ""))
     if free_bytes is not None:
         short_bytes = max(short_bytes, min_free_bytes - free_bytes)
-    going = select_evictions(cached, files, short_bytes=short_bytes)
-    if going:
-        log.info("phone_cache_trimmed", serial=device.serial, files=len(going), free_bytes=free_bytes)
-        # By its input: a command line of adb holds a thousand digests.
-        names = "".join(f"{file.digest}\n" for file in going)
+    evictions = select_evictions(cached, files, short_bytes=short_bytes)
+    if evictions:
+        log.info("device_cache_trimmed", serial=device.serial, files=len(evictions), free_bytes=free_bytes)
+        # By standard input: a command line of adb holds only a thousand digests.
+        names = "".join(f"{file.digest}\n" for file in evictions)
         command = f'cd {folder} && while read -r name; do rm -f "$name"; done'
         await device.shell(command, stdin=names.encode(), deadline_s=_DEADLINE_S)
 
 
 def cached_files(text: str) -> list[CachedFile]:
-    """What `stat` printed of a cache."""
-    found = (_ROW.fullmatch(line) for line in lines(text))
+    """Parse the output of `stat` on a cache."""
+    matches = (_ROW.fullmatch(line) for line in lines(text))
     return [
         CachedFile(modified_s=int(match[1]), size_bytes=int(match[2]), digest=Digest(match[3]))
-        for match in found
+        for match in matches
         if match
     ]
 
@@ -85,22 +85,22 @@ def cached_files(text: str) -> list[CachedFile]:
 def select_evictions(
     cached: Sequence[CachedFile], needed: Sequence[PlanFile], *, short_bytes: int
 ) -> list[CachedFile]:
-    """What is to go, least recently used first; never the supervisor, which is needed to clean up.
+    """Return the files to remove, least recently used first; never the supervisor, which cleans up.
 
     Args:
         cached: all that is there.
-        needed: the files that stay, or are still to come.
-        short_bytes: missing before anything comes; negative when there is room.
+        needed: the files that stay, or are still to be pushed.
+        short_bytes: missing before the push; negative when there is space.
     """
     size_by_digest = {file.digest: file.size_bytes for file in needed}
-    there = {file.digest for file in cached}
-    short_bytes += sum(size for digest, size in size_by_digest.items() if digest not in there)
-    kept = size_by_digest.keys() | {supervisor_file().digest}
-    going: list[CachedFile] = []
+    present = {file.digest for file in cached}
+    short_bytes += sum(size for digest, size in size_by_digest.items() if digest not in present)
+    protected = size_by_digest.keys() | {supervisor_file().digest}
+    evictions: list[CachedFile] = []
     for file in sorted(cached, key=lambda file: lru_key(file.modified_s)):
         if short_bytes <= 0:
             break
-        if file.digest not in kept:
-            going.append(file)
+        if file.digest not in protected:
+            evictions.append(file)
             short_bytes -= file.size_bytes
-    return going
+    return evictions

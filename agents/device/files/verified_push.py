@@ -1,4 +1,4 @@
-"""Files on their way to a phone: pushed where nobody uses them, named once the phone has their digests."""
+"""Verified pushes: files go to an unused folder, and get their name once the device has their digests."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
@@ -14,15 +14,15 @@ from farm.core.base.units import size_text
 from farm.core.errors import DeviceUnfit, HostError, PushCorrupted, PushFailed
 from farm.core.runs.plan import PlanFile
 
-#: How often a file is pushed before the phone is to blame for its digest.
+#: How often a file is pushed before the device is blamed for its digest.
 MAX_PUSHES = 3
 SHELL_DEADLINE_S = 30.0
-#: Slower than any phone reads its flash or takes a push over USB 2.
+#: Slower than any device reads its flash or accepts a push over USB 2.
 BYTES_PER_S = 4 * 1024 * 1024
-#: What is verified in one call: few enough for a command line of adb, and what a phone that goes away costs.
+#: The size of a batch: it fits a command line of adb, and limits what a lost device costs.
 BATCH_FILES = 256
 BATCH_BYTES = 64 * 1024 * 1024
-#: What 32 bits hold, as the older half of adb's file protocol has sizes.
+#: The largest size of adb's older stat, with 32 bits.
 LARGEST_V1_BYTES = 2**32 - 1
 _ALL_OF_THEM = '"$@"'
 
@@ -30,7 +30,7 @@ LocalPath = Callable[[Digest], Awaitable[Path]]
 
 
 class LocalCopyCorrupted(HostError):
-    """A file on this host does not have the digest it is kept under."""
+    """A file on this host does not have the digest in its name."""
 
     code = "host.copy_damaged"
     default_hint = "check the disk that holds the agent's data folder"
@@ -39,9 +39,9 @@ class LocalCopyCorrupted(HostError):
 async def push_verified(
     device: AdbDevice, work_root: str, files: Sequence[PlanFile], local_path: LocalPath, fence: int
 ) -> int:
-    """Put files into the phone's cache, each under its name only once the phone computed its digest.
+    """Push files into the device's cache, each named only once the device has computed its digest.
 
-    The folder for what comes in has to be there, and nobody else may be using it. Gives the bytes sent.
+    The incoming folder has to exist, and nobody else may be using it. Returns the bytes sent.
 
     Raises:
         DeviceUnfit, PushFailed, PushCorrupted, LocalCopyCorrupted, DeviceError: as `ensure_cached` does.
@@ -49,38 +49,39 @@ async def push_verified(
     sent_bytes = 0
     for batch in _batches(files):
         sources = {file.digest: await local_path(file.digest) for file in batch}
-        left = batch
+        remaining = batch
         for _ in range(MAX_PUSHES):
-            for file in left:
+            for file in remaining:
                 sent_bytes += await _push(device, work_root, file, sources[file.digest])
-            kept = await _commit_files(device, work_root, left, fence)
-            left = [file for file in left if file.digest not in kept]
-            if not left:
+            committed = await _commit_files(device, work_root, remaining, fence)
+            remaining = [file for file in remaining if file.digest not in committed]
+            if not remaining:
                 break
-        for file in left:
+        for file in remaining:
             raise await _corruption_error(device, file, sources[file.digest])
     return sent_bytes
 
 
 def check_size(serial: str, file: PlanFile, features: Collection[str]) -> None:
-    """Refuse a file that the phone could not tell the size of.
+    """Reject a file whose size the device could not report.
 
     Raises:
-        DeviceUnfit: its adbd knows no sizes of 64 bits.
+        DeviceUnfit: its adbd has no 64-bit sizes.
     """
     if file.size_bytes > LARGEST_V1_BYTES and "stat_v2" not in features:
         raise DeviceUnfit(
-            f"{serial} takes no file of {size_text(file.size_bytes)}: its adbd knows no sizes from 4 GiB on",
-            hint="use a smaller file there, or a phone whose adbd has stat_v2",
+            f"{serial} accepts no file of {size_text(file.size_bytes)}: "
+            "its adbd supports no sizes from 4 GiB on",
+            hint="use a smaller file there, or a device whose adbd has stat_v2",
         )
 
 
 def _batches(files: Sequence[PlanFile]) -> Iterator[list[PlanFile]]:
-    """Files that are verified together; a large one is in a batch of its own, or ends one."""
+    """Yield the files that are verified together; a large one ends its batch."""
     batch: list[PlanFile] = []
     for file in files:
         batch.append(file)
-        if len(batch) == BATCH_FILES or sum(each.size_bytes for each in batch) >= BATCH_BYTES:
+        if len(batch) == BATCH_FILES or sum(pushed.size_bytes for pushed in batch) >= BATCH_BYTES:
             yield batch
             batch = []
     if batch:
@@ -99,30 +100,30 @@ async def _push(device: AdbDevice, work_root: str, file: PlanFile, source: Path)
 
 
 async def _commit_files(device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int) -> set[str]:
-    """The pushed files that are right, which gives them their names; wrong ones are removed."""
+    """Name the pushed files whose digest is right, and return these; remove the others."""
     names = " ".join(file.digest for file in files)
     programs = " ".join(file.digest for file in files if file.executable)
     set_modes = f"chmod 644 {_ALL_OF_THEM}" + (f"; chmod 755 {programs}" if programs else "")
-    keep = f"{touch_used(_ALL_OF_THEM, fence)} && mv -f {_ALL_OF_THEM} {quote(cache_folder(work_root))}"
+    commit = f"{touch_used(_ALL_OF_THEM, fence)} && mv -f {_ALL_OF_THEM} {quote(cache_folder(work_root))}"
     result = await device.shell(
         f"cd {quote(incoming_folder(work_root))} && set -- {names} && {{ {set_modes}; }}; "
         f"set -- $(sha256sum {_ALL_OF_THEM} | "
         'while read -r digest name; do [ "$digest" != "$name" ] || echo "$name"; done); '
-        f'{{ [ $# = 0 ] || {{ {keep}; }}; }} && rm -f ./* && echo kept "$@"',
+        f'{{ [ $# = 0 ] || {{ {commit}; }}; }} && rm -f ./* && echo kept "$@"',
         deadline_s=SHELL_DEADLINE_S + sum(file.size_bytes for file in files) / BYTES_PER_S,
     )
     match result.stdout.decode(errors="replace").split():
-        case ["kept", *kept]:
-            return set(kept)
+        case ["kept", *digests]:
+            return set(digests)
         case _:
-            said = result.stderr.decode(errors="replace").strip()
-            raise PushFailed(f"{device.serial} could not keep what was pushed: {said}")
+            message = result.stderr.decode(errors="replace").strip()
+            raise PushFailed(f"{device.serial} could not store the pushed files: {message}")
 
 
 async def _corruption_error(
     device: AdbDevice, file: PlanFile, source: Path
 ) -> PushCorrupted | LocalCopyCorrupted:
-    """Who is to blame for a file that never arrived as it was sent."""
+    """Return the error of a file that never arrived intact: the local copy's or the device's."""
     if await run_in_io_pool(_local_digest, source) != file.digest:
         return LocalCopyCorrupted(f"{source} is not {file.digest}")
     return PushCorrupted(f"{device.serial} has other bytes than {file.digest} after {MAX_PUSHES} pushes")

@@ -1,4 +1,4 @@
-"""Giving a phone back what the farm took: left runs ended, the cache freed."""
+"""Clean-up of a device: leftover runs are ended, the cache is emptied."""
 
 from dataclasses import dataclass
 from shlex import quote
@@ -17,16 +17,16 @@ _DEADLINE_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupResult:
-    """What a phone got back."""
+    """The space that a clean-up freed."""
 
     files: int
     freed_bytes: int
 
 
 async def clean_device(device: AdbDevice, work_root: str) -> CleanupResult:
-    """End all that runs of ours left, then empty the cache; the supervisor stays, which cleans up.
+    """End all leftover runs, then empty the cache; the supervisor stays, which cleans up.
 
-    Call it while no attempt has the phone: every run on it is taken for a left one.
+    Call it while no attempt uses the device: every run on it counts as a leftover.
 
     Raises:
         DeviceError: something lives on, or the phone went away, or was too slow.
@@ -53,5 +53,5 @@ async def clean_device(device: AdbDevice, work_root: str) -> CleanupResult:
 async def _cached_bytes(device: AdbDevice, work_root: str) -> dict[str, int]:
     command = f"cd {quote(cache_folder(work_root))} && stat -c '%Y %s %n' *"
     result = await device.shell(f"{{ {command}; }} 2>/dev/null", deadline_s=_DEADLINE_S)
-    found = cached_files(result.stdout.decode(errors="replace"))
-    return {file.digest: file.size_bytes for file in found}
+    files = cached_files(result.stdout.decode(errors="replace"))
+    return {file.digest: file.size_bytes for file in files}

@@ -1,4 +1,4 @@
-"""What a finished run left, brought back in one shell call with what it did to the phone."""
+"""Collection of a finished run's results and of the device's condition, in one shell call."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
 from agents.device.paths import run_folder
-from agents.device.run.cpu_affinity import FILE as CORES_FILE
+from agents.device.run.cpu_affinity import CORES_FILE
 from agents.device.state.conditions import condition, condition_commands
 from farm.core.devices.condition import Condition
 from farm.core.errors import DeviceError
@@ -17,7 +17,7 @@ from farm.phone.adb.decoding import whole_number
 from farm.phone.adb.exit_record import exit_record
 from farm.phone.adb.shell_sections import output_by_section, section_command, section_head
 
-#: A stream up to this size comes with all else; a longer one is read as a file, as far as it is wanted.
+#: A stream up to this size is part of the output; a longer one is read as a file, up to the limit.
 INLINE_BYTES = 256 * 1024
 _CONTROLS = {
     "cores": f'read -r line <{CORES_FILE} && echo "$line"',
@@ -29,25 +29,25 @@ _READ_BYTES_PER_S = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedRun:
-    """What a finished run left, output up to the limit."""
+    """The results of a finished run, output up to the limit."""
 
     exit: ExitRecord
     stdout: bytes
     stderr: bytes
     stdout_dropped_bytes: int
     stderr_dropped_bytes: int
-    #: The phone right after the run; None where that was not asked for.
+    #: The condition right after the run; None where it was not requested.
     after: Condition | None
-    #: What its shell and its supervisor wrote down of what was set for it: cores, and rows of controls.sh.
+    #: Controls recorded by the run's shell and supervisor: cores, and rows of controls.sh.
     cores: str = ""
-    held: str = ""
+    controls: str = ""
 
 
 def collect_command(
     work_root: str, fence: int, *, with_condition: bool = True, with_controls: bool = False
 ) -> str:
-    """What the phone's shell is to run when a run has ended; `collect_run` reads what it says."""
-    asked = {
+    """Return the command that prints the results of a finished run, for `collect_run`."""
+    commands = {
         "exit": 'while read -r line; do echo "$line"; done <exit',
         "sizes": 'echo "$1 $3"',
         **(_CONTROLS if with_controls else {}),
@@ -55,9 +55,9 @@ def collect_command(
     }
     return (
         f"cd {quote(run_folder(work_root, fence))} && set -- $(wc -c stdout stderr) && {{ "
-        f"{section_command(asked)}; "
+        f"{section_command(commands)}; "
         f'[ "$1" -gt {INLINE_BYTES} ] || {{ {section_command({"stdout": "cat stdout"})}; }}; '
-        # Mostly there is nothing, and no process is started for it.
+        # Usually it is empty, and no process is started for it.
         f'[ "$3" = 0 ] || [ "$3" -gt {INLINE_BYTES} ] || cat stderr >&2; }}'
     )
 
@@ -69,9 +69,9 @@ async def collect_run(
     *,
     limit_bytes: int,
     now: datetime,
-    said: ShellResult | None = None,
+    output: ShellResult | None = None,
 ) -> CollectedRun:
-    """Read what a finished run left; `limit_bytes` for each of stdout and stderr.
+    """Return the results of a finished run; `limit_bytes` for each of stdout and stderr.
 
     Args:
         device: the phone.
@@ -79,23 +79,23 @@ async def collect_run(
         fence: the run's.
         limit_bytes: the rest is counted.
         now: what the condition after the run is dated with.
-        said: what `collect_command` printed, where it was run already.
+        output: the output of `collect_command`, where it was run already.
 
     Raises:
         DeviceError: there is no whole exit record, or the phone went away, or was too slow.
     """
-    if said is None:
+    if output is None:
         command = collect_command(work_root, fence, with_controls=True)
-        said = await device.shell(command, deadline_s=_DEADLINE_S)
-    head, mark, output = said.stdout.partition(section_head("stdout").encode())
-    found = output_by_section(head.decode(errors="replace"))
-    if (record := exit_record(found.get("exit", ""))) is None:
+        output = await device.shell(command, deadline_s=_DEADLINE_S)
+    head, mark, stdout_section = output.stdout.partition(section_head("stdout").encode())
+    sections = output_by_section(head.decode(errors="replace"))
+    if (record := exit_record(sections.get("exit", ""))) is None:
         raise DeviceError(f"{device.serial}: run {fence} has no exit record")
-    stdout_bytes, stderr_bytes = _sizes(found)
+    stdout_bytes, stderr_bytes = _sizes(sections)
     folder = run_folder(work_root, fence)
-    stdout = output if mark else await _read(device, f"{folder}/stdout", limit_bytes)
+    stdout = stdout_section if mark else await _read(device, f"{folder}/stdout", limit_bytes)
     has_stderr = stderr_bytes <= INLINE_BYTES
-    stderr = said.stderr if has_stderr else await _read(device, f"{folder}/stderr", limit_bytes)
+    stderr = output.stderr if has_stderr else await _read(device, f"{folder}/stderr", limit_bytes)
     stdout, stderr = stdout[:limit_bytes], stderr[:limit_bytes]
     return CollectedRun(
         exit=record,
@@ -103,14 +103,14 @@ async def collect_run(
         stderr=stderr,
         stdout_dropped_bytes=max(0, stdout_bytes - len(stdout)),
         stderr_dropped_bytes=max(0, stderr_bytes - len(stderr)),
-        after=condition(found, now) if "boot_id" in found else None,
-        cores=found.get("cores", "").strip(),
-        held=found.get("held", ""),
+        after=condition(sections, now) if "boot_id" in sections else None,
+        cores=sections.get("cores", "").strip(),
+        controls=sections.get("held", ""),
     )
 
 
-def _sizes(said: Mapping[str, str]) -> tuple[int, int]:
-    stdout, _, stderr = said.get("sizes", "").partition(" ")
+def _sizes(sections: Mapping[str, str]) -> tuple[int, int]:
+    stdout, _, stderr = sections.get("sizes", "").partition(" ")
     return whole_number(stdout) or 0, whole_number(stderr) or 0
 
 

@@ -1,4 +1,4 @@
-"""Binds a run to cores before its program begins, so that all of its threads are bound."""
+"""CPU affinity of a run, set before its program begins so that all of its threads inherit it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,68 +8,68 @@ from farm.core.devices.controls import CORES, Controls, ControlState, requested_
 from farm.core.devices.hardware import Cluster
 from farm.core.errors import ControlImpossible
 
-#: In the run's folder: the cores that the kernel says it is bound to.
-FILE = "cores"
-#: Of a run that could not be bound, and did not begin.
+#: In the run's folder: the run's cores as the kernel reports them.
+CORES_FILE = "cores"
+#: The exit code of a run that could not be bound, and did not begin.
 AFFINITY_FAILED = 125
 
 
 def select_cores(
     serial: str, controls: Controls, clusters: Sequence[Cluster], condition: Condition
 ) -> tuple[int, ...]:
-    """The cores that a run is to be bound to; empty for any.
+    """Return the cores to bind a run to; empty for any.
 
     Raises:
-        ControlImpossible: the phone has no such cores, or does not say which they are.
+        ControlImpossible: the device has no such cores, or does not report them.
     """
-    known = clusters or cpu_clusters(condition)
-    if (cores := requested_cores(controls, known)) is not None:
+    clusters = clusters or cpu_clusters(condition)
+    if (cores := requested_cores(controls, clusters)) is not None:
         return cores
-    told = "; ".join(core_text(cluster.cores) for cluster in known) or "none that it tells"
-    raise ControlImpossible(f"{serial} has no {controls.cores} cores: its clusters are {told}")
+    names = "; ".join(core_text(cluster.cores) for cluster in clusters) or "unknown"
+    raise ControlImpossible(f"{serial} has no {controls.cores} cores: its clusters are {names}")
 
 
 def cores_of_controls(states: Iterable[ControlState]) -> tuple[int, ...]:
-    """The cores that a run's controls name."""
-    asked = next((state.asked for state in states if state.name == CORES), "")
-    return core_list(asked) or ()
+    """Return the cores that a run's controls name."""
+    requested = next((state.asked for state in states if state.name == CORES), "")
+    return core_list(requested) or ()
 
 
 def affinity_script(cores: Sequence[int]) -> list[str]:
-    """What a run's shell is to do before it becomes the program; it ends with UNBOUND where that fails.
+    """Return the shell lines that set the affinity; they exit with AFFINITY_FAILED where that fails.
 
-    Toybox, busybox and Debian have the same words for it. What counts is what the kernel says afterwards.
+    Toybox, busybox and Debian accept the same syntax. The result is read back from the kernel.
     """
     if not cores:
         return []
     wanted = core_text(cores)
-    told = f'[ "$key" != Cpus_allowed_list: ] || echo "$held" >{FILE}'
+    record = f'[ "$key" != Cpus_allowed_list: ] || echo "$held" >{CORES_FILE}'
     return [
         f"taskset -p {core_mask(cores)} $$ >/dev/null 2>&1",
-        f"while read -r key held; do {told}; done </proc/$$/status",
-        f"read -r held <{FILE} && [ \"$held\" = '{wanted}' ] || exit {AFFINITY_FAILED}",
+        f"while read -r key held; do {record}; done </proc/$$/status",
+        f"read -r held <{CORES_FILE} && [ \"$held\" = '{wanted}' ] || exit {AFFINITY_FAILED}",
     ]
 
 
 def requested_affinity(cores: Sequence[int]) -> ControlState:
-    """What is to be bound, before it is."""
+    """Return the control state of the requested cores."""
     return ControlState(name=CORES, asked=core_text(cores))
 
 
-def actual_affinity(state: ControlState, said: str, online: Sequence[int]) -> ControlState:
-    """The same once the run is over.
+def actual_affinity(state: ControlState, recorded: str, online: Sequence[int]) -> ControlState:
+    """Return the control state after the run.
 
     Args:
         state: as `requested_affinity` made it.
-        said: what the run's shell wrote down right before the program began.
+        recorded: the cores that the run's shell recorded right before the program began.
         online: the cores that are online after the run, empty where that is not known: one that was switched
-            off meanwhile took nothing of the run.
+            off meanwhile did not run any of it.
     """
-    held = core_list(said)
-    after = None if held is None or not online else core_text(set(held) & set(online))
+    cores = core_list(recorded)
+    after = None if cores is None or not online else core_text(set(cores) & set(online))
     return ControlState(
         name=state.name,
         asked=state.asked,
-        actual_before=None if held is None else core_text(held),
+        actual_before=None if cores is None else core_text(cores),
         actual_after=after or None,
     )

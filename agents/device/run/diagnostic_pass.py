@@ -1,4 +1,4 @@
-"""Parts of a run on a phone: commands after it, whose output and log excerpt are brought back."""
+"""Parts of a run on a device: commands after it, whose output and log excerpt are collected."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,22 +16,22 @@ from farm.phone.adb.decoding import whole_number
 from farm.phone.adb.exit_record import exit_record
 from farm.phone.adb.shell_sections import output_by_section, section_command, section_head
 
-#: Of each stream and of the log; what a placement shows stands at the beginning.
+#: Of each stream and of the log; the lines about placement are at the beginning.
 EXCERPT_BYTES = 256 * 1024
 _DEADLINE_S = 30.0
-#: For a phone whose log takes its time.
+#: For a device whose log is slow to read.
 _COLLECT_DEADLINE_S = 45.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectedPart:
-    """What a part of a run left."""
+    """The results of a part of a run."""
 
     exit: ExitRecord
     stdout: str
     stderr: str
     log: str
-    #: The process that it was; None where the phone does not say.
+    #: Its process id; None where the device does not report it.
     pid: int | None
 
 
@@ -46,10 +46,10 @@ async def start_part(
     properties: Mapping[str, str],
     timeout_s: float,
 ) -> None:
-    """Start a further command of a run, in the run's folder; one that was started before is left as it is.
+    """Start a further command of a run, in the run's folder; one that was started before is left running.
 
-    System properties are set by the part itself, and what they were is on the phone before that, from where
-    the supervisor puts it back: when the part ends, or when the run is cleaned up.
+    System properties are set by the part itself. Their previous values are recorded on the device first, from
+    where the supervisor restores them when the part ends or the run is cleaned up.
 
     Raises:
         SessionFenced: the phone has seen a higher fence, or has cleaned this one up.
@@ -64,48 +64,50 @@ async def start_part(
         stdin=part_script(work_root, fence, part, argv, env, properties).encode(),
         deadline_s=_DEADLINE_S,
     )
-    if (said := supervisor_exit(device, result)) is not SupervisorExit.DONE:
-        raise DeviceProtocol(f"{device.serial}: {part} of run {fence} did not start ({said.name})")
+    if (status := supervisor_exit(device, result)) is not SupervisorExit.DONE:
+        raise DeviceProtocol(f"{device.serial}: {part} of run {fence} did not start ({status.name})")
 
 
 async def wait_part(device: AdbDevice, work_root: str, fence: int, part: str, *, timeout_s: float) -> None:
-    """Wait until it has ended.
+    """Wait until the part has ended.
 
     Raises:
         DeviceError: it did not end in time, is gone without a record, or the phone went away.
     """
     wait_s = ceil(timeout_s)
     command = supervisor_command(work_root, "wait", fence, wait_s, part)
-    said = supervisor_exit(device, await device.shell(command, deadline_s=wait_s + _DEADLINE_S, again=False))
-    if said is not SupervisorExit.DONE:
-        raise DeviceError(f"{device.serial}: {part} of run {fence} did not end as it should ({said.name})")
+    status = supervisor_exit(
+        device, await device.shell(command, deadline_s=wait_s + _DEADLINE_S, again=False)
+    )
+    if status is not SupervisorExit.DONE:
+        raise DeviceError(f"{device.serial}: {part} of run {fence} failed ({status.name})")
 
 
 async def collect_part(
     device: AdbDevice, work_root: str, fence: int, part: str, *, log_filters: Sequence[str]
 ) -> CollectedPart:
-    """What it left, and what the phone's log said from its start on, each up to the limit.
+    """Return the part's output, and the device's log from its start on, each up to the limit.
 
     Raises:
         DeviceError: there is no whole exit record, or the phone went away, or was too slow.
     """
-    said = await device.shell(
+    result = await device.shell(
         collect_part_command(part_folder(work_root, fence, part), log_filters), deadline_s=_COLLECT_DEADLINE_S
     )
-    found = output_by_section(said.stdout.decode(errors="replace"))
-    if (record := exit_record(found.get("exit", ""))) is None:
+    sections = output_by_section(result.stdout.decode(errors="replace"))
+    if (record := exit_record(sections.get("exit", ""))) is None:
         raise DeviceError(f"{device.serial}: {part} of run {fence} has no exit record")
     return CollectedPart(
         exit=record,
-        stdout=_section(said, "stdout"),
-        stderr=_section(said, "stderr"),
-        log=_section(said, "log"),
-        pid=whole_number(found.get("harness", "").partition(" ")[0]),
+        stdout=_section(result, "stdout"),
+        stderr=_section(result, "stderr"),
+        log=_section(result, "log"),
+        pid=whole_number(sections.get("harness", "").partition(" ")[0]),
     )
 
 
 def part_folder(work_root: str, fence: int, part: str) -> str:
-    """Below the run's own, so that what removes that removes this."""
+    """Return the part's folder, below the run's own, so that it is removed with it."""
     return f"{run_folder(work_root, fence)}/{part}"
 
 
@@ -117,37 +119,37 @@ def part_script(
     env: Mapping[str, str],
     properties: Mapping[str, str],
 ) -> str:
-    """What the supervisor runs: properties noted and set, the time noted, then the command."""
+    """Return the script of a part: record and set properties, record the time, run the command."""
     record = quote(f"{work_folder(work_root)}/properties")
     since = quote(f"{part_folder(work_root, fence, part)}/since")
-    noted = "; ".join(f'echo {quote(name)}="$(getprop {quote(name)})"' for name in properties)
+    save = "; ".join(f'echo {quote(name)}="$(getprop {quote(name)})"' for name in properties)
     set_all = [f"setprop {quote(name)} {quote(value)}" for name, value in properties.items()]
-    # A record that is there already tells what was before somebody's part that was cut off.
-    remember = f"[ -s {record} ] || {{ {{ {noted}; }} >{record}.new && mv -f {record}.new {record}; }}"
+    # An existing record has the values before an interrupted part: keep it.
+    remember = f"[ -s {record} ] || {{ {{ {save}; }} >{record}.new && mv -f {record}.new {record}; }}"
     lines = [f"{{ {remember}; }} 2>/dev/null || exit 125", *set_all] if properties else []
     lines.append(f"date '+%m-%d %H:%M:%S.000' >{since}")
     command = run_script(run_folder(work_root, fence), argv, env)
-    # In braces, as the command itself is: a part of this that arrives never runs.
+    # In braces, like the command itself: a partly transferred script never runs.
     return "\n".join(["{", *lines, command.rstrip("\n"), "}", ""])
 
 
 def collect_part_command(folder: str, log_filters: Sequence[str]) -> str:
-    """What the phone's shell is to run when a part has ended."""
-    filters = " ".join(quote(each) for each in log_filters)
-    # By time, since emptying the log would take it from others; logcat ends at once with -d.
+    """Return the command that prints the results of an ended part."""
+    filters = " ".join(quote(pattern) for pattern in log_filters)
+    # By time, since clearing the log would take it from others; logcat ends at once with -d.
     log = f'logcat -d -v threadtime -T "$since" {filters} | head -c {EXCERPT_BYTES}'
-    asked = {
+    commands = {
         "exit": "cat exit",
         "harness": "cat harness",
         "stdout": f"head -c {EXCERPT_BYTES} stdout",
         "stderr": f"head -c {EXCERPT_BYTES} stderr",
         **({"log": f"read -r since <since && {log}"} if log_filters else {}),
     }
-    return f"cd {quote(folder)} && {{ {section_command(asked)}; }}"
+    return f"cd {quote(folder)} && {{ {section_command(commands)}; }}"
 
 
-def _section(said: ShellResult, name: str) -> str:
-    """As it was printed, blank lines too; the last one is ours."""
-    _, mark, rest = said.stdout.partition(section_head(name).encode())
+def _section(result: ShellResult, name: str) -> str:
+    """Return a section exactly as printed, blank lines too, without our own last line."""
+    _, mark, rest = result.stdout.partition(section_head(name).encode())
     text, _, _ = rest.partition(b"\n@@benchfarm@@ ") if mark else (b"", b"", b"")
     return text.decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Around a run: wait until the phone is fit for measuring, keep it awake, let it sleep again."""
+"""Gates and screen state around a run: wait until the device is fit, keep it awake, restore it."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,27 +15,27 @@ from farm.core.devices.screen_state import ScreenState
 from farm.phone.condition.screen import screen_state
 
 _DEADLINE_S = 10.0
-#: Android keeps a bit mask of chargers there.
+#: A bit mask of chargers.
 _STAY_ON = "global stay_on_while_plugged_in"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateWait:
-    """How the wait for the gates ended."""
+    """The result of waiting for the gates."""
 
-    #: The last look, which the run is started on.
+    #: The last condition before the run.
     condition: Condition
     waited_s: float
-    #: Why the run must be put off, for a person; empty when the phone is fit.
+    #: Why the run must be deferred, as text; empty when the device is fit.
     shut: tuple[str, ...]
 
 
 WaitCallback = Callable[[str | None], None]
-"""Told in words what a run waits for, and None once it waits no more."""
+"""Called with what a run waits for, as text, and with None once it waits no more."""
 
 
 def ignore_wait(_waiting_for: str | None) -> None:
-    """For whom nobody waits."""
+    """Ignore what a run waits for."""
 
 
 async def wait_for_gates(
@@ -48,9 +48,9 @@ async def wait_for_gates(
     tell: WaitCallback = ignore_wait,
     controls: Controls | None = None,
 ) -> GateWait:
-    """Look at the phone every `interval_s` until its gates are open, or `gates.wait_s` are over.
+    """Read the condition every `interval_s` until the gates are open, or `gates.wait_s` have passed.
 
-    With `controls`, what they want of the phone must be so, too.
+    With `controls`, the device must match them, too.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -68,7 +68,7 @@ async def wait_for_gates(
 
 _WAKE, _SLEEP = "input keyevent KEYCODE_WAKEUP", "input keyevent KEYCODE_SLEEP"
 _KEY_BY_SCREEN = {Screen.ON: _WAKE, Screen.OFF: _SLEEP, Screen.LEAVE: "true"}
-#: Sets `screen` to on, off or -, as farm.phone.condition.screen reads it. A display's own state goes first.
+#: Sets `screen` to on, off or -, as farm.phone.condition.screen reads it. A display's own state has priority.
 _READ_SCREEN = (
     f"case $(dumpsys power | grep -E '{SCREEN_LINES}') in *state=ON*|*state=VR*) screen=on ;; "
     "*state=OFF*|*state=DOZE*) screen=off ;; *akefulness*=Awake*|*akefulness*=Dreaming*) screen=on ;; "
@@ -77,10 +77,10 @@ _READ_SCREEN = (
 
 
 async def keep_device_awake(device: AdbDevice, work_root: str, controls: Controls) -> ScreenState:
-    """Have the phone stay awake while plugged in, and its screen be as it is wanted, where the phone can.
+    """Keep the device awake while plugged in, and set its screen, where the device can.
 
-    What there was before is written down on the phone first, once, so that whoever cleans up puts it back:
-    we, a later life of ours, or another host. What cannot be written down is not changed.
+    The previous state is recorded on the device first, once, so that any clean-up restores it: ours, that of
+    a later process, or another host's. A state that cannot be recorded is not changed.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -102,13 +102,13 @@ async def keep_device_awake(device: AdbDevice, work_root: str, controls: Control
 
 
 async def restore_screen_state(device: AdbDevice, work_root: str) -> None:
-    """Put back what `keep_device_awake` found; nothing when it was not called, or this has been done.
+    """Restore the state that `keep_device_awake` replaced; does nothing when there is no record.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
     record = quote(stay_on_record(work_root))
-    # `settings get` says null of what was never set; earlier releases noted no screen.
+    # `settings get` prints null for an unset value; earlier releases recorded no screen.
     put_back = (
         f"back=0; case $before in null) settings delete {_STAY_ON} ;; "
         f"'' | *[!0-9]*) ;; *) settings put {_STAY_ON} $before ;; esac || back=1; "

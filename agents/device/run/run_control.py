@@ -1,4 +1,4 @@
-"""Runs on a phone: started detached, waited for in silence, cleaned up."""
+"""Control of runs on a device: started detached, waited for silently, cleaned up."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -22,35 +22,35 @@ from farm.core.errors import AdbServerDown, DeviceError, DeviceOffline, DevicePr
 from farm.core.runs.plan import PlanFile
 
 _DEADLINE_S = 30.0
-#: For what is run right after a run, once it has said something: the run's end is known by then, and a
-#: service of the phone that hangs costs no more than this.
+#: For the follow-up command, after its first output: the run's end is known by then, and a hanging service of
+#: the device costs no more than this.
 FOLLOW_UP_S = 20.0
-#: More than the wait itself, where that is over first.
+#: Beyond the wait itself.
 _FOLLOW_UP_MARGIN_S = 2.0
-#: The script's own patience with what will not die is twice two seconds; scans of a slow phone come on top.
+#: The script waits twice two seconds for processes to die; scans of a slow device take more time.
 _CLEAN_DEADLINE_S = 60.0
-#: Between attempts to reach a phone that went away during its run.
+#: Between attempts to reach a device that went away during its run.
 _RECONNECT_S = 1.0
-#: An answer slower than this means that the phone was there.
+#: A failure slower than this means that the device was there.
 _PROBE_INTERVAL_S = 5.0
 
 
 class RunStatus(StrEnum):
-    """What has become of a run."""
+    """The status of a run on its device."""
 
     RUNNING = "running"
-    #: There is an exit record.
+    #: It has an exit record.
     FINISHED = "finished"
-    #: Nothing runs and nothing was recorded: never started, cleaned up, or cut off by a reboot.
+    #: No process and no exit record: never started, cleaned up, or ended by a reboot.
     UNKNOWN = "unknown"
 
 
 class RunLost(DeviceError):
-    """A run left neither a process nor an exit record."""
+    """The run left neither a process nor an exit record."""
 
     code = "device.run_gone"
-    default_hint = "something on the phone killed its supervisor: `adb logcat -b crash,events` may say what"
-    #: Whether the phone was away meanwhile.
+    default_hint = "something on the device killed its supervisor: `adb logcat -b crash,events` may say what"
+    #: Whether the device was away meanwhile.
     was_away = False
 
 
@@ -58,9 +58,9 @@ class RunLost(DeviceError):
 class RunWait:
     """The end of a run that was waited for."""
 
-    #: What the phone said when it had ended.
-    said: ShellResult
-    #: How long the phone could not be reached, until it was asked again; the run went on meanwhile.
+    #: The output at its end.
+    output: ShellResult
+    #: How long the device was unreachable; the run continued meanwhile.
     away_s: float
 
 
@@ -76,11 +76,11 @@ async def start_run(
     cores: Sequence[int] = (),
     checked: bool = False,
 ) -> None:
-    """Start a command, detached; a run that was started before is left as it is.
+    """Start a command, detached; a run that was started before is left running.
 
-    Its current folder is the run's own, in which those of its cached files that have a path are linked. It is
-    killed, with all it started, when `timeout_s` are over, and bound to `cores`, if any. `checked` says that
-    the supervisor was found right on this phone just now.
+    Its current folder is the run's own, with links to its cached files that have a path. It is killed, with
+    all its children, after `timeout_s`, and bound to `cores`, if any. `checked` says that the supervisor was
+    just verified on this device.
 
     Raises:
         SessionFenced: the phone has seen a higher fence, or has cleaned this one up.
@@ -98,15 +98,15 @@ async def start_run(
         stdin=((link_lines(files) if links else "") + run_script(folder, argv, env, cores)).encode(),
         deadline_s=_DEADLINE_S,
     )
-    if (said := supervisor_exit(device, result)) is not SupervisorExit.DONE:
-        raise DeviceProtocol(f"{device.serial}: run {fence} did not start ({said.name})")
+    if (status := supervisor_exit(device, result)) is not SupervisorExit.DONE:
+        raise DeviceProtocol(f"{device.serial}: run {fence} did not start ({status.name})")
 
 
 def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str], cores: Sequence[int] = ()) -> str:
-    """What the supervisor runs: the command, in place of the shell that reads this.
+    """Return the script that the supervisor runs: the command, in place of the shell that reads it.
 
-    A connection that breaks while this is sent may leave a part of it on the phone. A shell reads a list in
-    braces to its end before it begins with it, so that a part of a command never runs.
+    A connection that breaks during the transfer may leave a part of the script on the device. A shell reads a
+    list in braces to its end before it runs it, so that a part of a command never runs.
     """
     exports = [f"export {name}={quote(value)}" for name, value in env.items()]
     command = " ".join(quote(word) for word in argv)
@@ -117,9 +117,9 @@ def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str], cores: 
 async def wait_run(
     device: AdbDevice, work_root: str, fence: int, *, deadline_s: float, grace_s: float = 90.0, then: str = ""
 ) -> RunWait:
-    """Wait for the exit record on one silent stream; nothing else talks to the phone meanwhile.
+    """Wait for the exit record on one silent stream; nothing else talks to the device meanwhile.
 
-    A phone that goes away is tried again until it was away for `grace_s`; its run goes on without us.
+    A device that goes away is retried until it was away for `grace_s`; its run continues without us.
 
     Args:
         device: the phone.
@@ -127,7 +127,7 @@ async def wait_run(
         fence: the run's.
         deadline_s: for the run; `then` gets a little more.
         grace_s: how long the phone may be away.
-        then: what the same shell is to run as soon as the run has ended; given back is what that said.
+        then: what the same shell is to run as soon as the run has ended; its output is returned.
 
     Raises:
         DeviceTimeout: the run, the phone, or `then` did not come to an end within `deadline_s`, or `then` not
@@ -137,34 +137,34 @@ async def wait_run(
     """
     clock, absence = asyncio.get_running_loop().time, _Absence()
     end_s = clock() + deadline_s
-    while (left_s := end_s - clock()) > 0:
+    while (remaining_s := end_s - clock()) > 0:
         asked_s = clock()
         try:
-            status, said = await _wait_once(device, work_root, fence, left_s, then)
+            status, result = await _wait_once(device, work_root, fence, remaining_s, then)
         except (DeviceOffline, AdbServerDown, DeviceProtocol):
             if absence.lasts_s(asked_s, clock()) >= grace_s:
                 raise
             await asyncio.sleep(_RECONNECT_S)
             continue
         if status is RunStatus.FINISHED:
-            return RunWait(said=said, away_s=absence.total_s)
+            return RunWait(output=result, away_s=absence.total_s)
         if status is RunStatus.UNKNOWN:
-            gone = RunLost(f"{device.serial}: run {fence} is gone without an exit record")
-            gone.was_away = absence.total_s > 0
-            raise gone
+            lost = RunLost(f"{device.serial}: run {fence} is gone without an exit record")
+            lost.was_away = absence.total_s > 0
+            raise lost
     raise DeviceTimeout(f"{device.serial}: run {fence} did not end within {deadline_s:g} s")
 
 
 @dataclass(slots=True, kw_only=True)
 class _Absence:
-    """How long a phone was away while a run was waited for."""
+    """The time a device was away while a run was waited for."""
 
     since_s: float | None = None
-    #: In all, up to when it is asked again.
+    #: In total, up to the next retry.
     total_s: float = 0.0
 
     def lasts_s(self, asked_s: float, failed_s: float) -> float:
-        """It was asked and did not answer: how long the present absence is."""
+        """Record a failed call; return the length of the current absence."""
         was_there = self.since_s is None or failed_s - asked_s > _PROBE_INTERVAL_S
         if self.since_s is None or was_there:
             self.since_s = failed_s
@@ -173,7 +173,7 @@ class _Absence:
 
 
 async def run_status(device: AdbDevice, work_root: str, fence: int) -> RunStatus:
-    """What has become of a run, for an agent that was away itself.
+    """Return the status of a run, for an agent that was away itself.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -188,14 +188,14 @@ async def clean_run(
 ) -> ShellResult:
     """End everything that runs up to `fence` ever started, and remove their folders.
 
-    Returns only when the phone has looked again and found nothing; none of these runs can start any more.
+    Returns only when the device has checked again and found nothing; none of these runs can start any more.
 
     Args:
         device: the phone.
         work_root: from the phone's facts.
         fence: of the last run that is to go.
         checked: the supervisor was found right on this phone for one of them.
-        then: what the same shell is to run once the phone is clean; given back is what that said.
+        then: what the same shell is to run once the device is clean; its output is returned.
 
     Raises:
         DeviceError: something lives on, or the phone went away, or was too slow.
@@ -211,16 +211,16 @@ async def clean_run(
 
 
 async def _wait_once(
-    device: AdbDevice, work_root: str, fence: int, left_s: float, then: str
+    device: AdbDevice, work_root: str, fence: int, remaining_s: float, then: str
 ) -> tuple[RunStatus, ShellResult]:
-    command = supervisor_command(work_root, "wait", fence, ceil(left_s))
+    command = supervisor_command(work_root, "wait", fence, ceil(remaining_s))
     if then:
         command = f'{command}; code=$?; [ "$code" != 0 ] || {{ {then}; }}; exit "$code"'
     result = await device.shell(
         command,
-        deadline_s=left_s + (_FOLLOW_UP_MARGIN_S if then else _DEADLINE_S),
+        deadline_s=remaining_s + (_FOLLOW_UP_MARGIN_S if then else _DEADLINE_S),
         talk_s=FOLLOW_UP_S if then else None,
-        # A connection that ends during a run is what this is to notice.
+        # The caller handles a connection that ends during a run.
         again=False,
     )
     return _status(device, result), result

@@ -1,4 +1,4 @@
-"""The supervisor script as the agent sees it: a file in the phone's cache, commands, exit codes."""
+"""The supervisor script as the agent sees it: a file in the device's cache, commands, exit codes."""
 
 import asyncio
 from enum import IntEnum
@@ -15,7 +15,7 @@ from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import DeviceError, DeviceProtocol, SessionFenced
 from farm.core.runs.plan import PlanFile
 
-#: One after the other they are the file that phones get.
+#: Concatenated, they are the file on the device.
 _PARTS = ("processes.sh", "supervisor.sh")
 
 
@@ -23,19 +23,19 @@ class SupervisorExit(IntEnum):
     """The script's exit codes."""
 
     DONE = 0
-    #: The phone's fence is higher, or the run was cleaned up already.
+    #: The device's fence is higher, or the run was cleaned up already.
     REFUSED = 10
-    #: There is no such run.
+    #: The run does not exist.
     MISSING = 11
     RUNNING = 12
     #: It was started, has no exit record, and its supervisor is gone.
     LOST = 13
-    #: Processes or folders withstood the clean-up.
+    #: Processes or folders are left after the clean-up.
     UNCLEAN = 14
 
 
 class DeviceNotClean(DeviceError):
-    """Something of a run withstands every try to end or remove it."""
+    """Something of a run resists every attempt to end or remove it."""
 
     code = "device.not_clean"
     default_hint = "reboot the phone"
@@ -43,19 +43,19 @@ class DeviceNotClean(DeviceError):
 
 @cache
 def supervisor_script() -> bytes:
-    """The whole script."""
+    """Return the whole script."""
     return b"\n".join(Path(__file__).with_name(part).read_bytes() for part in _PARTS)
 
 
 @cache
 def supervisor_file() -> PlanFile:
-    """The script as one more file of every plan."""
+    """Return the script as one more file of every plan."""
     content = supervisor_script()
     return PlanFile(name="supervisor", digest=digest_of(content), size_bytes=len(content))
 
 
 async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
-    """See that the script is in the phone's cache; raises like `ensure_cached`."""
+    """Ensure that the script is in the device's cache; raises as `ensure_cached`."""
     with TemporaryDirectory() as folder:
 
         async def local_path(_: Digest) -> Path:
@@ -67,7 +67,7 @@ async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
 
 
 def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0, part: str = "") -> str:
-    """A command line for the phone's shell, which reads the script itself: one process less.
+    """Return a command line for the device's shell, which sources the script: one process less.
 
     `part` names a further command of the run, in a folder of its own below the run's.
     """
@@ -77,20 +77,20 @@ def supervisor_command(work_root: str, command: str, fence: int, argument: int =
 
 
 def supervisor_exit(device: AdbDevice, result: ShellResult) -> SupervisorExit:
-    """What the script said.
+    """Return the script's exit code.
 
     Raises:
         SessionFenced: the phone was handed to a newer attempt.
         DeviceNotClean: the clean-up left something.
         DeviceProtocol: the script did not run, or failed in a way it does not know.
     """
-    said = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
+    message = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
     match result.exit_code:
         case SupervisorExit.REFUSED:
-            raise SessionFenced(f"{device.serial}: {said}")
+            raise SessionFenced(f"{device.serial}: {message}")
         case SupervisorExit.UNCLEAN:
-            raise DeviceNotClean(f"{device.serial}: {said}")
+            raise DeviceNotClean(f"{device.serial}: {message}")
         case SupervisorExit.DONE | SupervisorExit.MISSING | SupervisorExit.RUNNING | SupervisorExit.LOST:
             return SupervisorExit(result.exit_code)
         case _:
-            raise DeviceProtocol(f"{device.serial}: the supervisor failed: {said}")
+            raise DeviceProtocol(f"{device.serial}: the supervisor failed: {message}")

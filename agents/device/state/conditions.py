@@ -1,4 +1,4 @@
-"""What a phone is like now, in one shell call."""
+"""The condition of a device, read in one shell call."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,20 +17,20 @@ from farm.phone.hardware.proc import load_1m, memory_bytes, uptime_s
 from farm.phone.hardware.storage import storage_free_bytes
 
 _DEADLINE_S = 20.0
-#: Where the phone's boot id stands, for its shell: a virtual phone says where its own is.
+#: The path of the boot id, for the device's shell: a virtual phone sets its own.
 BOOT_ID = '"${BENCHFARM_BOOT_ID:-/proc/sys/kernel/random/boot_id}"'
-#: Where the shell can read a file itself, no process is started: they are what a look costs.
+#: Where the shell can read a file itself, no process is started: processes are the cost of a reading.
 _MEMORY = (
     'while read -r line; do case $line in MemAvailable:*) echo "$line"; break ;; esac; done </proc/meminfo'
 )
-#: What `dumpsys power` says of the screen.
+#: The lines of `dumpsys power` about the screen.
 SCREEN_LINES = "akefulness(Locked\\(\\))?=|Display Power"
-#: Where sysfs is; a virtual phone says where its own is.
+#: The path of sysfs; a virtual phone sets its own.
 SYS = '"${BENCHFARM_SYS:-/sys}"'
-#: One process for all of it: the shell would read these files a byte at a time, and each read asks the driver
-#: anew. Kernels before 4 have no folders of policies, but one in each core's.
+#: One process for all files: the shell would read them a byte at a time, and each read calls the driver
+#: again. Kernels before 4 have no policy folders, but one in each core's folder.
 _CLOCKS = (
-    # Back again: a subshell would be one more process.
+    # Return to the previous folder: a subshell would be one more process.
     f"d=$PWD; cd {SYS}/devices/system/cpu && "
     "{ [ -e cpufreq/policy0 ] && p='cpufreq/policy*' || p='cpu[0-9]*/cpufreq'; "
     "grep -H . online $p/related_cpus $p/scaling_governor $p/scaling_cur_freq $p/scaling_m??_freq "
@@ -38,7 +38,7 @@ _CLOCKS = (
     f"{SYS}/kernel/gpu/gpu_busy {SYS}/kernel/ged/hal/gpu_utilization {SYS}/class/misc/mali0/device/*util* "
     f'{SYS}/class/devfreq/*gpu*/load {SYS}/class/devfreq/*mali*/load; }}; cd "$d"'
 )
-#: Its tables take a phone long to make: they are asked for where its load (a minute's) has two digits.
+#: These tables are slow to produce: they are read only where the one-minute load has two digits.
 _BUSIEST = (
     "read -r load rest </proc/loadavg; case ${load%%.*} in ?) ;; *) dumpsys cpuinfo | head -n 8 ;; esac"
 )
@@ -46,7 +46,7 @@ _BUSIEST_NAMED = 3
 
 
 async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Condition:
-    """Look at the phone once. `now` is what the condition is dated with.
+    """Read the condition once; `now` is its time stamp.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -56,7 +56,7 @@ async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Co
 
 
 async def read_boot_id(device: AdbDevice) -> str | None:
-    """Which boot this is; None when the phone does not say.
+    """Return the boot id; None when the device does not report it.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
@@ -66,11 +66,11 @@ async def read_boot_id(device: AdbDevice) -> str | None:
 
 
 def condition_commands(work_root: str) -> dict[str, str]:
-    """What to ask a phone, by section."""
+    """Return the commands that read the condition, by section."""
     return {
         "thermal": "dumpsys thermalservice",
         "battery": "dumpsys battery",
-        # Of a dump of several hundred lines.
+        # The dump has several hundred lines.
         "power": f"dumpsys power | grep -E '{SCREEN_LINES}|mStayOnWhilePluggedInSetting='",
         "clocks": _CLOCKS,
         "boot_id": _first_line(BOOT_ID),
@@ -82,27 +82,27 @@ def condition_commands(work_root: str) -> dict[str, str]:
     }
 
 
-def condition(said: Mapping[str, str], now: datetime) -> Condition:
-    """What a phone's answers to `condition_commands` mean; `now` is what the condition is dated with."""
-    heat, power = thermal(said.get("thermal", "")), battery_status(said.get("battery", ""))
-    cpu, busiest = clocks(said.get("clocks", "")), cpu_load(said.get("busiest", "")).users
+def condition(sections: Mapping[str, str], now: datetime) -> Condition:
+    """Parse the output of `condition_commands`; `now` is the time stamp of the condition."""
+    heat, power = thermal(sections.get("thermal", "")), battery_status(sections.get("battery", ""))
+    cpu, busiest = clocks(sections.get("clocks", "")), cpu_load(sections.get("busiest", "")).users
     return Condition(
         taken_at=now,
-        boot_id=said.get("boot_id", "").strip() or None,
-        uptime_s=uptime_s(said.get("uptime", "")),
+        boot_id=sections.get("boot_id", "").strip() or None,
+        uptime_s=uptime_s(sections.get("uptime", "")),
         thermal_status=heat.status,
         skin_c=heat.skin_c,
-        skin_limit_c=skin_limit_c(said.get("thermal", "")),
+        skin_limit_c=skin_limit_c(sections.get("thermal", "")),
         temperatures_c=heat.temperatures_c,
         battery_level_pct=power.level_pct,
         battery_c=power.temperature_c,
         charging=power.charging,
         plugged=power.plugged,
-        screen_on=screen_on(said.get("power", "")),
-        stay_awake=stay_awake(said.get("power", "")),
-        load_1m=load_1m(said.get("load", "")),
-        memory_available_bytes=memory_bytes(said.get("memory", ""), "MemAvailable"),
-        storage_free_bytes=storage_free_bytes(said.get("storage", "")),
+        screen_on=screen_on(sections.get("power", "")),
+        stay_awake=stay_awake(sections.get("power", "")),
+        load_1m=load_1m(sections.get("load", "")),
+        memory_available_bytes=memory_bytes(sections.get("memory", ""), "MemAvailable"),
+        storage_free_bytes=storage_free_bytes(sections.get("storage", "")),
         cpus=cpu.cpus,
         online_cores=cpu.online,
         gpu_busy_pct=cpu.gpu_busy_pct,

@@ -1,4 +1,4 @@
-"""What a phone is: read once, in one shell call, and whether it has what every run needs."""
+"""The facts of a device, read once in one shell call, and the requirements of every run."""
 
 from collections.abc import Mapping
 
@@ -13,9 +13,9 @@ from farm.phone.identity.properties import properties
 
 #: Android 8.0, the first with sha256sum.
 MIN_API_LEVEL = 26
-#: What the supervisor and the cache are made with, beyond what any shell brings along.
+#: The tools of the supervisor and the cache, beyond shell built-ins.
 _TOOLS = ("sha256sum", "setsid", "flock", "timeout", "grep", "env")
-#: What may hang has a time-out of its own below, and all of them may.
+#: The time-outs of all commands below that may hang, together.
 _DEADLINE_S = 45.0
 _ASK = "timeout 5"
 _NN = "neuralnetworks"
@@ -25,13 +25,13 @@ _VINTF = " ".join(
     for files in ("*.xml", "manifest/*.xml")
 )
 _FILES = ("related_cpus", "cpuinfo_min_freq", "cpuinfo_max_freq")
-#: Beside another file, grep says which file a line is of. Kernels before 4.2 have no policies, only cores.
+#: With /dev/null as a second file, grep prints file names. Kernels before 4.2 have no policies, only cores.
 _CPUFREQ = " || ".join(
     f"(cd {SYS}/devices/system/cpu && grep . /dev/null {' '.join(f'{folder}/{name}' for name in _FILES)})"
     for folder in ("cpufreq/policy*", "cpu[0-9]*/cpufreq")
 )
-#: Magisk's su takes -c and may ask on the screen; that of AOSP takes a user. A virtual phone's user is the
-#: host's, which says nothing of the phone.
+#: Magisk's su accepts -c and may ask on the screen; that of AOSP accepts a user. A virtual phone's user is
+#: the host's, which is no root of the phone.
 _ROOT = (
     '[ "$(getprop ro.benchfarm.virtual)" = 1 ] || id -u; '
     "if command -v su >/dev/null; then "
@@ -57,43 +57,43 @@ FACTS_COMMAND = section_command(
         "lshal": f"if command -v lshal; then {_ASK} lshal 2>&1; fi | grep {_NN}",
         "vintf": f'for f in {_VINTF}; do grep -q {_NN} "$f" && cat "$f"; done',
         "root": _ROOT,
-        # The first folder that can be written; a virtual phone names its own.
+        # The first writable folder; a virtual phone names its own.
         "work_root": 'for d in "$(getprop ro.benchfarm.work_root)" /data/local/tmp "$TMPDIR" /tmp; do '
         'if [ -d "$d" ] && [ -w "$d" ]; then echo "$d"; break; fi; done',
         "storage": 'df -k "$d"',
         "missing": f"for t in {' '.join(_TOOLS)}; do command -v $t >/dev/null || echo $t; done; echo checked",
-        # The supervisor waits for a process that setsid must not put a fork in front of.
+        # The supervisor waits for the process itself, so that setsid must not fork.
         "setsid": "setsid sh -c 'echo $$' & echo $!; wait",
     }
 )
 
 
 async def read_facts(device: AdbDevice) -> DeviceFacts:
-    """Ask a phone what it is. What it does not say is None; a device side that is not Android says little.
+    """Read the facts of a device. An unknown one is None; a device side that is not Android reports few.
 
     Raises:
         DeviceUnfit: it can run nothing: too old an Android, a tool missing, nowhere to write.
         DeviceError: the phone went away, was too slow, or cut its answer short.
     """
     result = await device.shell(FACTS_COMMAND, deadline_s=_DEADLINE_S)
-    said = output_by_section(result.stdout.decode(errors="replace"))
-    if "setsid" not in said:
-        raise DeviceProtocol(f"{device.serial} answered only {sorted(said)} when asked what it is")
-    if reason := find_unsupported_reason(said):
+    sections = output_by_section(result.stdout.decode(errors="replace"))
+    if "setsid" not in sections:
+        raise DeviceProtocol(f"{device.serial} answered only {sorted(sections)} when asked for its facts")
+    if reason := find_unsupported_reason(sections):
         raise DeviceUnfit(f"{device.serial} {reason}")
-    return device_facts(said, device.serial)
+    return device_facts(sections, device.serial)
 
 
-def find_unsupported_reason(said: Mapping[str, str]) -> str | None:
-    """Why the phone can run nothing, by its answers to FACTS_COMMAND; None when it can."""
-    level = facts.api_level(properties(said["getprop"]))
-    missing = [word for word in said["missing"].split() if word != "checked"]
+def find_unsupported_reason(sections: Mapping[str, str]) -> str | None:
+    """Return why the device can run nothing, by the output of FACTS_COMMAND; None when it can."""
+    level = facts.api_level(properties(sections["getprop"]))
+    missing = [word for word in sections["missing"].split() if word != "checked"]
     if level is not None and level < MIN_API_LEVEL:
         return f"runs Android API level {level}; {MIN_API_LEVEL} (Android 8.0) is the least"
     if missing:
         return f"has no {', '.join(missing)}"
-    if not said["work_root"].startswith("/"):
+    if not sections["work_root"].startswith("/"):
         return "has no folder that its shell may write to"
-    if len(set(said["setsid"].split())) != 1:
-        return "has a setsid that forks, so that no exit code could be had"
+    if len(set(sections["setsid"].split())) != 1:
+        return "has a setsid that forks, so that exit codes would be lost"
     return None

@@ -1,4 +1,4 @@
-"""What a phone itself knows of fences: the highest it has seen outlives any agent."""
+"""The highest fence that a device has seen, which outlives any agent."""
 
 from shlex import quote
 
@@ -10,7 +10,7 @@ _DEADLINE_S = 10.0
 
 
 async def read_fence(device: AdbDevice, work_root: str) -> int:
-    """The highest fence a run was started or cleaned up with; 0 on a phone that never had one.
+    """Return the highest fence a run was started or cleaned up with; 0 on a new device.
 
     Raises:
         DeviceError: the phone went away, or was too slow.

@@ -1,4 +1,4 @@
-"""A mark on a phone, by which it is known again on another transport."""
+"""A random mark on a device, which identifies it on another transport."""
 
 import secrets
 from shlex import quote
@@ -10,16 +10,16 @@ _DEADLINE_S = 10.0
 
 
 async def read_identity_marker(device: AdbDevice, work_root: str) -> str | None:
-    """The phone's mark, made when it has none; None when the phone does not say.
+    """Return the device's mark, created if missing; None when the device does not answer.
 
-    Two transports that give the same mark end at the same storage. Nothing else proves that: phones of a
-    careless maker share a serial number, and virtual phones of one machine share its boot id.
+    Two transports with the same mark lead to the same storage. Nothing else proves that: some makers give
+    several phones one serial number, and virtual phones of one machine share its boot id.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
     folder = quote(work_folder(work_root))
-    # With noclobber one of several writers makes the file. Hard links would do, but Android forbids them.
+    # With noclobber only one of several writers creates the file. Android forbids hard links.
     command = (
         f"mkdir -p {folder} && cd {folder} || exit 1; "
         f"[ -s mark ] || (set -C; echo {secrets.token_hex(16)} >mark) 2>/dev/null || sleep 1; cat mark"

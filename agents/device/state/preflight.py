@@ -1,4 +1,4 @@
-"""One look at a phone before a run: what it is like, and what its cache holds, in one shell call."""
+"""The preflight of a run: the device's condition and cached files, read in one shell call."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from farm.phone.adb.decoding import lines
 from farm.phone.adb.shell_sections import output_by_section, section_command
 
 _DEADLINE_S = 20.0
-#: What `sha256sum` prints in the same output does not begin with an inode.
+#: Lines of `sha256sum` in the same output do not begin with an inode.
 _ROW = re.compile(r"(\d{1,20} \d{1,20} [0-7]{3,4} .+) ([0-9a-f]{64})", re.ASCII)
 #: Inode, size, mode, modification and change time, which the kernel sets at every change. For `stat -c`.
 STATE_FORMAT = "%i %s %a %y %z %n"
@@ -23,39 +23,39 @@ STATE_FORMAT = "%i %s %a %y %z %n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preflight:
-    """A phone at one moment."""
+    """The state of a device at one moment."""
 
     condition: Condition
-    #: How each file of the cache is; as long as that is the same, nobody has touched the file.
+    #: The state of each cached file; while it is the same, the file is unchanged.
     state_by_digest: Mapping[Digest, str]
 
 
 async def read_preflight(device: AdbDevice, work_root: str, now: datetime) -> Preflight:
-    """Look once. `now` is what the condition is dated with.
+    """Read the preflight once; `now` is the time stamp of the condition.
 
     Raises:
         DeviceError: the phone went away, or was too slow.
     """
     commands = {"cached": cached_command(work_root), **condition_commands(work_root)}
     result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
-    said = output_by_section(result.stdout.decode(errors="replace"))
+    sections = output_by_section(result.stdout.decode(errors="replace"))
     return Preflight(
-        condition=condition(said, now),
-        state_by_digest=state_by_digest(said.get("cached", "")),
+        condition=condition(sections, now),
+        state_by_digest=state_by_digest(sections.get("cached", "")),
     )
 
 
 def cached_command(work_root: str) -> str:
-    """What the phone's shell is to run to say how its cached files are; `state_by_digest` reads it."""
+    """Return the command that prints the state of cached files, for `state_by_digest`."""
     return f"cd {quote(cache_folder(work_root))} && stat -c '{STATE_FORMAT}' *"
 
 
 def state_by_digest(text: str) -> dict[Digest, str]:
-    """How files are, by what `stat` printed of a cache; other names are dropped."""
+    """Parse the state of files from the output of `stat` on a cache; other names are dropped."""
     rows = (_ROW.fullmatch(line) for line in lines(text))
     return {Digest(row[2]): row[1] for row in rows if row}
 
 
 def is_executable(state: str) -> bool:
-    """Whether its owner may run a file that is so."""
+    """Return whether a file's state lets its owner run it."""
     return int(state.split(" ")[2], 8) & 0o100 != 0

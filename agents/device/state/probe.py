@@ -1,4 +1,4 @@
-"""Whether a phone that adb lists can really be used: end to end, not by adb's word."""
+"""An end-to-end probe of a device that adb lists."""
 
 import secrets
 
@@ -16,9 +16,9 @@ _COMMAND = (
 
 
 async def probe(device: AdbDevice, *, deadline_s: float = 10.0) -> Presence:
-    """Echo a nonce over shell v2, bring an exit code back, ask whether Android is up.
+    """Echo a nonce over shell v2, return an exit code, ask whether Android is up.
 
-    Gives ONLINE, BOOTING or OFFLINE; an error of the phone is an answer here.
+    Returns ONLINE, BOOTING or OFFLINE; an error of the device is a result here.
 
     Raises:
         AdbServerDown: our server is to blame, so that nothing is known of the phone.

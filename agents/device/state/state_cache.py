@@ -1,4 +1,4 @@
-"""What this life of the agent knows of a phone, for as long as nothing happened that could change it."""
+"""The cached state of a device, valid until something happens that could change it."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -11,73 +11,75 @@ from farm.core.devices.controls import Screen
 from farm.core.devices.screen_state import ScreenState
 from farm.core.runs.plan import PlanFile
 
-#: After this a file's digest is computed anew, whatever its state says.
+#: After this a file's digest is computed again, even if its state is unchanged.
 VERIFIED_FOR_S = 3600.0
-#: A look that was taken when a phone became free serves a run that begins within this time.
+#: The age up to which a preflight serves the next run.
 PREFLIGHT_MAX_AGE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedFile:
-    """A file whose digest was computed on the phone."""
+    """A file whose digest was computed on the device."""
 
-    #: How it was just before that: inode, size, mode, times.
+    #: Its state just before that: inode, size, mode, times.
     state: str
     at_s: float
 
 
 @dataclass(slots=True, kw_only=True)
 class DeviceStateCache:
-    """Made anew whenever the phone's transport changed or it was probed, so also after a reboot.
+    """The cached state of one device; created again after every change of its transport or new probe.
 
     Times are on the agent's monotonic clock.
     """
 
     verified_by_digest: dict[Digest, VerifiedFile] = field(default_factory=dict)
-    #: As what the phone was last set, wakefulness and screen, and not let go.
+    #: The stay-awake and screen settings that were set last and not restored.
     lasting_controls: tuple[bool, Screen] | None = None
-    #: How it was before that.
+    #: The screen state before that.
     screen_found: ScreenState = field(default_factory=ScreenState)
-    #: Held while somebody looks, so that nobody looks at a phone that has begun to measure.
+    #: Held during a preflight, so that none is taken on a device that has begun to measure.
     preflight_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    #: Held while the screen's setting is changed.
+    #: Held while the screen's setting changes.
     screen: asyncio.Lock = field(default_factory=asyncio.Lock)
     _fence_by_digest: dict[Digest, int] = field(default_factory=dict)
-    _look: Preflight | None = None
-    _looked_at_s: float = 0.0
-    #: The phone right after the last run.
+    _preflight: Preflight | None = None
+    _preflight_at_s: float = 0.0
+    #: The condition right after the last run.
     _after: Condition | None = None
     _after_at_s: float = 0.0
 
     @property
     def is_awake(self) -> bool:
-        """Whether its screen, or what that is to do, was set by us, and not let go."""
+        """Return whether its screen, or its setting, was changed by us and not restored."""
         return self.lasting_controls is not None
 
     def record_verified(self, state_by_digest: Mapping[Digest, str], at_s: float) -> None:
-        """These files had their digests."""
+        """Record files whose digests were right."""
         for digest, state in state_by_digest.items():
             if state:
                 self.verified_by_digest[digest] = VerifiedFile(state=state, at_s=at_s)
 
-    def holds(self, files: Iterable[PlanFile], look: Preflight, now_s: float) -> bool:
-        """Whether every file is on the phone as it was when its digest was computed, not long ago."""
-        return all(self._holds(file, look, now_s) for file in files)
+    def holds_files(self, files: Iterable[PlanFile], preflight: Preflight, now_s: float) -> bool:
+        """Return whether every file is unchanged since its digest was computed, not long ago."""
+        return all(self._holds(file, preflight, now_s) for file in files)
 
-    def store_preflight(self, look: Preflight, at_s: float) -> None:
-        """Keep a look for the run that comes next."""
-        self._look, self._looked_at_s = look, at_s
+    def store_preflight(self, preflight: Preflight, at_s: float) -> None:
+        """Store a preflight for the next run."""
+        self._preflight, self._preflight_at_s = preflight, at_s
 
     def record_after_run(self, condition: Condition | None, at_s: float) -> None:
-        """Keep what the phone was like right after a run, until that has been cleaned up."""
+        """Store the condition right after a run, until the run has been cleaned up."""
         self._after, self._after_at_s = condition, at_s
 
     def forget_after_run(self) -> None:
-        """Something ran since then: what the phone was like is no longer what it is like."""
+        """Forget the condition after the run: something ran since."""
         self._after = None
 
     def record_cleaned(self, state_by_digest: Mapping[Digest, str]) -> None:
-        """Keep how the cache is now that nothing of a run lives; with the condition after it, a look."""
+        """Record the state of the cache after a clean-up; with the condition after the run, it is a
+        preflight.
+        """
         if (after := self._after) is not None:
             self._after = None
             self.store_preflight(
@@ -85,35 +87,35 @@ class DeviceStateCache:
             )
 
     def record_use(self, files: Iterable[PlanFile], fence: int) -> None:
-        """A run uses these files, without their being touched."""
+        """Record that a run uses these files, without touching them."""
         for file in files:
             self._fence_by_digest[file.digest] = fence
 
     def take_recorded_uses(self) -> dict[int, list[Digest]]:
-        """What was used by which run; the caller writes it down on the phone, which touches the files."""
-        found: dict[int, list[Digest]] = {}
+        """Return and forget the recorded uses by fence; the caller touches the files on the device."""
+        uses: dict[int, list[Digest]] = {}
         for digest, fence in self._fence_by_digest.items():
-            found.setdefault(fence, []).append(digest)
+            uses.setdefault(fence, []).append(digest)
             self.verified_by_digest.pop(digest, None)
         self._fence_by_digest.clear()
-        return found
+        return uses
 
     def find_preflight(self, now_s: float) -> Preflight | None:
-        """The look that was kept, while it is worth anything."""
-        return self._look if now_s - self._looked_at_s <= PREFLIGHT_MAX_AGE_S else None
+        """Return the stored preflight, while it is recent."""
+        return self._preflight if now_s - self._preflight_at_s <= PREFLIGHT_MAX_AGE_S else None
 
     def take_preflight(self, now_s: float) -> Preflight | None:
-        """The same, once."""
-        look, self._look = self.find_preflight(now_s), None
-        return look
+        """Return and forget the stored preflight."""
+        preflight, self._preflight = self.find_preflight(now_s), None
+        return preflight
 
     def forget(self) -> None:
-        """Something went wrong on the phone: believe nothing."""
+        """Forget everything: something went wrong on the device."""
         self.verified_by_digest.clear()
-        self.lasting_controls, self._look, self._after = None, None, None
+        self.lasting_controls, self._preflight, self._after = None, None, None
 
-    def _holds(self, file: PlanFile, look: Preflight, now_s: float) -> bool:
-        known, state = self.verified_by_digest.get(file.digest), look.state_by_digest.get(file.digest)
-        if known is None or state != known.state or now_s - known.at_s > VERIFIED_FOR_S:
+    def _holds(self, file: PlanFile, preflight: Preflight, now_s: float) -> bool:
+        verified, state = self.verified_by_digest.get(file.digest), preflight.state_by_digest.get(file.digest)
+        if verified is None or state != verified.state or now_s - verified.at_s > VERIFIED_FOR_S:
             return False
         return is_executable(state) or not file.executable

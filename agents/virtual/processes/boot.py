@@ -1,4 +1,4 @@
-"""The boots of a virtual phone: which one this is, and how everything that runs there ends with it."""
+"""The boots of a virtual phone: counted, and ended with everything that runs there."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 from agents.virtual.processes.process_monitor import DEVICE_VARIABLE, kernel_boot_id, process_environment
 
 BOOT_ID_FILE = "boot_id"
-#: Tells what runs on the phone where its boot id stands: that of /proc is the machine's.
+#: Tells processes on the phone where its boot id is: that of /proc is the machine's.
 BOOT_ID_VARIABLE = "BENCHFARM_BOOT_ID"
 _COUNT = "boots"
 END_DEADLINE_S = 10.0
@@ -20,8 +20,8 @@ _STEP_S = 0.01
 class BootCounter:
     """Counts the boots of the phone in a folder.
 
-    Invariant: a boot id is never used again; it lives as long as the machine's boot, and as long as the phone
-    does not reboot, whatever becomes of the phone's own process.
+    Invariant: a boot id is never used again; it lasts as long as the machine's boot, and as long as the phone
+    does not reboot, whatever happens to the phone's own process.
     """
 
     def __init__(self, state: Path) -> None:
@@ -31,12 +31,12 @@ class BootCounter:
 
     @property
     def boot_id(self) -> str:
-        """That of the machine until the first reboot."""
+        """Return the boot id: that of the machine until the first reboot."""
         machine = kernel_boot_id()
         return machine if self._count == 0 else str(uuid5(UUID(machine), str(self._count)))
 
     def begin_next_boot(self) -> None:
-        """Another boot."""
+        """Count another boot."""
         self._count += 1
         self._write()
 
@@ -48,7 +48,7 @@ class BootCounter:
 
 
 def kill_processes(serial: str, state: Path) -> None:
-    """Kill whatever runs on the phone until nothing does; blocks.
+    """Kill everything that runs on the phone until nothing does; blocks.
 
     Raises:
         TimeoutError: something cannot be killed.
@@ -66,7 +66,7 @@ def kill_processes(serial: str, state: Path) -> None:
 
 
 def _processes(serial: str, state: Path) -> Iterator[int]:
-    """What the phone started, by its environment, or by its folder where that was thrown away."""
+    """Yield what the phone started, by its environment, or by its folder where that was cleared."""
     for name in os.listdir("/proc"):  # noqa: PTH208 - ten times as quick
         if name.isdigit() and int(name) != os.getpid():
             pid = int(name)

@@ -1,10 +1,10 @@
-"""The journal of a virtual phone: which runs were alive when, on a clock that no one sets.
+"""The journal of a virtual phone: when each run was alive, on a monotonic clock.
 
 A run is any process with BENCHFARM_RUN=FENCE in the environment it was started with. The file has one JSON
 object a line: `phone` (the phone started), `seen` (a process of a run is alive at `at_ns`), `gone` (it was
 alive at `last_seen_ns`, and is not now). Times are CLOCK_BOOTTIME in nanoseconds, comparable within one
-`boot_id`. Resolution is one look, `agents.virtual.device.TICK_S`: spans are cut short by up to that at either
-end, never drawn out, so that an overlap found here is one that was.
+`boot_id`. The resolution is one scan, `agents.virtual.device.TICK_S`: spans are shortened by up to that at
+either end, never extended, so that a detected overlap is a real one.
 """
 
 import json
@@ -21,7 +21,7 @@ LIMIT_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSpan:
-    """From the first to the last look at which a process of the run was alive."""
+    """The time from the first to the last scan at which a process of the run was alive."""
 
     fence: int
     first_seen_ns: int
@@ -32,7 +32,7 @@ class RunSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvent:
-    """One line."""
+    """One line of the journal."""
 
     event: str
     at_ns: int
@@ -46,8 +46,8 @@ class RunEvent:
 
 
 def read_events(path: Path) -> Iterator[RunEvent]:
-    """Every readable line, set aside or not; one that was cut short by a kill is passed over."""
-    # The later part first: what is set aside in between is then read twice, which changes nothing, and
+    """Yield every readable line, rotated or not; one that was truncated by a kill is skipped."""
+    # The later part first: a rotation in between is then read twice, which changes nothing, and
     # never missed.
     later = _lines(path)
     for line in _lines(rotated_path(path)) + later:
@@ -65,20 +65,20 @@ def _lines(path: Path) -> list[str]:
 
 
 def open_runs(path: Path) -> dict[tuple[int, int], RunEvent]:
-    """The `seen` of every process that nobody has called gone, by pid and ticks; of the last boot only."""
-    found: dict[tuple[int, int], RunEvent] = {}
+    """Return the `seen` of every process without a `gone`, by pid and ticks; of the last boot only."""
+    started: dict[tuple[int, int], RunEvent] = {}
     for entry in read_events(path):
         if entry.event == "phone":
-            found = {key: kept for key, kept in found.items() if kept.boot_id == entry.boot_id}
+            started = {key: event for key, event in started.items() if event.boot_id == entry.boot_id}
         elif entry.event == "seen":
-            found[entry.pid, entry.ticks] = entry
+            started[entry.pid, entry.ticks] = entry
         else:
-            found.pop((entry.pid, entry.ticks), None)
-    return found
+            started.pop((entry.pid, entry.ticks), None)
+    return started
 
 
 def run_spans(path: Path) -> list[RunSpan]:
-    """Every run of a journal, by first look; one that is not called gone lasts to the last line."""
+    """Return every run of a journal, by first scan; one without an end lasts to the last line."""
     span_by_run: dict[tuple[str, int], RunSpan] = {}
     last_ns_by_boot: dict[str, int] = {}
     for entry in read_events(path):
@@ -86,9 +86,9 @@ def run_spans(path: Path) -> list[RunSpan]:
         if entry.event != "phone":
             key = entry.boot_id, entry.fence
             span_by_run[key] = _extend_span(span_by_run.get(key), entry)
-    for kept in open_runs(path).values():
-        key = kept.boot_id, kept.fence
-        end = max(span_by_run[key].last_seen_ns, last_ns_by_boot[kept.boot_id])
+    for event in open_runs(path).values():
+        key = event.boot_id, event.fence
+        end = max(span_by_run[key].last_seen_ns, last_ns_by_boot[event.boot_id])
         span_by_run[key] = replace(span_by_run[key], last_seen_ns=end)
     return sorted(span_by_run.values(), key=lambda span: (span.boot_id, span.first_seen_ns))
 
@@ -107,8 +107,8 @@ def _extend_span(span: RunSpan | None, entry: RunEvent) -> RunSpan:
 
 
 def overlapping_runs(spans: Iterable[RunSpan]) -> list[tuple[RunSpan, RunSpan]]:
-    """Pairs of runs that were alive at the same time; each with the one that outlasts all before it."""
-    found: list[tuple[RunSpan, RunSpan]] = []
+    """Return pairs of runs that were alive at the same time; each with the longest one before it."""
+    overlaps: list[tuple[RunSpan, RunSpan]] = []
     ordered: Sequence[RunSpan] = sorted(spans, key=lambda span: (span.boot_id, span.first_seen_ns))
     longest: RunSpan | None = None
     for span in ordered:
@@ -116,6 +116,6 @@ def overlapping_runs(spans: Iterable[RunSpan]) -> list[tuple[RunSpan, RunSpan]]:
             longest = span
             continue
         if span.first_seen_ns <= longest.last_seen_ns:
-            found.append((longest, span))
+            overlaps.append((longest, span))
         longest = max(longest, span, key=lambda run: run.last_seen_ns)
-    return found
+    return overlaps

@@ -1,10 +1,10 @@
-"""Files that only grow: over a limit they are set aside, and the one set aside before goes."""
+"""Rotation of files that only grow; one rotated part is kept."""
 
 from pathlib import Path
 
 
 def rotate_if_over(path: Path, limit_bytes: int) -> bool:
-    """Give a file that is over the limit its other name; says whether it did."""
+    """Rotate a file that is over the limit; return whether it was."""
     if not path.exists() or path.stat().st_size <= limit_bytes:
         return False
     path.replace(rotated_path(path))
@@ -12,5 +12,5 @@ def rotate_if_over(path: Path, limit_bytes: int) -> bool:
 
 
 def rotated_path(path: Path) -> Path:
-    """Where a file's earlier part is, if it was ever set aside."""
+    """Return the path of a file's rotated part."""
     return path.with_name(f"{path.name}.1")

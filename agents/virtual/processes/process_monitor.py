@@ -1,4 +1,4 @@
-"""Watches a phone's processes through /proc, for the journal."""
+"""A monitor of a virtual phone's processes through /proc, for the journal."""
 
 import json
 import os
@@ -15,29 +15,30 @@ RUN_VARIABLE = "BENCHFARM_RUN"
 DEVICE_VARIABLE = "BENCHFARM_PHONE"
 #: Linux: include/linux/sched.h, PF_KTHREAD.
 _KERNEL_THREAD = 0x00200000
-#: Stands for the environment of other people's processes.
+#: The environment of other users' processes.
 _UNREADABLE = {b"": b""}
 
 
 @dataclass(frozen=True, slots=True)
 class TrackedProcess:
-    """A live process of a run, and when it last was."""
+    """A live process of a run, with the last time it was seen."""
 
     entry: RunEvent
     last_seen_ns: int
 
 
 class RunMonitor:
-    """Looks for processes of one phone's runs, and writes down when each came and went.
+    """Scans for processes of one phone's runs, and records when each started and ended.
 
-    A stranger is looked at once: whatever a phone starts carries the phone's name from its first exec on, so
-    only our own children, which may be before theirs, and processes with that name are looked at again.
+    Other processes are scanned once: whatever a phone starts has the phone's name in its environment from its
+    first exec on, so only our own children, which may be before theirs, and processes with that name are
+    scanned again.
     """
 
     def __init__(
         self, serial: str, journal: Path, *, boot_id: str | None = None, limit_bytes: int = LIMIT_BYTES
     ) -> None:
-        """Nothing is looked at yet; without `boot_id` the phone has the machine's."""
+        """Scan nothing yet; without `boot_id` the phone has the machine's."""
         self._serial = serial
         self._journal = journal
         self._limit_bytes = limit_bytes
@@ -47,32 +48,32 @@ class RunMonitor:
         self._last_look_ns = 0
 
     def resume(self) -> None:
-        """Begin, taking up the runs that an earlier life of the phone saw."""
+        """Begin, with the runs that an earlier process of the phone saw."""
         self._write([self._entry("phone", now_ns())])
         for (pid, _), entry in open_runs(self._journal).items():
             self._seen_by_pid[pid] = TrackedProcess(entry, entry.at_ns)
 
     def reboot(self, boot_id: str) -> None:
-        """Go on in another boot; what was alive in the one before was ended."""
+        """Continue in another boot; everything of the previous one was ended."""
         self.look()
         self._boot_id = boot_id
         self._write([self._entry("phone", now_ns())])
 
     def look(self) -> None:
-        """Look once at every process, and write down what changed."""
+        """Scan every process once, and record the changes."""
         began_ns = now_ns()
         fence_by_pid = self._fences()
-        came = [pid for pid in fence_by_pid if not self._is_known(pid, fence_by_pid[pid])]
-        gone = [pid for pid in self._seen_by_pid if pid not in fence_by_pid or pid in came]
-        lines = [self._gone(self._seen_by_pid.pop(pid)) for pid in gone]
-        for pid in came:
+        started = [pid for pid in fence_by_pid if not self._is_known(pid, fence_by_pid[pid])]
+        ended = [pid for pid in self._seen_by_pid if pid not in fence_by_pid or pid in started]
+        lines = [self._gone(self._seen_by_pid.pop(pid)) for pid in ended]
+        for pid in started:
             ticks = start_ticks(pid)
             if ticks is not None:
                 entry = self._entry("seen", now_ns(), fence=fence_by_pid[pid], pid=pid, ticks=ticks)
                 self._seen_by_pid[pid] = TrackedProcess(entry, began_ns)
                 lines.append(entry)
         for pid, seen in self._seen_by_pid.items():
-            # Alive somewhere after the look began: the beginning is the time that can be vouched for.
+            # Alive at some time after the scan began: only its beginning is certain.
             self._seen_by_pid[pid] = TrackedProcess(seen.entry, max(began_ns, seen.entry.at_ns))
         if lines:
             self._write(lines)
@@ -106,7 +107,7 @@ class RunMonitor:
 
     def _fence(self, pid: int, environment: dict[bytes, bytes]) -> int | None:
         if not environment and pid in self._seen_by_pid and start_ticks(pid) is not None:
-            # Within an exec a process has no environment for a moment.
+            # During an exec a process has no environment for a moment.
             return self._seen_by_pid[pid].entry.fence
         if environment.get(DEVICE_VARIABLE.encode()) != self._serial.encode():
             return None
@@ -132,7 +133,7 @@ class RunMonitor:
 
     def _write(self, lines: Iterable[RunEvent]) -> None:
         if rotate_if_over(self._journal, self._limit_bytes):
-            # Whoever lives on is in each part, however long ago it came.
+            # Live processes are listed in each part, however long ago they started.
             lines = [*(seen.entry for seen in self._seen_by_pid.values()), *lines]
         text = "".join(json.dumps(asdict(line)) + "\n" for line in lines)
         with self._journal.open("a") as sink:
@@ -140,17 +141,17 @@ class RunMonitor:
 
 
 def now_ns() -> int:
-    """Nanoseconds since boot, sleep included: the clock that /proc counts process starts on."""
+    """Return nanoseconds since boot, sleep included: the clock of process starts in /proc."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 def kernel_boot_id() -> str:
-    """Changes when this machine is restarted."""
+    """Return an id that changes at each boot of this machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def process_environment(pid: int) -> dict[bytes, bytes]:
-    """What a process was started with; empty for zombies and kernel threads, and for a moment in an exec."""
+    """Return a process's initial environment; empty for zombies, kernel threads, and during an exec."""
     try:
         raw = Path(f"/proc/{pid}/environ").read_bytes()
     except PermissionError:
@@ -162,7 +163,7 @@ def process_environment(pid: int) -> dict[bytes, bytes]:
 
 
 def _is_stable(pid: int, environment: dict[bytes, bytes]) -> bool:
-    """Whether the environment will stay: not that of a child of ours before its exec, nor one in an exec."""
+    """Return whether the environment will stay: not before or during an exec."""
     fields = stat_fields(pid)
     if not fields or fields[0] in "ZX":
         return True

@@ -1,4 +1,4 @@
-"""A command line in a real shell, with the pipes and manners of adbd (AOSP: daemon/shell_service.cpp)."""
+"""A command in a real shell, with the pipes and signals of adbd (AOSP: daemon/shell_service.cpp)."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from typing import IO, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shell:
-    """How commands are run: which shell, with what environment, where."""
+    """The shell that runs commands, its environment and its folder."""
 
     program: str
     environment: Mapping[str, str]
@@ -22,13 +22,13 @@ class Shell:
 
 
 class ShellCommand:
-    """A shell in a session of its own. Leaving the context hangs up on it, as phones do when adb goes away.
+    """A shell in a session of its own. Leaving the context hangs up on it, as devices do when adb goes away.
 
-    Only the shell gets the SIGHUP: its background children, and whoever ignores it, live on.
+    Only the shell gets the SIGHUP: its background children, and processes that ignore it, live on.
     """
 
     def __init__(self, shell: Shell, command: str, *, merged: bool, term: str | None = None) -> None:
-        """Nothing runs yet.
+        """Start nothing yet.
 
         Args:
             shell: how to run it.
@@ -111,7 +111,7 @@ class ShellCommand:
 
 
 def _reap_later(process: "subprocess.Popen[bytes]") -> None:
-    """Collect a shell that was hung up on whenever it ends, which may be never."""
+    """Reap a shell that was hung up on whenever it ends, which may be never."""
     try:
         pinned = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -128,7 +128,7 @@ def _reap_later(process: "subprocess.Popen[bytes]") -> None:
 
 
 async def feed(writer: asyncio.StreamWriter, data: bytes) -> None:
-    """Hand input to a command; one that has closed its input is no error, as on a phone."""
+    """Write input to a command; one that has closed its input is no error, as on a device."""
     with suppress(OSError):
         writer.write(data)
         await writer.drain()

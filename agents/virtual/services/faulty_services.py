@@ -1,4 +1,4 @@
-"""Services of a phone that is not well, or is to be restarted."""
+"""Services of a virtual phone with faults, or with a pending restart."""
 
 import asyncio
 
@@ -6,16 +6,16 @@ from agents.adb.shell_v2 import PacketId, packet
 from agents.virtual.services.shell_service import ShellRequest
 from agents.virtual.transport.connection import Service, ServiceStream
 
-#: Often enough that a deadline which begins anew with each byte would never pass.
+#: Short enough that a deadline which restarts with each byte would never expire.
 DRIP_S = 0.2
 
 
 async def closing_service(_stream: ServiceStream) -> None:
-    """A service that is closed as soon as it was opened."""
+    """Close the service as soon as it was opened."""
 
 
 def delayed_service(service: Service, delay_s: float) -> Service:
-    """The same, later."""
+    """Return the service, delayed."""
 
     async def later(stream: ServiceStream) -> None:
         await asyncio.sleep(delay_s)
@@ -25,7 +25,7 @@ def delayed_service(service: Service, delay_s: float) -> Service:
 
 
 def failing_shell(request: ShellRequest) -> Service:
-    """A shell that runs nothing and exits with 1."""
+    """Return a shell that runs nothing and exits with 1."""
 
     async def fail(stream: ServiceStream) -> None:
         if request.framed:
@@ -35,7 +35,7 @@ def failing_shell(request: ShellRequest) -> Service:
 
 
 def dripping_shell(request: ShellRequest) -> Service:
-    """A shell that runs nothing, prints a byte now and then, and never ends."""
+    """Return a shell that runs nothing, prints a byte now and then, and never ends."""
 
     async def drip(stream: ServiceStream) -> None:
         while True:
@@ -46,12 +46,12 @@ def dripping_shell(request: ShellRequest) -> Service:
 
 
 def is_flapped_off(flap_s: float, now_s: float) -> bool:
-    """Whether a phone that vanishes in turns is away now."""
+    """Return whether a phone that vanishes in turns is away now."""
     return flap_s > 0 and int(now_s / flap_s) % 2 == 1
 
 
 def reboot_service(ordered: asyncio.Event) -> Service:
-    """A host's order to restart, which is carried out within a tick; the connection ends with that."""
+    """Return a service that orders a restart within a tick; the connection ends with that."""
 
     async def wait(_stream: ServiceStream) -> None:
         ordered.set()

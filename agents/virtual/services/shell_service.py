@@ -13,7 +13,7 @@ READ_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellRequest:
-    """A service name such as `shell,v2,TERM=xterm,raw:ls -l`, taken apart."""
+    """A parsed service name such as `shell,v2,TERM=xterm,raw:ls -l`."""
 
     command: str
     framed: bool
@@ -21,7 +21,7 @@ class ShellRequest:
 
 
 def shell_request(name: str) -> ShellRequest | None:
-    """What a service name asks for; None when it is not for a shell."""
+    """Parse a service name; None when it is not for a shell."""
     head, colon, command = name.partition(":")
     service, *options = head.split(",")
     if not colon or service not in ("shell", "exec"):
@@ -31,7 +31,7 @@ def shell_request(name: str) -> ShellRequest | None:
 
 
 def shell_service(shell: Shell, request: ShellRequest) -> Service:
-    """Who serves the request."""
+    """Return the service for the request."""
 
     async def framed(stream: ServiceStream) -> None:
         async with ShellCommand(shell, request.command, merged=False, term=request.term) as command:
@@ -41,7 +41,7 @@ def shell_service(shell: Shell, request: ShellRequest) -> Service:
                     _pack(command.stdout, stream, PacketId.STDOUT),
                     _pack(command.stderr, stream, PacketId.STDERR),
                 )
-                # Only now: an exit code ends the output, which a background child may still be writing.
+                # Last: an exit code ends the output, which a background child may still write.
                 await stream.write(packet(PacketId.EXIT, bytes([await command.exit_code()])))
             finally:
                 stdin.cancel()

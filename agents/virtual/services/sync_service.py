@@ -16,12 +16,12 @@ from agents.virtual.transport.packets import MAX_DATA_BYTES, InvalidPacket
 
 PATH_LIMIT_BYTES = 1024
 _MASK32 = 0xFFFFFFFF
-#: DATA records gathered for one write to the host.
+#: DATA records collected for one write to the host.
 _BATCH_BYTES = MAX_DATA_BYTES - CHUNK_BYTES
 
 
 def sync_service(faults: FaultState) -> Service:
-    """Who serves `sync:`."""
+    """Return the `sync:` service."""
 
     async def serve(stream: ServiceStream) -> None:
         await SyncSession(stream, faults).serve()
@@ -30,7 +30,7 @@ def sync_service(faults: FaultState) -> Service:
 
 
 class SyncSession:
-    """One host's transfers, one after the other."""
+    """The file transfers of one host, one after the other."""
 
     def __init__(self, stream: ServiceStream, faults: FaultState) -> None:
         self._stream = stream
@@ -38,7 +38,7 @@ class SyncSession:
         self._faults = faults
 
     async def serve(self) -> None:
-        """Answer requests until QUIT; one that we never offered ends the stream."""
+        """Answer requests until QUIT; an unknown request ends the stream."""
         while True:
             name, length = await self._read_record()
             if name == b"QUIT":
@@ -106,7 +106,7 @@ class SyncSession:
     async def _refuse(self, target: Path, reason: str) -> None:
         _discard(target)
         await self._fail(reason)
-        # A host goes on sending to the end before it looks for an answer.
+        # A host sends everything before it reads an answer.
         await self._drain()
 
     async def _write_file(self, sink: BinaryIO) -> int:
@@ -121,7 +121,7 @@ class SyncSession:
                 if faults.disk_full:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 sink.write(_with_first_byte_flipped(data) if flip else data)
-                # Here and not at the end, where nothing is left to drain: what does not fit is refused.
+                # Here and not at the end, where nothing is left to drain: a full disk must be reported.
                 sink.flush()
                 flip = False
 
@@ -148,7 +148,7 @@ class SyncSession:
 
 def _new_file(target: Path, mode: int) -> BinaryIO:
     target.parent.mkdir(parents=True, exist_ok=True)
-    # A program that is running keeps its file; the new one gets the name.
+    # A running program keeps its inode; the new file gets the name.
     target.unlink(missing_ok=True)
     sink = target.open("wb")
     os.fchmod(sink.fileno(), mode)
@@ -156,7 +156,7 @@ def _new_file(target: Path, mode: int) -> BinaryIO:
 
 
 def _apply_push_fault(target: Path, faults: FaultState) -> None:
-    """What flash does to a file whose push is called whole."""
+    """Damage a pushed file as faulty flash does."""
     size_bytes = target.stat().st_size
     if faults.take("power_cut_pushes"):
         target.write_bytes(bytes(size_bytes))
@@ -171,25 +171,25 @@ def _discard(target: Path) -> None:
 
 def _stat_v1(path: str) -> bytes:
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except OSError:
         return STAT_V1.pack(0, 0, 0)
-    return STAT_V1.pack(found.st_mode, found.st_size & _MASK32, int(found.st_mtime) & _MASK32)
+    return STAT_V1.pack(status.st_mode, status.st_size & _MASK32, int(status.st_mtime) & _MASK32)
 
 
 def _stat_v2(path: str, *, follow: bool) -> bytes:
     try:
-        found = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - names of any bytes
+        status = os.stat(path, follow_symlinks=follow)  # noqa: PTH116 - names of any bytes
     except OSError as error:
         return STAT_V2.pack(error.errno or errno.EIO, *[0] * 10)
-    times = int(found.st_atime), int(found.st_mtime), int(found.st_ctime)
-    owner = found.st_nlink, found.st_uid, found.st_gid
-    return STAT_V2.pack(0, found.st_dev, found.st_ino, found.st_mode, *owner, found.st_size, *times)
+    times = int(status.st_atime), int(status.st_mtime), int(status.st_ctime)
+    owner = status.st_nlink, status.st_uid, status.st_gid
+    return STAT_V2.pack(0, status.st_dev, status.st_ino, status.st_mode, *owner, status.st_size, *times)
 
 
 def _entries(path: str) -> Iterator[bytes]:
-    with os.scandir(path) as found:
-        for entry in found:
+    with os.scandir(path) as entries:
+        for entry in entries:
             name = os.fsencode(entry.name)
             yield b"DENT" + _stat_v1(entry.path) + len(name).to_bytes(4, "little") + name
 

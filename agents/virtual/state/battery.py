@@ -1,4 +1,4 @@
-"""The battery of a virtual phone: it has one while a fault gives it a level, and charges and drains."""
+"""The battery of a virtual phone: present while a fault gives it a level; it charges and drains."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,25 +6,25 @@ from pathlib import Path
 from agents.virtual.state.faults import Faults
 from agents.virtual.state.sysfs import SYS_FOLDER
 
-#: Root stops the charging there, as on phones with Qualcomm's chips.
+#: Root pauses charging there, as on devices with Qualcomm's chips.
 _SUSPEND = "class/power_supply/battery/input_suspend"
 _ROOTED = "rooted"
 
 
 class SimulatedBattery:
-    """Its level now. Figures of the phone alone: there is nothing to charge."""
+    """The simulated level. It is simulated only: there is no battery to charge."""
 
     def __init__(self, state: Path) -> None:
         self._suspend = state / SYS_FOLDER / _SUSPEND
         self._rooted = state / _ROOTED
-        #: What the faults said last: a phone that was rooted otherwise stays so.
+        #: The last values of the faults: a phone that was rooted in another way stays so.
         self._told_rooted = False
         self._told_pct: int | None = None
         self._level_pct = 0.0
         self._at_s = 0.0
 
-    def shown(self, faults: Faults, now_s: float) -> Faults:
-        """Faults as the phone is to show them: with the level it has by now, and whether it charges."""
+    def with_battery(self, faults: Faults, now_s: float) -> Faults:
+        """Return the faults with the battery's current level, and whether it charges."""
         self._set_rooted(faults.rooted)
         if faults.battery_level_pct is None:
             self._told_pct = None

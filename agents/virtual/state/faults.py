@@ -1,4 +1,4 @@
-"""Faults of a virtual phone, on demand: the file `faults.json` in its folder says what is wrong with it now.
+"""Faults of a virtual phone, on demand: the file `faults.json` in its folder lists the current ones.
 
 Written by `set_faults`, or by hand; missing keys mean that all is well. The phone looks at it at each service
 that is asked for and every `agents.virtual.device.TICK_S`. What is counted happens so often: the phone notes
@@ -47,7 +47,7 @@ from typing import Any, Literal
 
 FILE, USED_FAULTS_FILE = "faults.json", "faults-taken.json"
 
-#: Faults that happen so often, and no more.
+#: Faults that happen a given number of times.
 CountedFault = Literal[
     "reboots",
     "ends_with_reboot",
@@ -57,13 +57,13 @@ CountedFault = Literal[
     "truncate_pushes",
     "power_cut_pushes",
 ]
-#: When it was written, which file it is, and its size: what tells a file from the one that was there before.
+#: Modification time, inode and size, which identify a version of the file.
 _Stamp = list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What is wrong; the module's docstring says what each means."""
+    """The faults of a virtual phone; the module's docstring explains each."""
 
     vanish: bool = False
     flap_s: float = 0.0
@@ -98,20 +98,20 @@ class Faults:
 
 
 def set_faults(state: Path, faults: Faults) -> None:
-    """Have the phone in folder `state` behave so within a tick; `Faults()` makes it well again."""
+    """Set the faults of the phone in folder `state`, within a tick; `Faults()` clears them."""
     _write(state / FILE, asdict(faults))
 
 
 def parse_faults(raw: Mapping[str, Any]) -> Faults:
-    """Faults from a file's content; keys that mean nothing are passed over."""
-    known = {field.name for field in fields(Faults)}
-    return replace(Faults(), **{name: value for name, value in raw.items() if name in known})
+    """Parse faults from a file's content; unknown keys are ignored."""
+    names = {field.name for field in fields(Faults)}
+    return replace(Faults(), **{name: value for name, value in raw.items() if name in names})
 
 
 class FaultState:
-    """The faults of one phone as the file has them, read again when it changed.
+    """The faults of one phone as in the file, read again when it changed.
 
-    The file is only read here: whatever the phone wrote might be older than what somebody else just did.
+    The file is only read here: a value written by the phone might overwrite a newer one of somebody else.
     """
 
     def __init__(self, state: Path) -> None:
@@ -121,19 +121,19 @@ class FaultState:
         self._taken: Counter[str] = Counter()
 
     def current(self) -> Faults:
-        """What is wrong now. A file that is half written or nonsense changes nothing."""
+        """Return the current faults. A file that is half written or invalid changes nothing."""
         if _find_stamp(self._state / FILE) != self._stamp:
             self._read()
         return Faults() if self._taken["ends_with_reboot"] else self._faults
 
     def left(self, kind: CountedFault) -> int:
-        """How often a counted fault is still to happen."""
+        """Return how often a counted fault is still to happen."""
         self.current()
-        asked: int = getattr(self._faults, kind)
-        return max(0, asked - self._taken[kind])
+        requested: int = getattr(self._faults, kind)
+        return max(0, requested - self._taken[kind])
 
     def take(self, kind: CountedFault) -> bool:
-        """Whether a counted fault is to happen now; noted, so that a later life of the phone knows."""
+        """Return whether a counted fault is to happen now; recorded for later processes of the phone."""
         if self.left(kind) == 0:
             return False
         self._taken[kind] += 1
@@ -143,7 +143,7 @@ class FaultState:
     def _read(self) -> None:
         try:
             with (self._state / FILE).open() as file:
-                # Of what is read, and not of what may have taken its name meanwhile.
+                # The stamp of the file that is read, not of one that may have replaced it meanwhile.
                 self._stamp, raw = _file_stamp(os.fstat(file.fileno())), json.load(file)
         except FileNotFoundError:
             self._stamp, raw = None, {}
@@ -153,12 +153,12 @@ class FaultState:
             self._faults, self._taken = parse_faults(raw), self._noted()
 
     def _noted(self) -> Counter[str]:
-        """What happened already of this very file's faults."""
+        """Return the counted faults of this very file that have happened already."""
         try:
-            noted = json.loads((self._state / USED_FAULTS_FILE).read_text())
+            used = json.loads((self._state / USED_FAULTS_FILE).read_text())
         except FileNotFoundError:
             return Counter()
-        return Counter(noted["taken"]) if noted["of"] == self._stamp else Counter()
+        return Counter(used["taken"]) if used["of"] == self._stamp else Counter()
 
 
 def _find_stamp(path: Path) -> _Stamp | None:
@@ -168,12 +168,12 @@ def _find_stamp(path: Path) -> _Stamp | None:
         return None
 
 
-def _file_stamp(found: os.stat_result) -> _Stamp:
-    return [found.st_mtime_ns, found.st_ino, found.st_size]
+def _file_stamp(status: os.stat_result) -> _Stamp:
+    return [status.st_mtime_ns, status.st_ino, status.st_size]
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
-    """Have readers see it whole, and last of all who write at once."""
+    """Write a file atomically; of concurrent writers the last one wins."""
     with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f"{path.name}.", delete=False) as draft:
         json.dump(content, draft)
     Path(draft.name).replace(path)

@@ -1,4 +1,4 @@
-"""What a virtual phone says of itself: the truth about this machine, in Android's forms."""
+"""The profile of a virtual phone: facts of this machine in Android's formats."""
 
 import hashlib
 import platform
@@ -17,7 +17,7 @@ _SKIN = 3
 
 
 def properties(serial: str, work_root: Path, cpuinfo: str, cpu_domain: str | None) -> dict[str, str]:
-    """The system properties; `cpuinfo` is the text of /proc/cpuinfo."""
+    """Return the system properties; `cpuinfo` is the text of /proc/cpuinfo."""
     machine = platform.machine()
     abi = _ABI_BY_MACHINE.get(machine.lower(), machine)
     manufacturer, soc = host_soc(cpuinfo)
@@ -43,17 +43,17 @@ def properties(serial: str, work_root: Path, cpuinfo: str, cpu_domain: str | Non
 
 
 def fingerprint(machine: str) -> str:
-    """What numbers may change with: the project, the interpreter and the torch that programs run with."""
+    """Return the versions that results may depend on: the project, the interpreter and torch."""
     interpreter = f"python-{platform.python_version()}"
     return f"benchfarm/virtual/{machine}:{_version('benchfarm')}/{interpreter}/torch-{_version('torch')}"
 
 
-#: What CPUID calls the makers of x86 CPUs.
+#: Vendors of x86 CPUs by their CPUID names.
 _MAKER_BY_VENDOR_ID = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel"}
 
 
 def host_soc(cpuinfo: str) -> tuple[str, str]:
-    """Manufacturer and model of the CPU. Kernels for ARM give numbers only; they stay numbers."""
+    """Return manufacturer and model of the CPU. Kernels for ARM report numbers only."""
     values = _cpu_values(cpuinfo)
     if "model name" in values:
         vendor = values.get("vendor_id", "unknown")
@@ -68,25 +68,25 @@ def _cpu_values(cpuinfo: str) -> dict[str, str]:
 
 
 def cpu_domain() -> str:
-    """The same for all phones that share a CPU: all containers of one kernel do, hence the boot's id."""
+    """Return an id shared by all phones on one CPU: containers share a kernel, hence its boot id."""
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return hashlib.sha256(f"cpu of {boot_id}".encode()).hexdigest()[:16]
 
 
 def getprop_text(values: Mapping[str, str]) -> str:
-    """As `getprop` prints them."""
+    """Return the output of `getprop`."""
     return "".join(f"[{name}]: [{value}]\n" for name, value in sorted(values.items()))
 
 
 def banner(values: Mapping[str, str], features: tuple[str, ...], mode: str = "device") -> bytes:
-    """What the phone tells adb when they meet."""
+    """Return the banner that the phone sends to adb."""
     names = ("ro.product.name", "ro.product.model", "ro.product.device")
     facts = "".join(f"{name}={values[name]};" for name in names)
     return f"{mode}::{facts}features={','.join(features)}".encode()
 
 
 def dumpsys_battery(faults: Faults) -> str:
-    """As `dumpsys battery` prints it. There is no battery, and none is made up, unless a fault needs one."""
+    """Return the output of `dumpsys battery`. No battery is reported unless a fault needs one."""
     present = faults.battery_level_pct is not None or faults.battery_c is not None
     level = 100 if faults.battery_level_pct is None else faults.battery_level_pct
     lines = [
@@ -106,7 +106,7 @@ def dumpsys_battery(faults: Faults) -> str:
 
 
 def dumpsys_thermalservice(faults: Faults) -> str:
-    """As `dumpsys thermalservice` prints it; without a fault no HAL reports temperatures."""
+    """Return the output of `dumpsys thermalservice`; without a fault no HAL reports temperatures."""
     lines = ["IsStatusOverride: false", f"Thermal Status: {faults.thermal_status}", "Cached temperatures:"]
     if faults.skin_c is None:
         return "\n".join([*lines, "HAL Ready: false"]) + "\n"

@@ -26,7 +26,7 @@ from agents.virtual.state.sysfs import SYS_FOLDER, SYS_VARIABLE, create_sysfs
 
 
 def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell: str) -> dict[str, str]:
-    """The whole environment of commands: nothing of ours leaks into what is measured.
+    """Return the whole environment of commands: nothing of ours leaks into a measurement.
 
     The tools are the host's, after the phone's own; a virtual environment's are not among them.
     """
@@ -46,14 +46,14 @@ def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell:
 
 
 def create_sandbox(state: Path, serial: str, *, shared_cpu: bool = True) -> dict[str, str]:
-    """Make what is missing, write the rest anew, and give the phone's properties."""
+    """Create missing folders, write the files, and return the phone's properties."""
     work_root = state / "data" / "local" / "tmp"
     for folder in (work_root, state / "tmp", state / "bin", state / "dumpsys", state / "settings"):
         folder.mkdir(parents=True, exist_ok=True)
     create_sysfs(state)
     for script in files("agents.virtual").joinpath("bin").iterdir():
         _install(state / "bin" / script.name, script.read_text())
-    # A shebang takes no path with spaces, nor one that is not known before; a name on PATH serves.
+    # A shebang accepts no path with spaces, and the path is not known in advance; a name on PATH works.
     _install(state / "bin" / "benchfarm-python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     cpuinfo = Path("/proc/cpuinfo").read_text()
     values = profile.properties(serial, work_root, cpuinfo, profile.cpu_domain() if shared_cpu else None)
@@ -66,7 +66,7 @@ def _install(path: Path, text: str) -> None:
 
 
 def replace_file(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file that readers see whole: the old one or the new one."""
+    """Replace a file atomically."""
     draft = path.with_name(f".{path.name}.new")
     draft.write_text(text)
     draft.chmod(mode)
@@ -74,7 +74,7 @@ def replace_file(path: Path, text: str, mode: int = 0o644) -> None:
 
 
 def write_properties(state: Path, properties: Mapping[str, str], faults: Faults) -> None:
-    """What getprop is to answer from now on."""
+    """Write the properties that getprop prints."""
     is_up = {"sys.boot_completed": ""} if faults.boot_loop else {}
     fingerprint = properties["ro.build.fingerprint"]
     build = {"ro.build.fingerprint": f"{fingerprint}/{faults.build}"} if faults.build else {}
@@ -82,17 +82,17 @@ def write_properties(state: Path, properties: Mapping[str, str], faults: Faults)
 
 
 def write_dumpsys(state: Path, faults: Faults) -> None:
-    """What dumpsys is to answer from now on."""
+    """Write the output of dumpsys."""
     replace_file(state / "dumpsys" / "battery", profile.dumpsys_battery(faults))
     replace_file(state / "dumpsys" / "thermalservice", profile.dumpsys_thermalservice(faults))
 
 
 def write_slowness(state: Path, faults: Faults) -> None:
-    """Have files be hashed so many times over from now on: really slower, by so much, on any machine."""
+    """Have each file hashed several times from now on: really slower, by that factor, on any machine."""
     shim = state / "bin" / "sha256sum"
     if faults.slow <= 1:
         shim.unlink(missing_ok=True)
     elif (real := shutil.which("sha256sum")) is not None:
         again = f'for _ in $(seq {faults.slow - 1}); do {real} "$@" >/dev/null 2>&1; done'
-        # What comes by stdin can be read only once.
+        # Standard input can be read only once.
         _install(shim, f'#!/bin/sh\n[ $# -eq 0 ] || {again}\nexec {real} "$@"\n')

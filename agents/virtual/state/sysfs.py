@@ -1,7 +1,7 @@
 """The part of sysfs that a virtual phone has for itself: `sys` in its folder.
 
-What it says of cores is what this machine says. Its clocks are figures of the phone alone: what is written
-there is kept and read back, and changes nothing of the CPU that everything runs on.
+Its cores are those of this machine. Its clocks are simulated: written values are kept and read back, and
+change nothing of the real CPU.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from pathlib import Path
 from farm.core.base.cpu_list import core_text
 from farm.core.devices.hardware import Cluster
 
-#: Tells what runs on the phone where that is; a phone has it at /sys.
+#: Tells processes on the phone where it is; a real device has it at /sys.
 SYS_VARIABLE = "BENCHFARM_SYS"
 SYS_FOLDER = "sys"
 _CPU = "devices/system/cpu"
@@ -18,7 +18,7 @@ _LISTS = ("online", "possible", "present")
 
 
 def create_sysfs(state: Path) -> None:
-    """Say which cores the machine has; what was shown before stays."""
+    """Write the machine's cores; existing files are kept."""
     cpu = state / SYS_FOLDER / _CPU
     for name in _LISTS:
         if not (cpu / name).exists():
@@ -26,7 +26,7 @@ def create_sysfs(state: Path) -> None:
 
 
 def set_clusters(state: Path, clusters: Sequence[Cluster], governor: str = "schedutil") -> None:
-    """Have the phone show these cores, each on and with its cluster's clocks, at their own limits.
+    """Show these cores, each online and with its cluster's clocks, at their own limits.
 
     Frequencies must be known.
     """
@@ -34,7 +34,7 @@ def set_clusters(state: Path, clusters: Sequence[Cluster], governor: str = "sche
     cores = [core for cluster in clusters for core in cluster.cores]
     for name in _LISTS:
         _write(cpu / name, core_text(cores))
-    # The first has no switch, as on most phones.
+    # The first core cannot be switched off, as on most devices.
     (cpu / f"cpu{cores[0]}").mkdir(parents=True, exist_ok=True)
     for core in cores[1:]:
         _write(cpu / f"cpu{core}" / "online", "1")
@@ -43,7 +43,7 @@ def set_clusters(state: Path, clusters: Sequence[Cluster], governor: str = "sche
 
 
 def set_clock_limit(state: Path, policy: str, max_hz: int) -> None:
-    """Have a policy be limited from now on, as heat does on a phone."""
+    """Limit a policy's clock from now on, as heat does on a device."""
     _write(state / SYS_FOLDER / _CPU / "cpufreq" / policy / "scaling_max_freq", str(max_hz // 1000))
 
 

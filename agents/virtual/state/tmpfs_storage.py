@@ -1,4 +1,4 @@
-"""Storage of its own for a virtual phone: a file system of a given size, seen by it and by what runs on it.
+"""Separate storage for a virtual phone: a file system of a given size, visible to it and its processes.
 
 It is mounted in a namespace that lasts as long as some process of the phone does. A phone that is started
 again has empty storage, as after a factory reset.
@@ -16,7 +16,7 @@ _CHECK_DEADLINE_S = 10.0
 
 
 def find_mount_error(folder: Path) -> str | None:
-    """Why this machine lets its users mount nothing, in its own words; None where it does. Blocks."""
+    """Return why users of this machine cannot mount, as its own message; None where they can. Blocks."""
     try:
         tried = subprocess.run(
             _mount_command(folder, 1, ["true"]),
@@ -38,8 +38,8 @@ def exec_device(state: Path, size_mib: int, arguments: Sequence[str]) -> None:
     """
     data = state.resolve() / "data"
     data.mkdir(parents=True, exist_ok=True)
-    phone = [sys.executable, "-m", "agents.virtual", *arguments]
-    command = _mount_command(data, size_mib, phone)
+    device = [sys.executable, "-m", "agents.virtual", *arguments]
+    command = _mount_command(data, size_mib, device)
     os.execvp(command[0], command)
 
 

@@ -1,4 +1,4 @@
-"""Exact reads from a stream whose pieces fall anywhere."""
+"""Exact reads from a stream of chunks."""
 
 from agents.virtual.transport.connection import ServiceStream
 
@@ -11,7 +11,7 @@ class ByteStream:
         self._pending = bytearray()
 
     async def read_exactly(self, count: int) -> bytes:
-        """The next `count` bytes; waits until they are there."""
+        """Return the next `count` bytes; waits for them."""
         while len(self._pending) < count:
             self._pending += await self._stream.read()
         data = bytes(self._pending[:count])

@@ -1,4 +1,4 @@
-"""One connection from an adb server: the greeting, and its streams side by side with flow control."""
+"""One connection from an adb server: the greeting, and concurrent streams with flow control."""
 
 import asyncio
 import secrets
@@ -19,12 +19,12 @@ from agents.virtual.transport.packets import (
 )
 
 Service = Callable[["ServiceStream"], Awaitable[None]]
-#: Finds who serves a name such as `shell:ls`; None refuses it.
+#: Finds the service for a name such as `shell:ls`; None refuses it.
 FindService = Callable[[str], Service | None]
 
 
 class ServiceStream:
-    """One service in use. Each side has one write on the way at most: the next waits for its OKAY."""
+    """One open service. Each side has at most one write in flight: the next waits for its OKAY."""
 
     def __init__(self, connection: "AdbConnection", local_id: int, remote_id: int) -> None:
         self._connection = connection
@@ -35,13 +35,13 @@ class ServiceStream:
         self._writing = asyncio.Lock()
 
     async def read(self) -> bytes:
-        """What the host wrote next; taking it lets the host write again. May wait for ever."""
+        """Return the host's next data, which lets the host write again. May wait for ever."""
         data = await self._arrived.get()
         await self._connection.send(Packet(PacketCommand.OKAY, *self._ids))
         return data
 
     async def write(self, data: bytes) -> None:
-        """Send to the host, piece by piece, as the host takes it."""
+        """Send to the host, chunk by chunk, as the host accepts it."""
         limit = self._connection.max_data_bytes
         async with self._writing:
             for at in range(0, len(data), limit):
@@ -50,21 +50,21 @@ class ServiceStream:
                 await self._connection.send(Packet(PacketCommand.WRTE, *self._ids, data[at : at + limit]))
 
     async def flush(self) -> None:
-        """Wait until the host has taken everything, so that a close cannot overtake it."""
+        """Wait until the host has accepted everything, so that a close cannot overtake it."""
         async with self._writing:
             await self._acknowledged.wait()
 
     def arrive(self, data: bytes) -> None:
-        """The host wrote."""
+        """Accept a write of the host."""
         self._arrived.put_nowait(data)
 
     def acknowledge(self) -> None:
-        """The host took the last write."""
+        """Record that the host accepted the last write."""
         self._acknowledged.set()
 
 
 class AdbConnection:
-    """Serves one adb server until it goes, then cancels what still runs for it."""
+    """Serves one adb server until it disconnects, then cancels its running services."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class AdbConnection:
         awake: asyncio.Event,
         keys: AuthorizedKeys,
     ) -> None:
-        """Nothing is read yet.
+        """Read nothing yet.
 
         Args:
             reader: of the accepted connection.
@@ -102,7 +102,7 @@ class AdbConnection:
         self.max_data_bytes = MAX_DATA_BYTES
 
     async def serve(self) -> None:
-        """Speak until the host closes or talks nonsense."""
+        """Serve until the host closes the connection or violates the protocol."""
         try:
             with suppress(OSError, EOFError, InvalidPacket):
                 while True:
@@ -113,13 +113,13 @@ class AdbConnection:
             await self._end()
 
     def abort(self) -> None:
-        """Close at once, as a pulled cable does; `serve` then ends."""
+        """Close at once, like a pulled cable; `serve` then ends."""
         self._writer.transport.abort()
 
     async def send(self, packet: Packet) -> None:
-        """Send one packet whole; waits while the host does not read, or the phone hangs."""
+        """Send one whole packet; waits while the host does not read, or the phone hangs."""
         if self._writer.transport.is_closing():
-            # A phone that hangs would keep us here for what nobody can get.
+            # A phone that hangs would block here, for data that nobody can receive.
             raise ConnectionResetError("the connection is cut")
         await self._awake.wait()
         self._writer.write(packet.header(summed=self._summed))
@@ -130,10 +130,10 @@ class AdbConnection:
         match packet.command:
             case PacketCommand.CNXN:
                 self._hello = packet
-                await self._let_in(packet, is_known=not self._keys.asks())
+                await self._authorize(packet, is_known=not self._keys.asks())
             case PacketCommand.AUTH if self._hello and packet.arg0 == AuthType.SIGNATURE:
                 is_known = self._keys.accept(self._token, packet.payload)
-                await self._let_in(self._hello, is_known=is_known)
+                await self._authorize(self._hello, is_known=is_known)
             case PacketCommand.OPEN if self._is_open:
                 await self._open(packet.arg0, packet.payload)
             case PacketCommand.OKAY if stream := self._stream_by_id.get(packet.arg1):
@@ -143,11 +143,11 @@ class AdbConnection:
             case PacketCommand.CLSE if task := self._task_by_id.get(packet.arg1):
                 task.cancel()
             case _:
-                # Late packets of closed streams, and what we never offered.
+                # Late packets of closed streams, and unknown commands.
                 pass
 
-    async def _let_in(self, hello: Packet, *, is_known: bool) -> None:
-        """Greet a host that is known; have another one try its next key."""
+    async def _authorize(self, hello: Packet, *, is_known: bool) -> None:
+        """Greet a known host; have another one try its next key."""
         if is_known:
             await self._greet(hello)
             return
@@ -157,7 +157,7 @@ class AdbConnection:
     async def _greet(self, packet: Packet) -> None:
         self._is_open = True
         self.max_data_bytes = min(MAX_DATA_BYTES, packet.arg1)
-        # The sum of a greeting is always looked at: whether later ones are depends on it.
+        # The checksum of a greeting is always verified: later ones depend on its version.
         await self.send(Packet(PacketCommand.CNXN, VERSION, MAX_DATA_BYTES, self._banner))
         self._summed = packet.arg0 < VERSION_WITHOUT_SUMS
 

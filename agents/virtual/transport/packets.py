@@ -7,13 +7,13 @@ from enum import IntEnum
 
 HEADER = struct.Struct("<6I")
 VERSION = 0x01000001
-#: From this version on the sum of a packet is not looked at.
+#: From this version on the checksum of a packet is ignored.
 VERSION_WITHOUT_SUMS = 0x01000001
 MAX_DATA_BYTES = 1024 * 1024
 
 
 class PacketCommand(IntEnum):
-    """What a packet is: four letters, little end first."""
+    """The command of a packet: four letters, little-endian."""
 
     CNXN = int.from_bytes(b"CNXN", "little")
     AUTH = int.from_bytes(b"AUTH", "little")
@@ -24,7 +24,7 @@ class PacketCommand(IntEnum):
 
 
 class AuthType(IntEnum):
-    """What an AUTH packet brings: its first argument. A host that has run out of keys sends a public one."""
+    """The first argument of an AUTH packet. A host without further keys sends a public one."""
 
     TOKEN = 1
     SIGNATURE = 2
@@ -32,12 +32,12 @@ class AuthType(IntEnum):
 
 
 class InvalidPacket(Exception):
-    """What arrived is not a packet."""
+    """The received data is not a packet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One packet; `command` is a number, as a peer may send what we do not know."""
+    """One packet; `command` is a number, as a peer may send an unknown one."""
 
     command: int
     arg0: int
@@ -45,7 +45,7 @@ class Packet:
     payload: bytes = b""
 
     def header(self, *, summed: bool) -> bytes:
-        """The 24 bytes before the payload."""
+        """Return the 24 bytes before the payload."""
         total = sum(self.payload) & 0xFFFFFFFF if summed else 0
         return HEADER.pack(
             self.command, self.arg0, self.arg1, len(self.payload), total, self.command ^ 0xFFFFFFFF
@@ -53,7 +53,7 @@ class Packet:
 
 
 async def read_packet(reader: asyncio.StreamReader) -> Packet:
-    """The next packet; EOFError at the connection's end, InvalidPacket when it makes no sense."""
+    """Return the next packet; raise EOFError at the end, InvalidPacket for an invalid one."""
     fields = HEADER.unpack(await reader.readexactly(HEADER.size))
     command, arg0, arg1, length, _, magic = fields
     if magic != command ^ 0xFFFFFFFF or length > MAX_DATA_BYTES:

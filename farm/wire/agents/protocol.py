@@ -71,7 +71,7 @@ class DeviceReport(Wire):
     recovery: Recovery | None = None
     #: Its host is to set up phones by itself.
     wants_provisioning: bool = False
-    #: What adb calls the phones that say they are this one, where there are several: none of them is online.
+    #: What adb calls the devices that claim this identity, where there are several: none of them is online.
     claimants: Annotated[tuple[str, ...], Field(max_length=100)] = ()
     #: Everything of runs up to this fencing token is gone from the phone.
     cleaned_fence: Fence = 0

@@ -36,14 +36,14 @@ ONE = AttemptId(1)
 class JournalThatListens(AttemptJournal):
     """Writes down what the farm would be told of an attempt by the time that its phase is on disk."""
 
-    def __init__(self, folder: Path, hand: ActiveAttempts) -> None:
+    def __init__(self, folder: Path, active: ActiveAttempts) -> None:
         super().__init__(folder)
-        self._hand = hand
+        self._active = active
         self.heard: list[tuple[AttemptState, AttemptState]] = []
 
     def write(self, entry: JournalRecord) -> None:
         super().write(entry)
-        (told,) = self._hand.reports()
+        (told,) = self._active.reports()
         self.heard.append((entry.phase, told.phase))
 
 
@@ -52,12 +52,12 @@ async def attempting(
     bench: Bench, folder: Path
 ) -> AsyncIterator[tuple[AttemptController, JournalThatListens, Spool]]:
     """Attempts on the bench's phone, for a farm that is not there."""
-    journal, spool, disk = JournalThatListens(folder / "a", bench.hand), Spool(folder / "s"), DiskThread()
+    journal, spool, disk = JournalThatListens(folder / "a", bench.active), Spool(folder / "s"), DiskThread()
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{NOBODY}") as http:
         delivery = ReportDelivery(FarmApi(http), spool, disk, SystemClock(), Random(1))
         async with asyncio.TaskGroup() as tasks:
             attempts = AttemptController(
-                hand=bench.hand,
+                active=bench.active,
                 runner=bench.runner,
                 delivery=delivery,
                 journal=journal,
@@ -117,15 +117,15 @@ async def test_a_run_that_is_cut_short_is_ended_on_its_phone_and_reported_when_t
         begin(bench, attempts, f"trap 'touch {ended}; exit' TERM; touch {begun}; sleep 60 & wait")
         await comes_true(begun.exists, "the run begins")
         for _ in range(2):
-            attempts.cut_short(ONE, LeaseEndedError("the farm has not answered for 240 s"))
+            attempts.interrupt(ONE, LeaseEndedError("the farm has not answered for 240 s"))
         await comes_true(ended.exists, "the run is ended")
-        await comes_true(lambda: bench.hand.attempt_by_id[ONE].cleaned, "the phone is clean")
+        await comes_true(lambda: bench.active.attempt_by_id[ONE].cleaned, "the phone is clean")
         body = spool.find(ONE)
         assert body is not None
         trouble = Report.model_validate_json(body).evidence.trouble
         assert trouble is not None
         assert (trouble.code, trouble.blame) == ("host.lease_ended", "host")
-        assert [each.phase for each in bench.hand.reports()] == [AttemptState.REPORTING]
+        assert [each.phase for each in bench.active.reports()] == [AttemptState.REPORTING]
 
 
 @pytest.mark.fault(28)

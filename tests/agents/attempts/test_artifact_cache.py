@@ -42,7 +42,7 @@ class Host:
             FarmApi(http),
             self.clock,
             limit_bytes=self.limit_bytes,
-            in_hand=lambda: self.held,
+            needed_digests=lambda: self.held,
         )
         return self.blobs
 
@@ -82,12 +82,12 @@ async def test_a_file_that_an_attempt_in_hand_needs_stays_whatever_the_limit(hos
 
 async def test_what_was_fetched_for_the_next_job_stays_until_others_come_next(host: Host) -> None:
     async with asyncio.TaskGroup() as tasks:
-        prefetch = ArtifactPrefetcher(blobs=host.blobs, is_disturbing=lambda: False, tasks=tasks)
+        prefetch = ArtifactPrefetcher(artifacts=host.blobs, is_disturbing=lambda: False, tasks=tasks)
         prefetch.prefetch([A])
     await host.fetch(B, C, D)
     assert A in host.there
     async with asyncio.TaskGroup() as tasks:
-        ArtifactPrefetcher(blobs=host.blobs, is_disturbing=lambda: True, tasks=tasks).prefetch([B])
+        ArtifactPrefetcher(artifacts=host.blobs, is_disturbing=lambda: True, tasks=tasks).prefetch([B])
     await host.fetch(C)
     assert A not in host.there
 

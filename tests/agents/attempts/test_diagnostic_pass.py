@@ -48,7 +48,7 @@ async def run(bench: Bench, entry: JournalRecord) -> Evidence:
 
 async def said(bench: Bench, command: str) -> str:
     phone = await bench.phone()
-    return (await phone.device.shell(command, deadline_s=10.0)).stdout.decode()
+    return (await phone.adb.shell(command, deadline_s=10.0)).stdout.decode()
 
 
 async def until_said(bench: Bench, command: str) -> None:
@@ -152,7 +152,7 @@ async def test_a_part_of_a_run_that_was_cleaned_up_is_not_started(bench: Bench) 
     await bench.runner.clear(bench.device_id, 7)
     with pytest.raises(Exception, match="cleaned up"):
         await start_part(
-            phone.device,
+            phone.adb,
             work_root,
             7,
             "pass.late",

@@ -27,28 +27,28 @@ def test_an_attempt_comes_back_as_it_was_written(tmp_path: Path) -> None:
     draft = Evidence(fence=1, argv=("true",), before=condition(), waited_s=2.5)
     written = entry(plan=PLAN, phase=AttemptState.MEASURING, draft=draft)
     AttemptJournal(tmp_path).write(written)
-    assert AttemptJournal(tmp_path).entries() == [written]
+    assert AttemptJournal(tmp_path).records() == [written]
 
 
 def test_the_last_phase_counts(tmp_path: Path) -> None:
     journal = AttemptJournal(tmp_path)
     journal.write(entry(phase=AttemptState.PREPARING))
     journal.write(entry(phase=AttemptState.MEASURING))
-    assert [each.phase for each in journal.entries()] == [AttemptState.MEASURING]
+    assert [each.phase for each in journal.records()] == [AttemptState.MEASURING]
 
 
 @pytest.mark.fault(23, 24)
 def test_a_crash_before_the_rename_leaves_the_phase_before(tmp_path: Path) -> None:
     AttemptJournal(tmp_path).write(entry(phase=AttemptState.PREPARING))
     (tmp_path / "1.json.tmp").write_bytes(b'{"attempt_id": 1, "phase": "meas')
-    assert [each.phase for each in AttemptJournal(tmp_path).entries()] == [AttemptState.PREPARING]
+    assert [each.phase for each in AttemptJournal(tmp_path).records()] == [AttemptState.PREPARING]
 
 
 def test_attempts_come_in_the_order_of_their_fences(tmp_path: Path) -> None:
     journal = AttemptJournal(tmp_path)
     for attempt_id in (12, 9, 100):
         journal.write(entry(attempt_id))
-    assert [each.fence for each in journal.entries()] == [9, 12, 100]
+    assert [each.fence for each in journal.records()] == [9, 12, 100]
 
 
 def test_an_entry_that_cannot_be_read_is_put_aside_and_holds_up_no_other(tmp_path: Path) -> None:
@@ -56,8 +56,8 @@ def test_an_entry_that_cannot_be_read_is_put_aside_and_holds_up_no_other(tmp_pat
     journal.write(entry(1))
     (tmp_path / "2.json").write_text("{}")
     with capture_logs() as logs:
-        assert [each.attempt_id for each in journal.entries()] == [1]
-    assert [log["event"] for log in logs] == ["journal_entry_unreadable"]
+        assert [each.attempt_id for each in journal.records()] == [1]
+    assert [log["event"] for log in logs] == ["journal_record_unreadable"]
     assert (tmp_path / "2.unreadable").exists()
 
 
@@ -65,7 +65,7 @@ def test_a_removed_attempt_is_gone(tmp_path: Path) -> None:
     journal = AttemptJournal(tmp_path)
     journal.write(entry(1))
     journal.remove(AttemptId(1))
-    assert journal.entries() == []
+    assert journal.records() == []
 
 
 def test_a_fresh_attempt_has_done_nothing_yet() -> None:

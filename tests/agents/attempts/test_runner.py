@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_run_is_adopted_although_the_phone_is_away_for_a_moment(bench: Bench) -> None:
     phone = await bench.phone()
-    await start_run(phone.device, phone.facts.work_root, 1, ["sh", "-c", "echo done"], {}, 20.0)
+    await start_run(phone.adb, phone.facts.work_root, 1, ["sh", "-c", "echo done"], {}, 20.0)
     await bench.detach()
     adopting = asyncio.create_task(bench.runner.run(bench.entry(1, "echo done"), unheard, adopt=True))
     assert not await ends_within(adopting, 0.5)
@@ -38,8 +38,8 @@ async def test_a_run_is_adopted_although_the_phone_is_away_for_a_moment(bench: B
 async def test_a_run_that_was_noted_and_not_started_is_started_by_the_next_life(bench: Bench) -> None:
     phone = await bench.phone()
     # As the earlier life left it.
-    await keep_device_awake(phone.device, phone.facts.work_root, Controls())
-    before = await read_condition(phone.device, phone.facts.work_root, SystemClock().now())
+    await keep_device_awake(phone.adb, phone.facts.work_root, Controls())
+    before = await read_condition(phone.adb, phone.facts.work_root, SystemClock().now())
     noted = bench.entry(1, "echo $WORD")
     draft = Evidence(fence=1, argv=noted.plan.argv, before=before)
     plan = replace(noted.plan, env={"WORD": "done"})
@@ -53,7 +53,7 @@ async def test_a_run_that_was_noted_and_not_started_is_started_by_the_next_life(
 @pytest.mark.fault(4)
 async def test_a_run_that_was_noted_before_the_phone_restarted_is_not_started(bench: Bench) -> None:
     phone = await bench.phone()
-    before = await read_condition(phone.device, phone.facts.work_root, SystemClock().now())
+    before = await read_condition(phone.adb, phone.facts.work_root, SystemClock().now())
     noted = bench.entry(1, "echo done")
     draft = Evidence(fence=1, argv=noted.plan.argv, before=replace(before, boot_id="another boot"))
     evidence = await bench.runner.run(replace(noted, draft=draft), unheard, adopt=True)
@@ -114,9 +114,9 @@ async def test_a_phone_that_cannot_be_cleaned_is_not_called_online_for_long(benc
     await bench.detach()
     clearing = asyncio.create_task(bench.runner.clear(bench.device_id, 1))
     async with asyncio.timeout(20):
-        while bench.watch.find(bench.device_id) is not None:
-            bench.hand.changed.clear()
-            await bench.hand.changed.wait()
+        while bench.monitor.find(bench.device_id) is not None:
+            bench.active.changed.clear()
+            await bench.active.changed.wait()
     await bench.attach()
     await clearing
     assert await bench.phone()
@@ -133,12 +133,12 @@ async def test_nobody_looks_at_a_phone_while_a_run_is_measured_there(
     tmp_path: Path, phone_alone: VirtualDeviceHandle
 ) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
-    async with benched(tmp_path, phone_alone, look_s=0.2) as bench:
+    async with benched(tmp_path, phone_alone, interval_s=0.2) as bench:
         await bench.phone()
         bench.adb.asked = 0
         await comes_true(lambda: bench.adb.asked >= 3, "one that has nothing to do is looked at")
         entry = bench.entry(1, f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done")
-        bench.hand.take(entry)
+        bench.active.add(entry)
         run = asyncio.create_task(bench.runner.run(entry, unheard, adopt=False))
         await comes_true(begun.exists, "the run begins")
         bench.adb.asked = 0

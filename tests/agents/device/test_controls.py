@@ -59,7 +59,7 @@ async def collected(device: AdbDevice, work_root: str, fence: int) -> CollectedR
     then = collect_command(work_root, fence, with_controls=True)
     waited = await wait_run(device, work_root, fence, deadline_s=60, then=then)
     return await collect_run(
-        device, work_root, fence, limit_bytes=4096, now=datetime(2031, 5, 6, tzinfo=UTC), said=waited.said
+        device, work_root, fence, limit_bytes=4096, now=datetime(2031, 5, 6, tzinfo=UTC), output=waited.output
     )
 
 
@@ -89,7 +89,7 @@ async def test_a_runs_end_puts_everything_back_after_it_was_read_back(
     run = await collected(device, work_root, 1)
     assert all_files(rooted) == before
     assert not is_recorded(work_root)
-    assert control_deviations(with_read_back(states, run.held)) == [
+    assert control_deviations(with_read_back(states, run.controls)) == [
         "policy4.max_hz was 900000000 after the run, 2200000000 was asked for"
     ]
 
@@ -187,7 +187,7 @@ async def test_what_cannot_be_put_back_stays_written_down(
     governor = rooted.state / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor"
     governor.unlink()
     governor.mkdir()
-    with pytest.raises(DeviceProtocol, match="could not be put back"):
+    with pytest.raises(DeviceProtocol, match="could not be restored"):
         await restore_controls(device, work_root)
     assert is_recorded(work_root)
     assert clock(rooted, "policy4", "governor") == "schedutil"

@@ -52,7 +52,7 @@ async def test_the_wifi_of_a_phone_on_the_network_stays_on(
 
 async def test_a_phone_without_settings_says_so(device: AdbDevice, phone: VirtualDeviceHandle) -> None:
     (phone.state / "bin" / "settings").write_text("#!/bin/sh\nexit 20\n")
-    with pytest.raises(DeviceProtocol, match="does not tell its settings"):
+    with pytest.raises(DeviceProtocol, match="does not report its settings"):
         await apply_settings(device, on_network=False)
 
 

@@ -56,9 +56,7 @@ class CountedDevice(AdbDevice):
 @pytest.fixture
 async def used(server: AdbServer, device: AdbDevice, phone: VirtualDeviceHandle) -> OnlineDevice:
     counted = CountedDevice(AdbClient(server.port), phone.address)
-    return OnlineDevice(
-        device=counted, facts=await read_facts(device), boot_id=None, memory=DeviceStateCache()
-    )
+    return OnlineDevice(adb=counted, facts=await read_facts(device), boot_id=None, memory=DeviceStateCache())
 
 
 @pytest.fixture
@@ -73,7 +71,7 @@ def prepares(folder: Path, max_pushes: int | None = None) -> DevicePreparation:
     (folder / FILE.digest).write_bytes(CONTENT)
     blobs = ArtifactCache(folder, FarmApi(httpx.AsyncClient()), clock, limit_bytes=2**30)
     return DevicePreparation(
-        blobs=blobs,
+        artifacts=blobs,
         clock=clock,
         random=Random(1),
         device_cache_limit_bytes=2**30,
@@ -83,8 +81,8 @@ def prepares(folder: Path, max_pushes: int | None = None) -> DevicePreparation:
 
 def asked(phone: OnlineDevice) -> Sequence[str]:
     """What the phone was asked since this was last called."""
-    assert isinstance(phone.device, CountedDevice)
-    found, phone.device.asked = phone.device.asked, []
+    assert isinstance(phone.adb, CountedDevice)
+    found, phone.adb.asked = phone.adb.asked, []
     return found
 
 
@@ -106,7 +104,7 @@ async def test_a_warm_phone_is_asked_once(preparation: DevicePreparation, used: 
 
 async def told_by_a_clean_up(phone: OnlineDevice) -> None:
     """Have a run end and be cleaned up, as far as the agent hears of it."""
-    seen = await read_preflight(phone.device, phone.facts.work_root, SystemClock().now())
+    seen = await read_preflight(phone.adb, phone.facts.work_root, SystemClock().now())
     phone.memory.record_after_run(seen.condition, SystemClock().monotonic())
     phone.memory.record_cleaned(seen.state_by_digest)
     asked(phone)
@@ -209,6 +207,6 @@ async def test_no_more_phones_get_files_at_once_than_the_host_may_serve(
             root.mkdir()
             one = CountingDevice(AdbClient(server.port), phone.address)
             its_facts = replace(facts, work_root=str(root))
-            own = OnlineDevice(device=one, facts=its_facts, boot_id=None, memory=DeviceStateCache())
+            own = OnlineDevice(adb=one, facts=its_facts, boot_id=None, memory=DeviceStateCache())
             tasks.create_task(limited.prepare(own, PLAN, 1))
     assert CountingDevice.most == 1

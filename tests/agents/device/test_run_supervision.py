@@ -35,7 +35,7 @@ def harness_pid(work_root: str, fence: int) -> int:
 
 async def finish(device: AdbDevice, work_root: str, fence: int, limit_bytes: int = 4096) -> CollectedRun:
     waited = await wait_run(device, work_root, fence, deadline_s=60, then=collect_command(work_root, fence))
-    return await collect_run(device, work_root, fence, limit_bytes=limit_bytes, now=NOW, said=waited.said)
+    return await collect_run(device, work_root, fence, limit_bytes=limit_bytes, now=NOW, output=waited.output)
 
 
 async def test_a_run_is_started_waited_for_and_collected(device: AdbDevice, work_root: str) -> None:

@@ -74,10 +74,10 @@ async def test_an_adb_server_that_dies_again_and_again_stops_new_work_and_blames
             assert died is not None
             os.kill(died, signal.SIGKILL)
             await comes_true(lambda died=died: bench.server.pid not in (None, died), "another server runs")
-            await comes_true(lambda: bench.watch.find(bench.device_id) is not None, "the phone is back")
+            await comes_true(lambda: bench.monitor.find(bench.device_id) is not None, "the phone is back")
         await comes_true(lambda: pressure.reason is not None, "the host says so")
-        assert pressure.reason == "adb's server had to be started more than 5 times in 10 min"
-        assert bench.watch.observations()[bench.device_id].presence is Presence.ONLINE
+        assert pressure.reason == "adb's server had to be restarted more than 5 times in 10 min"
+        assert bench.monitor.observations()[bench.device_id].presence is Presence.ONLINE
 
 
 @pytest.mark.fault(18)
@@ -94,12 +94,12 @@ async def test_a_phone_whose_commands_all_fail_is_not_online_and_is_asked_once_a
     bench.adb.asked = 0
     began_s = asyncio.get_running_loop().time()
     for _ in range(8):
-        bench.watch.reprobe(bench.device_id)
-        bench.watch.apply_listing({bench.handle.address: "offline"})
-        bench.watch.apply_listing({bench.handle.address: "device"})
+        bench.monitor.reprobe(bench.device_id)
+        bench.monitor.apply_listing({bench.handle.address: "offline"})
+        bench.monitor.apply_listing({bench.handle.address: "device"})
         await asyncio.sleep(0.4)
     lasted_s = asyncio.get_running_loop().time() - began_s
-    assert bench.watch.observations()[bench.device_id].presence is not Presence.ONLINE
+    assert bench.monitor.observations()[bench.device_id].presence is not Presence.ONLINE
     assert 1 <= bench.adb.asked <= lasted_s + 1
 
 
@@ -107,7 +107,7 @@ async def test_a_phone_whose_commands_all_fail_is_not_online_and_is_asked_once_a
 async def test_a_phone_whose_commands_all_fail_is_asked_ever_more_rarely(bench: Bench) -> None:
     await bench.phone()
     set_faults(bench.handle.state, Faults(exit1=True))
-    bench.watch.reprobe(bench.device_id)
+    bench.monitor.reprobe(bench.device_id)
     loop, times_s = asyncio.get_running_loop(), list[float]()
     await comes_true(lambda: presence_of(bench) is not Presence.ONLINE, "the phone is doubted")
     async with asyncio.timeout(60):
@@ -124,7 +124,7 @@ async def test_a_phone_in_a_boot_loop_is_booting_and_is_asked_once_a_second_at_m
     await bench.phone()
     async with bench.kept():
         set_faults(bench.handle.state, Faults(boot_loop=True, reboot_s=0.1))
-        await comes_true(lambda: bench.watch.find(bench.device_id) is None, "the phone reboots")
+        await comes_true(lambda: bench.monitor.find(bench.device_id) is None, "the phone reboots")
         bench.adb.asked, seen = 0, set[Presence]()
         began_s = asyncio.get_running_loop().time()
         await comes_true(
@@ -154,10 +154,10 @@ async def test_a_phone_that_wants_our_key_is_left_alone_and_says_which_key_to_al
         set_faults(bench.handle.state, Faults(unauthorized=True))
         await comes_true(lambda: presence_of(bench) is Presence.UNAUTHORIZED, "the phone asks for a key")
         bench.adb.asked = 0
-        detail = bench.watch.observations()[bench.device_id].detail
+        detail = bench.monitor.observations()[bench.device_id].detail
         assert detail in (
-            "adb says: unauthorized; allow the key AA:BB on its screen",
-            "adb says: authorizing; allow the key AA:BB on its screen",
+            "adb state: unauthorized; allow the key AA:BB on its screen",
+            "adb state: authorizing; allow the key AA:BB on its screen",
         )
         await asyncio.sleep(0.5)
         assert bench.adb.asked == 0
@@ -170,7 +170,7 @@ def gaps(times_s: list[float]) -> list[float]:
 
 
 def presence_of(bench: Bench) -> Presence:
-    return bench.watch.observations()[bench.device_id].presence
+    return bench.monitor.observations()[bench.device_id].presence
 
 
 def boots(bench: Bench) -> int:

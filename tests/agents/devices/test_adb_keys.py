@@ -69,6 +69,6 @@ async def test_a_phone_that_knows_none_of_the_keys_stays_unauthorized_and_is_tol
             assert record is not None
             assert await AdbClient(record.port).devices() == {phone.address: "unauthorized"}
     assert not list(reports(played))
-    (told,) = [each for each in logs if each["event"] == "phone_not_connected"]
+    (told,) = [each for each in logs if each["event"] == "device_not_connected"]
     assert (told["log_level"], told["address"]) == ("warning", phone.address)
     assert "authenticate" in told["reason"]

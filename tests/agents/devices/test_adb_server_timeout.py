@@ -67,11 +67,11 @@ async def test_a_server_is_ended_when_three_pings_in_a_row_got_no_answer() -> No
         )
         server = Ended(port, asked)
         async with asyncio.TaskGroup() as tasks:
-            watch = DeviceMonitor(adb=adb, hand=ActiveAttempts(), clock=clock, random=random, tasks=tasks)
+            monitor = DeviceMonitor(adb=adb, active=ActiveAttempts(), clock=clock, random=random, tasks=tasks)
             keeper = AdbSupervisor(
                 server=server,
                 adb=adb,
-                watch=watch,
+                monitor=monitor,
                 pressure=pressure,
                 clock=clock,
                 random=random,

@@ -48,10 +48,10 @@ async def usb_server() -> AsyncIterator[int]:
 
 
 async def until(
-    watch: DeviceMonitor, is_so: Callable[[dict[DeviceId, TransportObservation]], bool]
+    monitor: DeviceMonitor, is_so: Callable[[dict[DeviceId, TransportObservation]], bool]
 ) -> dict[str, TransportObservation]:
-    await comes_true(lambda: is_so(watch.observations()), "the phones are so")
-    return {str(name): observation for name, observation in watch.observations().items()}
+    await comes_true(lambda: is_so(monitor.observations()), "the phones are so")
+    return {str(name): observation for name, observation in monitor.observations().items()}
 
 
 @pytest.mark.invariant("I21")
@@ -68,7 +68,7 @@ async def test_phones_on_usb_are_known_by_their_ports_where_these_have_names(
     names: dict[str, str], expected: dict[str, str]
 ) -> None:
     async with usb_server() as port, watching(ExternalServer("127.0.0.1", port), names=names) as agent:
-        found = await until(agent.watch, lambda found: len(found) == len(expected))
+        found = await until(agent.monitor, lambda found: len(found) == len(expected))
         assert {name: observation.serial for name, observation in found.items()} == expected
         assert all(bool(observation.claimants) is not bool(names) for observation in found.values())
 
@@ -83,7 +83,7 @@ async def test_two_phones_of_one_serial_number_are_used_where_both_places_have_n
         names = {one.address: "left", two.address: "right"}
         async with watching(server, one.address, two.address, names=names) as agent:
             found = await until(
-                agent.watch,
+                agent.monitor,
                 lambda found: (
                     len(found) == 2 and all(each.presence is Presence.ONLINE for each in found.values())
                 ),

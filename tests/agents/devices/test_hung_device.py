@@ -18,10 +18,10 @@ async def test_a_phone_that_hangs_is_asked_once_a_second_at_most(bench: Bench) -
     bench.adb.asked = 0
     began_s = asyncio.get_running_loop().time()
     for _ in range(8):
-        bench.watch.reprobe(bench.device_id)
-        bench.watch.apply_listing({bench.handle.address: "offline"})
-        bench.watch.apply_listing({bench.handle.address: "device"})
+        bench.monitor.reprobe(bench.device_id)
+        bench.monitor.apply_listing({bench.handle.address: "offline"})
+        bench.monitor.apply_listing({bench.handle.address: "device"})
         await asyncio.sleep(0.4)
     lasted_s = asyncio.get_running_loop().time() - began_s
-    assert bench.watch.observations()[bench.device_id].presence is not Presence.ONLINE
+    assert bench.monitor.observations()[bench.device_id].presence is not Presence.ONLINE
     assert bench.adb.asked <= lasted_s + 1

@@ -126,8 +126,8 @@ async def test_one_phone_at_two_addresses_is_one_device(
                 if set(state_by_serial) == {phone.address, name}:
                     break
         await agent.until(phone.serial, lambda _: all_looked_at(agent, 2))
-        assert list(agent.watch.observations()) == [phone.serial]
-        assert is_online(agent.watch.observations()[DeviceId(phone.serial)])
+        assert list(agent.monitor.observations()) == [phone.serial]
+        assert is_online(agent.monitor.observations()[DeviceId(phone.serial)])
 
 
 @pytest.mark.invariant("I21")
@@ -138,11 +138,11 @@ async def test_two_phones_of_one_serial_number_are_both_refused(server: AdbServe
         assert one.serial == two.serial
         async with watching(server, one.address, two.address, ping_s=PING_S) as agent:
             await agent.until(one.serial, lambda _: all_looked_at(agent, 2))
-            found = agent.watch.observations()[DeviceId(one.serial)]
+            found = agent.monitor.observations()[DeviceId(one.serial)]
             assert found.presence is Presence.OFFLINE
-            assert found.detail == f"several phones say they are this one: {both(one, two)}"
+            assert found.detail == f"several devices claim this identity: {both(one, two)}"
             assert found.claimants == tuple(sorted((one.address, two.address)))
-            assert agent.watch.recoverable_devices() == {}
+            assert agent.monitor.recoverable_devices() == {}
     finally:
         for name in ("a", "b"):
             stop_devices(tmp_path / name)
@@ -153,14 +153,14 @@ async def test_a_phone_that_another_server_holds_is_shown_with_what_helps(
 ) -> None:
     listing = {"R58M12ABC": "device", phone.address: "device", "emulator-5554": "device"}
     async with listing_server(listing) as port, watching(server, ping_s=PING_S) as agent:
-        foreign = OtherServerMonitor(ours=agent.adb, port=port, watch=agent.watch, every_s=0.02)
+        foreign = OtherServerMonitor(ours=agent.adb, port=port, monitor=agent.monitor, interval_s=0.02)
         with capture_logs() as logs:
             task = asyncio.create_task(foreign.run())
             found = await agent.until("R58M12ABC", lambda found: found is not None)
             await asyncio.sleep(0.1)
         assert found is not None
         assert (found.presence, found.detail) == (Presence.OFFLINE, claimed_device_hint(port))
-        assert list(agent.watch.observations()) == ["R58M12ABC"]
+        assert list(agent.monitor.observations()) == ["R58M12ABC"]
         assert [each["serials"] for each in logs if each["log_level"] == "warning"] == [["R58M12ABC"]]
         listing.clear()
         await agent.until("R58M12ABC", lambda found: found is None)
@@ -169,7 +169,7 @@ async def test_a_phone_that_another_server_holds_is_shown_with_what_helps(
 
 async def test_where_no_other_server_is_none_is_started(server: AdbServer, unused_port: int) -> None:
     async with watching(server, ping_s=PING_S) as agent:
-        foreign = OtherServerMonitor(ours=agent.adb, port=unused_port, watch=agent.watch, every_s=0.02)
+        foreign = OtherServerMonitor(ours=agent.adb, port=unused_port, monitor=agent.monitor, interval_s=0.02)
         task = asyncio.create_task(foreign.run())
         await asyncio.sleep(0.1)
         assert not task.done()
@@ -184,7 +184,7 @@ def unused_port(port: int) -> int:
 
 
 def all_looked_at(agent: Watching, count: int) -> bool:
-    listed = [each for each in agent.watch.transports() if each.presence is Presence.ONLINE]
+    listed = [each for each in agent.monitor.transports() if each.presence is Presence.ONLINE]
     return len(listed) == count
 
 

@@ -28,7 +28,7 @@ def memory() -> DeviceStateCache:
 
 
 def test_a_file_that_is_as_it_was_when_its_digest_was_computed_is_believed() -> None:
-    assert memory().holds([FILE], look(**{NAME: STATE}), 1.0)
+    assert memory().holds_files([FILE], look(**{NAME: STATE}), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -42,26 +42,26 @@ def test_a_file_that_is_as_it_was_when_its_digest_was_computed_is_believed() -> 
     ],
 )
 def test_any_change_of_a_file_makes_it_doubtful(changed: str) -> None:
-    assert not memory().holds([FILE], look(**{NAME: changed}), 1.0)
+    assert not memory().holds_files([FILE], look(**{NAME: changed}), 1.0)
 
 
 def test_a_file_that_is_gone_or_was_never_verified_is_not_believed() -> None:
-    assert not memory().holds([FILE], look(), 1.0)
-    assert not DeviceStateCache().holds([FILE], look(**{NAME: STATE}), 1.0)
+    assert not memory().holds_files([FILE], look(), 1.0)
+    assert not DeviceStateCache().holds_files([FILE], look(**{NAME: STATE}), 1.0)
 
 
 def test_a_digest_is_computed_anew_after_a_while() -> None:
-    assert memory().holds([FILE], look(**{NAME: STATE}), VERIFIED_FOR_S)
-    assert not memory().holds([FILE], look(**{NAME: STATE}), VERIFIED_FOR_S + 1)
+    assert memory().holds_files([FILE], look(**{NAME: STATE}), VERIFIED_FOR_S)
+    assert not memory().holds_files([FILE], look(**{NAME: STATE}), VERIFIED_FOR_S + 1)
 
 
 def test_a_file_that_is_needed_as_a_program_must_be_one() -> None:
     program = PlanFile(name="program", digest=NAME, size_bytes=34, executable=True)
-    assert not memory().holds([program], look(**{NAME: STATE}), 1.0)
+    assert not memory().holds_files([program], look(**{NAME: STATE}), 1.0)
     executable = STATE.replace(" 644 ", " 755 ")
     known = DeviceStateCache()
     known.record_verified({NAME: executable}, 0.0)
-    assert known.holds([program], look(**{NAME: executable}), 1.0)
+    assert known.holds_files([program], look(**{NAME: executable}), 1.0)
 
 
 def test_trouble_leaves_nothing_to_believe() -> None:
@@ -69,7 +69,7 @@ def test_trouble_leaves_nothing_to_believe() -> None:
     known.lasting_controls = (True, Screen.ON)
     known.store_preflight(look(), 0.0)
     known.forget()
-    assert not known.holds([FILE], look(**{NAME: STATE}), 1.0)
+    assert not known.holds_files([FILE], look(**{NAME: STATE}), 1.0)
     assert not known.is_awake
     assert known.take_preflight(0.1) is None
 
@@ -107,7 +107,7 @@ def test_uses_that_are_written_down_on_the_phone_make_their_files_doubtful() -> 
     known.record_use([FILE], 7)
     known.record_use([FILE], 9)
     assert known.take_recorded_uses() == {9: [NAME]}
-    assert not known.holds([FILE], look(**{NAME: STATE}), 1.0)
+    assert not known.holds_files([FILE], look(**{NAME: STATE}), 1.0)
     assert known.take_recorded_uses() == {}
 
 

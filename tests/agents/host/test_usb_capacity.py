@@ -19,7 +19,7 @@ def refusal(said: str = "no slot", *, at_s: float | None = None, controller: str
 def noted(
     room: UsbCapacity, now_s: float, *found: UsbRefusal, is_first: bool = False
 ) -> list[tuple[str, str]]:
-    room.note([(each.controller or "", each) for each in found], now_s=now_s, is_first=is_first)
+    room.record([(each.controller or "", each) for each in found], now_s=now_s, is_first=is_first)
     return [(each.controller, each.said) for each in room.full]
 
 

@@ -15,15 +15,15 @@ async def test_the_farm_hears_at_once_of_pressure_that_begins_or_ends() -> None:
     pressure = Backpressure(changed)
     for reason, is_told in (("full", True), ("full", False), (None, True), (None, False)):
         changed.clear()
-        pressure.note("disk", reason)
+        pressure.record("disk", reason)
         assert pressure.reason == reason
         assert changed.is_set() is is_told
 
 
 async def test_all_reasons_are_told_together() -> None:
     pressure = Backpressure(asyncio.Event())
-    pressure.note("disk", "no room")
-    pressure.note("adb", "adb's server dies")
+    pressure.record("disk", "no room")
+    pressure.record("adb", "adb's server dies")
     assert pressure.reason == "no room; adb's server dies"
-    pressure.note("disk", None)
+    pressure.record("disk", None)
     assert pressure.reason == "adb's server dies"

@@ -56,45 +56,45 @@ def test_there_is_time_to_stop_and_clean_up_before_the_farm_gives_the_phone_away
 @pytest.mark.parametrize("phase", [AttemptState.REPORTING, AttemptState.RETURNED])
 def test_what_is_over_is_not_stopped(phase: AttemptState) -> None:
     lease = Lease(asked_at_s=0.0, lost_after_s=LOST_AFTER_S)
-    phones = {PHONE: observation("10.0.0.7:5555")}
-    assert overdue_attempts([entry(1, phase=phase)], phones, lease, now_s=10 * LOST_AFTER_S) == []
+    devices = {PHONE: observation("10.0.0.7:5555")}
+    assert overdue_attempts([entry(1, phase=phase)], devices, lease, now_s=10 * LOST_AFTER_S) == []
 
 
 @pytest.mark.fault(37, 49, 50)
 def test_only_time_without_an_answer_ends_a_lease_and_no_clock_that_jumps() -> None:
-    clock, hand, stopped = FakeClock(), ActiveAttempts(), list[AttemptId]()
-    hand.take(entry(1, phase=AttemptState.MEASURING))
+    clock, active, stopped = FakeClock(), ActiveAttempts(), list[AttemptId]()
+    active.add(entry(1, phase=AttemptState.MEASURING))
 
     def stop(attempt_id: AttemptId, error: LeaseEndedError) -> None:
         stopped.append(attempt_id)
 
-    watch = LeaseMonitor(
-        hand=hand, phones=lambda: {PHONE: observation("10.0.0.7:5555")}, stop=stop, clock=clock
+    monitor = LeaseMonitor(
+        active=active, devices=lambda: {PHONE: observation("10.0.0.7:5555")}, stop=stop, clock=clock
     )
     clock.advance(10 * LOST_AFTER_S)
-    watch.look()
+    monitor.run_once()
     jumps = Random(1)
     for _ in range(100):
-        watch.note(clock.monotonic(), LOST_AFTER_S)
+        monitor.record(clock.monotonic(), LOST_AFTER_S)
         clock.jump(jumps.choice([-86400, 86400]))
         clock.advance(LOST_AFTER_S - STOP_S - 1)
-        watch.look()
+        monitor.run_once()
     assert stopped == []
     clock.advance(2)
-    watch.look()
+    monitor.run_once()
     assert stopped == [AttemptId(1)]
 
 
 def test_a_farm_that_says_nothing_of_leases_is_never_waited_out() -> None:
-    clock, hand, stopped = FakeClock(), ActiveAttempts(), list[AttemptId]()
-    hand.take(entry(1, phase=AttemptState.MEASURING))
-    watch = LeaseMonitor(
-        hand=hand,
-        phones=lambda: {PHONE: observation("10.0.0.7:5555")},
+    clock, active, stopped = FakeClock(), ActiveAttempts(), list[AttemptId]()
+    active.add(entry(1, phase=AttemptState.MEASURING))
+    monitor = LeaseMonitor(
+        active=active,
+        devices=lambda: {PHONE: observation("10.0.0.7:5555")},
         stop=lambda attempt_id, error: stopped.append(attempt_id),
         clock=clock,
     )
-    watch.note(clock.monotonic(), None)
+    monitor.record(clock.monotonic(), None)
     clock.advance(1e6)
-    watch.look()
+    monitor.run_once()
     assert stopped == []

@@ -48,17 +48,19 @@ def test_an_assignment_without_a_plan_is_not_started() -> None:
 
 @pytest.mark.invariant("I8")
 def test_nothing_is_started_on_a_device_whose_last_attempt_is_still_in_hand() -> None:
-    in_hand = StartBlockers(busy=frozenset({DeviceId("phone-1")}), fence_by_device={DeviceId("phone-1"): 1})
-    decision = reconcile(sent(), answer(assignment(2), assignment(3, "phone-2")), in_hand, now_s=100.0)
+    start_blockers = StartBlockers(
+        busy=frozenset({DeviceId("phone-1")}), fence_by_device={DeviceId("phone-1"): 1}
+    )
+    decision = reconcile(sent(), answer(assignment(2), assignment(3, "phone-2")), start_blockers, now_s=100.0)
     assert [each.attempt_id for each in decision.start] == [3]
 
 
 @pytest.mark.invariant("I8")
 @pytest.mark.fault(39)
 def test_an_attempt_that_was_finished_meanwhile_is_not_run_again() -> None:
-    in_hand = StartBlockers(busy=frozenset(), fence_by_device={DeviceId("phone-1"): 5})
-    assert not reconcile(sent(), answer(assignment(5)), in_hand, now_s=100.0).start
-    assert reconcile(sent(), answer(assignment(6)), in_hand, now_s=100.0).start
+    start_blockers = StartBlockers(busy=frozenset(), fence_by_device={DeviceId("phone-1"): 5})
+    assert not reconcile(sent(), answer(assignment(5)), start_blockers, now_s=100.0).start
+    assert reconcile(sent(), answer(assignment(6)), start_blockers, now_s=100.0).start
 
 
 def test_only_the_highest_fence_of_a_device_is_started() -> None:

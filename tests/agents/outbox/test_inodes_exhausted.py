@@ -127,4 +127,4 @@ def test_a_journal_that_cannot_put_an_entry_aside_leaves_it_out(tmp_path: Path) 
     journal.write(entry(2))
     (tmp_path / "1.json").write_text("nonsense")
     disk.refusals = 1
-    assert [each.attempt_id for each in journal.entries()] == [2]
+    assert [each.attempt_id for each in journal.records()] == [2]

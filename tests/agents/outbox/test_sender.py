@@ -170,7 +170,7 @@ async def test_who_waits_for_a_sender_that_is_stopped_hears_so(tmp_path: Path) -
         spool.put(attempt_id, body_of(attempt_id))
     http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://farm")
     sending = ReportSender(FarmApi(http), spool, disk)
-    *senders, last = [asyncio.create_task(sending.sent(attempt_id)) for attempt_id in ids]
+    *senders, last = [asyncio.create_task(sending.send_report(attempt_id)) for attempt_id in ids]
     await called.wait()
     for sender in senders:
         sender.cancel()

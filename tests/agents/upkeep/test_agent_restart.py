@@ -108,7 +108,7 @@ async def test_two_phones_of_a_host_are_not_away_for_a_restart_together_though_i
 async def test_a_climb_that_is_over_leaves_nothing_to_go_on_with(bench: Bench, folder: Path) -> None:
     async with climbing(bench, folder) as episode:
         set_faults(bench.handle.state, Faults(exit1=True))
-        bench.watch.reprobe(bench.device_id)
+        bench.monitor.reprobe(bench.device_id)
         await episode.until(lambda: bool(episode.steps), "a step")
         await comes_true(lambda: bench.handle.serial in kept(folder), "it is written down")
         set_faults(bench.handle.state, Faults())

@@ -34,11 +34,11 @@ class Bench:
     def __init__(
         self, server: AdbServer, phone: VirtualDeviceHandle, folder: Path, tasks: asyncio.TaskGroup
     ) -> None:
-        self.phone, self.hand, self.folder = phone, ActiveAttempts(), folder
+        self.phone, self.active, self.folder = phone, ActiveAttempts(), folder
         self.identity = DeviceId(phone.serial)
         self.adb = AdbClient(server.port)
-        self.watch = DeviceMonitor(
-            adb=self.adb, hand=self.hand, clock=SystemClock(), random=random.Random(1), tasks=tasks
+        self.monitor = DeviceMonitor(
+            adb=self.adb, active=self.active, clock=SystemClock(), random=random.Random(1), tasks=tasks
         )
 
     def keeper(
@@ -46,8 +46,8 @@ class Bench:
     ) -> BatteryCare:
         return BatteryCare(
             adb=self.adb,
-            watch=self.watch,
-            hand=self.hand,
+            monitor=self.monitor,
+            active=self.active,
             window=window,
             power=power,
             folder=self.folder,
@@ -61,7 +61,7 @@ class Bench:
 
     @property
     def note(self) -> str | None:
-        condition = self.watch.observations()[self.identity].condition
+        condition = self.monitor.observations()[self.identity].condition
         return condition.charging_note if condition else None
 
     async def be(self, faults: Faults) -> None:
@@ -70,7 +70,7 @@ class Bench:
         level = faults.battery_level_pct
         await self.until(lambda: f"level: {level}" in self._dumpsys())
         while self._level() != level:
-            self.watch.reprobe(self.identity)
+            self.monitor.reprobe(self.identity)
             await asyncio.sleep(0.05)
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -84,7 +84,7 @@ class Bench:
         return (self.phone.state / "dumpsys" / "battery").read_text()
 
     def _level(self) -> int | None:
-        condition = self.watch.observations()[self.identity].condition
+        condition = self.monitor.observations()[self.identity].condition
         return condition.battery_level_pct if condition else None
 
 
@@ -96,8 +96,8 @@ async def bench(server: AdbServer, phone: VirtualDeviceHandle, tmp_path: Path) -
         bench = Bench(server, phone, tmp_path, tasks)
         await bench.until(lambda: (phone.state / "rooted").exists())
         await connect(server.port, phone.address)
-        bench.watch.apply_listing({phone.address: "device"})
-        await bench.watch.wait(bench.identity)
+        bench.monitor.apply_listing({phone.address: "device"})
+        await bench.monitor.wait(bench.identity)
         yield bench
         for task in asyncio.all_tasks():
             if task.get_name().startswith("watch "):
@@ -106,19 +106,19 @@ async def bench(server: AdbServer, phone: VirtualDeviceHandle, tmp_path: Path) -
 
 async def test_a_battery_is_held_at_the_top_and_charged_again_at_the_bottom(bench: Bench) -> None:
     keeper = bench.keeper()
-    await keeper.look()
+    await keeper.run_once()
     assert not bench.is_suspended
     await bench.be(Faults(battery_level_pct=85, rooted=True))
-    await keeper.look()
+    await keeper.run_once()
     assert bench.is_suspended
     assert bench.note is not None
     assert "at 85 %, until 40 %" in bench.note
     await bench.until(lambda: "AC powered: false" in (bench.phone.state / "dumpsys/battery").read_text())
     await bench.be(Faults(battery_level_pct=50, rooted=True))
-    await keeper.look()
+    await keeper.run_once()
     assert bench.is_suspended
     await bench.be(Faults(battery_level_pct=40, rooted=True))
-    await keeper.look()
+    await keeper.run_once()
     assert not bench.is_suspended
     assert bench.note == "charges again since 40 %"
 
@@ -134,38 +134,38 @@ async def test_a_phone_charges_again_when_the_agent_ends(bench: Bench) -> None:
 
 async def test_a_phone_charges_again_at_the_next_contact_after_a_kill(bench: Bench) -> None:
     await bench.be(Faults(battery_level_pct=90, rooted=True))
-    await bench.keeper().look()
+    await bench.keeper().run_once()
     assert bench.is_suspended
     # Another life, which looks after no batteries.
-    await bench.keeper(window=None).look()
+    await bench.keeper(window=None).run_once()
     assert not bench.is_suspended
 
 
 async def test_a_phone_without_root_says_that_it_cannot_be_held(bench: Bench) -> None:
     await bench.be(Faults(battery_level_pct=90, rooted=True))
     (bench.phone.state / "bin" / "su").write_text("#!/bin/sh\nexit 13\n")
-    await bench.keeper().look()
+    await bench.keeper().run_once()
     assert not bench.is_suspended
     assert bench.note is not None
-    assert "cannot be kept from charging" in bench.note
+    assert "charging cannot be paused" in bench.note
 
 
 async def test_a_phone_that_an_errand_has_is_left_in_peace(bench: Bench) -> None:
     await bench.be(Faults(battery_level_pct=90, rooted=True))
-    bench.hand.on_device_action.add(bench.identity)
-    await bench.keeper().look()
+    bench.active.on_device_action.add(bench.identity)
+    await bench.keeper().run_once()
     assert not bench.is_suspended
 
 
 async def test_a_run_that_wants_mains_gets_them_before_it_begins(bench: Bench) -> None:
     await bench.be(Faults(battery_level_pct=90, rooted=True))
     keeper = bench.keeper()
-    await keeper.look()
+    await keeper.run_once()
     assert bench.is_suspended
     plan = RunPlan(
         harness="test", backend="cpu", files=(), argv=("true",), timeout_s=1.0, gates=Gates(mains=True)
     )
-    bench.hand.take(
+    bench.active.add(
         JournalRecord(
             attempt_id=AttemptId(1),
             job_id=JobId(1),
@@ -175,10 +175,10 @@ async def test_a_run_that_wants_mains_gets_them_before_it_begins(bench: Bench) -
             draft=Evidence(fence=1),
         )
     )
-    await keeper.look()
+    await keeper.run_once()
     assert not bench.is_suspended
     # And none is begun to be held while it is in hand.
-    await keeper.look()
+    await keeper.run_once()
     assert not bench.is_suspended
 
 

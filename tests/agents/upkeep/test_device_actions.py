@@ -42,7 +42,7 @@ class FarmWithErrands(PlayedFarm):
             if report.device_action_id == number
         ]
 
-    def is_in_hand(self, number: int) -> bool:
+    def is_in_progress(self, number: int) -> bool:
         return any(number in each.device_actions_in_progress for each in self.exchanges[-1:])
 
     async def _exchange(self, session_id: int, said: Exchange) -> Response:
@@ -109,7 +109,7 @@ async def test_an_attempt_waits_until_the_errand_in_hand_is_over(
     slow_cleaning(phone)
     played.ask(7, phone)
     async with living(config):
-        await played.until(lambda: played.is_in_hand(7))
+        await played.until(lambda: played.is_in_progress(7))
         played.assign(1, phone.serial, "true")
         await played.until(lambda: bool(played.ended(7)))
         played.device_actions.clear()
@@ -123,7 +123,7 @@ async def test_an_errand_that_a_life_did_not_report_is_done_by_the_next(
     slow_cleaning(phone)
     played.ask(7, phone)
     async with living(config):
-        await played.until(lambda: played.is_in_hand(7))
+        await played.until(lambda: played.is_in_progress(7))
     assert played.ended(7) == []
     async with living(config):
         await played.until(lambda: bool(played.ended(7)))

@@ -26,10 +26,10 @@ async def test_a_phone_that_answers_nothing_is_asked_anew_reconnected_cleaned_an
 ) -> None:
     async with climbing(bench, tmp_path) as episode:
         set_faults(bench.handle.state, Faults(exit1=True))
-        bench.watch.reprobe(bench.device_id)
+        bench.monitor.reprobe(bench.device_id)
         await episode.until(lambda: len(episode.steps) == 2, "two steps")
         assert episode.steps == [RecoveryStep.REPROBE, RecoveryStep.RECONNECT]
-        assert episode.said(RecoveryStep.RECONNECT) == "adb connects anew"
+        assert episode.said(RecoveryStep.RECONNECT) == "reconnected by adb"
         await episode.until(episode.has_failed, "the end", allowed=True)
         assert episode.steps[2:] == [RecoveryStep.CLEAN, RecoveryStep.HUMAN]
         set_faults(bench.handle.state, Faults())
@@ -60,7 +60,7 @@ async def test_a_phone_with_a_run_that_the_farm_has_not_heard_the_end_of_is_not_
     bench: Bench, tmp_path: Path
 ) -> None:
     async with climbing(bench, tmp_path, reboot=True) as episode:
-        held = bench.hand.take(bench.entry(1, "true"))
+        held = bench.active.add(bench.entry(1, "true"))
         set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1))
         boots = boots_of(bench.handle)
         await episode.until(
@@ -111,7 +111,7 @@ async def test_a_phone_that_wants_our_key_climbs_nothing(bench: Bench, tmp_path:
     async with climbing(bench, tmp_path, reboot=True) as episode:
         set_faults(bench.handle.state, Faults(unauthorized=True))
         await episode.until(
-            lambda: bench.watch.observations()[bench.device_id].presence is Presence.UNAUTHORIZED, "it asks"
+            lambda: bench.monitor.observations()[bench.device_id].presence is Presence.UNAUTHORIZED, "it asks"
         )
         for _ in range(30):
             episode.allow()
@@ -131,7 +131,7 @@ async def test_a_phone_that_cannot_be_cleaned_is_restarted_and_clean_after_that(
         await episode.until(lambda: RecoveryStep.REBOOT in episode.steps, "the order", allowed=True)
         await cleared
         assert boots_of(bench.handle) == boots + 1
-        bench.hand.record_cleaned(bench.device_id, 7)
+        bench.active.record_cleaned(bench.device_id, 7)
         await episode.until(lambda: episode.recovery is None, "the climb is over")
 
 
@@ -158,10 +158,10 @@ async def test_a_port_that_an_agent_left_off_is_switched_on_by_the_next(bench: B
 @pytest.mark.fault(17)
 async def test_phones_behind_a_server_that_is_away_climb_nothing(bench: Bench, tmp_path: Path) -> None:
     async with climbing(bench, tmp_path) as episode:
-        bench.watch.record_server_down()
+        bench.monitor.record_server_down()
         for _ in range(20):
             await asyncio.sleep(0.05)
-            bench.watch.record_server_down()
+            bench.monitor.record_server_down()
             assert episode.recovery is None
 
 
@@ -174,7 +174,7 @@ async def test_a_hung_phone_is_asked_once_a_second_at_most_while_the_ladder_is_c
         set_faults(bench.handle.state, Faults(exit1=True))
         bench.adb.asked = 0
         began_s = asyncio.get_running_loop().time()
-        bench.watch.reprobe(bench.device_id)
+        bench.monitor.reprobe(bench.device_id)
         await episode.until(episode.has_failed, "the end", allowed=True)
         assert bench.adb.asked <= asyncio.get_running_loop().time() - began_s + 1
 

@@ -29,7 +29,7 @@ from tests.support.fake_clock import FakeClock
 pytestmark = pytest.mark.invariant("I18")
 
 AT = datetime(2026, 11, 20, 11, 59, tzinfo=UTC)
-TRIED = RecoveryAttempt(step=RecoveryStep.REBOOT, at=AT, said="it took the order to restart")
+TRIED = RecoveryAttempt(step=RecoveryStep.REBOOT, at=AT, said="it accepted the command to restart")
 KEPT = SavedRecovery(
     device_id=DeviceId("shelf-3"),
     serial="0a1b2c",
@@ -59,16 +59,16 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
     disk.close()
 
 
-def keep(memory: RecoveryStateStore, *episodes: SavedRecovery) -> None:
-    asyncio.run(memory.keep(episodes))
+def save(memory: RecoveryStateStore, *episodes: SavedRecovery) -> None:
+    asyncio.run(memory.save(episodes))
 
 
-def recall(memory: RecoveryStateStore) -> tuple[SavedRecovery, ...]:
-    return asyncio.run(memory.recall())
+def load(memory: RecoveryStateStore) -> tuple[SavedRecovery, ...]:
+    return asyncio.run(memory.load())
 
 
 def restarted_at_s(memory: RecoveryStateStore) -> float:
-    (found,) = recall(memory)
+    (found,) = load(memory)
     assert found.episode is not None
     assert found.restarted_at_s is not None
     assert found.episode.last_step_at_s == found.restarted_at_s
@@ -77,16 +77,16 @@ def restarted_at_s(memory: RecoveryStateStore) -> float:
 
 def test_the_next_life_on_the_same_boot_reads_what_was_written(memory: Memory) -> None:
     clock = FakeClock()
-    keep(memory(clock, "one"), KEPT)
+    save(memory(clock, "one"), KEPT)
     clock.advance(20)
     clock.jump(86400)
-    assert recall(memory(clock, "one")) == (KEPT,)
+    assert load(memory(clock, "one")) == (KEPT,)
 
 
 def test_after_a_restart_of_the_host_as_much_time_has_passed_as_on_the_wall(memory: Memory) -> None:
     before, after = FakeClock(), FakeClock()
     before.advance(5000)
-    keep(memory(before, "one"), KEPT)
+    save(memory(before, "one"), KEPT)
     after.jump(5000 + 300)
     at_s = restarted_at_s(memory(after, "two"))
     # 5060 s before it was written, on a clock that stands at 1000 now.
@@ -95,7 +95,7 @@ def test_after_a_restart_of_the_host_as_much_time_has_passed_as_on_the_wall(memo
 
 def test_a_wall_clock_that_was_put_back_shortens_no_wait_after_a_restart_of_the_host(memory: Memory) -> None:
     before, after = FakeClock(), FakeClock()
-    keep(memory(before, "one"), KEPT)
+    save(memory(before, "one"), KEPT)
     after.jump(-86400)
     at_s = restarted_at_s(memory(after, "two"))
     assert at_s == 1000.0 - 60
@@ -104,7 +104,7 @@ def test_a_wall_clock_that_was_put_back_shortens_no_wait_after_a_restart_of_the_
 def test_a_system_that_does_not_tell_its_boots_apart_keeps_nobody_waiting_for_ever(memory: Memory) -> None:
     before, after = FakeClock(), FakeClock()
     before.advance(10**6)
-    keep(memory(before, "unknown"), KEPT)
+    save(memory(before, "unknown"), KEPT)
     after.jump(10**6 + 300)
     at_s = restarted_at_s(memory(after, "unknown"))
     assert at_s < 1000.0
@@ -115,20 +115,20 @@ def test_a_file_that_is_none_is_put_aside_and_nothing_is_recalled(
     memory: Memory, tmp_path: Path, raw: bytes
 ) -> None:
     (tmp_path / FILE).write_bytes(raw)
-    assert recall(memory(FakeClock(), "one")) == ()
+    assert load(memory(FakeClock(), "one")) == ()
     assert (tmp_path / FILE).with_suffix(".unreadable").read_bytes() == raw
     assert not (tmp_path / FILE).exists()
 
 
 def test_nothing_is_written_where_nothing_changed(memory: Memory, tmp_path: Path) -> None:
     clock = FakeClock()
-    keep(memory(clock, "one"), KEPT)
+    save(memory(clock, "one"), KEPT)
     written = (tmp_path / FILE).stat().st_ino
     life = memory(clock, "one")
-    recall(life)
-    keep(life, KEPT)
+    load(life)
+    save(life, KEPT)
     assert (tmp_path / FILE).stat().st_ino == written
-    keep(life)
+    save(life)
     assert json.loads((tmp_path / FILE).read_text())["episodes"] == []
 
 

@@ -33,7 +33,7 @@ async def test_a_command_that_is_not_there_is_the_hosts_trouble() -> None:
 
 
 async def test_a_phone_whose_place_is_not_known_has_no_port_to_switch() -> None:
-    with pytest.raises(HostError, match="does not tell where"):
+    with pytest.raises(HostError, match="does not report the USB port"):
         await switch_power(("true", "{usb_path}", "{action}"), UsbPort(serial="A1", usb_path=None), "on")
 
 

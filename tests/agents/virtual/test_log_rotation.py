@@ -34,15 +34,15 @@ def end(process: "subprocess.Popen[bytes]") -> None:
 
 def test_a_run_that_outlasts_parts_of_the_journal_stays_in_it(tmp_path: Path) -> None:
     journal = tmp_path / "journal"
-    watch = RunMonitor(SERIAL, journal, limit_bytes=100)
+    monitor = RunMonitor(SERIAL, journal, limit_bytes=100)
     long_one = started(1)
     try:
-        watch.look()
+        monitor.look()
         for fence in (2, 3, 4):
             short = started(fence)
-            watch.look()
+            monitor.look()
             end(short)
-            watch.look()
+            monitor.look()
         assert {entry.fence for entry in open_runs(journal).values()} == {1}
         assert {1, 4} <= {span.fence for span in run_spans(journal)}
         assert sorted(path.name for path in tmp_path.iterdir()) == ["journal", "journal.1"]

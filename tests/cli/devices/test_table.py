@@ -46,7 +46,7 @@ def test_a_phone_is_one_line_and_a_sick_one_has_a_line_of_what_to_do() -> None:
         device_view(
             device_id="phone-2",
             presence="unauthorized",
-            detail="adb says: unauthorized",
+            detail="adb state: unauthorized",
             blocked_by=("not_online",),
             advice="unlock it",
             since=None,
@@ -184,7 +184,7 @@ def test_nothing_is_cut_off(width: int) -> None:
 
 def test_a_phone_that_its_agent_tries_to_have_back_says_what_was_tried_and_what_comes() -> None:
     at = datetime(2026, 11, 20, tzinfo=UTC)
-    tries = (RecoveryAttempt(step=RecoveryStep.RECONNECT, at=at, said="adb connects anew"),)
+    tries = (RecoveryAttempt(step=RecoveryStep.RECONNECT, at=at, said="reconnected by adb"),)
     climbing = Recovery(failure_mode=FailureMode.OFFLINE, tries=tries, next=RecoveryStep.POWER_CYCLE)
     changes = {"blocked_by": ("not_online",), "presence": "offline", "advice": "replug it"}
     assert find_remedy(device_view(**changes, recovery=climbing)) == (

@@ -31,7 +31,7 @@ def test_trouble_of_the_agent_keeps_its_code_and_blame() -> None:
 
 
 def test_what_a_phone_can_never_be_set_to_is_unsupported_there() -> None:
-    error = ControlImpossible("phone-1 has no root, which its clocks and cores cannot be set without")
+    error = ControlImpossible("phone-1 has no root, which is required to set clocks and cores")
     trouble = RunError(
         code=error.code,
         blame=error.blame,

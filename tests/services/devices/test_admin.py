@@ -215,7 +215,7 @@ def test_a_label_that_nobody_could_type_is_refused(bad: str) -> None:
 def test_since_when_and_why_a_phone_is_away_is_known(farm: FarmRig, host: HostRig) -> None:
     farm.clock.advance(60)
     gone = host.phones["phone-1"].model_copy(
-        update={"presence": Presence.UNAUTHORIZED, "detail": "adb says: unauthorized"}
+        update={"presence": Presence.UNAUTHORIZED, "detail": "adb state: unauthorized"}
     )
     host.phones["phone-1"] = gone
     host.exchange()
@@ -223,7 +223,7 @@ def test_since_when_and_why_a_phone_is_away_is_known(farm: FarmRig, host: HostRi
     assert (view.blocked_by[0], view.since, view.why) == (
         "not_online",
         farm.clock.now(),
-        "adb says: unauthorized",
+        "adb state: unauthorized",
     )
     assert view.advice == "unlock it and allow USB debugging, always, for the key of this host"
 

@@ -155,7 +155,7 @@ def test_several_phones_of_one_serial_number_on_a_host_are_told_of_while_they_ar
     assert rounds.look(1) == ["identity_clash device:phone-1"]
     assert farm.rows("SELECT message FROM alarms") == [
         {
-            "message": "phone-1 is claimed twice: host bench-1 has several phones that say they are this one:"
+            "message": "phone-1 is claimed twice: host bench-1 has several devices that claim this identity:"
             " usb-1, usb-2"
         }
     ]

@@ -33,14 +33,14 @@ class Watching:
     """What an agent sees."""
 
     adb: AdbClient
-    watch: DeviceMonitor
-    hand: ActiveAttempts
+    monitor: DeviceMonitor
+    active: ActiveAttempts
 
     async def until(
         self, phone: str, is_so: Callable[[TransportObservation | None], bool]
     ) -> TransportObservation | None:
         for _ in range(LOOKS):
-            if is_so(found := self.watch.observations().get(DeviceId(phone))):
+            if is_so(found := self.monitor.observations().get(DeviceId(phone))):
                 return found
             await asyncio.sleep(0.02)
         pytest.fail(f"{phone} is {found}")
@@ -61,16 +61,21 @@ async def watching(
         names: of places.
         ping_s: how often the keeper looks whether the server answers; None: never.
     """
-    adb, random, hand = AdbClient(server.port, server.host), Random(1), ActiveAttempts()
+    adb, random, active = AdbClient(server.port, server.host), Random(1), ActiveAttempts()
     try:
         async with asyncio.TaskGroup() as tasks:
-            watch = DeviceMonitor(
-                adb=adb, hand=hand, clock=SystemClock(), random=random, tasks=tasks, names=dict(names or {})
+            monitor = DeviceMonitor(
+                adb=adb,
+                active=active,
+                clock=SystemClock(),
+                random=random,
+                tasks=tasks,
+                names=dict(names or {}),
             )
             keeper = AdbSupervisor(
                 server=server,
                 adb=adb,
-                watch=watch,
+                monitor=monitor,
                 pressure=Backpressure(asyncio.Event()),
                 clock=SystemClock(),
                 random=random,
@@ -81,7 +86,7 @@ async def watching(
                 tasks.create_task(keeper.ping())
             for address in addresses:
                 tasks.create_task(keeper.keep_connected(address))
-            yield Watching(adb=adb, watch=watch, hand=hand)
+            yield Watching(adb=adb, monitor=monitor, active=active)
             raise _Over
     except* _Over:
         pass

@@ -110,20 +110,22 @@ async def climbing(
         async with bench.kept(*(each.address for each in beside)), asyncio.TaskGroup() as tasks:
             ladder = RecoveryLadder(
                 adb=bench.adb,
-                watch=bench.watch,
-                hand=bench.hand,
+                monitor=bench.monitor,
+                active=bench.active,
                 clock=clock,
                 tasks=tasks,
-                memory=RecoveryStateStore(folder, disk, clock, host_boot_id="this boot"),
+                state_store=RecoveryStateStore(folder, disk, clock, host_boot_id="this boot"),
                 rules=recovery_rules(config, rules),
                 config=config,
                 off_s=0.1,
                 interval_s=0.05,
             )
-            await ladder.recall()
+            await ladder.load()
             tasks.create_task(ladder.run())
             for each in phones if are_well else ():
-                await comes_true(lambda each=each: bench.watch.find(each) is not None, "the phone is online")
+                await comes_true(
+                    lambda each=each: bench.monitor.find(each) is not None, "the phone is online"
+                )
                 await comes_true(lambda each=each: each in ladder.observations(), "the phone is known")
             yield Climbing(bench, ladder, phones)
             raise _Over

@@ -64,8 +64,8 @@ class Bench:
 
     server: AdbServer
     handle: VirtualDeviceHandle
-    hand: ActiveAttempts
-    watch: DeviceMonitor
+    active: ActiveAttempts
+    monitor: DeviceMonitor
     runner: AttemptRunner
     adb: "CountingAdb"
     #: Makes runners that differ from ours.
@@ -96,7 +96,7 @@ class Bench:
         keeper = AdbSupervisor(
             server=self.server,
             adb=self.adb,
-            watch=self.watch,
+            monitor=self.monitor,
             pressure=pressure,
             clock=SystemClock(),
             random=Random(1),
@@ -113,17 +113,17 @@ class Bench:
 
     async def come_back(self) -> OnlineDevice:
         """Have the agent notice that the phone was away, as soon as adb lists it again."""
-        self.watch.apply_listing({self.handle.address: "offline"})
+        self.monitor.apply_listing({self.handle.address: "offline"})
         async with asyncio.timeout(20):
             async for state_by_serial in self.adb.track_devices():
                 if state_by_serial.get(self.handle.address) == "device":
                     break
-        self.watch.apply_listing({self.handle.address: "device"})
+        self.monitor.apply_listing({self.handle.address: "device"})
         return await self.phone()
 
     async def phone(self) -> OnlineDevice:
         async with asyncio.timeout(20):
-            return await self.watch.wait(self.device_id)
+            return await self.monitor.wait(self.device_id)
 
     def entry(self, fence: int, script: str) -> JournalRecord:
         plan = RunPlan(harness="test", backend="cpu", files=(), argv=("sh", "-c", script), timeout_s=20.0)
@@ -140,37 +140,37 @@ class Bench:
 
 @asynccontextmanager
 async def benched(
-    folder: Path, phone: VirtualDeviceHandle, *, look_s: float = CONDITION_INTERVAL_S
+    folder: Path, phone: VirtualDeviceHandle, *, interval_s: float = CONDITION_INTERVAL_S
 ) -> AsyncIterator[Bench]:
     """Everything between a plan and a phone, but the keeper: adb's listing is the test's to tell."""
-    clock, random, hand = SystemClock(), Random(1), ActiveAttempts()
+    clock, random, active = SystemClock(), Random(1), ActiveAttempts()
     blobs = ArtifactCache(folder / "cache", FarmApi(httpx.AsyncClient()), clock, limit_bytes=0)
     async with AdbServer(folder / "adb", usb=False) as server:
         try:
             async with asyncio.TaskGroup() as tasks:
                 adb = CountingAdb(server.port)
-                watch = DeviceMonitor(
+                monitor = DeviceMonitor(
                     adb=adb,
-                    hand=hand,
+                    active=active,
                     clock=clock,
                     random=random,
                     tasks=tasks,
                     find_key=lambda: "AA:BB",
-                    look_s=look_s,
+                    interval_s=interval_s,
                 )
                 runner_with = partial(
                     AttemptRunner,
-                    phones=watch,
-                    blobs=blobs,
+                    monitor=monitor,
+                    artifacts=blobs,
                     clock=clock,
                     random=random,
                     device_cache_limit_bytes=2**30,
                     wait_margin_s=0.5,
-                    stand_by_s=0.1,
+                    standby_s=0.1,
                 )
-                bench = Bench(server, phone, hand, watch, runner_with(), adb, runner_with)
+                bench = Bench(server, phone, active, monitor, runner_with(), adb, runner_with)
                 await bench.attach()
-                watch.apply_listing({phone.address: "device"})
+                monitor.apply_listing({phone.address: "device"})
                 yield bench
                 raise _Over
         except* _Over:

@@ -128,7 +128,7 @@ def follow_up(
     yield from _recovered(device, report)
     if report.claimants:
         claimants = ", ".join(report.claimants)
-        cause = f"host {snapshot.host_id} has several phones that say they are this one: {claimants}"
+        cause = f"host {snapshot.host_id} has several devices that claim this identity: {claimants}"
         yield RefuseDevice(device_id=device.device_id, cause=cause)
     # Never give a token twice: the phone may come from another farm, or the database was put back.
     known_fence = max(report.known_fence, report.cleaned_fence)

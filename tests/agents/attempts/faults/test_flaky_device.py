@@ -33,7 +33,7 @@ async def test_a_phone_that_comes_and_goes_during_a_run_keeps_it_and_it_is_start
     begun, go = tmp_path / "begun", tmp_path / "go"
     entry = bench.entry(1, f"echo begun >>{begun}; until [ -e {go} ]; do sleep 0.05; done; echo done")
     entry = replace(entry, plan=replace(entry.plan, timeout_s=90.0))
-    bench.hand.take(entry)
+    bench.active.add(entry)
     async with bench.kept():
         run = asyncio.create_task(bench.runner.run(entry, unheard, adopt=False))
         await comes_true(begun.exists, "the run begins")
@@ -80,7 +80,7 @@ async def test_a_phone_whose_commands_drip_for_ever_costs_a_run_a_bounded_time_a
     )
     await comes_true(lambda: bool(run_spans(bench.handle.state / FILE)), "the run begins")
     set_faults(bench.handle.state, Faults(drips=True))
-    bench.watch.reprobe(bench.device_id)
+    bench.monitor.reprobe(bench.device_id)
     await comes_true(lambda: presence_of(bench) is not Presence.ONLINE, "its probe has no end")
     set_faults(bench.handle.state, Faults())
     async with asyncio.timeout(60):
@@ -91,11 +91,11 @@ async def test_a_phone_whose_commands_drip_for_ever_costs_a_run_a_bounded_time_a
 async def test_sizes_from_4_gib_on_are_told_by_a_new_adbd_and_wrap_in_an_old_one(bench: Bench) -> None:
     phone = await bench.phone()
     path = f"{phone.facts.work_root}/sparse"
-    await phone.device.shell(f"truncate -s {FOUR_GIB + 5} {path}", deadline_s=30)
-    found = await phone.device.stat(path, 30)
+    await phone.adb.shell(f"truncate -s {FOUR_GIB + 5} {path}", deadline_s=30)
+    found = await phone.adb.stat(path, 30)
     assert found is not None
     assert found.size_bytes == FOUR_GIB + 5
-    old = (await without_stat_v2(bench)).device
+    old = (await without_stat_v2(bench)).adb
     found = await old.stat(path, 30)
     assert found is not None
     assert found.size_bytes == 5
@@ -115,8 +115,8 @@ async def test_a_file_of_4_gib_is_not_begun_on_a_phone_that_cannot_tell_its_size
     async def local_path(_: object) -> Path:
         return sparse
 
-    with pytest.raises(DeviceUnfit, match="knows no sizes from 4 GiB on") as refused:
-        await ensure_cached(phone.device, phone.facts.work_root, [file], local_path)
+    with pytest.raises(DeviceUnfit, match="supports no sizes from 4 GiB on") as refused:
+        await ensure_cached(phone.adb, phone.facts.work_root, [file], local_path)
     assert (refused.value.blame, refused.value.transient) == (Blame.DEVICE, False)
     assert list(bench.handle.state.glob(f"**/benchfarm/*/{file.digest}")) == []
 
@@ -136,5 +136,5 @@ def listens(bench: Bench) -> bool:
 
 
 def presence_of(bench: Bench) -> Presence:
-    found = bench.watch.observations().get(bench.device_id)
+    found = bench.monitor.observations().get(bench.device_id)
     return found.presence if found else Presence.ABSENT

@@ -35,7 +35,7 @@ class Stage:
     """An agent's attempts without a phone or a farm."""
 
     attempts: AttemptController
-    hand: ActiveAttempts
+    active: ActiveAttempts
     journal: AttemptJournal
     folder: Path
 
@@ -45,26 +45,26 @@ class Stage:
 
     async def given_back(self, attempt_id: int) -> str | None:
         """Wait until the farm would be told that an attempt is given back, and for the disk after that."""
-        held = self.hand.attempt_by_id[AttemptId(attempt_id)]
+        held = self.active.attempt_by_id[AttemptId(attempt_id)]
         async with asyncio.timeout(30):
-            while held.entry.phase is not AttemptState.RETURNED:
-                await self.hand.changed.wait()
-                self.hand.changed.clear()
-        return held.entry.reason
+            while held.record.phase is not AttemptState.RETURNED:
+                await self.active.changed.wait()
+                self.active.changed.clear()
+        return held.record.reason
 
 
 @pytest.fixture
 async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
-    hand, clock, random, disk = ActiveAttempts(), FakeClock(), Random(1), DiskThread()
+    active, clock, random, disk = ActiveAttempts(), FakeClock(), Random(1), DiskThread()
     journal, spool = AttemptJournal(tmp_path / "attempts"), Spool(tmp_path / "spool")
     api = FarmApi(httpx.AsyncClient(base_url=f"http://127.0.0.1:{NOBODY}"))
     async with asyncio.TaskGroup() as tasks:
-        watch = DeviceMonitor(adb=AdbClient(NOBODY), hand=hand, clock=clock, random=random, tasks=tasks)
+        monitor = DeviceMonitor(adb=AdbClient(NOBODY), active=active, clock=clock, random=random, tasks=tasks)
         blobs = ArtifactCache(tmp_path / "cache", api, clock, limit_bytes=0)
         attempts = AttemptController(
-            hand=hand,
+            active=active,
             runner=AttemptRunner(
-                phones=watch, blobs=blobs, clock=clock, random=random, device_cache_limit_bytes=2**30
+                monitor=monitor, artifacts=blobs, clock=clock, random=random, device_cache_limit_bytes=2**30
             ),
             delivery=ReportDelivery(api, spool, disk, clock, random),
             journal=journal,
@@ -73,9 +73,9 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
             random=random,
             tasks=tasks,
         )
-        yield Stage(attempts, hand, journal, tmp_path / "attempts")
+        yield Stage(attempts, active, journal, tmp_path / "attempts")
         await disk.call(lambda: None)
-        for held in hand.attempt_by_id.values():
+        for held in active.attempt_by_id.values():
             # Nobody cleans a phone that is not there; a task that failed has failed the group already.
             assert held.task is not None
             assert not held.task.done()
@@ -88,7 +88,7 @@ async def test_an_attempt_is_given_back_by_an_agent_that_starts_on_a_full_disk(s
     stage.fill_disk_for(1)
     await stage.attempts.recover()
     assert await stage.given_back(1) == "the agent was restarted"
-    assert [each.phase for each in stage.journal.entries()] == [AttemptState.PREPARING]
+    assert [each.phase for each in stage.journal.records()] == [AttemptState.PREPARING]
 
 
 @pytest.mark.fault(29)
