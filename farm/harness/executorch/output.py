@@ -1,13 +1,11 @@
 """What ExecuTorch prints: its runner, Qualcomm's, the benchmark app's JSON, Inspector's table."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from farm.harness.base.output_lines import plain_line, plain_lines, without_colours
-from farm.harness.executorch.executorch_inspector import InspectorRow, inspector_table_rows
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?"
 #: executor_runner: what its clock showed for all of them together.
@@ -25,7 +23,6 @@ _STAMP = re.compile(r"[VDIWEF] ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}) executorch
 #: Of sums that are printed with six decimals.
 _ROUNDED = 0.001
 _SUCCESS = re.compile(r"Model executed successfully")
-_APPS_MEAN, _APPS_LOAD, _APPS_STATUS = "avg_inference_latency(ms)", "model_load_time(ms)", "load_status"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,24 +34,6 @@ class Executions:
     line: str
     #: Empty where the line does not say it.
     stamp: str = ""
-
-    @property
-    def mean_ms(self) -> float:
-        """Of one."""
-        return self.total_ms / max(1, self.count)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppBenchmark:
-    """What the Android benchmark app writes of one model; its field `arch` holds the phone's model."""
-
-    model: str
-    phone: str
-    os: str
-    mean_ms: float | None
-    load_ms: float | None
-    #: 0 where the model was loaded.
-    load_status: int | None
 
 
 def executions(text: str) -> list[Executions]:
@@ -122,41 +101,3 @@ def are_of_one_run(found: Sequence[Executions]) -> bool:
 def reports_execution(text: str) -> bool:
     """Whether a runner said that it executed the model, with or without a time."""
     return _SUCCESS.search(text) is not None
-
-
-def app_benchmark(text: str) -> AppBenchmark | None:
-    """The benchmark app's JSON; None where the text is something else."""
-    try:
-        records = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        return None
-    value_by_metric = {record.get("metric"): record.get("actualValue") for record in records}
-    if not value_by_metric.keys() & {_APPS_MEAN, _APPS_LOAD, _APPS_STATUS}:
-        return None
-    phone, model = (_part(records[0], key) for key in ("deviceInfo", "benchmarkModel"))
-    status = _number(value_by_metric.get(_APPS_STATUS))
-    return AppBenchmark(
-        model=str(model.get("name", "")),
-        phone=str(phone.get("arch", "")),
-        os=str(phone.get("os", "")),
-        mean_ms=_number(value_by_metric.get(_APPS_MEAN)),
-        load_ms=_number(value_by_metric.get(_APPS_LOAD)),
-        load_status=None if status is None else round(status),
-    )
-
-
-def inspector_rows(text: str) -> list[InspectorRow]:
-    """The rows of Inspector's tables that have an average."""
-    return [row for row in inspector_table_rows(text) if row.average_ms is not None]
-
-
-def _part(record: dict[str, object], key: str) -> dict[str, object]:
-    found = record.get(key)
-    return found if isinstance(found, dict) else {}
-
-
-def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(float(value)) < 1e15 else None  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ class BenchmarkModel:
     """Runs `.tflite` files; it prints a summary of its loop, never single iterations."""
 
     name: str = "benchmark_model"
-    parser_version: int = 3
+    parser_version: int = 4
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     formats: Sequence[Format] = (Format.TFLITE,)

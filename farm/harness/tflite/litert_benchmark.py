@@ -42,7 +42,7 @@ class LitertBenchmark:
     """Runs `.tflite` files by LiteRT's compiled model; on the CPU that is XNNPACK wherever it can."""
 
     name: str = "litert-benchmark"
-    parser_version: int = 3
+    parser_version: int = 4
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     formats: Sequence[Format] = (Format.TFLITE,)

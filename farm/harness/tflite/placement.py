@@ -10,6 +10,7 @@ from dataclasses import replace
 from farm.core.runs.placement import Accelerator, Placement, Share, resolve_actual_backend
 from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
+from farm.harness.nnapi.armnn import armnn_placement
 from farm.harness.nnapi.placement import accelerator_of_driver, nnapi_accelerators, nnapi_placement
 from farm.harness.tflite.delegates import APPLIED, XNNPACK, DelegatedNodes, delegate_name, delegated_nodes
 
@@ -42,6 +43,8 @@ _SOFTWARE_ADAPTER = re.compile(r"Selected adapter: [^\n]{0,200}\badapterType=(CP
 _LIBRARY = re.compile(r"External delegate path\s*: \[([^\]\n]+)\]")
 _OPTIONS = re.compile(r"External delegate options\s*: \[([^\]\n]*)\]")
 _BACKEND_OPTION = re.compile(r"(?:backend_type|backends?|htp_backend)\s*:\s*(\w+)\s*(,)?")
+#: The delegate, its library, or the NNAPI driver.
+_ARMNN = re.compile(r"(?:lib)?armnn[\w.-]*", re.IGNORECASE)
 _MOST_WARNINGS = 8
 _OWN_KERNELS = "TFLite's kernels"
 
@@ -75,7 +78,8 @@ def tflite_placement(text: str) -> Placement | None:
     found = Placement(
         shares=(*shares, *rest), total_nodes=whole, warnings=warnings, offered=nnapi_accelerators(lines)
     )
-    return _with_drivers(found, text)
+    found = _with_drivers(found, text)
+    return _with_armnn_backends(found, text) if others else found
 
 
 def _total(taken: Sequence[DelegatedNodes]) -> int | None:
@@ -220,6 +224,33 @@ def _with_drivers(placement: Placement, text: str) -> Placement:
         shares=(*drivers.shares, *uncounted),
         total_nodes=None if uncounted else drivers.total_nodes,
     )
+
+
+def _with_armnn_backends(placement: Placement, text: str) -> Placement:
+    """Replace the share of Arm NN's delegate or driver by the backends that Arm NN's own log shows.
+
+    Arm NN logs its version at a lower severity than a fall back, so the version without a fall back shows
+    that the first requested backend had every layer.
+    """
+    at = next((at for at, share in enumerate(placement.shares) if _ARMNN.fullmatch(share.by)), None)
+    armnn = armnn_placement(text) if at is not None else None
+    if at is None or armnn is None:
+        return placement
+    warnings = tuple(dict.fromkeys((*placement.warnings, *armnn.warnings)))[:_MOST_WARNINGS]
+    placement = replace(placement, warnings=warnings)
+    delegate, before, after = placement.shares[at], placement.shares[:at], placement.shares[at + 1 :]
+    if len(armnn.shares) > 1:
+        if resolve_actual_backend(placement, "external").accelerator is Accelerator.CPU:
+            # Most nodes were never Arm NN's.
+            return placement
+        # The layers that fell back are not counted, so the delegate's nodes cannot be divided.
+        others = tuple(replace(share, nodes=None) for share in (*before, *after))
+        return replace(placement, shares=(*armnn.shares, *others), total_nodes=None)
+    if not armnn.shares or (armnn.shares[0].accelerator is Accelerator.UNKNOWN and not armnn.warnings):
+        return placement
+    only = armnn.shares[0]
+    named = replace(delegate, accelerator=only.accelerator, by=only.by, line=f"{delegate.line}; {only.line}")
+    return replace(placement, shares=(*before, named, *after))
 
 
 def _last(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> str | None:

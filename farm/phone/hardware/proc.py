@@ -5,7 +5,6 @@ import re
 from farm.phone.adb.decoding import decimal_number, lines, whole_number
 
 _MEMORY = re.compile(r"\s*(\w+):\s*(\d{1,15}) kB", re.ASCII)
-_PROCESSOR = re.compile(r"processor\s*:\s*(\d+)", re.ASCII)
 _LOAD = re.compile(r"\s*(\d{1,9}\.\d+) \d+\.\d+ \d+\.\d+ \d+/\d+ \d+", re.ASCII)
 _UPTIME = re.compile(r"\s*(\d{1,12}\.\d+) \d+\.\d+", re.ASCII)
 
@@ -25,12 +24,6 @@ def load_1m(text: str) -> float | None:
 def uptime_s(text: str) -> float | None:
     """The first figure of /proc/uptime: seconds since the boot, suspension included."""
     return _first_number(_UPTIME, text)
-
-
-def core_count(text: str) -> int | None:
-    """How many processors /proc/cpuinfo lists: the ones online, on phones that switch cores off."""
-    found = (_PROCESSOR.fullmatch(line.strip()) for line in lines(text))
-    return len({match[1] for match in found if match}) or None
 
 
 def core_count_of_nproc(text: str) -> int | None:

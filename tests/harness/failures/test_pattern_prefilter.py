@@ -14,7 +14,7 @@ from farm.harness.executorch import placement as executorch_placement
 from farm.harness.failures.generic_patterns import GENERIC_PATTERNS
 from farm.harness.failures.pattern_prefilter import PatternPrefilter, find_prefilter, pattern_prefilter
 from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
-from farm.harness.nnapi import armnn, hardware_counter
+from farm.harness.nnapi import armnn
 from farm.harness.nnapi import placement as nnapi_placement
 from farm.harness.onnxruntime import placement as onnxruntime_placement
 from farm.harness.tflite import delegates
@@ -26,7 +26,6 @@ PLACEMENT_READERS: tuple[ModuleType, ...] = (
     armnn,
     delegates,
     executorch_placement,
-    hardware_counter,
     log_lines,
     nnapi_placement,
     onnxruntime_placement,
