@@ -1,4 +1,4 @@
-"""The harnesses this farm knows, by name."""
+"""The registry of harnesses by name."""
 
 from difflib import get_close_matches
 
@@ -24,12 +24,12 @@ _HARNESSES: tuple[Harness, ...] = (
 
 
 def harness_names() -> list[str]:
-    """Every harness's name, sorted."""
+    """Return every harness's name, sorted."""
     return sorted(harness.name for harness in _HARNESSES)
 
 
 def get_harness(name: str) -> Harness:
-    """The adapter of that name.
+    """Return the adapter of that name.
 
     Raises:
         NotFound: there is none; the hint names the closest ones.

@@ -1,4 +1,4 @@
-"""A further start after the run that shows where it ran, where the run's own output does not."""
+"""The diagnostic pass that shows where a run was placed, where the run's own output does not."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,26 +15,26 @@ from farm.core.runs.plan import PLACEMENT_PROBE, EarlierPlacement, RunPlan
 from farm.harness.base.log_lines import own_lines
 from farm.harness.base.tool_adapter import ToolPass
 
-#: Without it NNAPI's runtime tells at most who compiled a whole model; with it each execution at length.
-#: A plain dict: it is written out with the plan.
+#: Without it NNAPI's runtime names at most the driver that compiled a whole model; with it each operation. A
+#: plain dict, because it is serialised with the plan.
 NNAPI_PROPERTIES: Mapping[str, str] = {"debug.nn.vlog": "all"}
-#: Tags of what logs where a model goes; all else of the phone stays there.
+#: Tags of what logs the placement of models; the rest of the log stays on the device.
 NNAPI_LOG = (
     "ExecutionPlan:V",
     "Manager:V",
     "CompilationBuilder:V",
     "ModelBuilder:V",
-    #: Says where a driver failed and the CPU did its part.
+    #: Reports where a driver failed and the CPU did its part.
     "ExecutionBuilder:V",
     "*:S",
 )
 NNAPI = "nnapi"
-#: What names a driver or delegate is shorter.
+#: Lines that name a driver or delegate are shorter.
 _LONGEST_LINE_CHARS = 400
 
 
 def placement_pass(backend: str, words: Sequence[str]) -> ToolPass:
-    """The pass of a tool that is called with these words."""
+    """Return the placement pass of a tool that is called with these arguments."""
     if backend != NNAPI:
         return ToolPass(name=PLACEMENT_PROBE, words=words)
     return ToolPass(name=PLACEMENT_PROBE, words=words, properties=NNAPI_PROPERTIES, log_filters=NNAPI_LOG)
@@ -43,9 +43,9 @@ def placement_pass(backend: str, words: Sequence[str]) -> ToolPass:
 def placement_of_pass(
     parser: Callable[[str], Placement | None], text: str, evidence: Evidence
 ) -> Placement | None:
-    """What the run's output and that of its pass, which has to have ended as well, show together.
+    """Return the placement that the output of a run and that of its successful pass show together.
 
-    A pass whose own output tells of other nodes than the run's does not speak for it.
+    A pass whose own output counts other nodes than the run's proves nothing about the run.
     """
     text = _cut(text)
     own = parser(text)
@@ -72,7 +72,7 @@ def _nodes(placement: Placement) -> list[tuple[str, int | None]]:
 def actual_backend_of_plan(
     plan: RunPlan, placement: Placement | None
 ) -> tuple[ActualBackend, Placement | None]:
-    """What ran; where that is not shown, what the pass of an earlier run showed, as the proof then says."""
+    """Return what ran; where the run does not show it, what the pass of an earlier run showed."""
     found = resolve_actual_backend(placement, plan.backend)
     if found.accelerator is not Accelerator.UNKNOWN or plan.shown is None:
         return found, placement
@@ -85,14 +85,14 @@ def actual_backend_of_plan(
 
 
 def earlier_actual_backend(shown: EarlierPlacement, backend: str) -> tuple[ActualBackend, Placement]:
-    """What ran, by the pass of an earlier run, as the proof says."""
+    """Return what ran by the pass of an earlier run, with a proof that names the attempt."""
     earlier = resolve_actual_backend(shown.placement, backend)
     proof = f"{earlier.proof} (shown after attempt {shown.attempt_id}: same cell, build and program)"
     return replace(earlier, proof=proof), shown.placement
 
 
 def _is_consistent(own: Placement, earlier: Placement) -> bool:
-    """Whether what a run itself tells of the CPU's part is what an earlier run had."""
+    """Return whether the CPU's part that a run reports is the one of the earlier run."""
     had = {share.by: share.nodes for share in earlier.shares if share.accelerator is Accelerator.CPU}
     left = [share for share in own.shares if share.accelerator is Accelerator.CPU]
     return all(

@@ -1,4 +1,4 @@
-"""ExecuTorch's `executor_runner` and its kin: the command line, and what the output means."""
+"""ExecuTorch's `executor_runner` and its variants: command line and output."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,14 +31,14 @@ FLAGS: Mapping[str, Flag] = {
     ),
 }
 _QNN, _NEUROPILOT, _ENN = "qnn", "neuropilot", "enn"
-#: Runners of their own makers, which refuse to start with a flag that they do not know.
+#: Runners of chip makers; they refuse to start with an unknown flag.
 _OWN_FLAGS: Mapping[str, Sequence[str]] = {
     _QNN: ("iteration", "warm_up", "htp_performance_mode"),
     _NEUROPILOT: ("iteration",),
     _ENN: ("num_executions", "warm_up"),
 }
 _FLAGS_OF_ALL = ("num_executions", "cpu_threads")
-#: Given whatever their value is.
+#: Passed whatever their value is.
 _ALWAYS = ("num_executions", "iteration", "cpu_threads")
 #: Each time has six decimals of a millisecond.
 _ROUNDED = 0.001
@@ -46,7 +46,7 @@ _NO_TIME = "this runner is older than the one that times executions: it only say
 
 
 class ExecutorRunner:
-    """Runs `.pte` files. Which backend a file runs on was decided when it was exported."""
+    """Runs `.pte` files. The backend of a file was chosen when it was exported."""
 
     name: str = "executor_runner"
     parser_version: int = 3
@@ -61,13 +61,13 @@ class ExecutorRunner:
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The command line of the runner; those of Qualcomm, MediaTek and Samsung have flags of their own."""
+        """Return the command line; the runners of Qualcomm, MediaTek and Samsung have flags of their own."""
         names = _OWN_FLAGS.get(request.backend, _FLAGS_OF_ALL)
         words = ["--model=${file_model}" if request.backend == _ENN else "--model_path=${file_model}"]
         for name in names:
@@ -79,7 +79,7 @@ class ExecutorRunner:
         return tool_plan(self.name, request, words)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """Each execution, or where the runner does not tell them apart the mean over all sets of inputs."""
+        """Return each execution, or where the runner prints none the mean over all sets of inputs."""
         failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
@@ -125,7 +125,7 @@ def _requested_executions(settings: Mapping[str, object], backend: str) -> int:
 
 
 def _on_cpu(plan: RunPlan) -> str:
-    """A file names its backend; the portable and XNNPACK kernels are the CPU's."""
+    """Return the proof for backends of the CPU: a file names its backend."""
     if plan.backend in ("cpu", "xnnpack"):
         return f"cpu by construction: the file was exported for {plan.backend}"
     return ""

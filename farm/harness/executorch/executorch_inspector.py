@@ -1,7 +1,7 @@
-"""The table of ExecuTorch's Inspector: a profile's events, as plain columns, in a frame, or apart by tabs.
+"""The table of ExecuTorch's Inspector: a profile's events in plain columns, in a frame, or separated by tabs.
 
-Its columns differ by version and by what it was asked for: percentiles may stand before the average, the raw
-values before those, and an index before all. What its heading calls them decides which is which.
+Its columns differ by version and options: percentiles may stand before the average, the raw values before
+those, and an index before all. The heading names them.
 """
 
 import re
@@ -12,16 +12,16 @@ from farm.harness.base.output_lines import plain_lines
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,3})?"
 _EVENT, _DELEGATED, _BACKEND = "event_name", "is_delegated_op", "delegate_backend_name"
-#: Of a frame, and of the same without one.
+#: With a frame, and without one.
 _BETWEEN = re.compile(r"\s*[\u2502|]\s*|\t")
 _ENDS = re.compile(r"^\s*[\u2502|]|[\u2502|]\s*$")
 _IN_ROWS = ("True", "False", _EVENT)
-#: Without a frame: what stands before the figures, those, and what behind; an empty cell leaves nothing.
+#: Without a frame: columns before the figures, the figures, and columns after; an empty cell leaves nothing.
 _PLAIN = re.compile(
     rf"\S.{{0,60}}?\s{{2,}}(\S.{{0,200}}?)(?:\s+\[[^\[\]]{{0,2000}}\])?\s{{2,}}(?:{_NUMBER}\s+){{1,6}}"
     r".*?\s*\b(True|False)(?:\s+(\w{1,60}))?$"
 )
-#: Without it no line is gone through for a row's other parts.
+#: Lines without it are not searched for a row's other parts.
 _TAIL = re.compile(r"\b(?:True|False)(?:\s+\w{1,60})?$")
 _WIDE = re.compile(r"\s{3,}")
 _INDEX = re.compile(r"[0-9]{1,9}\s+")
@@ -33,13 +33,13 @@ class InspectorRow:
 
     event: str
     delegated: bool
-    #: Empty where the table does not name it.
+    #: Empty where the table has no such column.
     backend: str = ""
     line: str = ""
 
 
 def inspector_table_rows(text: str) -> list[InspectorRow]:
-    """Every row of each table, in its order; without a heading a figure that stands alone is the average."""
+    """Return every row of each table, in order."""
     found: list[InspectorRow] = []
     heading: list[str] = []
     for line in plain_lines(text):
@@ -58,7 +58,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _framed_row(cells: Sequence[str], heading: Sequence[str], line: str) -> InspectorRow | None:
-    """Cells behind the last that holds something are lost where the frame is."""
+    """Parse a row of a framed table; trailing empty cells may be missing."""
     names = heading[1:] if heading and not heading[0] else heading
     cells = cells[1:] if cells[0].isdigit() else cells
     if not {_EVENT, _DELEGATED} <= set(names) or len(cells) > len(names):

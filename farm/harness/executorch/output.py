@@ -1,4 +1,4 @@
-"""What ExecuTorch prints: its runner, Qualcomm's, the benchmark app's JSON, Inspector's table."""
+"""Output of ExecuTorch's runner and of Qualcomm's and Samsung's."""
 
 import re
 from collections import Counter
@@ -8,38 +8,38 @@ from dataclasses import dataclass, replace
 from farm.harness.base.output_lines import plain_line, plain_lines, without_colours
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?"
-#: executor_runner: what its clock showed for all of them together.
+#: executor_runner: the time of all executions together.
 _TOTAL = re.compile(rf"Model executed successfully ([0-9]{{1,9}}) time\(s\) in ({_NUMBER}) ms")
-#: Of each of them, by newer runners.
+#: The time of each execution, in newer runners.
 _ITERATION = re.compile(rf"Iteration ([0-9]{{1,9}}) of ([0-9]{{1,9}}): ({_NUMBER}) ms")
 #: qnn_executor_runner, one line for each set of inputs.
 _OF_SET = re.compile(rf"(?<!Total )\b([0-9]{{1,9}}) inferences? took ({_NUMBER}) ms, avg ({_NUMBER}) ms")
-#: Samsung's of before it could repeat: of the one there is.
+#: Samsung's older runner, which executes once.
 _ONCE = re.compile(rf"End with elapsed time\(ms\): ({_NUMBER})$")
-#: How many sets there were; its average is of a set, which may be many inferences.
+#: The number of sets; its average is per set, which may be many inferences.
 _SETS = re.compile(r"Total ([0-9]{1,9}) inferences? took")
-#: When ExecuTorch's own logger wrote a line, in microseconds since its start.
+#: The time of a line of ExecuTorch's own logger, in microseconds since its start.
 _STAMP = re.compile(r"[VDIWEF] ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}) executorch:")
-#: Of sums that are printed with six decimals.
+#: Sums are printed with six decimals.
 _ROUNDED = 0.001
 _SUCCESS = re.compile(r"Model executed successfully")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executions:
-    """How long a model's executions took together."""
+    """The time of several executions together."""
 
     count: int
     total_ms: float
     line: str
-    #: Empty where the line does not say it.
+    #: Empty where the line has none.
     stamp: str = ""
 
 
 def executions(text: str) -> list[Executions]:
-    """Each line that says how long executions took; older runners say only that they were successful.
+    """Return each line with the time of executions; older runners report only success.
 
-    Lines that go to the log and to the output, all of them, stand for one each.
+    Where every line goes to the log and to the output, each pair counts once.
     """
     found: list[Executions] = []
     sets: int | None = None
@@ -62,7 +62,7 @@ def _stamp(line: str) -> str:
 
 
 def _without_duplicates(found: Sequence[Executions], sets: int | None) -> list[Executions]:
-    """Without what is told again: in the log as well as in the output, so twice all of it, or never."""
+    """Remove repetitions: lines in the log and in the output stand there twice, all of them or none."""
     stamped = [each for each in found if each.stamp]
     without = Counter(each for each in found if not each.stamp)
     if without == Counter(replace(each, stamp="") for each in stamped):
@@ -74,7 +74,7 @@ def _without_duplicates(found: Sequence[Executions], sets: int | None) -> list[E
 
 
 def _is_sum(found: Sequence[Executions]) -> bool:
-    """Whether the last line is Qualcomm's over all sets: how many there were, and all of their times."""
+    """Return whether the last line is Qualcomm's sum over all sets: their number, and all of their times."""
     if len(found) < 2 or found[-1].count != len(found) - 1:
         return False
     total_ms = sum(each.total_ms for each in found[:-1])
@@ -82,7 +82,7 @@ def _is_sum(found: Sequence[Executions]) -> bool:
 
 
 def iterations_ms(text: str) -> list[float]:
-    """The time of each execution, in their order; none where the runner does not tell, or one is missing."""
+    """Return the time of each execution, in order; empty where the runner prints none, or one is missing."""
     found: dict[int, float] = {}
     told: set[int] = set()
     for line in plain_lines(text):
@@ -94,10 +94,10 @@ def iterations_ms(text: str) -> list[float]:
 
 
 def are_of_one_run(found: Sequence[Executions]) -> bool:
-    """Whether one process can have said all of it: sets of inputs have a line each, all else one."""
+    """Return whether one process can have printed all: sets of inputs have a line each, all else one."""
     return len(found) < 2 or all(_OF_SET.search(each.line) is not None for each in found)
 
 
 def reports_execution(text: str) -> bool:
-    """Whether a runner said that it executed the model, with or without a time."""
+    """Return whether a runner reports a successful execution, with or without a time."""
     return _SUCCESS.search(text) is not None

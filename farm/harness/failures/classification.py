@@ -1,6 +1,6 @@
-"""Why a run gave no numbers, as far as that is the same for every program on a phone.
+"""Classification of failed runs, as far as it is the same for every program on a device.
 
-What decides first is what the agent saw, then what the program said, then its exit code.
+The agent's observations decide first, then the program's output, then its exit code.
 """
 
 import re
@@ -23,7 +23,7 @@ from farm.harness.failures.kinds import CRASHED, ENDED, UNKNOWN_FLAG, FailureKin
 from farm.harness.failures.pattern_prefilter import pattern_prefilter
 
 _LONGEST_LINE = 400
-#: Android's linker warns of what it does not mind.
+#: Warnings of Android's linker, which goes on after them.
 _LINKERS_WARNING = re.compile(r"^.{0,200}WARNING: linker: .*$", re.MULTILINE)
 _NOT_THIS_HARNESS = "`farm attempt show ID` has its output: is the registered program really this harness?"
 
@@ -31,12 +31,12 @@ _NOT_THIS_HARNESS = "`farm attempt show ID` has its output: is the registered pr
 def classify(
     evidence: Evidence, *, success: Collection[int] = (0,), signs: Sequence[FailurePattern] = GENERIC_PATTERNS
 ) -> RunFailure | None:
-    """Say why there are no numbers; None when the program ended as it should and its output decides.
+    """Return why there are no numbers; None when the program ended as it should and its output decides.
 
     Args:
-        evidence: what came back.
+        evidence: the evidence of the run.
         success: the exit codes of a program that ended as it should.
-        signs: the texts that say why another one did not.
+        patterns: the texts that explain other ends.
     """
     if evidence.trouble is not None:
         return _run_error_failure(evidence.trouble)
@@ -50,7 +50,7 @@ def classify(
 
 
 def unreadable_failure(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HARNESS) -> RunFailure:
-    """The failure of a program that ended well and printed something else than its numbers."""
+    """Return the failure of a program that ended well and printed something other than its numbers."""
     line = _last_text(evidence.stdout) or _last_text(evidence.stderr)
     said = why if line else f"it printed nothing; {why}"
     code = evidence.exit.code if evidence.exit else 0
@@ -67,7 +67,7 @@ def unreadable_failure(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HA
 
 
 def find_failure(evidence: Evidence, signs: Sequence[FailurePattern] = GENERIC_PATTERNS) -> RunFailure | None:
-    """Of a program that ended well without numbers: the failure its output shows; None without a sign."""
+    """Return the failure in the output of a program that ended well without numbers; None without a match."""
     found = _find_match(evidence, signs)
     if found is None or evidence.exit is None:
         return None
@@ -75,14 +75,14 @@ def find_failure(evidence: Evidence, signs: Sequence[FailurePattern] = GENERIC_P
 
 
 def unknown_flag_failure(evidence: Evidence, flag: str) -> RunFailure:
-    """Of a program that said that it does not know a flag, and went on without: it ran something else."""
+    """Return the failure of a program that ignored an unknown flag: it ran something else."""
     ended = evidence.exit or ExitRecord(code=0, duration_s=0.0)
     kind = replace(UNKNOWN_FLAG, what=UNKNOWN_FLAG.what.format(flag=flag))
     return _failure(kind, evidence, ended, None, said="; it went on without")
 
 
 def _run_error_failure(trouble: RunError) -> RunFailure:
-    # Nothing ran, and never will on this phone as it is: that is told like what a harness cannot do.
+    # Nothing ran, and never will on this device as it is, so the outcome is that of an unsupported cell.
     is_impossible = trouble.code == ControlImpossible.code
     return RunFailure(
         code=trouble.code,
@@ -121,7 +121,7 @@ def _exit_failure(evidence: Evidence, ended: ExitRecord, signs: Sequence[Failure
         return _failure(found[0], evidence, ended, found[1])
     words, is_told = _last_line(evidence), ended.code in KIND_BY_EXIT_CODE
     weak = None if is_told else _find_match(evidence, [sign for sign in signs if sign.is_weak])
-    # What was said on the way does not hide what the program itself said of its end.
+    # A message on the way does not hide the program's own last words.
     if weak is not None and words in (None, weak[1]):
         return _failure(weak[0], evidence, ended, weak[1])
     telling = words or _last_text(evidence.stderr) or _last_text(evidence.stdout)
@@ -155,7 +155,8 @@ def _find_match(evidence: Evidence, signs: Sequence[FailurePattern]) -> tuple[Fa
 def _find_match_in(text: str, signs: Sequence[FailurePattern]) -> tuple[FailureKind, str] | None:
     text = text.replace("\r", "\n") if "\r" in text else text
     text = _LINKERS_WARNING.sub("", text) if "WARNING: linker" in text else text
-    # Of megabytes, to look for each sign by itself would take twenty seconds, while nobody else can write.
+    # Searching megabytes for each pattern separately would take twenty seconds, while no other write can
+    # start.
     sieve = pattern_prefilter(tuple(sign.pattern.pattern for sign in signs))
     for sign in (signs[place] for place in sieve.possible(text)):
         match = sign.pattern.search(text)
@@ -187,7 +188,7 @@ def _last_text(text: str) -> str | None:
 
 def _program(evidence: Evidence) -> str:
     name = evidence.argv[0].rpartition("/")[2] if evidence.argv else ""
-    # In a phone's cache files are named by their digests, which tell a person nothing.
+    # In the device's cache, files are named by their digests, which mean nothing to a person.
     return "the program" if not name or is_digest(name) else name
 
 

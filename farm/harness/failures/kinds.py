@@ -1,4 +1,4 @@
-"""What can go wrong with a program on a phone, as data: each kind with its outcome, blame and hint."""
+"""Kinds of failure of a program on a device, each with its outcome, blame and hint."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class FailureKind:
     code: str
     outcome: Outcome
     blame: Blame
-    #: Follows the program's name; `{flag}` stands for what the sign's pattern found by that name.
+    #: Follows the program's name; `{flag}` stands for the group of that name in the pattern.
     what: str
     hint: str
 

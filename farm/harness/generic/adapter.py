@@ -1,4 +1,4 @@
-"""The adapter of every program that brings its own definition."""
+"""The adapter of every program that has a definition of its own."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ from farm.harness.generic.result import clock_covers, read_output
 
 
 class GenericHarness:
-    """Calls a program as its definition says, and reads what it prints at the places the definition names."""
+    """Calls a program as its definition describes, and reads its output at the places of the definition."""
 
     parser_version: int = 4
 
@@ -32,13 +32,13 @@ class GenericHarness:
         self.clock_covers: str = clock_covers(definition)
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run on the backend; None when it can."""
+        """Return why this harness cannot run on the backend; None when it can."""
         if backend in self.backends:
             return None
         return f"the definition of {self.name} has no backend {backend!r}: it has {', '.join(self.backends)}"
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The command of the definition."""
+        """Return the plan with the command of the definition."""
         files = plan_files(request.bundle)
         words = argument_words(self.definition, backend=request.backend, settings=request.settings)
         return RunPlan(
@@ -53,5 +53,5 @@ class GenericHarness:
         )
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The numbers at the definition's places, or the time that the whole process took."""
+        """Return the numbers at the definition's places, or the duration of the whole process."""
         return read_output(self.definition, plan, evidence)

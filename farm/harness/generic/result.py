@@ -1,4 +1,4 @@
-"""What a generic harness's definition reads off the output of its program."""
+"""Readings of a generic harness's output."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ _NOT_SAID = "what the program itself times; its definition does not say what tha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ParsedTimes:
-    """Either of the two that a reading has."""
+    """The times of a reading: samples or a mean."""
 
     samples_ns: tuple[int, ...] = ()
     mean_ns: float | None = None
@@ -29,7 +29,7 @@ class _ParsedTimes:
 
 
 def clock_covers(definition: Definition) -> str:
-    """What the time of a reading is the time of."""
+    """Return what the time of a reading covers."""
     if definition.is_wall_timed:
         return "; ".join(filter(None, [WALL_TIME, definition.clock_covers]))
     place = definition.samples or definition.value
@@ -38,8 +38,8 @@ def clock_covers(definition: Definition) -> str:
 
 
 def read_output(definition: Definition, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-    """The numbers at the definition's places, or the time that the whole process took."""
-    # What is told of a failure names the program, and not the shell or `taskset` that starts it.
+    """Return the numbers at the definition's places, or the duration of the whole process."""
+    # Messages name the program, and not the shell or `taskset` that starts it.
     evidence = replace(evidence, argv=(definition.name,))
     failure = _failure(definition, evidence)
     if failure is not None:
@@ -132,7 +132,7 @@ def _of_wall_time(definition: Definition, evidence: Evidence) -> _ParsedTimes | 
 
 
 def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[float]:
-    """Every time at a place.
+    """Return every time at a place.
 
     Raises:
         InvalidNumber: a number there is no time.
@@ -149,14 +149,14 @@ def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[float]:
 
 
 def _metrics(definition: Definition, output: ProgramOutput) -> Iterator[Metric]:
-    """The last number at each metric's place; a metric that was not printed is left out."""
+    """Return the last number at each metric's place; a metric that was not printed is left out."""
     for name, metric in definition.metrics.items():
         if found := output.numbers(metric.place):
             yield Metric(name=name, value=found[-1], unit=metric.unit, better=metric.better)
 
 
 def _placement(definition: Definition, name: str, evidence: Evidence) -> tuple[str, str, str]:
-    """What ran, on what, and how that is known."""
+    """Return the placement that the definition's patterns show."""
     backend = definition.backends[name]
     if backend.accelerator == "cpu":
         return name, "cpu", f"cpu by the definition of {definition.name}, which names nothing else for {name}"
@@ -173,6 +173,6 @@ def _placement(definition: Definition, name: str, evidence: Evidence) -> tuple[s
 
 
 def _first_of(patterns: Sequence[str], evidence: Evidence) -> str | None:
-    """The first line of both outputs that one of the patterns matches."""
+    """Return the first line of both outputs that one of the patterns matches."""
     text = program_output(evidence, OutputStream.BOTH).text if patterns else ""
     return next((line for each in patterns if (line := first_line(each, text)) is not None), None)

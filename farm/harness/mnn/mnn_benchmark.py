@@ -1,4 +1,4 @@
-"""MNN's `benchmark.out`: its command line, and what its output means."""
+"""MNN's `benchmark.out`: command line and output."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,7 +38,7 @@ FLAGS: Mapping[str, Flag] = {
 #: MNNForwardType; 0 is the CPU.
 _NUMBER_BY_BACKEND: Mapping[str, int] = {"cpu": 0, "opencl": 3, "nnapi": 5, "opengl": 6, "vulkan": 7}
 _CPU, _NOT_NAMED = "cpu", "N/A"
-#: The tool runs all models of a folder, so there is one with this model alone.
+#: The tool runs all models of a folder, so it gets one with this model alone.
 _FOLDER = "models"
 
 
@@ -58,13 +58,13 @@ class MnnBenchmark:
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """Folder, loop, warm-up, kind of backend, threads, precision, by their places (since 2019-8)."""
+        """Return the plan: folder, loop, warm-up, backend, threads, precision, by position (since 2019-8)."""
         assert request.variant is not None
         variant = request.variant
         file = PlanFile(
@@ -79,7 +79,7 @@ class MnnBenchmark:
         return tool_plan(self.name, request, words, file=file)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The mean of the one model in the folder."""
+        """Return the mean of the one model in the folder."""
         failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
@@ -106,9 +106,9 @@ class MnnBenchmark:
 
 
 def _placement(found: MnnOutput, backend: str) -> Placement | None:
-    """The tool prints what it was told, which proves nothing of a GPU.
+    """Return the placement: the tool repeats the request, which proves nothing about a GPU.
 
-    MNN's own line on a stand-in shows what there was not; builds for apps log it, where it is lost.
+    MNN's line on a substitute names the missing backend; builds for apps log it, where it is lost.
     """
     if found.instead is not None and ("OpenCL" not in found.instead or backend == "opencl"):
         return Placement(shares=(Share(accelerator=Accelerator.CPU, by="MNN", line=found.instead),))

@@ -1,4 +1,4 @@
-"""ncnn's `benchncnn`: its command line, and what its output means."""
+"""ncnn's `benchncnn`: command line and output."""
 
 from collections.abc import Mapping, Sequence
 
@@ -41,7 +41,7 @@ _CPU, _VULKAN = "cpu", "vulkan"
 
 
 class Benchncnn:
-    """Runs a network from its `.param` alone: the tool makes up the weights, so it needs no `.bin`."""
+    """Runs a network from its `.param` alone: the tool generates the weights, so it needs no `.bin`."""
 
     name: str = "benchncnn"
     parser_version: int = 3
@@ -56,13 +56,13 @@ class Benchncnn:
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """Five numbers by their places, then the network and the shape of its inputs (since 2023)."""
+        """Return the plan: five numbers by position, then the network and its input shape (since 2023)."""
         numbers = ("loop_count", "num_threads", "powersave", "gpu_device", "cooling_down")
         values = {name: setting(request.settings, FLAGS, name) for name in numbers}
         if request.backend == _CPU:
@@ -73,12 +73,12 @@ class Benchncnn:
         return tool_plan(self.name, request, words)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The mean of the one network that was asked for."""
+        """Return the mean of the one requested network."""
         failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
-        # It goes on without a network, or a GPU, that is lost, and times nothing.
+        # It goes on after the loss of a network or a GPU, and times nothing.
         if GOES_ON.search(text) is not None:
             return missing_times_failure(evidence, "it lost its network or its GPU, and went on")
         found = ncnn_output(text)
@@ -104,7 +104,7 @@ class Benchncnn:
 
 
 def _placement(found: NcnnOutput) -> Placement | None:
-    """Without a GPU it runs on the CPU; so do layers without code for Vulkan, and nothing says so."""
+    """Return the placement: the CPU without a GPU; layers without Vulkan code run there too, unreported."""
     number = found.settings.get("gpu_device")
     if number is None:
         return None
@@ -120,7 +120,7 @@ def _placement(found: NcnnOutput) -> Placement | None:
 
 
 def _shape(variant: Manifest | None) -> str:
-    """ncnn counts from the fastest dimension on, without the batch: 1x3x224x200 is [200,224,3]."""
+    """Return ncnn's shape, fastest dimension first, without the batch: 1x3x224x200 is [200,224,3]."""
     inputs = () if variant is None else variant.inputs
     shapes = [spec.shape[1:] if len(spec.shape) > 3 else spec.shape for spec in inputs]
     return ",".join(f"[{','.join(map(str, reversed(shape)))}]" for shape in shapes)

@@ -1,4 +1,4 @@
-"""ONNX Runtime's `onnxruntime_perf_test`: its command line, and what its output means."""
+"""ONNX Runtime's `onnxruntime_perf_test`: command line and output."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -44,7 +44,7 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "verbose": Flag(default=False, help="log what is done (-v), which slows nothing but loading"),
 }
-#: Where each iteration's time is written to: the run's own output, where it is kept.
+#: The file of each iteration's time: the run's own output, which is stored.
 _RESULT_FILE = "/proc/self/fd/1"
 _CPU = "cpu"
 #: Rounding of six digits, and the loop around the clock.
@@ -52,7 +52,7 @@ _MEANS_MAY_DIFFER = 0.05
 
 
 class OnnxruntimePerfTest:
-    """Runs `.onnx` and `.ort` files; one line an iteration goes to its result file."""
+    """Runs `.onnx` and `.ort` files; its result file has one line for each iteration."""
 
     name: str = "onnxruntime_perf_test"
     parser_version: int = 3
@@ -66,13 +66,13 @@ class OnnxruntimePerfTest:
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The command line of the Android binary. Without `-v` a provider says nothing of its nodes."""
+        """Return the command line of the Android binary. Without `-v` a provider reports no nodes."""
         words = list(_words(request.settings, request.backend))
         passes = []
         if request.backend != _CPU and not setting(request.settings, FLAGS, "verbose"):
@@ -82,7 +82,7 @@ class OnnxruntimePerfTest:
         return tool_plan(self.name, request, [*words, "${file_model}", _RESULT_FILE], passes=passes)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """One sample an iteration where they came, or else the tool's average."""
+        """Return one sample for each iteration, or else the tool's average."""
         failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
@@ -116,7 +116,7 @@ def _times(plan: RunPlan, found: OrtOutput) -> LoopTimes:
 
 
 def _disagreement(found: OrtOutput) -> str | None:
-    """How the samples contradict what the tool says of them itself; None when they do not."""
+    """Return how the samples contradict the tool's own figures; None when they agree."""
     count, requests = len(found.samples_ns), found.requests
     if count == 0:
         return None

@@ -1,4 +1,4 @@
-"""TensorFlow Lite's `benchmark_model`, of all ages: its command line, and what its output means."""
+"""TensorFlow Lite's `benchmark_model`, in all versions: command line and output."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -55,13 +55,13 @@ class BenchmarkModel:
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The command line of the Android binary; profiles and memory come from passes of their own."""
+        """Return the command line of the Android binary; profiles and memory come from separate passes."""
         words = _words(request, request.settings)
         asked = [flag for flag in PASS_FLAGS if request.settings.get(flag) is True]
         short = _words(request, {**request.settings, **SHORT_RUN})
@@ -71,7 +71,7 @@ class BenchmarkModel:
         return tool_plan(self.name, request, words, passes=passes)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The tool's mean of its main loop, with what else it prints as metrics."""
+        """Return the tool's mean of its main loop, with its other figures as metrics."""
         failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
@@ -101,7 +101,7 @@ class BenchmarkModel:
 
 
 def _times(plan: RunPlan, found: TfliteOutput) -> LoopTimes | None:
-    """Of its last line, or else of its main loop; LiteRT's native tool has a table for the one."""
+    """Return the times of the last line, or else of the main loop."""
     if found.mean_us is None:
         return None
     return LoopTimes(
@@ -119,7 +119,7 @@ def _only_cpu(plan: RunPlan, evidence: Evidence) -> str:
 
 
 def _with_backend_detail(reading: Reading, plan: RunPlan, placement: Placement | None) -> Reading:
-    """The kernels of the tool itself and XNNPACK's are both the CPU's, and several times apart."""
+    """Tell XNNPACK from the tool's own kernels: both run on the CPU, at several times the speed."""
     if plan.backend not in (_CPU, _XNNPACK) or reading.accelerator != _CPU:
         return reading
     shares = () if placement is None else placement.shares
@@ -144,7 +144,7 @@ def _metrics(found: TfliteOutput) -> Iterator[Metric]:
 
 
 def _pass_metrics(evidence: Evidence) -> Iterator[Metric]:
-    """What the uncounted passes told: each kind of operator's time, and the memory at its peak."""
+    """Yield the figures of diagnostic passes: the time of each kind of operator, and the peak of memory."""
     for told in evidence.passes:
         text = f"{told.stdout}\n{told.stderr}"
         if told.name == PASS_FLAGS["report_peak_memory_footprint"]:
@@ -161,7 +161,7 @@ def _words(request: RunRequest, settings: Mapping[str, SettingValue]) -> list[st
 
 
 def _flag_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> Iterator[str]:
-    """What is not as the tool does it anyway; how often and with how many threads is always said."""
+    """Yield the flags that differ from the tool's defaults, and always those of counts and threads."""
     for name in FLAGS:
         value = setting(settings, FLAGS, name)
         is_given = name in PASS_FLAGS or name in ARGUMENTS_BY_BACKEND[request.backend]
@@ -171,7 +171,7 @@ def _flag_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> It
 
 def _backend_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> Iterator[str]:
     for name, value in ARGUMENTS_BY_BACKEND[request.backend].items():
-        # An older program has no XNNPACK to do without.
+        # An older program has no XNNPACK to switch off.
         if name in request.missing_flags and request.backend == _CPU:
             continue
         said = settings.get(name)

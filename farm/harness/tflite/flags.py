@@ -56,7 +56,8 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
     }
 )
 
-#: What the tool does where nothing is said; only what is otherwise is said, but counts and threads always.
+#: The tool's defaults. A flag is passed only where it differs from them; counts and threads are always
+#: passed.
 TOOL_DEFAULTS: Mapping[str, SettingValue] = MappingProxyType(
     {
         name: flag.default
@@ -65,14 +66,14 @@ TOOL_DEFAULTS: Mapping[str, SettingValue] = MappingProxyType(
     }
 )
 
-#: Flags that would slow what is measured, so each has a pass of its own.
+#: Flags that would slow the measurement, so each has a separate pass.
 PASS_FLAGS: Mapping[str, str] = MappingProxyType(
     {"enable_op_profiling": "op_profile", "report_peak_memory_footprint": "memory"}
 )
-#: How often a pass runs: a flag that is given twice counts once, and which one differs by version.
+#: Iterations of a pass: of a flag that is given twice one counts, and which one differs by version.
 SHORT_RUN: Mapping[str, SettingValue] = MappingProxyType({"num_runs": 10, "min_secs": 0.1})
 
-#: `cpu` is the tool's own kernels: without being told so newer ones use XNNPACK wherever they can.
+#: `cpu` is the tool's own kernels: by default newer versions use XNNPACK wherever they can.
 ARGUMENTS_BY_BACKEND: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "cpu": {"use_xnnpack": "false"},

@@ -1,4 +1,4 @@
-"""`litert-benchmark`, the console command of the wheel ai-edge-litert: its command line, and its output."""
+"""`litert-benchmark`, the console command of the wheel ai-edge-litert: command line and output."""
 
 from collections.abc import Mapping, Sequence
 
@@ -39,7 +39,7 @@ _ALWAYS_GIVEN = ("num_runs", "warmup_runs", "num_threads")
 
 
 class LitertBenchmark:
-    """Runs `.tflite` files by LiteRT's compiled model; on the CPU that is XNNPACK wherever it can."""
+    """Runs `.tflite` files by LiteRT's compiled model; on the CPU that is XNNPACK wherever possible."""
 
     name: str = "litert-benchmark"
     parser_version: int = 4
@@ -54,13 +54,13 @@ class LitertBenchmark:
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The console command's words."""
+        """Return the plan with the console command's arguments."""
         words = ["--model", "${file_model}", *_SWITCH_BY_BACKEND[request.backend]]
         for name, flag in FLAGS.items():
             value = setting(request.settings, FLAGS, name)
@@ -71,7 +71,7 @@ class LitertBenchmark:
         return tool_plan(self.name, request, words)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The tool's mean of its main loop."""
+        """Return the tool's mean of its main loop."""
         failure = classify(evidence, signs=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
@@ -89,7 +89,7 @@ class LitertBenchmark:
 
 
 def _placement(found: LitertOutput) -> Placement | None:
-    """Alone on an accelerator, and wholly taken: there. With the CPU beside it nothing tells it apart."""
+    """Return the share of a single accelerator with the whole model; beside the CPU nothing is proven."""
     if not found.accelerators:
         return None
     line = f"Accelerators: {' | '.join(found.accelerators)}; Fully accelerated: {found.fully_accelerated}"

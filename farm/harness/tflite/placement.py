@@ -1,4 +1,4 @@
-"""What TFLite and LiteRT tools print of delegates, in all wordings since 2019, through any log.
+"""Placements that TFLite and LiteRT tools print, in all wordings since 2019, through any log.
 
 A delegate that was created proves nothing, nor does a list of accelerators: only nodes that it took do.
 """
@@ -30,15 +30,15 @@ _WARNED = re.compile(
     r"|failed to prepare|delegate is not initialized|Operation is not supported"
     r"|OP is supported, but|Not supported \w+ case"
 )
-#: Programs of 2018 and 2019 say it of every run, whether or not NNAPI was asked for.
+#: Programs of 2018 and 2019 print it in every run, whether or not NNAPI was requested.
 _NO_LIBRARY = re.compile(r"unable to open library")
 _ASKED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
 _NNAPI_FAILED = re.compile(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)")
 _NNAPI_NAME = re.compile(r"NNAPI accelerator name: \[([^\]\n]+)\]")
-#: Without any other driver it is NNAPI's own kernels, on the CPU, that took what NNAPI took.
+#: Without another driver NNAPI's own kernels, on the CPU, executed NNAPI's nodes.
 _NO_DRIVER = re.compile(r"NNAPI accelerators available: \[(nnapi-reference)\]")
 _QNN_LIBRARY = re.compile(r"\blibQnn(Htp|Gpu|Dsp|Cpu)(?:V\d{1,4}\w{0,20})?\.so\b")
-#: Of WebGPU, where there is no GPU.
+#: WebGPU without a GPU.
 _SOFTWARE_ADAPTER = re.compile(r"Selected adapter: [^\n]{0,200}\badapterType=(CPU)\b")
 _LIBRARY = re.compile(r"External delegate path\s*: \[([^\]\n]+)\]")
 _OPTIONS = re.compile(r"External delegate options\s*: \[([^\]\n]*)\]")
@@ -50,10 +50,10 @@ _OWN_KERNELS = "TFLite's kernels"
 
 
 def tflite_placement(text: str) -> Placement | None:
-    """Which delegate took how many nodes, and what was left to the CPU; None where the text tells nothing.
+    """Return which delegate took how many nodes, and the CPU's rest; None where the text does not show it.
 
     Args:
-        text: what the tool printed, both streams, or the phone's log of it.
+        text: what the tool printed, both streams, or the device's log of it.
     """
     lines = log_lines(text)
     took = delegated_nodes(lines)
@@ -72,7 +72,7 @@ def tflite_placement(text: str) -> Placement | None:
     rest = _cpu_shares(shares, others, xnnpack, total, lines, refused)
     if not shares and not rest and not warnings:
         return None
-    # Parts that nobody counted make no whole.
+    # Uncounted parts have no total.
     is_whole = all(each.nodes is not None for each in others) and not _exceeds_total(others, total)
     whole = total if is_whole else None
     found = Placement(
@@ -83,7 +83,7 @@ def tflite_placement(text: str) -> Placement | None:
 
 
 def _total(taken: Sequence[DelegatedNodes]) -> int | None:
-    """Without a subgraph's number, XNNPACK may have counted a graph that another delegate changed before."""
+    """Return the total; without a subgraph's number, XNNPACK may have counted a changed graph."""
     others = [each for each in taken if each.software != XNNPACK or each.subgraph is not None]
     totals = [each.total for each in others if each.total is not None]
     return max(totals or [each.total for each in taken if each.total is not None], default=None)
@@ -95,7 +95,7 @@ def _share(taken: DelegatedNodes, lines: Sequence[LogLine]) -> Share:
 
 
 def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator]:
-    """What the delegate is called, and what it computes on where its name or its options say that."""
+    """Return a delegate's name, and its hardware where its name or its options identify it."""
     if software.upper() == "NNAPI":
         name = _last(lines, _NNAPI_NAME) or _last(lines, _NO_DRIVER)
         if next(matching_lines(lines, _NNAPI_FAILED), None) is not None:
@@ -105,7 +105,7 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
         return f"{software} in software", Accelerator.CPU
     option = _BACKEND_OPTION.search(_last(lines, _OPTIONS) or "")
     if option is not None:
-        # Of several, in their order of preference, nothing here says which one took what.
+        # Of several, in order of preference, it is open which one took what.
         return software, Accelerator.UNKNOWN if option[2] else accelerator_of(option[1])
     libraries = {kind for line in lines for kind in _QNN_LIBRARY.findall(line.text)}
     if software == "QNN" and len(libraries) == 1:
@@ -117,7 +117,7 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
 
 
 def _created_delegates(lines: Sequence[LogLine], text: str) -> tuple[Share, ...]:
-    """Only that a delegate was made: what it took, nobody says."""
+    """Return a share of unknown hardware for a delegate that was only created."""
     for line, match in matching_lines(lines, _CREATED):
         software = delegate_name(match[1] or match[2] or match[3])
         if software == XNNPACK and re.search(r"Use (?:NNAPI|gpu|Hexagon)\s*: \[1\]", text) is None:
@@ -137,7 +137,7 @@ def _cpu_shares(
     lines: Sequence[LogLine],
     refused: Sequence[str],
 ) -> tuple[Share, ...]:
-    """The CPU's: XNNPACK's nodes and those of nobody."""
+    """Return the CPU's shares: XNNPACK's nodes and those without a delegate."""
     taken = sum(each.held or 0 for each in others)
     is_counted = total is not None and all(each.held is not None for each in others)
     is_counted = is_counted and not _exceeds_total(others, total)
@@ -155,13 +155,13 @@ def _cpu_shares(
 
 
 def _exceeds_total(others: Sequence[DelegatedNodes], total: int | None) -> bool:
-    """Whether they would have taken more than there is: what they counted is not the same."""
+    """Return whether delegates took more nodes than there are: they counted different things."""
     return total is not None and sum(each.held or 0 for each in others) > total
 
 
 def _of_xnnpack(xnnpack: DelegatedNodes, left: int | None) -> tuple[Share, ...]:
     if left is None or xnnpack.nodes is None or xnnpack.nodes > left:
-        # It counts the nodes of a graph that was changed already.
+        # It counts the nodes of a graph that was already changed.
         nodes = left if left is not None else xnnpack.nodes
         return (
             Share(
@@ -186,9 +186,9 @@ def _of_xnnpack(xnnpack: DelegatedNodes, left: int | None) -> tuple[Share, ...]:
 
 
 def _partial_cpu_share(others: Sequence[DelegatedNodes], lines: Sequence[LogLine]) -> tuple[Share, ...]:
-    """The CPU has a part, uncounted, where the tool says that the delegate has not all.
+    """Return the CPU's uncounted part, where the tool reports that the delegate lacks nodes.
 
-    Partitions of a delegate and of the CPU take turns, with a node each at least.
+    Partitions of a delegate and of the CPU alternate, with at least one node each.
     """
     for each in others:
         if each.nodes is not None and each.total is None and (between := (each.partitions or 0) // 2):
@@ -201,7 +201,7 @@ def _partial_cpu_share(others: Sequence[DelegatedNodes], lines: Sequence[LogLine
 
 
 def _with_drivers(placement: Placement, text: str) -> Placement:
-    """NNAPI's own lines in the same text say which drivers the delegate's nodes went to."""
+    """Replace NNAPI's share by the drivers that NNAPI's own lines in the same text name."""
     at = next((at for at, share in enumerate(placement.shares) if share.by == "NNAPI"), None)
     drivers = nnapi_placement(text) if at is not None else None
     if at is None or drivers is None or not drivers.shares:
@@ -218,7 +218,7 @@ def _with_drivers(placement: Placement, text: str) -> Placement:
         return placement
     rest = (*placement.shares[:at], *placement.shares[at + 1 :])
     uncounted = tuple(replace(share, nodes=None) for share in rest)
-    # Operations of NNAPI and nodes of TFLite are not the same, so only one of the two is counted.
+    # Operations of NNAPI and nodes of TFLite differ, so only one of the two is counted.
     return replace(
         placement,
         shares=(*drivers.shares, *uncounted),

@@ -1,7 +1,7 @@
-"""The table that TensorFlow Lite's profiler prints: how long each kind of operator took in one inference.
+"""The table of TensorFlow Lite's profiler: the time of each kind of operator in one inference.
 
-Its columns are apart by tabs, blanks or, where it was told so, commas. What a delegate tells of its inside
-stands in a further table, whose times are those of the delegate's row once more.
+Its columns are separated by tabs, blanks or, on request, commas. A delegate's internal operators stand in a
+further table, whose times repeat those of the delegate's row.
 """
 
 import re
@@ -25,7 +25,7 @@ class OperatorTime:
 
 
 def operator_times(text: str) -> list[OperatorTime]:
-    """What the profile of the regular runs says by kind of node, in its order; none without such a table."""
+    """Return the time of each kind of node in the profile of the regular runs; empty without a table."""
     found: list[OperatorTime] = []
     lines = plain_lines(text)
     # Up to 2019 only the runs were profiled, without a heading.
