@@ -1,4 +1,4 @@
-"""All that is known of a phone, put together from its answers, with the place that told each fact."""
+"""Facts of a device, assembled from its answers, with the source of each fact."""
 
 from collections.abc import Mapping
 
@@ -27,9 +27,10 @@ _OF_PROPERTIES = (
 
 
 def device_facts(said: Mapping[str, str], serial: str) -> DeviceFacts:
-    """What a phone is, by its answers to `agents.device.state.facts.FACTS_COMMAND`; what is missing is None.
+    """Return the facts of a device from its answers to FACTS_COMMAND; what is missing is None.
 
-    `serial` stands in where it has no number of its own.
+    The command is in `agents.device.state.facts`. `serial` stands in where the device reports no serial
+    number of its own.
     """
     known = properties(said.get("getprop", ""))
     cpuinfo, machine = said.get("cpuinfo", ""), facts.abi_of_machine(said.get("machine", ""))
@@ -69,7 +70,7 @@ def device_facts(said: Mapping[str, str], serial: str) -> DeviceFacts:
 
 
 def _plain_name(said: Mapping[str, str]) -> str:
-    """A device side that is not Android is called by its kernel."""
+    """Return the kernel's name for a device side that is not Android."""
     return f"{said.get('system', '').strip()} {said.get('machine', '').strip()}".strip() or "unknown"
 
 
@@ -87,7 +88,7 @@ def _nnapi(said: Mapping[str, str], known: Properties) -> tuple[NnapiDriver, ...
 
 
 def _cores(said: Mapping[str, str]) -> tuple[int | None, str | None]:
-    """How many cores there are; /proc/cpuinfo leaves out those that are switched off."""
+    """Return the number of cores and its source; /proc/cpuinfo leaves out cores that are switched off."""
     if (possible := possible_cores(said.get("possible", ""))) is not None:
         return possible, "/sys/devices/system/cpu/possible"
     if listed := len(core_by_number(said.get("cpuinfo", ""))):
@@ -96,13 +97,13 @@ def _cores(said: Mapping[str, str]) -> tuple[int | None, str | None]:
 
 
 def _root(text: str) -> bool | None:
-    """One user's number for the shell itself and one for `su`, where there is one."""
+    """Return the access to root: one number is the shell's own user, a second one that of `su`."""
     words = text.split()
     return None if not words else "0" in words
 
 
 def _simple_sources(said: Mapping[str, str], known: Properties) -> dict[str, str]:
-    """Where facts came from that stand in one place; what the phone does not tell is left out."""
+    """Return the sources of facts with a single place; facts that the device does not report are left out."""
     found = {fact: facts.fact_source(known, fact) for fact in _OF_PROPERTIES}
     if facts.market_name(known) is None:
         found["market_name"] = None

@@ -1,8 +1,7 @@
-"""Build one variant, in a process of its own: python -m farm.variants.worker MODEL RECIPE FILE.
+"""Build one variant in a process of its own: python -m farm.variants.worker MODEL RECIPE FILE.
 
-RECIPE is JSON. Steps go to stdout, one `step: ...` a line; a refusal as `refused: {json}`; anything else that
-goes wrong is a traceback on stderr. Scripted classes, engines and import side effects are global to a process
-of torch.
+RECIPE is JSON. Steps go to stdout, one `step: ...` a line; a refusal as `refused: {json}`; any other failure
+is a traceback on stderr. Scripted classes, engines and import side effects are global to a process of torch.
 """
 
 import json
@@ -28,7 +27,7 @@ def build(model: str, recipe: Recipe, path: Path) -> None:
     """Write the variant and its manifest.
 
     Raises:
-        FarmError: the model is unknown, cannot be made by the recipe, or its file does not do what it does.
+        FarmError: the model is unknown, the recipe is impossible, or the file fails its verification.
     """
     _say("importing torch")
     import torch
@@ -50,7 +49,7 @@ def build(model: str, recipe: Recipe, path: Path) -> None:
 
 
 def _check_before_conversion(made: "PreparedNetwork", recipe: Recipe) -> None:
-    """What an NNAPI file puts out cannot be seen here; what the network does that goes into it can."""
+    """Check the network before its conversion: the output of an NNAPI file cannot be computed here."""
     from farm.variants import verify
 
     actual = verify.real_values(made.net(made.inputs))
@@ -58,7 +57,7 @@ def _check_before_conversion(made: "PreparedNetwork", recipe: Recipe) -> None:
 
 
 def _check_file(made: "PreparedNetwork", recipe: Recipe, path: Path, loading_engine: str) -> Fidelity | None:
-    """How far the file agrees with float32 on the engine of phones; it must do so on this machine's too."""
+    """Return the file's fidelity on the engine of mobile devices; it must also pass on this machine's."""
     from farm.variants import verify
 
     if recipe.target == "nnapi":
@@ -108,7 +107,7 @@ def _say(step: str) -> None:
 
 
 def main(words: list[str]) -> int:
-    """Build the variant that the words name; the exit code says how it went."""
+    """Build the variant of the arguments; return the exit code."""
     model, recipe, path = words
     try:
         build(model, _RECIPE.validate_json(recipe), Path(path))

@@ -1,4 +1,4 @@
-"""What /proc/cpuinfo says of the cores, and which of them change their clock together (sysfs cpufreq)."""
+"""Cores in /proc/cpuinfo, and the groups that change their clock together (sysfs cpufreq)."""
 
 import re
 from collections import defaultdict
@@ -13,7 +13,8 @@ from farm.phone.hardware.core_table import core_name
 _FIELD = re.compile(r"\s*([A-Za-z][\w ]*?)\s*:\s*(.*)")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,8}", re.ASCII)
 _CORE = re.compile(r"\d{1,4}", re.ASCII)
-#: `grep` over several files, on policies or on cores: `policy4/related_cpus:4 5 6`, `.../cpu4/cpufreq/...`.
+#: Output of `grep` over several files, on policies or on cores: `policy4/related_cpus:4 5 6`,
+#: `.../cpu4/cpufreq/...`.
 _SYSFS = re.compile(
     r"\s*(?:\S*/)?(policy\d{1,4}|cpu\d{1,4}/cpufreq)/"
     r"(related_cpus|affected_cpus|cpuinfo_min_freq|cpuinfo_max_freq)\s*:\s*([\d ,-]{1,200})",
@@ -23,14 +24,14 @@ _MAX_KHZ = 100_000_000
 
 
 def hardware_line(cpuinfo: str) -> str | None:
-    """The `Hardware` line, with which some kernels name the chip: `Qualcomm Technologies, Inc SM8350`."""
-    # It is the last line of some kernels, whose captures often lack its line end: it counts without.
+    """Return the `Hardware` line, where some kernels name the chip: `Qualcomm Technologies, Inc SM8350`."""
+    # It is the last line of some kernels, and captures often lack its line end, so it counts without one.
     values = [match[2].strip() for match in _fields(lines(cpuinfo)) if match[1] == "Hardware"]
     return next((value for value in reversed(values) if value), None)
 
 
 def core_by_number(cpuinfo: str) -> dict[int, str]:
-    """The kind of each core that is listed: its name, or implementer and part where we know none.
+    """Return the kind of each listed core: its name, or implementer and part where that is unknown.
 
     Kernels of 32 bits before 3.8 describe all cores once, behind the last one. On x86 it is the model's name.
     """
@@ -51,7 +52,7 @@ def core_by_number(cpuinfo: str) -> dict[int, str]:
 
 
 def clusters(cpufreq: str, cpuinfo: str) -> tuple[Cluster, ...]:
-    """Cores that change their clock together, the slowest first; by the kind of core where cpufreq is silent.
+    """Return the cores that change their clock together, slowest first; without cpufreq by the kind of core.
 
     Args:
         cpufreq: files of sysfs, each line with its path before it, as `grep` prints several files.
@@ -63,7 +64,7 @@ def clusters(cpufreq: str, cpuinfo: str) -> tuple[Cluster, ...]:
 
 
 def possible_cores(text: str) -> int | None:
-    """How many cores there can be, by /sys/devices/system/cpu/possible: also those switched off now."""
+    """Return the number of /sys/devices/system/cpu/possible, which includes cores that are switched off."""
     listed = (core_list(line) for line in complete_lines(text))
     return next((len(cores) for cores in listed if cores), None)
 
@@ -87,7 +88,7 @@ def _policies(cpufreq: str, kinds: Mapping[int, str]) -> list[Cluster]:
 
 
 def _cores_of(place: str, files: Mapping[str, str]) -> tuple[int, ...]:
-    """Those of a policy, or of a core's folder; some kernels tell a core others than its own as related."""
+    """Return the cores of a policy, or of a core's folder; some kernels list unrelated cores."""
     own = (int(place.removeprefix("cpu").removesuffix("/cpufreq")),) if place.endswith("/cpufreq") else ()
     told = (core_list(files.get(name, "")) or () for name in ("related_cpus", "affected_cpus"))
     return next((cores for cores in told if cores and set(own) <= set(cores)), own)
@@ -103,7 +104,7 @@ def _joined_kinds(kinds: Iterable[str]) -> str | None:
 
 
 def _hertz(text: str | None) -> int | None:
-    """cpufreq counts in kilohertz."""
+    """Convert cpufreq's kilohertz to hertz."""
     digits = (text or "").strip()
     known = digits.isascii() and digits.isdigit() and len(digits) < 12
     return int(digits) * 1000 if known and 0 < int(digits) <= _MAX_KHZ else None

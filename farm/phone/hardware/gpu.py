@@ -1,4 +1,4 @@
-"""Which GPU a phone has, with its drivers: `dumpsys SurfaceFlinger`, `cmd gpu vkjson`, features."""
+"""The GPU of a device and its drivers: `dumpsys SurfaceFlinger`, `cmd gpu vkjson`, features."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from farm.core.devices.hardware import Gpu
 from farm.phone.adb.decoding import complete_lines, lines
 
-#: People quote the line.
+#: The line may be quoted.
 _GLES = re.compile(r"(?:^|[\s\"'`>])GLES: ?(.+?)[\"'`]*$")
 _OPENGL = re.compile(r"OpenGL ES\S* \d+\.\d+(?:\.\d+)? ?(.*)", re.DOTALL)
 #: `V@0762.10`, `v1.r38p1-01eac0` or `v1.g15p0-01eac0`, `build 1.13@5776728`.
@@ -24,13 +24,13 @@ _PREFIX = re.compile(r"v\d+\.(?=[rg]\d)", re.ASCII)
 
 
 def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = None) -> Gpu | None:
-    """The GPU; None when the phone says nothing of it.
+    """Return the GPU; None when the device reports nothing about it.
 
     Args:
         surfaceflinger: `dumpsys SurfaceFlinger`, or its GLES line.
         vkjson: `cmd gpu vkjson`, or the lines of it that name versions; the first device counts.
-        features: `pm list features`, which has Vulkan's version where vkjson cannot be had.
-        egl: ro.hardware.egl, for where nothing else says who made it.
+        features: `pm list features`, which has Vulkan's version where vkjson is missing.
+        egl: ro.hardware.egl, for where nothing else names the vendor.
     """
     vendor, renderer, version = _gles(surfaceflinger)
     numbers, texts = _vulkan_fields(vkjson)
@@ -48,12 +48,12 @@ def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = 
 
 
 def _gles(text: str) -> tuple[str | None, str | None, str | None]:
-    """Vendor, renderer and version of the first GLES line; what may be cut of it is left out."""
+    """Return vendor, renderer and version of the first GLES line; parts that may be cut are left out."""
     said = lines(text)
     for number, line in enumerate(said, start=1):
         match = _GLES.search(line)
         parts = _split(match[1]) if match else []
-        # Behind the last line end a part may not be whole; a line that is alone is what somebody copied.
+        # After the last line end a part may be incomplete; a single line was copied by hand.
         parts = parts[:-1] if 1 < number == len(said) else parts
         if len(parts) >= 2 and parts[0] and parts[1] and not parts[1].startswith("OpenGL ES"):
             behind = [at for at, part in enumerate(parts) if at >= 2 and part.startswith("OpenGL ES")]
@@ -64,7 +64,7 @@ def _gles(text: str) -> tuple[str | None, str | None, str | None]:
 
 
 def _split(text: str) -> list[str]:
-    """At commas outside of brackets; `Co., Ltd.` stays with the company it belongs to."""
+    """Split at commas outside of brackets; `Co., Ltd.` stays with its company."""
     parts, depth = [""], 0
     for letter in text:
         depth = max(0, depth + (letter == "(") - (letter == ")"))
@@ -82,7 +82,7 @@ def _split(text: str) -> list[str]:
 
 
 def _driver(version: str | None) -> str | None:
-    """The driver's own version in what it says: short where we know the maker's form."""
+    """Return the driver's own version: short where the vendor's form is known."""
     if version is None:
         return None
     known = (pattern.search(version) for pattern in _DRIVERS)
@@ -97,7 +97,7 @@ def _driver(version: str | None) -> str | None:
 def _vulkan_fields(text: str) -> tuple[dict[str, int], dict[str, str]]:
     numbers: dict[str, int] = {}
     texts: dict[str, str] = {}
-    # A document on one line is taken apart first; what no end follows may be cut.
+    # A document on one line is split first; a piece without an end may be cut.
     pieces: Sequence[str] = lines(text) if text.count("\n") > 1 else re.split(r"(?<=,)|[{}\r\n]", text)
     # The loader's version stands before that of a device, which comes just before its driver's or its name.
     version: int | None = None
@@ -115,12 +115,12 @@ def _vulkan_fields(text: str) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def _vulkan_version(packed: int) -> str:
-    """VK_MAKE_API_VERSION: 7 bits of major, 10 of minor, 12 of patch."""
+    """Decode VK_MAKE_API_VERSION: 7 bits of major, 10 of minor, 12 of patch."""
     return f"{packed >> 22 & 0x7F}.{packed >> 12 & 0x3FF}.{packed & 0xFFF}"
 
 
 def _vulkan_driver(packed: int | None, info: str | None) -> str | None:
-    """Packed as API versions are, which Arm, Qualcomm and Imagination keep to; all 10 bits are major."""
+    """Decode a driver's version like an API version (Arm, Qualcomm, Imagination); all 10 bits are major."""
     number = f"{packed >> 22}.{packed >> 12 & 0x3FF}.{packed & 0xFFF}" if packed else None
     return ", ".join(dict.fromkeys(part for part in (number, info) if part)) or None
 

@@ -1,22 +1,22 @@
-"""What `getprop` prints: every system property of a phone."""
+"""Output of `getprop`: every system property of a device."""
 
 import re
 from collections.abc import Mapping
 
 from farm.phone.adb.decoding import complete_lines, lines
 
-#: `[key]: [value]`, the value over several lines now and then; a number in front is from `grep -n`.
+#: `[key]: [value]`, the value sometimes over several lines; a number in front is from `grep -n`.
 _START = re.compile(r"\s*(?:\d+:)?\s*\[([^\[\]\s]+)\]:\s?\[(.*)")
-#: Between two that lost the line end between them; also what a value with brackets may look like.
+#: Between two properties that lost their line end; a value with brackets may look like it.
 _JOINT = re.compile(r"\][ \t]*(?=\[[\w.\-/:@]{1,120}\]:\s?\[)")
-#: build.prop, where a dump of properties cannot be had. `?=` gives a value where nothing else does.
+#: build.prop, where a dump of properties is missing. `?=` gives a default value.
 _ASSIGNMENT = re.compile(r"([A-Za-z][\w.\-]*)\s*(\??)=\s*(.*)")
 
 Properties = Mapping[str, str]
 
 
 def properties(text: str) -> dict[str, str]:
-    """Properties by name; the last of equal names counts. A value that is cut off is left out.
+    """Return properties by name; the last of equal names counts. A value that is cut off is left out.
 
     Anything between properties is dropped: echoed commands, prompts, warnings.
     """
@@ -33,13 +33,13 @@ def properties(text: str) -> dict[str, str]:
 
 
 def _in_lines(text: str) -> str:
-    """A dump that lost its line ends gets them back; where most are there, brackets are a value's own."""
+    """Restore the line ends of a dump that lost them; where most are there, brackets belong to values."""
     joints, ends = sum(1 for _ in _JOINT.finditer(text)), len(lines(text.strip())) - 1
     return _JOINT.sub("]\n", text) if joints > ends else text
 
 
 def _until_bracket(value: list[str]) -> str | None:
-    """A value ends with the first line that ends with a bracket."""
+    """Return a value up to the first line that ends with a bracket."""
     for count, line in enumerate(value, start=1):
         if line.endswith("]"):
             return "\n".join(value[:count]).removesuffix("]")

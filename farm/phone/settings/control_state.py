@@ -1,4 +1,4 @@
-"""What controls.sh prints of a phone's clocks and cores: how each file was, is to be, and is."""
+"""Output of controls.sh about clocks and cores: each file before, as requested, and now."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from farm.core.devices.controls import ControlState
 from farm.phone.adb.decoding import lines, whole_number
 
-#: File below devices/system/cpu, value before, value asked for, value now; `-` where it says nothing.
+#: File below devices/system/cpu, value before, requested value, value now; `-` where there is none.
 _ROW = re.compile(
     r"(?:cpufreq/(policy\d{1,3})/scaling_(\w+)|(cpu\d{1,3})/(online)) (\S+) (\S+) (\S+)", re.ASCII
 )
@@ -23,7 +23,7 @@ class _Row:
 
 
 def control_states(text: str) -> tuple[ControlState, ...]:
-    """What was set, as it was read back right then."""
+    """Return the settings as they were read back at once."""
     return tuple(
         ControlState(
             name=row.name,
@@ -37,7 +37,7 @@ def control_states(text: str) -> tuple[ControlState, ...]:
 
 
 def with_read_back(states: Sequence[ControlState], text: str) -> tuple[ControlState, ...]:
-    """The same with what was read back after the run; of what is not in the text that stays unknown."""
+    """Return the settings with the values after the run; those missing in the text stay unknown."""
     now_by_name = {row.name: row.now for row in _rows(text)}
     return tuple(
         replace(state, actual_after=now_by_name[state.name]) if state.name in now_by_name else state
@@ -57,7 +57,7 @@ def _rows(text: str) -> Iterator[_Row]:
 
 
 def _value(said: str, *, in_hz: bool) -> str | None:
-    """Frequencies are in kilohertz in those files, and in hertz everywhere else."""
+    """Convert a value: frequencies are in kilohertz in those files, and in hertz everywhere else."""
     if said == "-":
         return None
     kilohertz = whole_number(said)
