@@ -44,11 +44,11 @@ class DiskBlobs:
         self.reserve_bytes = reserve_bytes
         self._arriving, self._leaving = folder / "incoming", folder / "leaving"
         self._partial = folder / "partial"
-        for passing in (self._arriving, self._leaving, self._partial):
-            passing.mkdir(parents=True, exist_ok=True)
+        for subfolder in (self._arriving, self._leaving, self._partial):
+            subfolder.mkdir(parents=True, exist_ok=True)
         remove_abandoned(self._arriving)
-        for left in self._leaving.iterdir():
-            left.unlink(missing_ok=True)
+        for path in self._leaving.iterdir():
+            path.unlink(missing_ok=True)
 
     def path(self, digest: Digest) -> Path:
         """Return the path of an artifact, whether or not it is there."""
@@ -68,8 +68,8 @@ class DiskBlobs:
 
     def files(self) -> Iterator[StoredFile]:
         """Yield all artifacts, in no order; reads the whole folder."""
-        for shelf in self.folder.glob("??"):
-            for path in shelf.iterdir():
+        for subfolder in self.folder.glob("??"):
+            for path in subfolder.iterdir():
                 with contextlib.suppress(FileNotFoundError):
                     if is_digest(path.name):
                         yield _stored_file(path)
@@ -78,7 +78,7 @@ class DiskBlobs:
         """Move an artifact out of its place, to be removed; False when it is not there. Quick: one rename."""
         return _move(self.path(digest), self._leaving / digest)
 
-    def take_back(self, digest: Digest) -> bool:
+    def restore(self, digest: Digest) -> bool:
         """Move an artifact that was set aside back into its place; False when it is removed already."""
         return _move(self._leaving / digest, self.path(digest))
 
@@ -129,15 +129,15 @@ class DiskBlobs:
         limit_bytes: int,
         part: ContentRange | None = None,
     ) -> int | None:
-        """As `put`, from a request's body, which may bring a part only; None when the rest is to come.
+        """Store the body of a request, which may be a part only; None when the rest is to come.
 
-        An upload that breaks off leaves what arrived, to be gone on with. Of two that bring the same bytes at
-        the same time, one is written beside the other.
+        An upload that breaks off leaves the arrived bytes, to be resumed. Of two simultaneous uploads of the
+        same bytes, one is written beside the other.
 
         Raises:
-            DigestMismatch: the bytes have another digest; nothing is kept.
-            InputTooLarge: there are more of them than allowed, or than `part` says.
-            UploadInterrupted: it does not go on where the last one ended, or stood still for too long.
+            DigestMismatch: the bytes have another digest; nothing is stored.
+            InputTooLarge: there are more of them than allowed, or than in `part`.
+            UploadInterrupted: it does not begin where the last one ended, or stalled for too long.
             FarmFault: the disk is full (FarmDiskFull) or broken.
         """
         first = part.first if part else 0
@@ -147,7 +147,7 @@ class DiskBlobs:
             await asyncio.to_thread(incoming.resume_at, first)
             async for chunk in _with_stall_timeout(chunks):
                 if incoming.size_bytes + len(chunk) > end_bytes:
-                    incoming.forget()
+                    incoming.discard()
                     raise InputTooLarge(f"more than {end_bytes} bytes were sent")
                 incoming.write(chunk)
                 # Checked whatever size was announced, because others write to the disk as well.

@@ -52,8 +52,8 @@ def _inspect(path: Path) -> Format:
 def _format(content: memoryview, path: Path) -> Format:
     """Return the format; flatbuffers first: one of TensorFlow Lite may end with a zip archive of metadata."""
     head = bytes(content[:HEAD_BYTES])
-    if (found := flatbuffer_format(content)) is not None:
-        return found
+    if (flatbuffer := flatbuffer_format(content)) is not None:
+        return flatbuffer
     if head.startswith(b"PK"):
         return archive_format(_record_names(path, len(content)))
     if (foreign := find_unsupported_file(head)) is not None:

@@ -21,11 +21,11 @@ class StagedFile:
     name.
     """
 
-    def __init__(self, path: Path, file: BinaryIO, *, stays: bool) -> None:
+    def __init__(self, path: Path, file: BinaryIO, *, is_resumable: bool) -> None:
         """Construct by `private` or `resumable`."""
         self._path = path
         self._file = file
-        self._stays = stays
+        self._is_resumable = is_resumable
         self._is_committed = False
         self._sha256 = hashlib.sha256()
         self.size_bytes = 0
@@ -36,7 +36,7 @@ class StagedFile:
         path = folder / secrets.token_hex(8)
         file = path.open("x+b")
         fcntl.flock(file, fcntl.LOCK_EX)
-        return cls(path, file, stays=False)
+        return cls(path, file, is_resumable=False)
 
     @classmethod
     def resumable(cls, folder: Path, digest: Digest) -> Self | None:
@@ -44,7 +44,7 @@ class StagedFile:
         path = folder / digest
         file = path.open("a+b")
         if _try_lock(file) and _is_same(path, file):
-            return cls(path, file, stays=True)
+            return cls(path, file, is_resumable=True)
         file.close()
         return None
 
@@ -77,7 +77,7 @@ class StagedFile:
         Raises:
             DigestMismatch: its bytes have another digest; it is removed.
         """
-        self.forget()
+        self.discard()
         actual = self._sha256.hexdigest()
         if actual != digest:
             raise DigestMismatch(f"announced as {digest}, but the {self.size_bytes} bytes have {actual}")
@@ -91,16 +91,16 @@ class StagedFile:
         _sync_folder(target.parent.parent)
         return self.size_bytes
 
-    def forget(self) -> None:
+    def discard(self) -> None:
         """Remove the file at the end of this request: it cannot be resumed."""
-        self._stays = False
+        self._is_resumable = False
 
     def close(self) -> None:
         """Release the lock; the bytes stay where the upload can be resumed."""
         with suppress(OSError):
             self._file.flush()
         # After the rename, the temporary name may be another upload's.
-        if not self._is_committed and not (self._stays and os.fstat(self._file.fileno()).st_size):
+        if not self._is_committed and not (self._is_resumable and os.fstat(self._file.fileno()).st_size):
             self._path.unlink(missing_ok=True)
         self._file.close()
 
@@ -136,10 +136,10 @@ def _try_lock(file: BinaryIO) -> bool:
 def _is_same(path: Path, file: BinaryIO) -> bool:
     """Return whether the name still is this file's: it may have been committed before the lock was taken."""
     try:
-        named, opened = path.stat(), os.fstat(file.fileno())
+        at_path, opened = path.stat(), os.fstat(file.fileno())
     except FileNotFoundError:
         return False
-    return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
+    return (at_path.st_dev, at_path.st_ino) == (opened.st_dev, opened.st_ino)
 
 
 def _sync_folder(folder: Path) -> None:

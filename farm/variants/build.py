@@ -146,8 +146,8 @@ def _follow(process: subprocess.Popen[str], say: Callable[[str], None]) -> Varia
 
 
 def _refusal(text: str) -> VariantInvalid:
-    said = json.loads(text)
-    return VariantInvalid(said["message"], hint=said["hint"])
+    refusal = json.loads(text)
+    return VariantInvalid(refusal["message"], hint=refusal["hint"])
 
 
 def _build_error(model: str, recipe: Recipe, returncode: int, stderr: IO[str]) -> VariantInvalid:

@@ -52,10 +52,10 @@ def _untraced_path(path: Path) -> Path:
     return path.with_suffix(".whole")
 
 
-def _copy_without_traces(whole: Path, path: Path) -> None:
+def _copy_without_traces(draft: Path, path: Path) -> None:
     """Copy the archive without torch's folder names, so that a recipe always gives the same digest."""
-    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as target:
+    with zipfile.ZipFile(draft) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as target:
         for record in source.infolist():
             if not record.filename.endswith(_TELLTALE):
                 target.writestr(zipfile.ZipInfo(record.filename, record.date_time), source.read(record))
-    whole.unlink()
+    draft.unlink()

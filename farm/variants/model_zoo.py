@@ -98,17 +98,17 @@ def check_recipe(recipe: Recipe) -> None:
     _words("target", [recipe.target], TARGETS)
 
 
-def _words(kind: str, texts: Sequence[str], known: Sequence[_Word]) -> list[_Word]:
+def _words(kind: str, texts: Sequence[str], allowed: Sequence[_Word]) -> list[_Word]:
     if ALL in texts:
-        return list(known)
-    word_by_text = {str(word): word for word in known}
+        return list(allowed)
+    word_by_text = {str(word): word for word in allowed}
     for text in texts:
         if text not in word_by_text:
             raise _unknown(kind, text, list(word_by_text))
     return [word_by_text[text] for text in dict.fromkeys(texts)]
 
 
-def _unknown(kind: str, text: str, known: Sequence[str]) -> InvalidInput:
-    close = get_close_matches(text, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there is {', '.join(known)}"
+def _unknown(kind: str, text: str, allowed: Sequence[str]) -> InvalidInput:
+    close = get_close_matches(text, allowed, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there is {', '.join(allowed)}"
     return InvalidInput(f"no {kind} {text!r} can be built", hint=hint)

@@ -41,18 +41,18 @@ def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Preci
     spread = float(actual.std(dim=0).mean())
     if spread < _LEAST_SPREAD:
         raise VariantInvalid(f"the built file puts out the same for every input: spread {spread:.2g}")
-    found = measure_fidelity(expected, actual)
+    fidelity = measure_fidelity(expected, actual)
     least = _LEAST_FLOAT32 if precision is Precision.FLOAT32 else _LEAST_INT8
-    if not found.correlation > least:
-        raise _fidelity_error(found, least)
-    return found
+    if not fidelity.correlation > least:
+        raise _fidelity_error(fidelity, least)
+    return fidelity
 
 
-def _fidelity_error(found: Fidelity, least: float) -> VariantInvalid:
+def _fidelity_error(fidelity: Fidelity, least: float) -> VariantInvalid:
     return VariantInvalid(
-        f"the built file's outputs correlate {found.correlation:.3f} with the float32 network's, less than"
-        f" {least}; the largest difference is {found.max_difference:.3g}, and it names the same class for"
-        f" {found.top1_share:.0%} of {found.inputs} inputs",
+        f"the built file's outputs correlate {fidelity.correlation:.3f} with the float32 network's, less than"
+        f" {least}; the largest difference is {fidelity.max_difference:.3g}, and it names the same class for"
+        f" {fidelity.top1_share:.0%} of {fidelity.inputs} inputs",
         hint="its numbers would be those of another model: keep this model in float32",
     )
 

@@ -114,4 +114,4 @@ def accelerator_of(name: str) -> Accelerator:
         return exact
     parts = [*_SPLIT.split(_GLUE.sub("-", name.strip()).lower()), *_SPLIT.split(plain)]
     words = {part.removeprefix("lib") for part in parts if part}
-    return next((kind for kind, known in _BY_WORD.items() if words & known), Accelerator.UNKNOWN)
+    return next((kind for kind, kind_words in _BY_WORD.items() if words & kind_words), Accelerator.UNKNOWN)

@@ -49,16 +49,16 @@ def failure(plan: RunPlan, evidence: Evidence) -> RunFailure | None:
     """Return why the device did not pass; None when it did."""
     if evidence.trouble is not None or evidence.exit is None or evidence.exit.timed_out:
         return _blame_device(classify(evidence))
-    found = dict(line.split(maxsplit=1) for line in evidence.stdout.splitlines() if len(line.split()) > 1)
+    values = dict(line.split(maxsplit=1) for line in evidence.stdout.splitlines() if len(line.split()) > 1)
     expected = {
         "shell_exit": _SHELL_EXIT,
         "payload_sha256": str(plan.settings["payload_sha256"]),
         "copied_bytes": str(2 * int(plan.settings["payload_bytes"])),
     }
     wrong = [
-        f"{name} is {found.get(name, 'missing')}, not {value}"
+        f"{name} is {values.get(name, 'missing')}, not {value}"
         for name, value in expected.items()
-        if found.get(name) != value
+        if values.get(name) != value
     ]
     if evidence.exit.code != _EXIT_CODE:
         wrong.append(f"the exit code is {evidence.exit.code}, not {_EXIT_CODE}")
@@ -78,7 +78,7 @@ def reference_time(evidence: Evidence) -> ReferenceTime | None:
                 passes.append((int(ended) - int(begun)) / max(1, int(count)))
     usual = sorted(passes)[len(passes) // 2] if passes else 0.0
     # A wall clock that is set during the run spoils one of the passes.
-    counted = tuple(each for each in passes if usual / 10 < each < usual * 10)
+    counted = tuple(value for value in passes if usual / 10 < value < usual * 10)
     return ReferenceTime(value_ns=min(counted), passes_ns=counted, cores=cores) if counted else None
 
 
@@ -96,8 +96,8 @@ def _failed_check(message: str) -> RunFailure:
     )
 
 
-def _blame_device(found: RunFailure | None) -> RunFailure:
+def _blame_device(run_failure: RunFailure | None) -> RunFailure:
     """Blame the device for a check that never ends; in a benchmark the variant is to blame."""
-    if found is None or found.outcome is not Outcome.INCONCLUSIVE:
-        return _failed_check(found.message if found else "there is no exit record")
-    return found
+    if run_failure is None or run_failure.outcome is not Outcome.INCONCLUSIVE:
+        return _failed_check(run_failure.message if run_failure else "there is no exit record")
+    return run_failure

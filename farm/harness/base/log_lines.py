@@ -47,17 +47,17 @@ class LogLine:
 
 def log_lines(text: str) -> list[LogLine]:
     """Return every line that is not blank, in order, without line ends and byte order marks."""
-    found: list[LogLine] = []
+    log: list[LogLine] = []
     last_by_pid: dict[int | None, int] = {}
     for line, pid in _lines_with_pid(text):
         folded = _FOLDED.search(line) if "chatty" in line else None
-        if folded is None or (place := last_by_pid.get(pid)) is None:
-            last_by_pid[pid] = len(found)
-            found.append(LogLine(text=line.rstrip(), pid=pid))
+        if folded is None or (index := last_by_pid.get(pid)) is None:
+            last_by_pid[pid] = len(log)
+            log.append(LogLine(text=line.rstrip(), pid=pid))
         else:
-            times = min(found[place].times + int(folded[1]), _MOST_FOLDED)
-            found[place] = replace(found[place], times=times)
-    return found
+            times = min(log[index].times + int(folded[1]), _MOST_FOLDED)
+            log[index] = replace(log[index], times=times)
+    return log
 
 
 def own_lines(log: str, pid: int | None) -> str:
@@ -83,8 +83,8 @@ def matching_lines(
 
 def _may_be_in(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> bool:
     """Return whether a log can match at all: searching all lines of megabytes takes some patterns seconds."""
-    sieve = find_prefilter(pattern)
-    return sieve is None or bool(sieve.possible("\n".join(line.text for line in lines)))
+    prefilter = find_prefilter(pattern)
+    return prefilter is None or bool(prefilter.candidate_indexes("\n".join(line.text for line in lines)))
 
 
 def _lines(text: str) -> Iterator[str]:

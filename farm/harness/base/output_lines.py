@@ -71,19 +71,19 @@ def without_colours(text: str) -> str:
 
 def plain_line(line: str) -> str:
     """Return a line without the prefixes of loggers and without blanks at both ends."""
-    found = line.strip().lstrip("\ufeff")
-    if _MAY_HAVE_ONE.match(found) is None:
-        return found
-    if (match := _EXECUTORCH.match(found)) is not None:
-        return found[match.end() :].strip()
-    if (match := _PROCESS.match(found)) is not None:
+    text = line.strip().lstrip("\ufeff")
+    if _MAY_HAVE_ONE.match(text) is None:
+        return text
+    if (match := _EXECUTORCH.match(text)) is not None:
+        return text[match.end() :].strip()
+    if (match := _PROCESS.match(text)) is not None:
         return match[1].strip()
     for pattern in _PREFIXES:
-        if (match := pattern.match(found)) is not None and match.end() > 0:
-            found = found[match.end() :].strip()
-            if _MAY_HAVE_ONE.match(found) is None:
+        if (match := pattern.match(text)) is not None and match.end() > 0:
+            text = text[match.end() :].strip()
+            if _MAY_HAVE_ONE.match(text) is None:
                 break
-    return found
+    return text
 
 
 def plain_lines(text: str) -> list[str]:

@@ -74,14 +74,14 @@ def tool_plan(
         gates=request.gates,
         passes=tuple(
             DiagnosticPass(
-                name=each.name,
-                argv=command_words(request.bundle, each.words),
+                name=tool_pass.name,
+                argv=command_words(request.bundle, tool_pass.words),
                 env=env,
-                properties=each.properties,
-                log_filters=each.log_filters,
-                timeout_s=min(request.timeout_s, each.limit_s),
+                properties=tool_pass.properties,
+                log_filters=tool_pass.log_filters,
+                timeout_s=min(request.timeout_s, tool_pass.limit_s),
             )
-            for each in passes
+            for tool_pass in passes
         ),
     )
 

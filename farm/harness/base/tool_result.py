@@ -69,11 +69,11 @@ def time_reading(
     """
     if (wrong := _implausible_reason(times)) is not None:
         return missing_times_failure(evidence, wrong)
-    found, shown = actual_backend_of_plan(plan, placement)
-    backend, accelerator, proof = found.backend, str(found.accelerator), found.proof
+    actual, actual_placement = actual_backend_of_plan(plan, placement)
+    backend, accelerator, proof = actual.backend, str(actual.accelerator), actual.proof
     # Warnings alone concern software that was not requested.
-    if on_cpu and (shown is None or not shown.shares):
-        backend, accelerator, proof, shown = plan.backend, "cpu", on_cpu, None
+    if on_cpu and (actual_placement is None or not actual_placement.shares):
+        backend, accelerator, proof, actual_placement = plan.backend, "cpu", on_cpu, None
     return Reading(
         samples_ns=times.samples_ns,
         mean_ns=times.mean_ns,
@@ -84,15 +84,15 @@ def time_reading(
         proof=proof,
         metrics=tuple(metrics),
         clock_step_ns=times.step_ns,
-        placement=shown,
+        placement=actual_placement,
     )
 
 
 def missing_times_failure(
-    evidence: Evidence, why: str, signs: Sequence[FailurePattern] = RUNTIME_PATTERNS
+    evidence: Evidence, why: str, patterns: Sequence[FailurePattern] = RUNTIME_PATTERNS
 ) -> RunFailure:
     """Return why a tool ended well without its time, by its output where that shows it."""
-    return find_failure(evidence, signs) or unreadable_failure(evidence, why)
+    return find_failure(evidence, patterns) or unreadable_failure(evidence, why)
 
 
 def lower_is_better(figures: Mapping[str, float | None], unit: str) -> list[Metric]:

@@ -80,12 +80,12 @@ class ExecutorRunner:
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return each execution, or where the runner prints none the mean over all sets of inputs."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
-        found = executions(text)
-        count = sum(each.count for each in found)
+        sets = executions(text)
+        count = sum(executed.count for executed in sets)
         if count == 0:
             why = (
                 _NO_TIME
@@ -93,20 +93,23 @@ class ExecutorRunner:
                 else "no line says `Model executed successfully N time(s) in ... ms`"
             )
             return missing_times_failure(evidence, why)
-        if not are_of_one_run(found):
-            return unreadable_failure(evidence, f"{len(found)} runs ended in it, one was asked for")
-        mean_ms = sum(each.total_ms for each in found) / count
-        singly = iterations_ms(text)
-        if singly and (len(singly) != count or abs(sum(singly) / count - mean_ms) > _ROUNDED * mean_ms):
-            said = f"{len(singly)} executions of {sum(singly) / len(singly):.6g} ms"
+        if not are_of_one_run(sets):
+            return unreadable_failure(evidence, f"{len(sets)} runs ended in it, one was asked for")
+        mean_ms = sum(executed.total_ms for executed in sets) / count
+        iterations = iterations_ms(text)
+        if iterations and (
+            len(iterations) != count or abs(sum(iterations) / count - mean_ms) > _ROUNDED * mean_ms
+        ):
+            iterations_text = f"{len(iterations)} executions of {sum(iterations) / len(iterations):.6g} ms"
             return unreadable_failure(
-                evidence, f"{said} in the mean are not the {count} of {mean_ms:.6g} ms it ends with"
+                evidence,
+                f"{iterations_text} in the mean are not the {count} of {mean_ms:.6g} ms it ends with",
             )
         times = LoopTimes(
-            samples_ns=tuple(round(value * 1e6) for value in singly),
-            mean_ns=None if singly else mean_ms * 1e6,
+            samples_ns=tuple(round(value * 1e6) for value in iterations),
+            mean_ns=None if iterations else mean_ms * 1e6,
             expected=_requested_executions(plan.settings, plan.backend),
-            summed=None if singly else count,
+            summed=None if iterations else count,
         )
         return time_reading(
             plan,
@@ -118,10 +121,10 @@ class ExecutorRunner:
 
 
 def _requested_executions(settings: Mapping[str, object], backend: str) -> int:
-    known = {name: value for name, value in settings.items() if isinstance(value, int | float | str)}
-    if "iteration" in _OWN_FLAGS.get(backend, ()) and setting(known, FLAGS, "iteration"):
-        return count_setting(known, FLAGS, "iteration")
-    return count_setting(known, FLAGS, "num_executions")
+    values = {name: value for name, value in settings.items() if isinstance(value, int | float | str)}
+    if "iteration" in _OWN_FLAGS.get(backend, ()) and setting(values, FLAGS, "iteration"):
+        return count_setting(values, FLAGS, "iteration")
+    return count_setting(values, FLAGS, "num_executions")
 
 
 def _on_cpu(plan: RunPlan) -> str:

@@ -40,7 +40,7 @@ class InspectorRow:
 
 def inspector_table_rows(text: str) -> list[InspectorRow]:
     """Return every row of each table, in order."""
-    found: list[InspectorRow] = []
+    rows: list[InspectorRow] = []
     heading: list[str] = []
     for line in plain_lines(text):
         if not any(word in line for word in _IN_ROWS):
@@ -49,8 +49,8 @@ def inspector_table_rows(text: str) -> list[InspectorRow]:
         if _EVENT in cells or (_EVENT in line and _DELEGATED in line):
             heading = cells if len(cells) > 1 else [cell for cell in re.split(r"\s{2,}", line) if cell]
         elif (row := _framed_row(cells, heading, line) if len(cells) > 1 else _plain_row(line)) is not None:
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def _cells(line: str) -> list[str]:

@@ -41,19 +41,19 @@ def executions(text: str) -> list[Executions]:
 
     Where every line goes to the log and to the output, each pair counts once.
     """
-    found: list[Executions] = []
+    lines: list[Executions] = []
     sets: int | None = None
     for raw in without_colours(text.replace("\0", "")).splitlines():
         line = plain_line(raw)
         if (match := _TOTAL.search(line) or _OF_SET.search(line)) is not None:
             stamp = _stamp(raw)
-            found.append(Executions(count=int(match[1]), total_ms=float(match[2]), line=line, stamp=stamp))
+            lines.append(Executions(count=int(match[1]), total_ms=float(match[2]), line=line, stamp=stamp))
         elif (match := _ONCE.search(line)) is not None:
-            found.append(Executions(count=1, total_ms=float(match[1]), line=line, stamp=_stamp(raw)))
+            lines.append(Executions(count=1, total_ms=float(match[1]), line=line, stamp=_stamp(raw)))
         elif (match := _SETS.search(line)) is not None:
             sets = int(match[1])
-    once = _without_duplicates(found, sets)
-    return once[:-1] if sets is None and _is_sum(once) else once
+    runs = _without_duplicates(lines, sets)
+    return runs[:-1] if sets is None and _is_sum(runs) else runs
 
 
 def _stamp(line: str) -> str:
@@ -61,41 +61,41 @@ def _stamp(line: str) -> str:
     return match[1] if match is not None else ""
 
 
-def _without_duplicates(found: Sequence[Executions], sets: int | None) -> list[Executions]:
+def _without_duplicates(lines: Sequence[Executions], sets: int | None) -> list[Executions]:
     """Remove repetitions: lines in the log and in the output stand there twice, all of them or none."""
-    stamped = [each for each in found if each.stamp]
-    without = Counter(each for each in found if not each.stamp)
-    if without == Counter(replace(each, stamp="") for each in stamped):
+    stamped = [line for line in lines if line.stamp]
+    unstamped = Counter(line for line in lines if not line.stamp)
+    if unstamped == Counter(replace(line, stamp="") for line in stamped):
         return stamped
-    times = Counter(found)
-    if len(found) == sets or any(number % 2 for number in times.values()):
-        return list(found)
-    return list(Counter({each: number // 2 for each, number in times.items()}).elements())
+    times = Counter(lines)
+    if len(lines) == sets or any(number % 2 for number in times.values()):
+        return list(lines)
+    return list(Counter({line: number // 2 for line, number in times.items()}).elements())
 
 
-def _is_sum(found: Sequence[Executions]) -> bool:
+def _is_sum(lines: Sequence[Executions]) -> bool:
     """Return whether the last line is Qualcomm's sum over all sets: their number, and all of their times."""
-    if len(found) < 2 or found[-1].count != len(found) - 1:
+    if len(lines) < 2 or lines[-1].count != len(lines) - 1:
         return False
-    total_ms = sum(each.total_ms for each in found[:-1])
-    return abs(found[-1].total_ms - total_ms) <= _ROUNDED * total_ms
+    total_ms = sum(line.total_ms for line in lines[:-1])
+    return abs(lines[-1].total_ms - total_ms) <= _ROUNDED * total_ms
 
 
 def iterations_ms(text: str) -> list[float]:
     """Return the time of each execution, in order; empty where the runner prints none, or one is missing."""
-    found: dict[int, float] = {}
-    told: set[int] = set()
+    ms_by_number: dict[int, float] = {}
+    totals: set[int] = set()
     for line in plain_lines(text):
         if (match := _ITERATION.search(line)) is not None:
-            found.setdefault(int(match[1]), float(match[3]))
-            told.add(int(match[2]))
-    is_whole = told == {len(found)} and sorted(found) == list(range(1, len(found) + 1))
-    return [found[number] for number in sorted(found)] if is_whole else []
+            ms_by_number.setdefault(int(match[1]), float(match[3]))
+            totals.add(int(match[2]))
+    is_whole = totals == {len(ms_by_number)} and sorted(ms_by_number) == list(range(1, len(ms_by_number) + 1))
+    return [ms_by_number[number] for number in sorted(ms_by_number)] if is_whole else []
 
 
-def are_of_one_run(found: Sequence[Executions]) -> bool:
+def are_of_one_run(lines: Sequence[Executions]) -> bool:
     """Return whether one process can have printed all: sets of inputs have a line each, all else one."""
-    return len(found) < 2 or all(_OF_SET.search(each.line) is not None for each in found)
+    return len(lines) < 2 or all(_OF_SET.search(executed.line) is not None for executed in lines)
 
 
 def reports_execution(text: str) -> bool:

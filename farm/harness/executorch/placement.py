@@ -102,7 +102,7 @@ def _with_call_counts(
             return total, (Share(accelerator=Accelerator.CPU, by="portable", nodes=total, line=line.quoted),)
         if total is not None and len(shares) == 1 and calls <= total:
             rest = Share(accelerator=Accelerator.CPU, by="portable", nodes=total - calls, line=line.quoted)
-            return total, tuple(each for each in (_with_nodes(shares[0], calls), rest) if each.nodes)
+            return total, tuple(share for share in (_with_nodes(shares[0], calls), rest) if share.nodes)
         return None, shares
     return _with_inspected_events(lines, shares)
 
@@ -119,11 +119,11 @@ def _with_inspected_events(
         name = row.backend or ("delegate" if row in parts else "portable")
         counts[name] += 1
         first.setdefault(name, row.line)
-    found = tuple(
+    event_shares = tuple(
         Share(accelerator=_hardware(name), by=name, nodes=counts[name], line=" ".join(line.split())[:300])
         for name, line in first.items()
     )
-    return (sum(counts.values()) if counts else None), found or shares
+    return (sum(counts.values()) if counts else None), event_shares or shares
 
 
 def _with_nodes(share: Share, nodes: int) -> Share:

@@ -23,7 +23,7 @@ class PatternPrefilter:
             self._filter.Add(_NOT_FOLLOWED_BY.sub("", pattern), options)
         self._filter.Compile()
 
-    def possible(self, text: str) -> Sequence[int]:
+    def candidate_indexes(self, text: str) -> Sequence[int]:
         """Return the indexes of patterns that may match, in order."""
         return self._filter.Match(text.encode(errors="replace"), True) or ()
 

@@ -18,8 +18,8 @@ def argument_words(
     values = {name: settings.get(name, flag.default) for name, flag in definition.flags.items()}
     for word in definition.arguments:
         is_backends = word == f"${{{BACKEND_PLACEHOLDER}}}"
-        for each in definition.backends[backend].arguments if is_backends else (word,):
-            yield from _fill(each, definition, values)
+        for argument in definition.backends[backend].arguments if is_backends else (word,):
+            yield from _fill(argument, definition, values)
 
 
 def _fill(word: str, definition: Definition, values: Mapping[str, SettingValue]) -> list[str]:

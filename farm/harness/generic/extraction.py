@@ -54,20 +54,20 @@ class ProgramOutput:
         Raises:
             InvalidNumber: a match is no number, or there are more than any program prints.
         """
-        found = self._by_pattern(place.pattern) if place.pattern else self._by_path(place.json)
-        if len(found) > MAX_NUMBERS:
+        numbers = self._by_pattern(place.pattern) if place.pattern else self._by_path(place.json)
+        if len(numbers) > MAX_NUMBERS:
             raise InvalidNumber(f"more than {MAX_NUMBERS} numbers are at {place}")
-        return found
+        return numbers
 
     def _by_pattern(self, pattern: str) -> list[float]:
-        found = captures(pattern, self.text, beside=_BESIDE_BYTES)
-        return [_number_of_capture(capture) for capture in islice(found, MAX_NUMBERS + 1)]
+        matches = captures(pattern, self.text, beside=_BESIDE_BYTES)
+        return [_number_of_capture(capture) for capture in islice(matches, MAX_NUMBERS + 1)]
 
     def _by_path(self, path: str) -> list[float]:
-        found = values_at(self.document, json_path(path))
-        if len(found) == 1 and isinstance(found[0], list):
-            found = found[0]
-        return [_in_json(value) for value in found[: MAX_NUMBERS + 1]]
+        values = values_at(self.document, json_path(path))
+        if len(values) == 1 and isinstance(values[0], list):
+            values = values[0]
+        return [_in_json(value) for value in values[: MAX_NUMBERS + 1]]
 
 
 def program_output(evidence: Evidence, stream: OutputStream) -> ProgramOutput:
@@ -122,9 +122,9 @@ def _partial_number_error(before: str, text: str, after: str) -> InvalidNumber:
 
 
 def _comma_error(shown: str) -> InvalidNumber:
-    said = f"`{shown}` has a comma: is it a decimal one, or does it stand between numbers?"
+    question = f"`{shown}` has a comma: is it a decimal one, or does it stand between numbers?"
     hint = "print numbers with a point (LC_ALL=C), or have the pattern match what stands between them"
-    return InvalidNumber(f"{said} {hint}")
+    return InvalidNumber(f"{question} {hint}")
 
 
 def _number(text: str) -> float:
@@ -150,26 +150,26 @@ def _last_document(text: str) -> object:
     while budget > 0 and (start := _next_start(text, position)) is not None:
         after = text.find("\n", start)
         end_of_line = len(text) if after < 0 else after
-        found, end, is_unfinished = _decode_json(text[start:end_of_line])
+        document, end, is_unfinished = _decode_json(text[start:end_of_line])
         position = max(start + end, start + 1)
         if is_unfinished:
             budget -= len(text) - start
-            found, end, _ = _decode_json(text[start:])
-            position = start + end if found is not None else end_of_line
-        if found is not None:
-            last_by_kind[type(found)] = found
+            document, end, _ = _decode_json(text[start:])
+            position = start + end if document is not None else end_of_line
+        if document is not None:
+            last_by_kind[type(document)] = document
     return last_by_kind.get(dict, last_by_kind.get(list))
 
 
 def _decode_json(text: str) -> tuple[object, int, bool]:
     """Decode the JSON at the start of a text; return it, its end, and whether it goes on after the text."""
     try:
-        found, end = json.JSONDecoder().raw_decode(text)
+        document, end = json.JSONDecoder().raw_decode(text)
     except json.JSONDecodeError as error:
         return None, len(text), error.pos >= len(text.rstrip())
     except (ValueError, RecursionError):
         return None, len(text), False
-    return found, end, False
+    return document, end, False
 
 
 def _next_start(text: str, position: int) -> int | None:

@@ -69,7 +69,7 @@ def _failure(definition: Definition, evidence: Evidence) -> RunFailure | None:
     has_ended = evidence.trouble is None and evidence.exit is not None and not evidence.exit.timed_out
     line = _first_of(definition.unsupported, evidence) if has_ended else None
     if line is None:
-        return classify(evidence, success=definition.success_exit_codes, signs=DEVICE_PATTERNS)
+        return classify(evidence, success=definition.success_exit_codes, patterns=DEVICE_PATTERNS)
     return RunFailure(
         code="run.unsupported",
         outcome=Outcome.UNSUPPORTED,
@@ -151,8 +151,8 @@ def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[float]:
 def _metrics(definition: Definition, output: ProgramOutput) -> Iterator[Metric]:
     """Return the last number at each metric's place; a metric that was not printed is left out."""
     for name, metric in definition.metrics.items():
-        if found := output.numbers(metric.place):
-            yield Metric(name=name, value=found[-1], unit=metric.unit, better=metric.better)
+        if numbers := output.numbers(metric.place):
+            yield Metric(name=name, value=numbers[-1], unit=metric.unit, better=metric.better)
 
 
 def _placement(definition: Definition, name: str, evidence: Evidence) -> tuple[str, str, str]:
@@ -175,4 +175,4 @@ def _placement(definition: Definition, name: str, evidence: Evidence) -> tuple[s
 def _first_of(patterns: Sequence[str], evidence: Evidence) -> str | None:
     """Return the first line of both outputs that one of the patterns matches."""
     text = program_output(evidence, OutputStream.BOTH).text if patterns else ""
-    return next((line for each in patterns if (line := first_line(each, text)) is not None), None)
+    return next((line for pattern in patterns if (line := first_line(pattern, text)) is not None), None)

@@ -80,44 +80,46 @@ class MnnBenchmark:
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return the mean of the one model in the folder."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
-        found = mnn_output(combined_output(evidence))
-        if found.lost is not None:
+        output = mnn_output(combined_output(evidence))
+        if output.lost is not None:
             return missing_times_failure(
-                evidence, f"its GPU lost a part of the work, and it went on: {found.lost}"
+                evidence, f"its GPU lost a part of the work, and it went on: {output.lost}"
             )
-        if not found.models:
+        if not output.models:
             return missing_times_failure(
                 evidence, "there is no complete line `[ - ] NAME  max = ..  min = ..  avg = ..`"
             )
-        if len(found.models) > 1:
-            return unreadable_failure(evidence, f"{len(found.models)} models are in it, one was asked for")
-        model = found.models[0]
+        if len(output.models) > 1:
+            return unreadable_failure(evidence, f"{len(output.models)} models are in it, one was asked for")
+        model = output.models[0]
         times = LoopTimes(
             mean_ns=model.mean_ms * 1e6,
             expected=count_setting(plan.settings, FLAGS, "loop"),
-            summed=found.loop,
+            summed=output.loop,
             step_ns=1_000,
         )
         metrics = lower_is_better({"min": model.min_ms, "max": model.max_ms}, "ms")
-        return time_reading(plan, evidence, times, placement=_placement(found, plan.backend), metrics=metrics)
+        return time_reading(
+            plan, evidence, times, placement=_placement(output, plan.backend), metrics=metrics
+        )
 
 
-def _placement(found: MnnOutput, backend: str) -> Placement | None:
+def _placement(output: MnnOutput, backend: str) -> Placement | None:
     """Return the placement: the tool repeats the request, which proves nothing about a GPU.
 
     MNN's line on a substitute names the missing backend; builds for apps log it, where it is lost.
     """
-    if found.instead is not None and ("OpenCL" not in found.instead or backend == "opencl"):
-        return Placement(shares=(Share(accelerator=Accelerator.CPU, by="MNN", line=found.instead),))
-    if found.forward is None:
+    if output.instead is not None and ("OpenCL" not in output.instead or backend == "opencl"):
+        return Placement(shares=(Share(accelerator=Accelerator.CPU, by="MNN", line=output.instead),))
+    if output.forward is None:
         return None
-    line = f"Forward type: {found.forward}"
-    if found.forward == _NOT_NAMED:
+    line = f"Forward type: {output.forward}"
+    if output.forward == _NOT_NAMED:
         return Placement(shares=(), warnings=(f"{line}: MNN has no name for {backend}",))
-    kind = accelerator_of(found.forward)
+    kind = accelerator_of(output.forward)
     if kind is not Accelerator.CPU:
         return Placement(shares=(), warnings=(f"{line} is what it was told, not what it found",))
-    return Placement(shares=(Share(accelerator=kind, by=found.forward, line=line),))
+    return Placement(shares=(Share(accelerator=kind, by=output.forward, line=line),))

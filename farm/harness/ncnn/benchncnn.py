@@ -74,44 +74,46 @@ class Benchncnn:
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return the mean of the one requested network."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
         # It goes on after the loss of a network or a GPU, and times nothing.
         if GOES_ON.search(text) is not None:
             return missing_times_failure(evidence, "it lost its network or its GPU, and went on")
-        found = ncnn_output(text)
-        if not found.networks:
+        output = ncnn_output(text)
+        if not output.networks:
             return missing_times_failure(
                 evidence, "there is no complete line `NAME  min = ..  max = ..  avg = ..`"
             )
-        if len(found.networks) > 1:
-            why = f"{len(found.networks)} networks are in it: it is older than `param=`, and ran its own ones"
+        if len(output.networks) > 1:
+            why = (
+                f"{len(output.networks)} networks are in it: it is older than `param=`, and ran its own ones"
+            )
             return unreadable_failure(evidence, why)
-        asked = count_setting(plan.settings, FLAGS, "loop_count")
-        network = found.networks[0]
+        loop_count = count_setting(plan.settings, FLAGS, "loop_count")
+        network = output.networks[0]
         times = LoopTimes(
             mean_ns=network.mean_ms * 1e6,
-            expected=asked,
-            summed=found.settings.get("loop_count"),
+            expected=loop_count,
+            summed=output.settings.get("loop_count"),
             step_ns=10_000,
         )
-        placement = _placement(found)
+        placement = _placement(output)
         on_cpu = "cpu by construction: gpu_device is -1" if plan.backend == _CPU else ""
         metrics = lower_is_better({"min": network.min_ms, "max": network.max_ms}, "ms")
         return time_reading(plan, evidence, times, placement=placement, on_cpu=on_cpu, metrics=metrics)
 
 
-def _placement(found: NcnnOutput) -> Placement | None:
+def _placement(output: NcnnOutput) -> Placement | None:
     """Return the placement: the CPU without a GPU; layers without Vulkan code run there too, unreported."""
-    number = found.settings.get("gpu_device")
+    number = output.settings.get("gpu_device")
     if number is None:
         return None
     if number < 0:
         share = Share(accelerator=Accelerator.CPU, by="ncnn", line="gpu_device = -1")
         return Placement(shares=(share,))
-    name, line = found.device_by_number.get(number), found.line_by_number.get(number)
+    name, line = output.device_by_number.get(number), output.line_by_number.get(number)
     if name is None or line is None:
         return Placement(shares=(), warnings=(f"gpu_device = {number}, and no line names that GPU",))
     is_cpu = accelerator_of(name) is Accelerator.CPU

@@ -10,7 +10,7 @@ from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
 #: `ArmNN v20200200` until 2020.
 _BANNER = re.compile(r"\bArmNN v\d+(?:\.\d+)*", re.IGNORECASE)
 #: Backends in a request, on the command line or among a delegate's options, or in a list.
-_ASKED = re.compile(
+_REQUESTED = re.compile(
     r"(?:backends?|preferred-backends|compute|(?<=\s)-c)[\"']?(?:[ :=]+|\s*\[)\[?[\"']?"
     r"((?:GpuAcc|CpuAcc|CpuRef|GpuFsa|EthosNAcc)(?:[ ,]+(?:GpuAcc|CpuAcc|CpuRef|GpuFsa|EthosNAcc)){0,4})"
 )
@@ -50,16 +50,16 @@ def armnn_placement(text: str) -> Placement | None:
 
 def _shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     # A rejection names the backend, too.
-    asking = [line for line in lines if _AGAINST.search(line.text) is None]
-    asked = next(((line, match) for line, match in matching_lines(asking, _ASKED)), None)
-    if asked is None or next(matching_lines(lines, _NOTHING), None) is not None:
+    requests = [line for line in lines if _AGAINST.search(line.text) is None]
+    request = next(((line, match) for line, match in matching_lines(requests, _REQUESTED)), None)
+    if request is None or next(matching_lines(lines, _NOTHING), None) is not None:
         return ()
     unknown = {match[1] for _, match in matching_lines(lines, _UNKNOWN)}
-    names = [name for name in dict.fromkeys(re.findall(r"[A-Z]\w+", asked[1][1])) if name not in unknown]
+    names = [name for name in dict.fromkeys(re.findall(r"[A-Z]\w+", request[1][1])) if name not in unknown]
     refused = {match[1]: line for line, match in matching_lines(lines, _NEXT)}
     shares = []
     for name in names:
-        shares.append(Share(accelerator=_kind(name), by=name, line=asked[0].quoted))
+        shares.append(Share(accelerator=_kind(name), by=name, line=request[0].quoted))
         # The backends after one that took everything have nothing.
         if name not in refused:
             break

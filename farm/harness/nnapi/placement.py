@@ -49,19 +49,19 @@ def nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
         log: of the device, or what a tool prints of it.
         pid: the process that counts; None takes all where they agree on one process.
     """
-    lines, said = _of_process(log_lines(log), pid)
+    lines, ambiguity = _of_process(log_lines(log), pid)
     warnings = tuple(line.quoted for line, _ in matching_lines(lines, _AGAINST))[:_MOST_WARNINGS]
     shares = _operations(lines) or _devices(lines, _ONLY) or _devices(lines, _STEP)
     shares = shares or _devices(lines, _COMPILED) or _devices(lines, _FINISHED)
     shares = _after_fall_back(shares, lines)
-    if not shares and not warnings and said is None:
+    if not shares and not warnings and ambiguity is None:
         return None
     counts = [share.nodes for share in shares]
     total = None if None in counts or not counts else sum(count or 0 for count in counts)
     return Placement(
         shares=shares,
         total_nodes=total,
-        warnings=(*warnings, *((said,) if said else ())),
+        warnings=(*warnings, *((ambiguity,) if ambiguity else ())),
         offered=nnapi_accelerators(lines),
     )
 
@@ -71,9 +71,9 @@ def nnapi_accelerators(lines: Sequence[LogLine]) -> tuple[str, ...]:
 
     None of them proves where a model ran; the runtime's own `nnapi-reference` is always listed.
     """
-    found = [name for _, match in matching_lines(lines, _OFFERED) for name in match[1].split(",")]
-    found += [match[1] for _, match in matching_lines(lines, _FOUND)]
-    return tuple(dict.fromkeys(name for name in found if name))
+    names = [name for _, match in matching_lines(lines, _OFFERED) for name in match[1].split(",")]
+    names += [match[1] for _, match in matching_lines(lines, _FOUND)]
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def accelerator_of_driver(name: str) -> Accelerator:
@@ -85,8 +85,8 @@ def _of_process(lines: Sequence[LogLine], pid: int | None) -> tuple[list[LogLine
     """Return the lines that count, or why there are none where several processes placed models."""
     if pid is not None:
         return [line for line in lines if line.pid in (pid, None)], None
-    told = (_BEST, _NUMBERED, _ONLY, _STEP, _COMPILED, _FINISHED)
-    writers = {line.pid for pattern in told for line, _ in matching_lines(lines, pattern)}
+    patterns = (_BEST, _NUMBERED, _ONLY, _STEP, _COMPILED, _FINISHED)
+    writers = {line.pid for pattern in patterns for line, _ in matching_lines(lines, pattern)}
     if len(writers) > 1:
         return [], f"{len(writers)} processes placed models, and nothing tells which is the run"
     return list(lines), None
@@ -111,17 +111,17 @@ def _shares_by_number(lines: Sequence[LogLine], steps: Counter[str]) -> tuple[Sh
     """Return the shares of operations with numbered drivers: the CPU and one driver, which the steps name."""
     drivers = [name for name in steps if accelerator_of_driver(name) is not Accelerator.CPU]
     devices = {int(match[1]) for _, match in matching_lines(lines, _DEVICES)}
-    found = [(line, int(match[1])) for line, match in matching_lines(lines, _NUMBERED)]
-    if len(devices) != 1 or len(drivers) != 1 or len(steps) != 2 or len({at for _, at in found}) != 2:
+    operations = [(line, int(match[1])) for line, match in matching_lines(lines, _NUMBERED)]
+    if len(devices) != 1 or len(drivers) != 1 or len(steps) != 2 or len({at for _, at in operations}) != 2:
         return ()
     cpu = max(devices) - 1
-    if cpu not in {at for _, at in found}:
+    if cpu not in {at for _, at in operations}:
         return ()
     shares = []
     for name in steps:
-        taken = [line for line, at in found if (at == cpu) is (name not in drivers)]
-        nodes = sum(line.times for line in taken)
-        shares.append(_share(name, taken[0], nodes=nodes, partitions=steps[name]))
+        operation_lines = [line for line, at in operations if (at == cpu) is (name not in drivers)]
+        nodes = sum(line.times for line in operation_lines)
+        shares.append(_share(name, operation_lines[0], nodes=nodes, partitions=steps[name]))
     return tuple(shares)
 
 
@@ -148,11 +148,11 @@ def _after_fall_back(shares: tuple[Share, ...], lines: Sequence[LogLine]) -> tup
     # Each compiled model has this line, and a delegate compiles several for one network.
     compiled = sum(1 for _, match in fell_back if match[1] is None)
     of_all = "Full" if compiled >= len(list(matching_lines(lines, _COUNT))) else "Partial"
-    found = {match[1] or of_all: line for line, match in fell_back}
-    if not found:
+    line_by_extent = {match[1] or of_all: line for line, match in fell_back}
+    if not line_by_extent:
         return shares
-    line = found.get("Full") or next(iter(found.values()))
-    kind = Accelerator.CPU if "Full" in found else Accelerator.UNKNOWN
+    line = line_by_extent.get("Full") or next(iter(line_by_extent.values()))
+    kind = Accelerator.CPU if "Full" in line_by_extent else Accelerator.UNKNOWN
     return tuple(
         share
         if share.accelerator is Accelerator.CPU

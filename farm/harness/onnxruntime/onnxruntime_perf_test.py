@@ -83,53 +83,53 @@ class OnnxruntimePerfTest:
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return one sample for each iteration, or else the tool's average."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
-        found = ort_output(text)
-        if found.contradicts:
+        output = ort_output(text)
+        if output.contradicts:
             return unreadable_failure(evidence, "more than one run ended in it, one was asked for")
-        if found.mean_ns is None and not found.samples_ns:
+        if output.mean_ns is None and not output.samples_ns:
             return missing_times_failure(
                 evidence, "there is no complete line `Average inference time cost: ... ms`"
             )
-        if (wrong := _disagreement(found)) is not None:
+        if (wrong := _disagreement(output)) is not None:
             return unreadable_failure(evidence, wrong)
         placement = placement_of_pass(ort_placement, text, evidence)
         on_cpu = "cpu by construction: no other provider is in its command" if plan.backend == _CPU else ""
         return time_reading(
             plan,
             evidence,
-            _times(plan, found),
+            _times(plan, output),
             placement=placement,
             on_cpu=on_cpu,
-            metrics=list(_metrics(found)),
+            metrics=list(_metrics(output)),
         )
 
 
-def _times(plan: RunPlan, found: OrtOutput) -> LoopTimes:
+def _times(plan: RunPlan, output: OrtOutput) -> LoopTimes:
     expected = count_setting(plan.settings, FLAGS, "repeated_times")
-    if found.samples_ns:
-        return LoopTimes(samples_ns=found.samples_ns, expected=expected)
-    return LoopTimes(mean_ns=found.mean_ns, expected=expected, summed=found.requests)
+    if output.samples_ns:
+        return LoopTimes(samples_ns=output.samples_ns, expected=expected)
+    return LoopTimes(mean_ns=output.mean_ns, expected=expected, summed=output.requests)
 
 
-def _disagreement(found: OrtOutput) -> str | None:
+def _disagreement(output: OrtOutput) -> str | None:
     """Return how the samples contradict the tool's own figures; None when they agree."""
-    count, requests = len(found.samples_ns), found.requests
+    count, requests = len(output.samples_ns), output.requests
     if count == 0:
         return None
-    if not found.samples_are_whole or (requests is not None and requests != count):
+    if not output.samples_are_whole or (requests is not None and requests != count):
         return f"{count} of its samples came, of {requests or 'an unknown number of'} inferences"
-    mean_ns = sum(found.samples_ns) / count
-    if found.mean_ns is not None and abs(mean_ns - found.mean_ns) > _MEANS_MAY_DIFFER * found.mean_ns:
-        said = f"its {count} values average {mean_ns / 1e6:.6g} ms"
-        return f"{said}, its own line says {found.mean_ns / 1e6:.6g} ms"
+    mean_ns = sum(output.samples_ns) / count
+    if output.mean_ns is not None and abs(mean_ns - output.mean_ns) > _MEANS_MAY_DIFFER * output.mean_ns:
+        average_text = f"its {count} values average {mean_ns / 1e6:.6g} ms"
+        return f"{average_text}, its own line says {output.mean_ns / 1e6:.6g} ms"
     return None
 
 
-def _metrics(found: OrtOutput) -> Iterator[Metric]:
+def _metrics(output: OrtOutput) -> Iterator[Metric]:
     of_time = {"first": "first_ns", "session_creation": "creation_ns"}
     summed = {
         "min": "min_ns",
@@ -139,12 +139,12 @@ def _metrics(found: OrtOutput) -> Iterator[Metric]:
         "p95": "p95_ns",
         "p99": "p99_ns",
     }
-    figures = {**of_time, **({} if found.samples_ns else summed)}
-    times = {name: found.figures.get(field) for name, field in figures.items()}
+    figures = {**of_time, **({} if output.samples_ns else summed)}
+    times = {name: output.figures.get(field) for name, field in figures.items()}
     yield from lower_is_better({name: None if ns is None else ns / 1e6 for name, ns in times.items()}, "ms")
-    peak = found.figures.get("peak_bytes")
+    peak = output.figures.get("peak_bytes")
     yield from lower_is_better({"memory_peak": None if peak is None else peak / 1e6}, "MB")
-    yield from lower_is_better({"cpu": found.figures.get("cpu_pct")}, "%")
+    yield from lower_is_better({"cpu": output.figures.get("cpu_pct")}, "%")
 
 
 def _words(settings: Mapping[str, SettingValue], backend: str) -> Iterator[str]:

@@ -75,7 +75,7 @@ def ort_output(text: str) -> OrtOutput:
     samples: dict[int, int] = {}
     total_ns: float | None = None
     #: Figures that a run prints once.
-    said: dict[str, set[float]] = {"mean_ns": set(), "creation_ns": set()}
+    values_by_field: dict[str, set[float]] = {"mean_ns": set(), "creation_ns": set()}
     for line in plain_lines(text):
         if (sample := _SAMPLE.match(line)) is not None:
             samples[int(sample[4])] = round(float(sample[1]) * 1e9)
@@ -86,7 +86,7 @@ def ort_output(text: str) -> OrtOutput:
             elif (field := _FIELDS.get(label)) is not None:
                 # The unit of old versions is the field's own; newer ones print it.
                 figures[field[0]] = value * (_UNIT_NS.get(unit, field[1]) if field[1] > 1 else 1.0)
-                said.get(field[0], set()).add(figures[field[0]])
+                values_by_field.get(field[0], set()).add(figures[field[0]])
     count = figures.get("requests")
     if "mean_ns" not in figures and total_ns is not None and count:
         figures["mean_ns"] = total_ns / count
@@ -94,5 +94,5 @@ def ort_output(text: str) -> OrtOutput:
         figures=figures,
         samples_ns=tuple(samples[number] for number in sorted(samples)),
         samples_are_whole=sorted(samples) == list(range(len(samples))),
-        contradicts=any(len(values) > 1 for values in said.values()),
+        contradicts=any(len(values) > 1 for values in values_by_field.values()),
     )

@@ -99,50 +99,52 @@ def ort_placement(text: str) -> Placement | None:
 
 def _by_capability(text: str, placed: _Placed | None) -> _Placed | None:
     """Return the shares by what providers can take; None where no node was placed on any of them."""
-    answers: dict[str, _CapabilityReport] = {}
+    reports: dict[str, _CapabilityReport] = {}
     for match in _CAPABILITY.finditer(text):
-        answer = _CapabilityReport(
+        report = _CapabilityReport(
             name=match[1],
             partitions=int(match[2]),
             total=int(match[3]),
             nodes=int(match[4]),
             line=" ".join(match[0].split())[:300],
         )
-        answers[match[1].lower()] = _prevailing_report(answers.get(match[1].lower()), answer)
+        reports[match[1].lower()] = _prevailing_report(reports.get(match[1].lower()), report)
     names = None if placed is None else {share.by.lower() for share in placed[1]}
-    if not answers or (names is not None and not any(_provider(name).lower() in names for name in answers)):
+    if not reports or (names is not None and not any(_provider(name).lower() in names for name in reports)):
         return None
-    total = max(answer.total for answer in answers.values())
+    total = max(report.total for report in reports.values())
     shares = [
         Share(
-            accelerator=_hardware(answer.name, text),
-            by=_provider(answer.name),
-            nodes=answer.nodes,
-            partitions=answer.partitions,
-            line=answer.line,
+            accelerator=_hardware(report.name, text),
+            by=_provider(report.name),
+            nodes=report.nodes,
+            partitions=report.partitions,
+            line=report.line,
         )
-        for answer in answers.values()
+        for report in reports.values()
     ]
-    left = max(0, total - sum(share.nodes or 0 for share in shares))
-    rest = Share(accelerator=Accelerator.CPU, by=_CPU, nodes=left, line=shares[0].line)
-    took = tuple(share for share in (*shares, rest) if share.nodes)
-    if _COMPILED_BEFORE.search(text) is not None and any(_is_calls(share) for share in took):
-        return None, tuple(replace(share, nodes=None) if _is_calls(share) else share for share in took)
-    return total, took
+    rest_nodes = max(0, total - sum(share.nodes or 0 for share in shares))
+    rest = Share(accelerator=Accelerator.CPU, by=_CPU, nodes=rest_nodes, line=shares[0].line)
+    counted_shares = tuple(share for share in (*shares, rest) if share.nodes)
+    if _COMPILED_BEFORE.search(text) is not None and any(_is_calls(share) for share in counted_shares):
+        return None, tuple(
+            replace(share, nodes=None) if _is_calls(share) else share for share in counted_shares
+        )
+    return total, counted_shares
 
 
-def _prevailing_report(before: _CapabilityReport | None, answer: _CapabilityReport) -> _CapabilityReport:
+def _prevailing_report(before: _CapabilityReport | None, report: _CapabilityReport) -> _CapabilityReport:
     """Return which of two reports is about the model.
 
     A provider reports again after a change of layout: the last report counts. It also reports the bodies of
     loops, which are smaller, and the rest after its own partitions became one node each.
     """
     if before is None:
-        return answer
-    is_part = 2 * answer.total < before.total
-    left = before.total - before.nodes + before.partitions
-    is_what_is_left = before.nodes > before.partitions and answer.total == left
-    return before if is_part or is_what_is_left else answer
+        return report
+    is_part = 2 * report.total < before.total
+    remaining_nodes = before.total - before.nodes + before.partitions
+    is_remainder = before.nodes > before.partitions and report.total == remaining_nodes
+    return before if is_part or is_remainder else report
 
 
 def _by_placement(lines: Sequence[LogLine], text: str) -> _Placed | None:
@@ -194,7 +196,7 @@ def _split_share(share: Share, text: str) -> tuple[Share, ...]:
     if share.accelerator is not Accelerator.UNKNOWN or "nnapi" not in share.by.lower():
         return (share,)
     drivers = nnapi_placement(text)
-    kinds = {each.accelerator for each in drivers.shares} if drivers is not None else set()
+    kinds = {driver_share.accelerator for driver_share in drivers.shares} if drivers is not None else set()
     if drivers is None or len(kinds) != 1:
         return (share,)
     driver = drivers.shares[0]

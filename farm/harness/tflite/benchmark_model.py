@@ -63,27 +63,27 @@ class BenchmarkModel:
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line of the Android binary; profiles and memory come from separate passes."""
         words = _words(request, request.settings)
-        asked = [flag for flag in PASS_FLAGS if request.settings.get(flag) is True]
+        pass_flags = [flag for flag in PASS_FLAGS if request.settings.get(flag) is True]
         short = _words(request, {**request.settings, **SHORT_RUN})
-        passes = [ToolPass(name=PASS_FLAGS[flag], words=[*short, f"--{flag}=true"]) for flag in asked]
+        passes = [ToolPass(name=PASS_FLAGS[flag], words=[*short, f"--{flag}=true"]) for flag in pass_flags]
         if request.backend == NNAPI and not setting(request.settings, FLAGS, "nnapi_accelerator_name"):
             passes.append(placement_pass(NNAPI, short))
         return tool_plan(self.name, request, words, passes=passes)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return the tool's mean of its main loop, with its other figures as metrics."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
-        found = tflite_output(text)
-        if found.unknown_flag is not None:
-            return unknown_flag_failure(evidence, found.unknown_flag)
-        if found.contradicts:
+        output = tflite_output(text)
+        if output.unknown_flag is not None:
+            return unknown_flag_failure(evidence, output.unknown_flag)
+        if output.contradicts:
             return missing_times_failure(
                 evidence, "its last line and its loops are not those of one whole run", ()
             )
-        times, metrics = _times(plan, found), list(_metrics(found))
+        times, metrics = _times(plan, output), list(_metrics(output))
         if times is None:
             table = litert_output(text)
             if table.contradicts:
@@ -100,14 +100,14 @@ class BenchmarkModel:
         return _with_backend_detail(reading, plan, placement) if isinstance(reading, Reading) else reading
 
 
-def _times(plan: RunPlan, found: TfliteOutput) -> LoopTimes | None:
+def _times(plan: RunPlan, output: TfliteOutput) -> LoopTimes | None:
     """Return the times of the last line, or else of the main loop."""
-    if found.mean_us is None:
+    if output.mean_us is None:
         return None
     return LoopTimes(
-        mean_ns=found.mean_us * 1e3,
+        mean_ns=output.mean_us * 1e3,
         expected=count_setting(plan.settings, FLAGS, "num_runs"),
-        summed=found.main.count if found.main else None,
+        summed=output.main.count if output.main else None,
         step_ns=1_000,
     )
 
@@ -131,28 +131,28 @@ def _with_backend_detail(reading: Reading, plan: RunPlan, placement: Placement |
     return reading
 
 
-def _metrics(found: TfliteOutput) -> Iterator[Metric]:
-    loop = {} if found.main is None else found.main.figures_us
+def _metrics(output: TfliteOutput) -> Iterator[Metric]:
+    loop = {} if output.main is None else output.main.figures_us
     yield from lower_is_better(
         {name: loop.get(name) for name in ("min", "max", "median", "p5", "p95", "std")}, "us"
     )
     yield from lower_is_better(
-        {"init": found.init_us, "first": found.first_us, "warmup": found.warmup_us}, "us"
+        {"init": output.init_us, "first": output.first_us, "warmup": output.warmup_us}, "us"
     )
-    yield from lower_is_better({"memory_init": found.init_mb, "memory_overall": found.overall_mb}, "MB")
-    yield from lower_is_better({"memory_peak": found.peak_mb}, "MB")
+    yield from lower_is_better({"memory_init": output.init_mb, "memory_overall": output.overall_mb}, "MB")
+    yield from lower_is_better({"memory_peak": output.peak_mb}, "MB")
 
 
 def _pass_metrics(evidence: Evidence) -> Iterator[Metric]:
     """Yield the figures of diagnostic passes: the time of each kind of operator, and the peak of memory."""
-    for told in evidence.passes:
-        text = f"{told.stdout}\n{told.stderr}"
-        if told.name == PASS_FLAGS["report_peak_memory_footprint"]:
+    for tool_pass in evidence.passes:
+        text = f"{tool_pass.stdout}\n{tool_pass.stderr}"
+        if tool_pass.name == PASS_FLAGS["report_peak_memory_footprint"]:
             yield from lower_is_better({"memory_peak": tflite_output(text).peak_mb}, "MB")
-        elif told.name == PASS_FLAGS["enable_op_profiling"]:
-            times = sorted(operator_times(text), key=lambda each: -each.average_ms)[:_MOST_OPERATORS]
+        elif tool_pass.name == PASS_FLAGS["enable_op_profiling"]:
+            times = sorted(operator_times(text), key=lambda operator: -operator.average_ms)[:_MOST_OPERATORS]
             yield from lower_is_better(
-                {f"op {each.kind} x{each.count}": each.average_ms for each in times}, "ms"
+                {f"op {operator.kind} x{operator.count}": operator.average_ms for operator in times}, "ms"
             )
 
 
@@ -174,5 +174,5 @@ def _backend_words(request: RunRequest, settings: Mapping[str, SettingValue]) ->
         # An older program has no XNNPACK to switch off.
         if name in request.missing_flags and request.backend == _CPU:
             continue
-        said = settings.get(name)
-        yield f"--{name}={flag_text(said) if said else value}"
+        setting_value = settings.get(name)
+        yield f"--{name}={flag_text(setting_value) if setting_value else value}"

@@ -92,36 +92,36 @@ def delegated_nodes(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
     Nodes that were given back, or are not executed after all, belong to no delegate.
     """
     restored = [at for at, line in enumerate(lines) if _RESTORED.search(line.text) is not None]
-    kept = lines[restored[-1] + 1 :] if restored else lines
+    last_lines = lines[restored[-1] + 1 :] if restored else lines
     idle = {delegate_name(match[1]) for _, match in matching_lines(lines, _NOT_EXECUTED)}
     idle |= {_DISPATCH for _ in matching_lines(lines, _NOT_DISPATCHED)}
-    took = [_of_calls(each, lines) for each in _merge_by_delegate(_by_line(kept))]
-    if [match["none"] is None for _, match in matching_lines(kept, _MADE)][-1:] == [False]:
-        idle |= {each.software for each in took if _is_gpu(each.software)}
+    delegates = [_of_calls(delegate, lines) for delegate in _merge_by_delegate(_by_line(last_lines))]
+    if [match["none"] is None for _, match in matching_lines(last_lines, _MADE)][-1:] == [False]:
+        idle |= {delegate.software for delegate in delegates if _is_gpu(delegate.software)}
     if idle.intersection(_BY_LIBRARY):
-        return [each for each in took if each.software == XNNPACK]
-    return [each for each in took if each.software not in idle]
+        return [delegate for delegate in delegates if delegate.software == XNNPACK]
+    return [delegate for delegate in delegates if delegate.software not in idle]
 
 
-def _of_calls(taken: DelegatedNodes, lines: Sequence[LogLine]) -> DelegatedNodes:
+def _of_calls(delegate: DelegatedNodes, lines: Sequence[LogLine]) -> DelegatedNodes:
     """Replace counts of calls by compiled nodes, where the log has them; else a part stays uncounted."""
-    is_of_calls = taken.software in _OF_CALLS or (
-        taken.software in _MAYBE_OF_CALLS and (taken.nodes or 0) <= (taken.partitions or 0)
+    is_of_calls = delegate.software in _OF_CALLS or (
+        delegate.software in _MAYBE_OF_CALLS and (delegate.nodes or 0) <= (delegate.partitions or 0)
     )
-    if not is_of_calls or taken.nodes is None or taken.nodes == 0:
-        return taken
+    if not is_of_calls or delegate.nodes is None or delegate.nodes == 0:
+        return delegate
     compiled = {match[1]: (line, match) for line, match in matching_lines(lines, _COMPILED)}
-    if taken.software == _DISPATCH and compiled:
-        said = "; ".join([taken.line, *(line.quoted for line, _ in compiled.values())])
+    if delegate.software == _DISPATCH and compiled:
+        proof = "; ".join([delegate.line, *(line.quoted for line, _ in compiled.values())])
         nodes, total = (sum(int(match[at]) for _, match in compiled.values()) for at in (2, 3))
-        return replace(taken, nodes=nodes, total=total, partitions=taken.nodes, line=said)
-    if taken.nodes == taken.total:
-        return taken
-    return replace(taken, nodes=None, partitions=taken.nodes)
+        return replace(delegate, nodes=nodes, total=total, partitions=delegate.nodes, line=proof)
+    if delegate.nodes == delegate.total:
+        return delegate
+    return replace(delegate, nodes=None, partitions=delegate.nodes)
 
 
 def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
-    found = [
+    delegated = [
         DelegatedNodes(
             software=delegate_name(match[3]),
             subgraph=int(match[5]) if match[5] else None,
@@ -133,7 +133,7 @@ def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
         )
         for line, match in matching_lines(lines, _REPLACING)
     ]
-    found += [
+    delegated += [
         DelegatedNodes(
             software=delegate_name(match[1]),
             nodes=int(match[2]),
@@ -145,7 +145,7 @@ def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
             [line for line in lines if _NODES_DELEGATED in line.text], _DELEGATED
         )
     ]
-    found += [
+    delegated += [
         DelegatedNodes(
             software="TIDL",
             nodes=int(match[2]),
@@ -155,7 +155,7 @@ def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
         )
         for line, match in matching_lines(lines, _TIDL)
     ]
-    found += [
+    delegated += [
         DelegatedNodes(
             software=delegate_name(match[1]),
             partitions=int(match[3]) if match[3] else None,
@@ -164,37 +164,39 @@ def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
         )
         for line, match in matching_lines(lines, APPLIED)
     ]
-    found += [
+    delegated += [
         DelegatedNodes(
             software=_GPU, nodes=int(match[1]), total=int(match[1]) + int(match[2]), line=line.quoted
         )
         for line, match in matching_lines(lines, _SPLIT)
     ]
-    found += [
+    delegated += [
         DelegatedNodes(software=_GPU, nodes=0, total=int(match[1]), line=line.quoted)
         for line, match in matching_lines(lines, _NO_SPLIT)
     ]
-    found += [
+    delegated += [
         DelegatedNodes(software=_GPU, partitions=int(match[1]), line=line.quoted)
         for line, match in matching_lines(lines, _KERNELS)
         if int(match[1]) > 0
     ]
-    if not any(_is_gpu(each.software) for each in found):
-        found += [DelegatedNodes(software=_GPU, line=line.quoted) for line, _ in matching_lines(lines, _API)]
+    if not any(_is_gpu(delegate.software) for delegate in delegated):
+        delegated += [
+            DelegatedNodes(software=_GPU, line=line.quoted) for line, _ in matching_lines(lines, _API)
+        ]
     profile = [(line, match) for line, match in matching_lines(lines, _PROFILE)]
-    return found or [
+    return delegated or [
         DelegatedNodes(software=delegate_name(match[1]), partitions=int(match[2]), line=line.quoted)
         for line, match in profile
     ]
 
 
-def _merge_by_delegate(taken: Sequence[DelegatedNodes]) -> list[DelegatedNodes]:
+def _merge_by_delegate(delegated: Sequence[DelegatedNodes]) -> list[DelegatedNodes]:
     """Merge the lines about each delegate, and add up its graphs."""
     by_software: dict[str, list[DelegatedNodes]] = {}
-    names = {each.software for each in taken}
+    names = {each.software for each in delegated}
     gpu = next((name for name in sorted(names) if name.startswith(_LITERT_GPU)), _GPU)
     real = next((name for name in sorted(names) if name not in (*_BY_LIBRARY, XNNPACK)), None)
-    for each in taken:
+    for each in delegated:
         # The tool prints EXTERNAL where the delegate prints its own name.
         software = real if each.software in _BY_LIBRARY and real else each.software
         software = gpu if software == _GPU else software
@@ -203,24 +205,24 @@ def _merge_by_delegate(taken: Sequence[DelegatedNodes]) -> list[DelegatedNodes]:
 
 
 def _merge(parts: Sequence[DelegatedNodes]) -> DelegatedNodes:
-    whole = [each for each in parts if each.nodes is not None and each.total is not None]
-    counted = [each for each in parts if each.nodes is not None]
-    graphs = {(each.subgraph, each.total): each for each in whole if each.is_replaced}
-    is_all = any(each.is_all for each in parts)
+    complete = [part for part in parts if part.nodes is not None and part.total is not None]
+    counted = [part for part in parts if part.nodes is not None]
+    graphs = {(part.subgraph, part.total): part for part in complete if part.is_replaced}
+    is_all = any(part.is_all for part in parts)
     if len(graphs) > 1:
         first = next(iter(graphs.values()))
         return replace(
             first,
-            nodes=sum(each.nodes or 0 for each in graphs.values()),
-            total=sum(each.total or 0 for each in graphs.values()),
-            partitions=sum(each.partitions or 0 for each in graphs.values()),
+            nodes=sum(part.nodes or 0 for part in graphs.values()),
+            total=sum(part.total or 0 for part in graphs.values()),
+            partitions=sum(part.partitions or 0 for part in graphs.values()),
             is_all=is_all,
         )
     # The delegate's own count of partitions leaves out what lies between them, so it comes first.
-    best = next((each for each in reversed(parts) if each in whole and each.subgraph is None), None)
-    best = best or (whole or counted or list(parts))[-1]
+    best = next((part for part in reversed(parts) if part in complete and part.subgraph is None), None)
+    best = best or (complete or counted or list(parts))[-1]
     total = best.total if best.total is not None or not is_all else best.nodes
-    partitions = best.partitions or next((each.partitions for each in parts if each.partitions), None)
+    partitions = best.partitions or next((part.partitions for part in parts if part.partitions), None)
     return replace(best, total=total, partitions=partitions, is_all=is_all)
 
 
@@ -231,6 +233,6 @@ def _is_gpu(software: str) -> bool:
 def delegate_name(software: str) -> str:
     """Return the short name: `TfLiteXNNPackDelegate` is XNNPACK, `TfLiteGpuDelegateV2` GPU."""
     name = re.sub(r"^TfLite|\s?Delegate(V\d)?$", "", software) or software
-    known = {"xnnpack": XNNPACK, "nnapi": "NNAPI", "gpu": "GPU", "hexagon": "Hexagon", "qnn": "QNN"}
-    known["coreml"] = "CoreML"
-    return known.get(name.lower(), name)
+    short_names = {"xnnpack": XNNPACK, "nnapi": "NNAPI", "gpu": "GPU", "hexagon": "Hexagon", "qnn": "QNN"}
+    short_names["coreml"] = "CoreML"
+    return short_names.get(name.lower(), name)

@@ -72,31 +72,31 @@ class LitertBenchmark:
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return the tool's mean of its main loop."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
-        found = litert_output(text)
-        if found.contradicts:
+        output = litert_output(text)
+        if output.contradicts:
             return unreadable_failure(evidence, "more than one run ended in it, one was asked for")
-        times = litert_times(found, expected=count_setting(plan.settings, FLAGS, "num_runs"))
+        times = litert_times(output, expected=count_setting(plan.settings, FLAGS, "num_runs"))
         if times is None:
             return missing_times_failure(
                 evidence, "there is no complete line `Inference (avg): ... ms (N runs)`"
             )
-        placement = placement_of_pass(tflite_placement, text, evidence) or _placement(found)
-        return time_reading(plan, evidence, times, placement=placement, metrics=litert_metrics(found))
+        placement = placement_of_pass(tflite_placement, text, evidence) or _placement(output)
+        return time_reading(plan, evidence, times, placement=placement, metrics=litert_metrics(output))
 
 
-def _placement(found: LitertOutput) -> Placement | None:
+def _placement(output: LitertOutput) -> Placement | None:
     """Return the share of a single accelerator with the whole model; beside the CPU nothing is proven."""
-    if not found.accelerators:
+    if not output.accelerators:
         return None
-    line = f"Accelerators: {' | '.join(found.accelerators)}; Fully accelerated: {found.fully_accelerated}"
-    if found.accelerators == ("CPU",):
+    line = f"Accelerators: {' | '.join(output.accelerators)}; Fully accelerated: {output.fully_accelerated}"
+    if output.accelerators == ("CPU",):
         return Placement(shares=(Share(accelerator=Accelerator.CPU, by="LiteRT", line=line),))
-    if len(found.accelerators) == 1 and found.fully_accelerated:
-        name = found.accelerators[0]
+    if len(output.accelerators) == 1 and output.fully_accelerated:
+        name = output.accelerators[0]
         share = Share(accelerator=Accelerator(name.lower()), by=name, line=line)
         return Placement(shares=(share,))
     return Placement(shares=(), warnings=(f"{line}: what is left over is the CPU's",))

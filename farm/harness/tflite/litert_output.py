@@ -95,16 +95,16 @@ def _of_file(text: str) -> LitertOutput | None:
     if start is None:
         return None
     try:
-        found, _ = json.JSONDecoder().raw_decode(text[start.start() :])
+        document, _ = json.JSONDecoder().raw_decode(text[start.start() :])
     except (ValueError, RecursionError):
         return None
-    latency = found.get("latency")
+    latency = document.get("latency")
     if not isinstance(latency, dict):
         return None
     runs, names, accelerated = (
         latency.get("num_runs"),
-        found.get("accelerators"),
-        found.get("fully_accelerated"),
+        document.get("accelerators"),
+        document.get("fully_accelerated"),
     )
     return LitertOutput(
         figures_ms={

@@ -82,7 +82,7 @@ def tflite_output(text: str) -> TfliteOutput:
     """Parse an output; lines that loggers doubled count once, tables of operators not at all."""
     lines = plain_lines(text)
     loops = _loops(lines)
-    summaries = list(dict.fromkeys(found for line in lines if (found := _summary(line)) is not None))
+    summaries = list(dict.fromkeys(summary for line in lines if (summary := _summary(line)) is not None))
     last = summaries[-1] if summaries else None
     main = loops[1] if len(loops) > 1 else None
     memory = _last(_MEMORY, lines)
@@ -117,20 +117,20 @@ class _Summary:
 
 
 def _summary(line: str) -> _Summary | None:
-    if (found := _SINCE_2020.search(line)) is not None:
-        init, first, warmup, mean = map(float, found.groups())
+    if (match := _SINCE_2020.search(line)) is not None:
+        init, first, warmup, mean = map(float, match.groups())
         return _Summary(mean_us=mean, init_us=init, warmup_us=warmup, first_us=first, line=line)
-    if (found := _OF_2019.search(line)) is not None:
+    if (match := _OF_2019.search(line)) is not None:
         return _Summary(
-            mean_us=float(found[3]),
-            init_us=None if found[2] is None else float(found[2]),
-            warmup_us=float(found[1]),
+            mean_us=float(match[3]),
+            init_us=None if match[2] is None else float(match[2]),
+            warmup_us=float(match[1]),
             first_us=None,
-            loops=3 if found[4] else 2,
+            loops=3 if match[4] else 2,
             line=line,
         )
-    if (found := _OF_2018.search(line)) is not None:
-        mean, warmup = map(float, found.groups())
+    if (match := _OF_2018.search(line)) is not None:
+        mean, warmup = map(float, match.groups())
         return _Summary(mean_us=mean, init_us=None, warmup_us=warmup, first_us=None, line=line)
     return None
 
@@ -145,16 +145,16 @@ def _loops(lines: Sequence[str]) -> list[LoopTiming]:
     """Return the loops in order. Labelled lines are none: `Timings (microseconds): count=` is of a table,
     `cpu w/ 4 threads: count=` of the tool that tries several options.
     """
-    found: list[LoopTiming] = []
+    loops: list[LoopTiming] = []
     before = ""
     for line in lines:
         match = _LOOP.search(line)
-        said = match[0].strip() if match is not None else ""
+        loop_text = match[0].strip() if match is not None else ""
         # After an unknown prefix only a loop's figures are evidence enough.
-        if match is not None and said != before and (match[2] or match.start() == 0):
-            found.append(_loop(match))
-        before = said
-    return found
+        if match is not None and loop_text != before and (match[2] or match.start() == 0):
+            loops.append(_loop(match))
+        before = loop_text
+    return loops
 
 
 def _loop(match: re.Match[str]) -> LoopTiming:

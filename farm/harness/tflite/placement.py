@@ -32,7 +32,7 @@ _WARNED = re.compile(
 )
 #: Programs of 2018 and 2019 print it in every run, whether or not NNAPI was requested.
 _NO_LIBRARY = re.compile(r"unable to open library")
-_ASKED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
+_REQUESTED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
 _NNAPI_FAILED = re.compile(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)")
 _NNAPI_NAME = re.compile(r"NNAPI accelerator name: \[([^\]\n]+)\]")
 #: Without another driver NNAPI's own kernels, on the CPU, executed NNAPI's nodes.
@@ -56,42 +56,50 @@ def tflite_placement(text: str) -> Placement | None:
         text: what the tool printed, both streams, or the device's log of it.
     """
     lines = log_lines(text)
-    took = delegated_nodes(lines)
-    others = [each for each in took if each.software != XNNPACK and each.nodes != 0]
-    xnnpack = next((each for each in took if each.software == XNNPACK and each.nodes != 0), None)
+    delegated = delegated_nodes(lines)
+    others = [delegate for delegate in delegated if delegate.software != XNNPACK and delegate.nodes != 0]
+    xnnpack = next(
+        (delegate for delegate in delegated if delegate.software == XNNPACK and delegate.nodes != 0), None
+    )
     refused = [line.quoted for line, _ in matching_lines(lines, _NONE)]
-    refused += [each.line for each in took if each.nodes == 0]
-    if _ASKED_NNAPI.search(text) is not None:
+    refused += [delegate.line for delegate in delegated if delegate.nodes == 0]
+    if _REQUESTED_NNAPI.search(text) is not None:
         refused += [line.quoted for line, _ in matching_lines(lines, _NO_LIBRARY)]
     warned = [line.quoted for line, _ in matching_lines(lines, _WARNED)]
     warnings = tuple(dict.fromkeys((*refused, *warned)))[:_MOST_WARNINGS]
-    total = _total(took)
-    shares = tuple(_share(each, lines) for each in others)
+    total = _total(delegated)
+    shares = tuple(_share(delegate, lines) for delegate in others)
     if not shares and not refused and xnnpack is None:
         shares = _created_delegates(lines, text)
     rest = _cpu_shares(shares, others, xnnpack, total, lines, refused)
     if not shares and not rest and not warnings:
         return None
     # Uncounted parts have no total.
-    is_whole = all(each.nodes is not None for each in others) and not _exceeds_total(others, total)
-    whole = total if is_whole else None
-    found = Placement(
-        shares=(*shares, *rest), total_nodes=whole, warnings=warnings, offered=nnapi_accelerators(lines)
+    is_whole = all(delegate.nodes is not None for delegate in others) and not _exceeds_total(others, total)
+    whole_nodes = total if is_whole else None
+    placement = Placement(
+        shares=(*shares, *rest), total_nodes=whole_nodes, warnings=warnings, offered=nnapi_accelerators(lines)
     )
-    found = _with_drivers(found, text)
-    return _with_armnn_backends(found, text) if others else found
+    placement = _with_drivers(placement, text)
+    return _with_armnn_backends(placement, text) if others else placement
 
 
-def _total(taken: Sequence[DelegatedNodes]) -> int | None:
+def _total(delegated: Sequence[DelegatedNodes]) -> int | None:
     """Return the total; without a subgraph's number, XNNPACK may have counted a changed graph."""
-    others = [each for each in taken if each.software != XNNPACK or each.subgraph is not None]
-    totals = [each.total for each in others if each.total is not None]
-    return max(totals or [each.total for each in taken if each.total is not None], default=None)
+    others = [
+        delegate for delegate in delegated if delegate.software != XNNPACK or delegate.subgraph is not None
+    ]
+    totals = [delegate.total for delegate in others if delegate.total is not None]
+    return max(
+        totals or [delegate.total for delegate in delegated if delegate.total is not None], default=None
+    )
 
 
-def _share(taken: DelegatedNodes, lines: Sequence[LogLine]) -> Share:
-    by, kind = _hardware(taken.software, lines)
-    return Share(accelerator=kind, by=by, nodes=taken.nodes, partitions=taken.partitions, line=taken.line)
+def _share(delegate: DelegatedNodes, lines: Sequence[LogLine]) -> Share:
+    by, kind = _hardware(delegate.software, lines)
+    return Share(
+        accelerator=kind, by=by, nodes=delegate.nodes, partitions=delegate.partitions, line=delegate.line
+    )
 
 
 def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator]:
@@ -138,17 +146,17 @@ def _cpu_shares(
     refused: Sequence[str],
 ) -> tuple[Share, ...]:
     """Return the CPU's shares: XNNPACK's nodes and those without a delegate."""
-    taken = sum(each.held or 0 for each in others)
-    is_counted = total is not None and all(each.held is not None for each in others)
+    delegated_count = sum(delegate.held or 0 for delegate in others)
+    is_counted = total is not None and all(delegate.held is not None for delegate in others)
     is_counted = is_counted and not _exceeds_total(others, total)
-    if any(each.is_all for each in others) or (is_counted and total == taken and others):
+    if any(delegate.is_all for delegate in others) or (is_counted and total == delegated_count and others):
         return ()
-    left = (total or 0) - taken if is_counted else None
+    rest_nodes = (total or 0) - delegated_count if is_counted else None
     if xnnpack is not None:
-        return _of_xnnpack(xnnpack, left)
-    if left:
-        line = next((each.line for each in others), refused[0] if refused else "")
-        return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=left, line=line),)
+        return _of_xnnpack(xnnpack, rest_nodes)
+    if rest_nodes:
+        line = next((delegate.line for delegate in others), refused[0] if refused else "")
+        return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=rest_nodes, line=line),)
     if refused and not shares:
         return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=refused[0]),)
     return _partial_cpu_share(others, lines)
@@ -156,13 +164,13 @@ def _cpu_shares(
 
 def _exceeds_total(others: Sequence[DelegatedNodes], total: int | None) -> bool:
     """Return whether delegates took more nodes than there are: they counted different things."""
-    return total is not None and sum(each.held or 0 for each in others) > total
+    return total is not None and sum(delegate.held or 0 for delegate in others) > total
 
 
-def _of_xnnpack(xnnpack: DelegatedNodes, left: int | None) -> tuple[Share, ...]:
-    if left is None or xnnpack.nodes is None or xnnpack.nodes > left:
+def _of_xnnpack(xnnpack: DelegatedNodes, rest_nodes: int | None) -> tuple[Share, ...]:
+    if rest_nodes is None or xnnpack.nodes is None or xnnpack.nodes > rest_nodes:
         # It counts the nodes of a graph that was already changed.
-        nodes = left if left is not None else xnnpack.nodes
+        nodes = rest_nodes if rest_nodes is not None else xnnpack.nodes
         return (
             Share(
                 accelerator=Accelerator.CPU,
@@ -179,10 +187,12 @@ def _of_xnnpack(xnnpack: DelegatedNodes, left: int | None) -> tuple[Share, ...]:
         partitions=xnnpack.partitions,
         line=xnnpack.line,
     )
-    if xnnpack.nodes == left:
+    if xnnpack.nodes == rest_nodes:
         return (first,)
-    own = Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=left - xnnpack.nodes, line=xnnpack.line)
-    return (first, own)
+    own_kernels = Share(
+        accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=rest_nodes - xnnpack.nodes, line=xnnpack.line
+    )
+    return (first, own_kernels)
 
 
 def _partial_cpu_share(others: Sequence[DelegatedNodes], lines: Sequence[LogLine]) -> tuple[Share, ...]:
@@ -190,10 +200,14 @@ def _partial_cpu_share(others: Sequence[DelegatedNodes], lines: Sequence[LogLine
 
     Partitions of a delegate and of the CPU alternate, with at least one node each.
     """
-    for each in others:
-        if each.nodes is not None and each.total is None and (between := (each.partitions or 0) // 2):
-            least = between if between > each.nodes else None
-            return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=least, line=each.line),)
+    for delegate in others:
+        if (
+            delegate.nodes is not None
+            and delegate.total is None
+            and (between := (delegate.partitions or 0) // 2)
+        ):
+            least = between if between > delegate.nodes else None
+            return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=least, line=delegate.line),)
     for line, match in matching_lines(lines, APPLIED):
         if match[2] == "partially" and others:
             return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=line.quoted),)
@@ -206,11 +220,11 @@ def _with_drivers(placement: Placement, text: str) -> Placement:
     drivers = nnapi_placement(text) if at is not None else None
     if at is None or drivers is None or not drivers.shares:
         return placement
-    named = placement.shares[at]
+    delegate = placement.shares[at]
     if len(drivers.shares) == 1:
         only = drivers.shares[0]
         inside: tuple[Share, ...] = (
-            replace(named, accelerator=only.accelerator, by=only.by, line=f"{named.line}; {only.line}"),
+            replace(delegate, accelerator=only.accelerator, by=only.by, line=f"{delegate.line}; {only.line}"),
         )
         return replace(placement, shares=(*placement.shares[:at], *inside, *placement.shares[at + 1 :]))
     if resolve_actual_backend(placement, "nnapi").accelerator is Accelerator.CPU:
@@ -254,5 +268,5 @@ def _with_armnn_backends(placement: Placement, text: str) -> Placement:
 
 
 def _last(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> str | None:
-    found = [match[1].strip() for _, match in matching_lines(lines, pattern)]
-    return found[-1] if found else None
+    matches = [match[1].strip() for _, match in matching_lines(lines, pattern)]
+    return matches[-1] if matches else None

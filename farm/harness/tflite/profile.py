@@ -26,7 +26,7 @@ class OperatorTime:
 
 def operator_times(text: str) -> list[OperatorTime]:
     """Return the time of each kind of node in the profile of the regular runs; empty without a table."""
-    found: list[OperatorTime] = []
+    times: list[OperatorTime] = []
     lines = plain_lines(text)
     # Up to 2019 only the runs were profiled, without a heading.
     in_runs, in_table = not any("Profiling Info for" in line for line in lines), False
@@ -38,7 +38,7 @@ def operator_times(text: str) -> list[OperatorTime]:
         elif line.startswith(_INSIDE):
             in_runs = in_table = False
         elif in_table and (row := _ROW.match(line)) is not None:
-            found.append(OperatorTime(kind=row[1], count=int(row[2]), average_ms=float(row[3])))
+            times.append(OperatorTime(kind=row[1], count=int(row[2]), average_ms=float(row[3])))
         elif line.startswith(("Timings (microseconds)", "=====")):
             in_table = False
-    return found
+    return times

@@ -47,31 +47,31 @@ def torch_actual_backend(
     plan: RunPlan, evidence: Evidence, backend: str
 ) -> tuple[ActualBackend, Placement | None]:
     """Return what ran, by the run's own pass or an earlier one; else unknown, with the reason."""
-    found = next((each for each in evidence.passes if each.name == PLACEMENT_PROBE), None)
-    if found is None and plan.shown is not None:
+    probe = next((tool_pass for tool_pass in evidence.passes if tool_pass.name == PLACEMENT_PROBE), None)
+    if probe is None and plan.shown is not None:
         return earlier_actual_backend(plan.shown, backend)
-    if found is None:
+    if probe is None:
         return _unknown(backend, "no pass after the run shows where it ran"), None
-    if (wrong := _mismatch_reason(found)) is not None:
+    if (wrong := _mismatch_reason(probe)) is not None:
         return _unknown(backend, f"the pass that was to show where it ran {wrong}"), None
-    placement = _PARSERS[backend](found.log, found.pid)
+    placement = _PARSERS[backend](probe.log, probe.pid)
     if placement is None or not placement.shares:
-        said = f": {placement.warnings[0]}" if placement is not None and placement.warnings else ""
+        warning = f": {placement.warnings[0]}" if placement is not None and placement.warnings else ""
         return _unknown(
-            backend, f"the phone's log names no driver that took a part of the model{said}"
+            backend, f"the phone's log names no driver that took a part of the model{warning}"
         ), placement
     return resolve_actual_backend(placement, backend), placement
 
 
-def _mismatch_reason(found: PassEvidence) -> str | None:
+def _mismatch_reason(probe: PassEvidence) -> str | None:
     """Return why a pass proves nothing about its run: it has to end in the same way."""
-    if found.trouble is not None:
-        return f"could not be carried out: {found.trouble.message}"
-    if found.exit is None or found.exit.timed_out:
+    if probe.trouble is not None:
+        return f"could not be carried out: {probe.trouble.message}"
+    if probe.exit is None or probe.exit.timed_out:
         return "did not end in time"
-    if found.exit.code != 0:
-        return f"ended with {found.exit.code}, and the run with 0"
-    return None if last_lines(found.stdout) else "printed no result"
+    if probe.exit.code != 0:
+        return f"ended with {probe.exit.code}, and the run with 0"
+    return None if last_lines(probe.stdout) else "printed no result"
 
 
 def _unknown(backend: str, why: str) -> ActualBackend:

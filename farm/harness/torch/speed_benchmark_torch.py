@@ -82,14 +82,14 @@ class SpeedBenchmarkTorch:
         failure = classify(evidence)
         if failure is not None:
             return failure
-        found = last_lines(evidence.stdout)
-        if not found:
+        summaries = last_lines(evidence.stdout)
+        if not summaries:
             return unreadable_failure(
                 evidence, "there is no complete line 'Main run finished. ... per iter: ...'"
             )
-        if len(found) > 1:
-            return unreadable_failure(evidence, f"{len(found)} runs ended in it, one was asked for")
-        return _reading(plan, evidence, found[0])
+        if len(summaries) > 1:
+            return unreadable_failure(evidence, f"{len(summaries)} runs ended in it, one was asked for")
+        return _reading(plan, evidence, summaries[0])
 
 
 def input_settings(inputs: Sequence[TensorSpec], memory_format: str) -> dict[str, SettingValue] | None:
@@ -138,20 +138,20 @@ def _placement(plan: RunPlan, evidence: Evidence) -> tuple[ActualBackend, Placem
         return torch_actual_backend(plan, evidence, _NNAPI)
     proof = f"cpu by construction: a file made for cpu, and no --vulkan in: {command}"
     engines = [line for line in evidence.stderr.splitlines() if line.startswith(_ENGINE)]
-    said = "; ".join([proof, *engines[:1]])
-    return ActualBackend(backend=_CPU, accelerator=Accelerator.CPU, proof=said), None
+    proofs = "; ".join([proof, *engines[:1]])
+    return ActualBackend(backend=_CPU, accelerator=Accelerator.CPU, proof=proofs), None
 
 
 def _expected_samples(plan: RunPlan) -> int:
-    asked = plan.settings.get("iter", FLAGS["iter"].default)
-    return max(1, int(asked)) if isinstance(asked, int) else 1
+    iterations = plan.settings.get("iter", FLAGS["iter"].default)
+    return max(1, int(iterations)) if isinstance(iterations, int) else 1
 
 
 def _flag_words(request: RunRequest) -> list[str]:
     settings = {**request.settings, **({"vulkan": True} if request.backend == _VULKAN else {})}
-    given = {name: settings.get(name, flag.default) for name, flag in FLAGS.items()}
+    values = {name: settings.get(name, flag.default) for name, flag in FLAGS.items()}
     return [
         f"--{name}={flag_text(value)}"
-        for name, value in given.items()
+        for name, value in values.items()
         if value != FLAGS[name].default or (name in _ALWAYS_GIVEN and name not in request.missing_flags)
     ]

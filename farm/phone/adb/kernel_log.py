@@ -60,16 +60,16 @@ def usb_refusals(text: str) -> tuple[UsbRefusal, ...]:
 
     A line without a reason is dropped where the log shows that its controller hung right before.
     """
-    said = [line for line in lines(text) if len(line) <= _LONGEST_LINE]
+    log = [line for line in lines(text) if len(line) <= _LONGEST_LINE]
     hung: dict[str, float | None] = {}
-    found: list[UsbRefusal] = []
-    for line in said:
+    refusals: list[UsbRefusal] = []
+    for line in log:
         at_s, message = _parts(line)
         if (match := _OF_HUNG_CONTROLLER.fullmatch(message)) is not None:
             hung[match[1]] = at_s
         elif (refusal := _refusal(line)) is not None and not _is_of_hung_controller(refusal, hung):
-            found.append(refusal)
-    return tuple(found)
+            refusals.append(refusal)
+    return tuple(refusals)
 
 
 def _is_of_hung_controller(refusal: UsbRefusal, hung: Mapping[str, float | None]) -> bool:

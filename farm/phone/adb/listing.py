@@ -41,9 +41,11 @@ def adb_device_rows(text: str) -> tuple[AdbDeviceRow, ...]:
 
     The last word of a last line without a line end may be cut, and is ignored.
     """
-    *whole, last = lines(text)
-    found = (_device_row(line.strip()) for line in (*whole, _without_last_tag(last)) if not _TALK.match(line))
-    return tuple(phone for phone in found if phone is not None)
+    *complete, last = lines(text)
+    rows = (
+        _device_row(line.strip()) for line in (*complete, _without_last_tag(last)) if not _TALK.match(line)
+    )
+    return tuple(row for row in rows if row is not None)
 
 
 def _without_last_tag(line: str) -> str:
@@ -56,9 +58,9 @@ def _device_row(line: str) -> AdbDeviceRow | None:
         return None
     state, rest = row[2], row[3] or ""
     if state.startswith("no permissions"):
-        whole = line[row.start(2) :]
-        reason = _REASON.match(whole)
-        state, rest = (reason[0].strip(), whole[reason.end() :]) if reason else (state, rest)
+        text = line[row.start(2) :]
+        reason = _REASON.match(text)
+        state, rest = (reason[0].strip(), text[reason.end() :]) if reason else (state, rest)
     words = rest.split()
     tags = {match[1]: match[2] for match in map(_TAG.fullmatch, words) if match}
     bus = next((word for word in words if _BUS.fullmatch(word)), None)
@@ -92,11 +94,11 @@ def states(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
 
     A device that is plugged in again may be listed a second time while its old row goes offline.
     """
-    found: dict[str, str] = {}
+    state_by_name: dict[str, str] = {}
     for serial, state in rows:
-        before = found.get(serial, _OFFLINE)
+        before = state_by_name.get(serial, _OFFLINE)
         if before == _OFFLINE:
-            found[serial] = state
+            state_by_name[serial] = state
         elif state != _OFFLINE:
-            found[serial] = SEVERAL
-    return found
+            state_by_name[serial] = SEVERAL
+    return state_by_name

@@ -29,14 +29,14 @@ def output_by_section(text: str) -> dict[str, str]:
 
     A last line without a line end stays without one: the command was stopped.
     """
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     current: list[str] = []
     for line in lines(text):
         if line.startswith(_MARK):
-            current = found.setdefault(line.removeprefix(_MARK), [])
+            current = sections.setdefault(line.removeprefix(_MARK), [])
         else:
             current.append(line)
-    return {name: _trim(section) for name, section in found.items()}
+    return {name: _trim(section) for name, section in sections.items()}
 
 
 def _trim(section: list[str]) -> str:

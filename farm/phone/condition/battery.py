@@ -38,11 +38,11 @@ def battery_status(text: str) -> BatteryStatus:
     """
     if _MADE_UP in text:
         return BatteryStatus()
-    said = _fields(text)
-    plugged = _plugged(said)
-    if said.get("present") == "false":
+    fields = _fields(text)
+    plugged = _plugged(fields)
+    if fields.get("present") == "false":
         return BatteryStatus(plugged=plugged)
-    values = {key: number for key, value in said.items() if (number := whole_number(value)) is not None}
+    values = {key: number for key, value in fields.items() if (number := whole_number(value)) is not None}
     level, scale = values.get("level"), values.get("scale", 100)
     tenths = values.get("temperature")
     return BatteryStatus(
@@ -55,24 +55,24 @@ def battery_status(text: str) -> BatteryStatus:
 
 def _fields(text: str) -> dict[str, str]:
     """Return values by key; keys may be whole sentences, and values missing."""
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in complete_lines(text):
         key, colon, value = line.strip().partition(":")
         if colon and value.strip():
-            found.setdefault(key, value.strip())
-    return found
+            fields.setdefault(key, value.strip())
+    return fields
 
 
-def _plugged(said: dict[str, str]) -> str | None:
+def _plugged(fields: dict[str, str]) -> str | None:
     """Return the power source; None without any, unless the two lines that every Android has report it.
 
     Some vendors have further kinds: a Moto Z may be powered by a clip-on back.
     """
-    powered = [key for key, value in said.items() if key.endswith(" powered") and value == "true"]
+    powered = [key for key, value in fields.items() if key.endswith(" powered") and value == "true"]
     plugs = [plug for key, plug in _PLUG_BY_KEY.items() if key in powered]
     if plugs:
         return plugs[0]
-    is_told = all(said.get(key) == "false" for key in ("AC powered", "USB powered"))
+    is_told = all(fields.get(key) == "false" for key in ("AC powered", "USB powered"))
     return "none" if is_told and not powered else None
 
 

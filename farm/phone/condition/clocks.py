@@ -45,30 +45,32 @@ class Clocks:
 
 def clocks(text: str) -> Clocks:
     """Parse the lines; others, and a last one that is cut, are skipped."""
-    said = [line.lstrip() for line in complete_lines(text)]
-    return Clocks(cpus=_cpu_policies(said), online=_online(said), gpu_busy_pct=_gpu_busy_pct(said))
+    rows = [line.lstrip() for line in complete_lines(text)]
+    return Clocks(cpus=_cpu_policies(rows), online=_online(rows), gpu_busy_pct=_gpu_busy_pct(rows))
 
 
-def _cpu_policies(said: Iterable[str]) -> tuple[CpuPolicy, ...]:
+def _cpu_policies(rows: Iterable[str]) -> tuple[CpuPolicy, ...]:
     by_name: dict[str, _Files] = {}
-    for line in said:
+    for line in rows:
         if match := _POLICY_FILE.fullmatch(line):
             policy, core, file, value = match.groups()
             by_name.setdefault(policy or core, {}).setdefault(file, []).append(value.strip())
-    found = [_policy(name, files) for name, files in by_name.items()]
+    policies = [_policy(name, files) for name, files in by_name.items()]
     by_cores: dict[object, CpuPolicy] = {}
     # A core's folder repeats its policy's; the policy's own name comes before it, then that of its first
     # core.
-    for policy in sorted(found, key=lambda each: (not each.name.startswith("policy"), _number(each.name))):
+    for policy in sorted(
+        policies, key=lambda candidate: (not candidate.name.startswith("policy"), _number(candidate.name))
+    ):
         by_cores.setdefault(policy.cores or policy.name, policy)
-    return tuple(sorted(by_cores.values(), key=lambda each: (each.cores, _number(each.name))))
+    return tuple(sorted(by_cores.values(), key=lambda candidate: (candidate.cores, _number(candidate.name))))
 
 
 def _policy(name: str, files: _Files) -> CpuPolicy:
-    own = (_number(name),) if name.startswith("cpu") else ()
-    told = (_cores(files, file) for file in ("related_cpus", "affected_cpus"))
+    own_core = (_number(name),) if name.startswith("cpu") else ()
+    core_lists = (_cores(files, file) for file in ("related_cpus", "affected_cpus"))
     # Some kernels list other cores than its own as related to a core.
-    cores = next((each for each in told if each and set(own) <= set(each)), own)
+    cores = next((listed for listed in core_lists if listed and set(own_core) <= set(listed)), own_core)
     return CpuPolicy(
         name=name.replace("cpu", "policy") if name.startswith("cpu") else name,
         cores=cores,
@@ -83,19 +85,19 @@ def _policy(name: str, files: _Files) -> CpuPolicy:
 
 
 def _time_in_state_ms(rows: Iterable[str]) -> Mapping[int, int]:
-    found = (_STATE_ROW.fullmatch(row) for row in rows)
-    return {int(match[1]) * 1000: int(match[2]) * _STEP_MS for match in found if match}
+    matches = (_STATE_ROW.fullmatch(row) for row in rows)
+    return {int(match[1]) * 1000: int(match[2]) * _STEP_MS for match in matches if match}
 
 
-def _online(said: Iterable[str]) -> tuple[int, ...]:
-    found = (_ONLINE.fullmatch(line) for line in said)
-    return next((cores for match in found if match and (cores := core_list(match[1]))), ())
+def _online(rows: Iterable[str]) -> tuple[int, ...]:
+    matches = (_ONLINE.fullmatch(line) for line in rows)
+    return next((cores for match in matches if match and (cores := core_list(match[1]))), ())
 
 
-def _gpu_busy_pct(said: Iterable[str]) -> float | None:
+def _gpu_busy_pct(rows: Iterable[str]) -> float | None:
     """Return the first counter with a value: Adreno's (kgsl), Mali's, MediaTek's, a governor's (devfreq)."""
-    found = (_GPU_FILE.fullmatch(line) for line in said)
-    values = (_percentage(match[2]) for match in found if match)
+    matches = (_GPU_FILE.fullmatch(line) for line in rows)
+    values = (_percentage(match[2]) for match in matches if match)
     return next((value for value in values if value is not None), None)
 
 

@@ -34,26 +34,26 @@ class CpuLoad:
 
 def cpu_load(text: str) -> CpuLoad:
     """Return the first table in the text: ANR reports have one of before, and one of after."""
-    said = _first_table(lines(text))
-    rows = [match for line in said if (match := _ROW.fullmatch(line))]
+    table = _first_table(lines(text))
+    rows = [match for line in table if (match := _ROW.fullmatch(line))]
     # A process' threads stand below it, indented by two more blanks.
     column = min((row.start(1) for row in rows), default=0)
     rows = [row for row in rows if row.start(1) < column + 2]
     users = [ProcessCpuLoad(pid=int(row[2]), name=row[3], busy_pct=float(row[1])) for row in rows]
     return CpuLoad(
-        load_1m=_first(_LOAD, said),
+        load_1m=_first(_LOAD, table),
         users=tuple(sorted(users, key=lambda user: (-user.busy_pct, user.pid))),
-        total_pct=_first(_TOTAL, said),
+        total_pct=_first(_TOTAL, table),
     )
 
 
-def _first_table(said: list[str]) -> list[str]:
+def _first_table(table: list[str]) -> list[str]:
     """Return the lines up to the total, or else up to the next table's heading."""
-    ends = [number for number, line in enumerate(said, start=1) if _TOTAL.fullmatch(line)]
-    headings = [number for number, line in enumerate(said) if _HEADING.fullmatch(line)]
-    return said[: min([*ends[:1], *headings[1:2]], default=len(said))]
+    ends = [number for number, line in enumerate(table, start=1) if _TOTAL.fullmatch(line)]
+    headings = [number for number, line in enumerate(table) if _HEADING.fullmatch(line)]
+    return table[: min([*ends[:1], *headings[1:2]], default=len(table))]
 
 
-def _first(pattern: re.Pattern[str], said: list[str]) -> float | None:
-    found = (pattern.fullmatch(line) for line in said)
-    return next((float(match[1]) for match in found if match), None)
+def _first(pattern: re.Pattern[str], table: list[str]) -> float | None:
+    matches = (pattern.fullmatch(line) for line in table)
+    return next((float(match[1]) for match in matches if match), None)

@@ -26,16 +26,16 @@ _ON_BY_WAKEFULNESS = {"Awake": True, "Asleep": False, "Dozing": False, "Dreaming
 
 def screen_on(text: str) -> bool | None:
     """Return the display's own state, or else the device's wakefulness; None where neither is reported."""
-    said = _first(_DISPLAY, text)
-    if said in _ON_BY_DISPLAY:
-        return _ON_BY_DISPLAY[said]
+    value = _first(_DISPLAY, text)
+    if value in _ON_BY_DISPLAY:
+        return _ON_BY_DISPLAY[value]
     return _ON_BY_WAKEFULNESS.get(_first(_WAKEFULNESS, text) or "")
 
 
 def stay_awake(text: str) -> bool | None:
     """Return whether the device is set to stay awake on a charger; None where it is not reported."""
-    said = _first(_STAY_ON, text)
-    return None if said is None else int(said) != 0
+    value = _first(_STAY_ON, text)
+    return None if value is None else int(value) != 0
 
 
 def screen_state(text: str) -> ScreenState:
@@ -49,5 +49,5 @@ def screen_state(text: str) -> ScreenState:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    found = (pattern.fullmatch(line) for line in lines(text))
-    return next((match[1] for match in found if match), None)
+    matches = (pattern.fullmatch(line) for line in lines(text))
+    return next((match[1] for match in matches if match), None)

@@ -72,8 +72,8 @@ def thermal_status(text: str) -> ThermalStatus | None:
     """
     if any(line.strip() == _OVERRIDDEN for line in lines(text)):
         return None
-    found = (_STATUS.fullmatch(line) for line in lines(text))
-    number = next((int(match[1]) for match in found if match), None)
+    matches = (_STATUS.fullmatch(line) for line in lines(text))
+    number = next((int(match[1]) for match in matches if match), None)
     if number == ThermalStatus.NONE and any(line.strip() == _NOT_READY for line in lines(text)):
         return None
     return ThermalStatus(number) if number is not None and number in set(ThermalStatus) else None
@@ -100,8 +100,10 @@ def _celsius(value: float, kind: int) -> float:
 
 
 def _skin(sensors: Sequence[_Sensor]) -> list[_Sensor]:
-    numbered = [each for each in sensors if each.kind == _SKIN and not _NAMED_OTHERWISE.fullmatch(each.name)]
-    return numbered or [each for each in sensors if _NAMED_SKIN.search(each.name)]
+    numbered = [
+        sensor for sensor in sensors if sensor.kind == _SKIN and not _NAMED_OTHERWISE.fullmatch(sensor.name)
+    ]
+    return numbered or [sensor for sensor in sensors if _NAMED_SKIN.search(sensor.name)]
 
 
 def _is_reading(sensor: _Sensor) -> bool:

@@ -39,13 +39,13 @@ def skin_limit_c(text: str) -> float | None:
 
     A threshold of NONE does not count: some devices list one, several degrees below that of LIGHT.
     """
-    found = (
+    skin_limits_c = (
         limit_c
         for limits in thermal_limits(text)
         for status, limit_c in limits.from_c.items()
         if limits.is_skin and status is not ThermalStatus.NONE
     )
-    return min(found, default=None)
+    return min(skin_limits_c, default=None)
 
 
 def _limits(line: str) -> ThermalLimits | None:
@@ -61,5 +61,5 @@ def _by_status(listed: str) -> dict[ThermalStatus, float]:
     words = listed.split(",")
     # More values than statuses: the locale's decimal sign is a comma, too.
     words = words if len(words) <= len(ThermalStatus) else []
-    found = zip(ThermalStatus, map(_VALUE.fullmatch, words), strict=False)
-    return {status: float(match[1]) for status, match in found if match and 0.0 < float(match[1]) < 200.0}
+    matches = zip(ThermalStatus, map(_VALUE.fullmatch, words), strict=False)
+    return {status: float(match[1]) for status, match in matches if match and 0.0 < float(match[1]) < 200.0}

@@ -49,12 +49,12 @@ def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = 
 
 def _gles(text: str) -> tuple[str | None, str | None, str | None]:
     """Return vendor, renderer and version of the first GLES line; parts that may be cut are left out."""
-    said = lines(text)
-    for number, line in enumerate(said, start=1):
+    rows = lines(text)
+    for number, line in enumerate(rows, start=1):
         match = _GLES.search(line)
         parts = _split(match[1]) if match else []
         # After the last line end a part may be incomplete; a single line was copied by hand.
-        parts = parts[:-1] if 1 < number == len(said) else parts
+        parts = parts[:-1] if 1 < number == len(rows) else parts
         if len(parts) >= 2 and parts[0] and parts[1] and not parts[1].startswith("OpenGL ES"):
             behind = [at for at, part in enumerate(parts) if at >= 2 and part.startswith("OpenGL ES")]
             at = behind[0] if behind else 2
@@ -65,33 +65,33 @@ def _gles(text: str) -> tuple[str | None, str | None, str | None]:
 
 def _split(text: str) -> list[str]:
     """Split at commas outside of brackets; `Co., Ltd.` stays with its company."""
-    parts, depth = [""], 0
+    pieces, depth = [""], 0
     for letter in text:
         depth = max(0, depth + (letter == "(") - (letter == ")"))
         if letter == "," and depth == 0:
-            parts.append("")
+            pieces.append("")
         else:
-            parts[-1] += letter
-    found: list[str] = []
-    for part in map(str.strip, parts):
-        if len(found) == 1 and _COMPANY.match(part):
-            found[0] += f", {part}"
+            pieces[-1] += letter
+    parts: list[str] = []
+    for piece in map(str.strip, pieces):
+        if len(parts) == 1 and _COMPANY.match(piece):
+            parts[0] += f", {piece}"
         else:
-            found.append(part)
-    return found
+            parts.append(piece)
+    return parts
 
 
 def _driver(version: str | None) -> str | None:
     """Return the driver's own version: short where the vendor's form is known."""
     if version is None:
         return None
-    known = (pattern.search(version) for pattern in _DRIVERS)
-    short = next((match[0] for match in known if match), None)
+    matches = (pattern.search(version) for pattern in _DRIVERS)
+    short = next((match[0] for match in matches if match), None)
     behind = _OPENGL.fullmatch(version)
     rest = _PREFIX.sub("", behind[1].strip()) if behind else version
     # ANGLE and translators put theirs in brackets.
-    whole = rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
-    return short or whole or None
+    version_text = rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
+    return short or version_text or None
 
 
 def _vulkan_fields(text: str) -> tuple[dict[str, int], dict[str, str]]:

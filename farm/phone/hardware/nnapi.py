@@ -40,13 +40,13 @@ def nnapi_drivers(
     services = _services(properties or {})
     states = set(services.values())
     of_services = states.pop() if len(states) == 1 else None
-    found: dict[str, NnapiDriver] = {}
+    driver_by_name: dict[str, NnapiDriver] = {}
     for driver in (*_declared_drivers(vintf, of_services), *_listed_drivers(service_list), *_hidl(lshal)):
-        known = found.get(driver.name)
-        found[driver.name] = driver if known is None else _merged(known, driver)
-    if not found:
-        found = {name: NnapiDriver(name=name, running=state) for name, state in services.items()}
-    return tuple(found[name] for name in sorted(found))
+        earlier = driver_by_name.get(driver.name)
+        driver_by_name[driver.name] = driver if earlier is None else _merged(earlier, driver)
+    if not driver_by_name:
+        driver_by_name = {name: NnapiDriver(name=name, running=state) for name, state in services.items()}
+    return tuple(driver_by_name[name] for name in sorted(driver_by_name))
 
 
 def nnapi_feature_level(properties: Properties) -> str | None:
@@ -55,11 +55,11 @@ def nnapi_feature_level(properties: Properties) -> str | None:
     return level if level.isascii() and level.isdigit() else None
 
 
-def _merged(known: NnapiDriver, seen: NnapiDriver) -> NnapiDriver:
+def _merged(earlier: NnapiDriver, later: NnapiDriver) -> NnapiDriver:
     """Merge a declared and a registered driver: the highest version, and the more certain state."""
-    versions = [version for version in (known.version, seen.version) if version is not None]
-    running = (known.running or seen.running) if seen.running is not None else known.running
-    return NnapiDriver(name=known.name, version=max(versions, key=_order, default=None), running=running)
+    versions = [version for version in (earlier.version, later.version) if version is not None]
+    running = (earlier.running or later.running) if later.running is not None else earlier.running
+    return NnapiDriver(name=earlier.name, version=max(versions, key=_order, default=None), running=running)
 
 
 def _order(version: str) -> tuple[int, ...]:
@@ -101,5 +101,5 @@ def _declared_drivers(text: str, running: bool | None) -> Iterator[NnapiDriver]:
 
 
 def _services(properties: Properties) -> dict[str, bool]:
-    found = ((_SERVICE.fullmatch(name), value.strip()) for name, value in properties.items())
-    return {match[1]: value == "running" for match, value in found if match and value}
+    matches = ((_SERVICE.fullmatch(name), value.strip()) for name, value in properties.items())
+    return {match[1]: value == "running" for match, value in matches if match and value}

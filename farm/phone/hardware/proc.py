@@ -11,8 +11,8 @@ _UPTIME = re.compile(r"\s*(\d{1,12}\.\d+) \d+\.\d+", re.ASCII)
 
 def memory_bytes(text: str, field: str) -> int | None:
     """Return a field of /proc/meminfo, e.g. `MemTotal` or `MemAvailable`."""
-    found = (_MEMORY.fullmatch(line) for line in lines(text))
-    kilobytes = next((int(match[2]) for match in found if match and match[1] == field), None)
+    matches = (_MEMORY.fullmatch(line) for line in lines(text))
+    kilobytes = next((int(match[2]) for match in matches if match and match[1] == field), None)
     return None if kilobytes is None else kilobytes * 1024
 
 
@@ -33,5 +33,5 @@ def core_count_of_nproc(text: str) -> int | None:
 
 
 def _first_number(pattern: re.Pattern[str], text: str) -> float | None:
-    found = (pattern.fullmatch(line) for line in lines(text))
-    return next((decimal_number(match[1]) for match in found if match), None)
+    matches = (pattern.fullmatch(line) for line in lines(text))
+    return next((decimal_number(match[1]) for match in matches if match), None)

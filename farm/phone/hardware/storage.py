@@ -47,17 +47,17 @@ def _is_cut_row(last_line: str) -> bool:
     return last_line.strip() != "" and not last_line.endswith(("$", "#"))
 
 
-def _rows(said: Iterable[str]) -> list[FileSystem]:
-    found: list[FileSystem] = []
+def _rows(listing: Iterable[str]) -> list[FileSystem]:
+    rows: list[FileSystem] = []
     block_bytes: int | None = _UNIT_BYTES[""]
-    for line in said:
+    for line in listing:
         if (heading := _BLOCKS.fullmatch(line)) is not None:
             block_bytes = int(heading[1]) * (_UNIT_BYTES[heading[2]] if heading[2] else 1)
         elif _COUNTS_FILES.fullmatch(line):
             block_bytes = None
         elif block_bytes is not None and (row := _row(line, block_bytes)) is not None:
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def _row(line: str, block_bytes: int) -> FileSystem | None:
@@ -76,25 +76,25 @@ def data_file_system(text: str) -> FileSystem | None:
 
     After a single row something may be cut off, so it need not be the only one.
     """
-    found = file_systems(text)
-    if len(found) == 1 and not _is_cut_row(lines(text)[-1]):
-        return found[0]
+    listed = file_systems(text)
+    if len(listed) == 1 and not _is_cut_row(lines(text)[-1]):
+        return listed[0]
     # The answer to `df /data`, copied without its last line end; a cut mount point does not matter.
-    found = found or _rows(lines(text))
-    of_data = [row for mount in _DATA_MOUNTS for row in found if row.mount == mount]
+    listed = listed or _rows(lines(text))
+    of_data = [row for mount in _DATA_MOUNTS for row in listed if row.mount == mount]
     return of_data[0] if of_data else None
 
 
 def storage_free_bytes(text: str) -> int | None:
     """Return the free bytes on the requested file system; None when it is not in the listing."""
-    found = data_file_system(text)
-    return None if found is None else found.free_bytes
+    data = data_file_system(text)
+    return None if data is None else data.free_bytes
 
 
 def storage_size_bytes(text: str) -> int | None:
     """Return the size of the file system that `storage_free_bytes` is about."""
-    found = data_file_system(text)
-    return None if found is None else found.size_bytes
+    data = data_file_system(text)
+    return None if data is None else data.size_bytes
 
 
 def _bytes(amount: str, unit: str, block_bytes: int) -> int:

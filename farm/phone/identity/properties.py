@@ -20,16 +20,16 @@ def properties(text: str) -> dict[str, str]:
 
     Anything between properties is dropped: echoed commands, prompts, warnings.
     """
-    found: dict[str, str] = {}
+    value_by_name: dict[str, str] = {}
     key, value = "", [""]
     for line in [*lines(_in_lines(text)), "[end]: ["]:
         if not (start := _START.fullmatch(line)):
             value.append(line)
             continue
-        if key and (whole := _until_bracket(value)) is not None:
-            found[key] = whole
+        if key and (complete := _until_bracket(value)) is not None:
+            value_by_name[key] = complete
         key, value = start[1], [start[2]]
-    return found or _assignments(text)
+    return value_by_name or _assignments(text)
 
 
 def _in_lines(text: str) -> str:
@@ -47,6 +47,6 @@ def _until_bracket(value: list[str]) -> str | None:
 
 
 def _assignments(text: str) -> dict[str, str]:
-    found = [match for line in complete_lines(text) if (match := _ASSIGNMENT.fullmatch(line.strip()))]
-    optional = {match[1]: match[3] for match in found if match[2]}
-    return optional | {match[1]: match[3] for match in found if not match[2]}
+    matches = [match for line in complete_lines(text) if (match := _ASSIGNMENT.fullmatch(line.strip()))]
+    optional = {match[1]: match[3] for match in matches if match[2]}
+    return optional | {match[1]: match[3] for match in matches if not match[2]}

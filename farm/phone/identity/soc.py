@@ -11,7 +11,7 @@ from farm.phone.identity.soc_table import CHIP_BY_PLATFORM, FAMILY_BY_PLATFORM, 
 #: The most reliable first. ro.soc.* came with Android 12; ro.chipname is Samsung's, where the platform of
 #: every Exynos up to the S9 is exynos5; ro.hardware may be the chip's vendor (qcom) or the device's code
 #: name.
-_SAYING = (
+_NAMING = (
     "ro.chipname",
     "ro.board.chiptype",
     "ro.hardware.chipname",
@@ -101,12 +101,12 @@ class Chip:
     @property
     def text(self) -> str | None:
         """Return the chip as one text for people: `Qualcomm SM8750 (Snapdragon 8 Elite)`."""
-        said = self.model or self.platform
-        if said is None:
+        model = self.model or self.platform
+        if model is None:
             return self.vendor
         name = f" ({self.name})" if self.name else ""
-        has_vendor = self.vendor is None or said.casefold().startswith(self.vendor.casefold())
-        return f"{said}{name}" if has_vendor else f"{self.vendor} {said}{name}"
+        has_vendor = self.vendor is None or model.casefold().startswith(self.vendor.casefold())
+        return f"{model}{name}" if has_vendor else f"{self.vendor} {model}{name}"
 
 
 def chip(properties: Properties, *, hardware: str | None = None, machine: str | None = None) -> Chip:
@@ -120,16 +120,22 @@ def chip(properties: Properties, *, hardware: str | None = None, machine: str | 
     model, maker = _value(properties, "ro.soc.model"), _value(properties, "ro.soc.manufacturer")
     if model is not None and (model.casefold() in _SERIES or _is_of_phone(model, properties)):
         model = maker = None
-    found = _chip_by_properties(properties, hardware, machine)
-    if model is not None and (found.model or "").casefold().endswith(f" {model.casefold()}"):
+    by_properties = _chip_by_properties(properties, hardware, machine)
+    if model is not None and (by_properties.model or "").casefold().endswith(f" {model.casefold()}"):
         # Xiaomi's devices report `O3`, on a platform xring_o3_asic.
-        return found
-    if model is not None and (said_by_itself := _chip_by_soc_model(model, maker)).vendor is not None:
+        return by_properties
+    if model is not None and (by_soc_model := _chip_by_soc_model(model, maker)).vendor is not None:
         # A platform's code name: another place may name which of its chips it is.
-        is_told = said_by_itself.model is None and found.model is not None
-        return found if is_told and found.vendor == said_by_itself.vendor else said_by_itself
+        is_more_exact = by_soc_model.model is None and by_properties.model is not None
+        return (
+            by_properties if is_more_exact and by_properties.vendor == by_soc_model.vendor else by_soc_model
+        )
     # The reported model, with the maker of all other places: `T612`, platform ums9230.
-    return found if model is None else replace(_chip_by_soc_model(model, maker), vendor=found.vendor)
+    return (
+        by_properties
+        if model is None
+        else replace(_chip_by_soc_model(model, maker), vendor=by_properties.vendor)
+    )
 
 
 def _is_of_phone(model: str, properties: Properties) -> bool:
@@ -142,30 +148,30 @@ def _is_of_phone(model: str, properties: Properties) -> bool:
 
 def _chip_by_properties(properties: Properties, hardware: str | None, machine: str | None) -> Chip:
     """Return the chip by all places but ro.soc.*."""
-    said = [(name, _value(properties, name)) for name in _SAYING]
-    said = [(name, f"Unisoc {text}" if text and name == _OF_UNISOC else text) for name, text in said]
-    said += [("/sys/devices/soc0/machine", machine), (_HARDWARE_LINE, hardware)]
-    said += [(name, _value(properties, name)) for name in (*_PLATFORMS, *_HINTING, *_BOARDS)]
-    known = [(name, text.strip()) for name, text in said if text is not None and text.strip()]
+    values = [(name, _value(properties, name)) for name in _NAMING]
+    values = [(name, f"Unisoc {text}" if text and name == _OF_UNISOC else text) for name, text in values]
+    values += [("/sys/devices/soc0/machine", machine), (_HARDWARE_LINE, hardware)]
+    values += [(name, _value(properties, name)) for name in (*_PLATFORMS, *_HINTING, *_BOARDS)]
+    texts = [(name, text.strip()) for name, text in values if text is not None and text.strip()]
     if properties.get("ro.product.manufacturer", "").strip().casefold() in _MAKERS_OF_HEADSETS:
-        known = [(name, text) for name, text in known if _code_name(text) not in _ALSO_OF_HEADSETS]
-    named = (_chip_by_name(text, source) for source, text in known)
-    found = next((each for each in named if each is not None), None)
-    return found or _of_board(known) or _family(known) or _only_vendor(known) or Chip()
+        texts = [(name, text) for name, text in texts if _code_name(text) not in _ALSO_OF_HEADSETS]
+    chips = (_chip_by_name(text, source) for source, text in texts)
+    first = next((candidate for candidate in chips if candidate is not None), None)
+    return first or _of_board(texts) or _family(texts) or _only_vendor(texts) or Chip()
 
 
 def _chip_by_soc_model(model: str, maker: str | None) -> Chip:
     """Return the chip by ro.soc.*: the reported model, except for code names (a Pixel 7 has GS201)."""
-    known = CHIP_BY_PLATFORM.get(model.casefold())
+    entry = CHIP_BY_PLATFORM.get(model.casefold())
     code_name = _code_name(model)
     if code_name in FAMILY_BY_PLATFORM and code_name.isalpha():
         return Chip(vendor=FAMILY_BY_PLATFORM[code_name][0], platform=code_name, source="ro.soc.model")
     recognised = _chip_by_name(model, "")
     guessed = recognised.vendor if recognised else None
     vendor = next((vendor for vendor, _ in _vendors([("", maker)])), maker) if maker else guessed
-    if known is not None and known[0] == (vendor or known[0]):
+    if entry is not None and entry[0] == (vendor or entry[0]):
         source = f"ro.soc.model, {model}"
-        return Chip(vendor=known[0], model=known[1], name=marketing_name(known[1]), source=source)
+        return Chip(vendor=entry[0], model=entry[1], name=marketing_name(entry[1]), source=source)
     first, _, rest = model.partition(" ")
     if rest and first.casefold() in {(vendor or "").casefold(), (maker or "").casefold()}:
         model = rest.strip()
@@ -177,9 +183,9 @@ def _chip_by_name(text: str, source: str) -> Chip | None:
     names_platform = source in (*_PLATFORMS, *_HINTING, *_BOARDS) or _TREE.fullmatch(text) is not None
     if names_platform and _family_name(text) is not None:
         return None
-    if (known := CHIP_BY_PLATFORM.get(_code_name(text))) is not None and _is_of_chip(known[0], text, source):
+    if (entry := CHIP_BY_PLATFORM.get(_code_name(text))) is not None and _is_of_chip(entry[0], text, source):
         return Chip(
-            vendor=known[0], model=known[1], name=marketing_name(known[1]), source=f"{source}, {text}"
+            vendor=entry[0], model=entry[1], name=marketing_name(entry[1]), source=f"{source}, {text}"
         )
     for vendor, part in _PARTS:
         if (match := part.search(_TWICE.sub(r"\1", text))) is not None:
@@ -233,8 +239,8 @@ def _part_text(vendor: str, part: str) -> str:
             return part.upper().replace(" ", "")
 
 
-def _of_board(known: list[tuple[str, str]]) -> Chip | None:
-    boards = ((source, match[1]) for source, text in known if (match := _SAMSUNG_BOARD.match(text)))
+def _of_board(texts: list[tuple[str, str]]) -> Chip | None:
+    boards = ((source, match[1]) for source, text in texts if (match := _SAMSUNG_BOARD.match(text)))
     source, number = next(boards, (None, ""))
     if source is None:
         return None
@@ -243,8 +249,8 @@ def _of_board(known: list[tuple[str, str]]) -> Chip | None:
     return _chip_by_name(part, source) or _family([(source, part)])
 
 
-def _family(known: list[tuple[str, str]]) -> Chip | None:
-    for source, text in known:
+def _family(texts: list[tuple[str, str]]) -> Chip | None:
+    for source, text in texts:
         platform = _family_name(text)
         if platform is not None and _is_of_chip(FAMILY_BY_PLATFORM[platform][0], text, source):
             vendor, chips = FAMILY_BY_PLATFORM[platform]
@@ -252,19 +258,19 @@ def _family(known: list[tuple[str, str]]) -> Chip | None:
     return None
 
 
-def _only_vendor(known: list[tuple[str, str]]) -> Chip | None:
+def _only_vendor(texts: list[tuple[str, str]]) -> Chip | None:
     """Return the platform as reported, and its maker where a place names it: nothing else is recognised."""
-    vendor, teller = next(_vendors(known), (None, None))
-    hints = {name: text for name, text in known if name in _HINTING}
+    vendor, teller = next(_vendors(texts), (None, None))
+    hints = {name: text for name, text in texts if name in _HINTING}
     source = next((name for name in _HINTING if name in hints and hints[name] != "qcom"), None)
     if source is None and vendor is None:
         return None
     return Chip(vendor=vendor, platform=hints[source] if source else None, source=source or teller)
 
 
-def _vendors(known: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+def _vendors(texts: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Yield makers, each with the place that named it."""
-    for source, text in known:
+    for source, text in texts:
         folded = text.casefold()
         yield from ((vendor, source) for word, vendor in VENDORS.items() if folded.startswith(word))
 

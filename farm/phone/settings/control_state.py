@@ -51,14 +51,14 @@ def _rows(text: str) -> Iterator[_Row]:
         if match is None or (file := match[2] or match[4]) not in _NAME_BY_FILE:
             continue
         name = f"{match[1] or match[3]}.{_NAME_BY_FILE[file]}"
-        before, asked, now = (_value(match[number], in_hz=file.endswith("_freq")) for number in (5, 6, 7))
-        if asked is not None:
-            yield _Row(name, before, asked, now)
+        before, requested, now = (_value(match[number], in_hz=file.endswith("_freq")) for number in (5, 6, 7))
+        if requested is not None:
+            yield _Row(name, before, requested, now)
 
 
-def _value(said: str, *, in_hz: bool) -> str | None:
+def _value(text: str, *, in_hz: bool) -> str | None:
     """Convert a value: frequencies are in kilohertz in those files, and in hertz everywhere else."""
-    if said == "-":
+    if text == "-":
         return None
-    kilohertz = whole_number(said)
-    return str(kilohertz * 1000) if in_hz and kilohertz is not None else said
+    kilohertz = whole_number(text)
+    return str(kilohertz * 1000) if in_hz and kilohertz is not None else text
