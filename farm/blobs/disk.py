@@ -106,7 +106,7 @@ class DiskBlobs:
         if free_bytes - size_bytes < self.reserve_bytes:
             raise FarmDiskFull(
                 f"the farm's disk has {size_text(free_bytes)} free, of which {size_text(self.reserve_bytes)}"
-                f" are kept back: no room for {size_text(size_bytes)}"
+                f" are reserved: no space for {size_text(size_bytes)}"
             )
 
     def put(self, chunks: Iterable[bytes], digest: Digest) -> int:
@@ -172,7 +172,7 @@ class DiskBlobs:
         incoming = StagedFile.resumable(self._partial, digest)
         if incoming is None:
             if first > 0:
-                raise UploadInterrupted(f"artifact {digest} is being sent by somebody else")
+                raise UploadInterrupted(f"artifact {digest} is being uploaded by another client")
             incoming = StagedFile.private(self._arriving)
         with contextlib.closing(incoming):
             yield incoming
@@ -191,7 +191,7 @@ class DiskBlobs:
 
 
 async def _with_stall_timeout(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The chunks of a body, as long as they come: whoever goes away silently must not bar others for ever."""
+    """Yield the chunks of a body, with a time-out: a silent client must not block others for ever."""
     waiting = aiter(chunks)
     while True:
         try:
@@ -200,7 +200,7 @@ async def _with_stall_timeout(chunks: AsyncIterable[bytes]) -> AsyncIterator[byt
         except StopAsyncIteration:
             return
         except TimeoutError as error:
-            raise UploadInterrupted(f"nothing came for {STILL_S:g} s") from error
+            raise UploadInterrupted(f"no data for {STILL_S:g} s") from error
         yield chunk
 
 

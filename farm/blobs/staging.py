@@ -57,7 +57,7 @@ class StagedFile:
         there_bytes = os.fstat(self._file.fileno()).st_size
         if offset_bytes not in (0, there_bytes):
             raise UploadInterrupted(
-                f"the farm has {there_bytes} bytes, the request goes on at {offset_bytes}"
+                f"the farm has {there_bytes} bytes, the request continues at {offset_bytes}"
             )
         self._file.truncate(offset_bytes)
         self._file.seek(0)

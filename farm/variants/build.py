@@ -154,7 +154,7 @@ def _build_error(model: str, recipe: Recipe, returncode: int, stderr: IO[str]) -
     stderr.seek(0)
     lines = [line.strip() for line in stderr if line.strip()]
     ended = f"killed by signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
-    why = lines[-1] if lines else "it said nothing"
+    why = lines[-1] if lines else "it printed nothing"
     return VariantInvalid(
         f"building {variant_name(model, recipe)} failed ({ended}): {why}",
         hint="`make install` installs the versions of torch and torchvision that are known to work together",

@@ -35,7 +35,7 @@ def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> Non
         case Format.FLATBUFFER:
             bundled._save_for_lite_interpreter(str(path), _use_flatbuffer=True)
         case Format.TFLITE | Format.ONNX | Format.ORT | Format.EXECUTORCH | Format.NCNN | Format.MNN:
-            raise VariantInvalid(f"{recipe.format} is not made here")
+            raise VariantInvalid(f"{recipe.format} cannot be built here")
         case _:
             assert_never(recipe.format)
 

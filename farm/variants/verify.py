@@ -37,10 +37,10 @@ def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Preci
         VariantInvalid: they are not finite, do not depend on the input, or have little in common.
     """
     if not bool(torch.isfinite(actual).all()):
-        raise VariantInvalid("the built file puts out values that are not finite")
+        raise VariantInvalid("the built file's output is not finite")
     spread = float(actual.std(dim=0).mean())
     if spread < _LEAST_SPREAD:
-        raise VariantInvalid(f"the built file puts out the same for every input: spread {spread:.2g}")
+        raise VariantInvalid(f"the built file's output is the same for every input: spread {spread:.2g}")
     fidelity = measure_fidelity(expected, actual)
     least = _LEAST_FLOAT32 if precision is Precision.FLOAT32 else _LEAST_INT8
     if not fidelity.correlation > least:

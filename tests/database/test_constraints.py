@@ -161,7 +161,9 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.evidence, {**EVIDENCE, "expired_by": "1 day"}),
     ],
     "ck_devices_reserved_by_somebody": [(tables.devices, {**DEVICE, "device_id": "p", "held_until": NOW})],
-    "ck_devices_reserved_by_somebody ": [(tables.devices, {**DEVICE, "device_id": "p", "reserved_by": "ann"})],
+    "ck_devices_reserved_by_somebody ": [
+        (tables.devices, {**DEVICE, "device_id": "p", "reserved_by": "ann"})
+    ],
     "uq_devices_label": [
         (tables.devices, {**DEVICE, "device_id": "p", "label": "shelf 1"}),
         (tables.devices, {**DEVICE, "device_id": "q", "label": "shelf 1"}),

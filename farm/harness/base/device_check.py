@@ -70,11 +70,11 @@ def reference_time(evidence: Evidence) -> ReferenceTime | None:
     cores, passes = ANY_CORES, []
     for line in evidence.stdout.splitlines():
         match line.split():
-            case ["golden_failed", *_]:
+            case ["reference_failed", *_]:
                 return None
-            case ["golden_cores", *words]:
+            case ["reference_cores", *words]:
                 cores = " ".join(words)[:_CORES_LIMIT]
-            case ["golden", count, begun, ended] if all(map(_is_number, (count, begun, ended))):
+            case ["reference", count, begun, ended] if all(map(_is_number, (count, begun, ended))):
                 passes.append((int(ended) - int(begun)) / max(1, int(count)))
     usual = sorted(passes)[len(passes) // 2] if passes else 0.0
     # A wall clock that is set during the run spoils one of the passes.
@@ -91,8 +91,8 @@ def _failed_check(message: str) -> RunFailure:
         code="check.failed",
         outcome=Outcome.FAILED,
         blame=Blame.DEVICE,
-        message=f"the phone did not pass its check: {message}",
-        hint="look at the phone; it is checked again when it is unplugged and comes back",
+        message=f"the device did not pass its check: {message}",
+        hint="inspect the device; it is checked again when it is unplugged and comes back",
     )
 
 

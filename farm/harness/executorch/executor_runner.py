@@ -42,7 +42,7 @@ _FLAGS_OF_ALL = ("num_executions", "cpu_threads")
 _ALWAYS = ("num_executions", "iteration", "cpu_threads")
 #: Each time has six decimals of a millisecond.
 _ROUNDED = 0.001
-_NO_TIME = "this runner is older than the one that times executions: it only says that they were successful"
+_NO_TIME = "this runner is older than the one that times executions: it only reports success"
 
 
 class ExecutorRunner:
@@ -56,7 +56,7 @@ class ExecutorRunner:
     flags_are_words: bool = True
     backends: Sequence[str] = ("cpu", "xnnpack", "vulkan", _QNN, _NEUROPILOT, _ENN)
     clock_covers: str = (
-        "Method::execute() only, on inputs of ones; newer runners tell each execution, older ones the mean of"
+        "Method::execute() only, on inputs of ones; newer runners print each execution, older ones the mean of"
         " all; the first is among them: there is no warm-up but qnn's and enn's"
     )
 
@@ -94,7 +94,7 @@ class ExecutorRunner:
             )
             return missing_times_failure(evidence, why)
         if not are_of_one_run(sets):
-            return unreadable_failure(evidence, f"{len(sets)} runs ended in it, one was asked for")
+            return unreadable_failure(evidence, f"{len(sets)} runs are in it, and one was requested")
         mean_ms = sum(executed.total_ms for executed in sets) / count
         iterations = iterations_ms(text)
         if iterations and (

@@ -58,7 +58,7 @@ def unreadable_failure(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HA
     reason = why if line else f"it printed nothing; {why}"
     code = evidence.exit.code if evidence.exit else 0
     if evidence.stdout_dropped_bytes:
-        reason += f"; {evidence.stdout_dropped_bytes} bytes of output were over the limit and not kept"
+        reason += f"; {evidence.stdout_dropped_bytes} bytes of output were over the limit and dropped"
     return RunFailure(
         code="run.output_unreadable",
         outcome=Outcome.FAILED,
@@ -104,7 +104,7 @@ def _missing_record_failure() -> RunFailure:
         outcome=Outcome.INCONCLUSIVE,
         blame=Blame.HOST,
         message="the agent brought back neither an exit record nor a reason why there is none",
-        hint="look at the agent's log for this attempt",
+        hint="see the agent's log for this attempt",
     )
 
 
@@ -115,7 +115,7 @@ def _timeout_failure(evidence: Evidence, ended: ExitRecord) -> RunFailure:
         outcome=Outcome.FAILED,
         blame=Blame.VARIANT,
         message=f"{_program(evidence)} did not end and was killed after {ended.duration_s:.1f} s",
-        hint="fewer iterations or a longer timeout_s, unless it hangs: its last line is where it was",
+        hint="fewer iterations or a longer timeout_s, unless it hangs: its last line shows where",
         line=line,
     )
 

@@ -118,11 +118,11 @@ def _partial_number_error(before: str, text: str, after: str) -> InvalidNumber:
     shown = f"{begins}{text}{ends}"[:_SHOWN_CHARS]
     if _WITH_COMMA.search(shown):
         return _comma_error(shown)
-    return InvalidNumber(f"the pattern's group catches a part of a number only, in `{shown}`")
+    return InvalidNumber(f"the pattern's group matches only a part of a number, in `{shown}`")
 
 
 def _comma_error(shown: str) -> InvalidNumber:
-    question = f"`{shown}` has a comma: is it a decimal one, or does it stand between numbers?"
+    question = f"`{shown}` has a comma: is it a decimal comma, or does it separate numbers?"
     hint = "print numbers with a point (LC_ALL=C), or have the pattern match what stands between them"
     return InvalidNumber(f"{question} {hint}")
 

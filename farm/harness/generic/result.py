@@ -74,7 +74,7 @@ def _failure(definition: Definition, evidence: Evidence) -> RunFailure | None:
         code="run.unsupported",
         outcome=Outcome.UNSUPPORTED,
         blame=Blame.VARIANT,
-        message=f"{definition.name} says that it cannot do this here",
+        message=f"{definition.name} reports that it cannot do this here",
         hint="its definition lists this line as `unsupported`",
         line=line,
     )
@@ -103,7 +103,7 @@ def _of_samples(
     flag = definition.iterations_flag
     if flag is None:
         if dropped_bytes(evidence, definition.stream):
-            raise InvalidNumber("nobody knows how many samples are missing: `iterations_flag` would say it")
+            raise InvalidNumber("the number of missing samples is unknown: `iterations_flag` would give it")
         return _ParsedTimes(samples_ns=samples, expected=len(samples))
     expected = int(plan.settings.get(flag, definition.flags[flag].default))
     if len(samples) > expected:
@@ -142,7 +142,7 @@ def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[float]:
         ns = where.unit.in_ns(value)
         if ns is None:
             raise InvalidNumber(
-                f"{value:g} {where.unit.name} at {where.place} is no time that a run can take"
+                f"{value:g} {where.unit.name} at {where.place} is not a possible time of a run"
             )
         times.append(ns)
     return times

@@ -30,9 +30,9 @@ from farm.harness.mnn.output import MnnOutput, mnn_output
 FLAGS: Mapping[str, Flag] = {
     "loop": Flag(default=20, help="timed inferences", minimum=1),
     "warmup": Flag(default=5, help="inferences before the clock counts", minimum=0),
-    "threads": Flag(default=1, help="threads of the CPU; of a GPU the mode that MNN tunes it by", minimum=1),
+    "threads": Flag(default=1, help="threads of the CPU; for a GPU MNN's tuning mode", minimum=1),
     "precision": Flag(
-        default=0, help="0 as the model, 1 high, 2 float16 where there is, 3 bfloat16", minimum=0
+        default=0, help="0 as in the model, 1 high, 2 float16 where available, 3 bfloat16", minimum=0
     ),
 }
 #: MNNForwardType; 0 is the CPU.
@@ -53,7 +53,7 @@ class MnnBenchmark:
     flags_are_words: bool = False
     backends: Sequence[str] = tuple(_NUMBER_BY_BACKEND)
     clock_covers: str = (
-        "input copied in, session run, output copied out: on GPUs the way there and back; the value is the"
+        "input copied in, session run, output copied out: on GPUs including both copies; the value is the"
         " tool's mean"
     )
 

@@ -32,9 +32,9 @@ FLAGS: Mapping[str, Flag] = {
     "num_threads": Flag(default=1, help="threads of the CPU", minimum=1),
     "powersave": Flag(default=0, help="0 all cores, 1 little ones, 2 big ones", minimum=0),
     "gpu_device": Flag(default=0, help="vulkan: which GPU", minimum=0),
-    "cooling_down": Flag(default=0, help="1 waits ten seconds before", minimum=0),
+    "cooling_down": Flag(default=0, help="1 waits ten seconds before the run", minimum=0),
     "shape": Flag(
-        default="", help="of the inputs: [224,224,3]; several by comma; empty: as the variant says"
+        default="", help="of the inputs: [224,224,3]; several by comma; empty: those of the variant"
     ),
 }
 _CPU, _VULKAN = "cpu", "vulkan"

@@ -40,7 +40,7 @@ FLAGS: Mapping[str, Flag] = {
     "provider_options": Flag(default="", help="key|value of the backend (-i); several by blanks"),
     "session_config": Flag(default="", help="key|value of the session (-C); several by blanks"),
     "generate_input": Flag(
-        default=True, help="make inputs (-I); without, test data must lie beside the model"
+        default=True, help="generate inputs (-I); otherwise test data must be beside the model"
     ),
     "verbose": Flag(default=False, help="log what is done (-v), which slows nothing but loading"),
 }
@@ -89,7 +89,7 @@ class OnnxruntimePerfTest:
         text = combined_output(evidence)
         output = ort_output(text)
         if output.contradicts:
-            return unreadable_failure(evidence, "more than one run ended in it, one was asked for")
+            return unreadable_failure(evidence, "it contains more than one run, and one was requested")
         if output.mean_ns is None and not output.samples_ns:
             return missing_times_failure(
                 evidence, "there is no complete line `Average inference time cost: ... ms`"

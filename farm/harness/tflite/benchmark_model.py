@@ -81,13 +81,15 @@ class BenchmarkModel:
             return unknown_flag_failure(evidence, output.unknown_flag)
         if output.contradicts:
             return missing_times_failure(
-                evidence, "its last line and its loops are not those of one whole run", ()
+                evidence, "its last line and its loops do not belong to one complete run", ()
             )
         times, metrics = _times(plan, output), list(_metrics(output))
         if times is None:
             table = litert_output(text)
             if table.contradicts:
-                return missing_times_failure(evidence, "more than one run ended in it, one was asked for", ())
+                return missing_times_failure(
+                    evidence, "it contains more than one run, and one was requested", ()
+                )
             times = litert_times(table, expected=count_setting(plan.settings, FLAGS, "num_runs"))
             metrics = litert_metrics(table)
         if times is None:

@@ -81,7 +81,7 @@ class DelegatedNodes:
     line: str
 
     @property
-    def held(self) -> int | None:
+    def accelerated_nodes(self) -> int | None:
         """Return how many of the total are not the CPU's."""
         return self.partitions if self.nodes is None and self.total is not None else self.nodes
 
@@ -193,15 +193,15 @@ def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
 def _merge_by_delegate(delegated: Sequence[DelegatedNodes]) -> list[DelegatedNodes]:
     """Merge the lines about each delegate, and add up its graphs."""
     by_software: dict[str, list[DelegatedNodes]] = {}
-    names = {each.software for each in delegated}
+    names = {delegate.software for delegate in delegated}
     gpu = next((name for name in sorted(names) if name.startswith(_LITERT_GPU)), _GPU)
     real = next((name for name in sorted(names) if name not in (*_BY_LIBRARY, XNNPACK)), None)
-    for each in delegated:
+    for delegate in delegated:
         # The tool prints EXTERNAL where the delegate prints its own name.
-        software = real if each.software in _BY_LIBRARY and real else each.software
+        software = real if delegate.software in _BY_LIBRARY and real else delegate.software
         software = gpu if software == _GPU else software
-        by_software.setdefault(software, []).append(replace(each, software=software))
-    return [_merge(each) for each in by_software.values()]
+        by_software.setdefault(software, []).append(replace(delegate, software=software))
+    return [_merge(parts) for parts in by_software.values()]
 
 
 def _merge(parts: Sequence[DelegatedNodes]) -> DelegatedNodes:

@@ -78,7 +78,7 @@ class LitertBenchmark:
         text = combined_output(evidence)
         output = litert_output(text)
         if output.contradicts:
-            return unreadable_failure(evidence, "more than one run ended in it, one was asked for")
+            return unreadable_failure(evidence, "it contains more than one run, and one was requested")
         times = litert_times(output, expected=count_setting(plan.settings, FLAGS, "num_runs"))
         if times is None:
             return missing_times_failure(

@@ -146,8 +146,8 @@ def _cpu_shares(
     refused: Sequence[str],
 ) -> tuple[Share, ...]:
     """Return the CPU's shares: XNNPACK's nodes and those without a delegate."""
-    delegated_count = sum(delegate.held or 0 for delegate in others)
-    is_counted = total is not None and all(delegate.held is not None for delegate in others)
+    delegated_count = sum(delegate.accelerated_nodes or 0 for delegate in others)
+    is_counted = total is not None and all(delegate.accelerated_nodes is not None for delegate in others)
     is_counted = is_counted and not _exceeds_total(others, total)
     if any(delegate.is_all for delegate in others) or (is_counted and total == delegated_count and others):
         return ()
@@ -164,7 +164,7 @@ def _cpu_shares(
 
 def _exceeds_total(others: Sequence[DelegatedNodes], total: int | None) -> bool:
     """Return whether delegates took more nodes than there are: they counted different things."""
-    return total is not None and sum(delegate.held or 0 for delegate in others) > total
+    return total is not None and sum(delegate.accelerated_nodes or 0 for delegate in others) > total
 
 
 def _of_xnnpack(xnnpack: DelegatedNodes, rest_nodes: int | None) -> tuple[Share, ...]:

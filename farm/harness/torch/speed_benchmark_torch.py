@@ -55,8 +55,8 @@ class SpeedBenchmarkTorch:
     formats: Sequence[Format] = _FORMATS
     backends: Sequence[str] = (_CPU, _NNAPI, _VULKAN)
     clock_covers: str = (
-        "forward() only, on one input made before the loop; on vulkan the way of input and output to and"
-        " from the GPU too; samples are cut to whole microseconds"
+        "forward() only, on one input made before the loop; on vulkan also the copies of input and output to"
+        " and from the GPU; samples are cut to whole microseconds"
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
@@ -88,7 +88,7 @@ class SpeedBenchmarkTorch:
                 evidence, "there is no complete line 'Main run finished. ... per iter: ...'"
             )
         if len(summaries) > 1:
-            return unreadable_failure(evidence, f"{len(summaries)} runs ended in it, one was asked for")
+            return unreadable_failure(evidence, f"{len(summaries)} runs are in it, and one was requested")
         return _reading(plan, evidence, summaries[0])
 
 

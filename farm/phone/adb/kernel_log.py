@@ -52,7 +52,7 @@ class UsbRefusal:
     #: Seconds since the kernel started; None where the line has no time.
     at_s: float | None
     #: The kernel's own words.
-    said: str
+    message: str
 
 
 def usb_refusals(text: str) -> tuple[UsbRefusal, ...]:
@@ -73,7 +73,7 @@ def usb_refusals(text: str) -> tuple[UsbRefusal, ...]:
 
 
 def _is_of_hung_controller(refusal: UsbRefusal, hung: Mapping[str, float | None]) -> bool:
-    if refusal.said != _WITHOUT_REASON or refusal.controller is None or refusal.controller not in hung:
+    if refusal.message != _WITHOUT_REASON or refusal.controller is None or refusal.controller not in hung:
         return False
     since_s = hung[refusal.controller]
     return since_s is None or refusal.at_s is None or refusal.at_s - since_s <= _HANGS_S
@@ -82,11 +82,11 @@ def _is_of_hung_controller(refusal: UsbRefusal, hung: Mapping[str, float | None]
 def _refusal(line: str) -> UsbRefusal | None:
     at_s, message = _parts(line)
     if (match := _OF_DEVICE.fullmatch(message)) is not None:
-        return UsbRefusal(controller=None, bus=int(match[1]), at_s=at_s, said=match[2])
+        return UsbRefusal(controller=None, bus=int(match[1]), at_s=at_s, message=match[2])
     match = _OF_CONTROLLER.fullmatch(message)
     if match is None or len(match[1]) > _LONGEST_NAME:
         return None
-    return UsbRefusal(controller=match[1], bus=None, at_s=at_s, said=match[2])
+    return UsbRefusal(controller=match[1], bus=None, at_s=at_s, message=match[2])
 
 
 def _parts(line: str) -> tuple[float | None, str]:

@@ -77,7 +77,7 @@ def _device_row(line: str) -> AdbDeviceRow | None:
 
 
 #: Used as a state: adb cannot distinguish devices with the same serial number, and serves none of them.
-SEVERAL = "several phones of this serial number"
+SEVERAL = "several devices with this serial number"
 
 
 _OFFLINE = "offline"

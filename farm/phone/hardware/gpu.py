@@ -36,7 +36,7 @@ def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = 
     numbers, texts = _vulkan_fields(vkjson)
     fallback = next((int(match[1]) for match in map(_FEATURE.fullmatch, _words(features)) if match), None)
     api = numbers.get("apiVersion") or fallback
-    found = Gpu(
+    graphics = Gpu(
         vendor=vendor or egl,
         renderer=renderer or texts.get("deviceName") or None,
         driver=_driver(version),
@@ -44,7 +44,7 @@ def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = 
         vulkan=_vulkan_version(api) if api else None,
         vulkan_driver=_vulkan_driver(numbers.get("driverVersion"), texts.get("driverInfo")),
     )
-    return None if found == Gpu() else found
+    return None if graphics == Gpu() else graphics
 
 
 def _gles(text: str) -> tuple[str | None, str | None, str | None]:

@@ -30,7 +30,7 @@ def control_states(text: str) -> tuple[ControlState, ...]:
             asked=row.asked,
             before=row.before,
             actual_before=row.now,
-            problem=None if row.before is not None else "the phone does not have it",
+            problem=None if row.before is not None else "the device does not have it",
         )
         for row in _rows(text)
     )
