@@ -1,1 +1,1 @@
-"""Programs that are pushed to phones and run there; imported by nobody, read as files."""
+"""Programs that are pushed to devices and run there; read as files, never imported."""

@@ -46,7 +46,7 @@ class UsbCapacity:
         for controller, refusal in refusals:
             at_s = refusal.at_s if is_first else now_s
             if at_s is not None and now_s - at_s < self._lasts_s:
-                self._see(controller, refusal.said, min(at_s, now_s))
+                self._see(controller, refusal.message, min(at_s, now_s))
         for controller in [each for each, at_s in self._seen_s.items() if now_s - at_s >= self._lasts_s]:
             del self._seen_s[controller], self._said_by_controller[controller]
             log.info("usb_controller_not_full", controller=controller)

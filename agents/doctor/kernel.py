@@ -45,6 +45,6 @@ def check_kernel_log(found: tuple[str, Sequence[tuple[str, UsbRefusal]]] | None)
     controller, last = refusals[-1]
     return warning(
         _SUBJECT,
-        f"USB controller {controller} refused a device: {last.said.rstrip('.')}",
+        f"USB controller {controller} refused a device: {last.message.rstrip('.')}",
         "devices plugged in there do not appear: use another controller, or remove devices or hubs from it",
     )

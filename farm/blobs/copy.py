@@ -1,4 +1,4 @@
-"""Artifacts from one folder to another: linked on one disk, copied between two, never half."""
+"""Artifacts between folders: linked on one disk, copied between two, never incomplete."""
 
 import errno
 import hashlib
@@ -16,12 +16,12 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 def artifact_path(folder: Path, digest: Digest) -> Path:
-    """Where an artifact is in a folder of artifacts, or would be."""
+    """Return the path of an artifact in a folder of artifacts."""
     return folder / digest[:2] / digest
 
 
 def put_artifact_file(source: Path, target: Path) -> None:
-    """Have an immutable file at another place, too; one that is there with as many bytes stays.
+    """Put an immutable file at another place, too; an existing file of the same size stays.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -41,7 +41,7 @@ def put_artifact_file(source: Path, target: Path) -> None:
 
 
 def file_digest(path: Path) -> Digest:
-    """SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file's bytes."""
     sha256 = hashlib.sha256()
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK_BYTES):
@@ -56,7 +56,7 @@ def copy_durably(source: Path, target: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Have a file, or a folder's names, survive a power cut."""
+    """Sync a file, or a folder's names, so that they survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -66,7 +66,7 @@ def sync_file(path: Path) -> None:
 
 @contextmanager
 def translated_disk_errors(folder: Path) -> Iterator[None]:
-    """Translate what the disk refuses into errors of the tree; a file that is not there is the caller's."""
+    """Translate errors of the disk into those of the farm; a missing file is left to the caller."""
     try:
         yield
     except FileNotFoundError:
@@ -76,10 +76,10 @@ def translated_disk_errors(folder: Path) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those that it is in, where there are none.
+    """Make a folder and its missing parents.
 
     Raises:
-        FarmFault: there can be none, for one because the file system takes no folders.
+        FarmFault: it cannot be made, for one because the file system takes no folders.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def make_folder(folder: Path) -> None:
 
 
 def disk_fault(folder: Path, error: OSError) -> FarmFault:
-    """What to tell whoever wanted something written into a folder."""
+    """Return the error for a failed write into a folder."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     kind = FarmDiskFull if full else FarmFault
     return kind(
@@ -101,7 +101,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError as error:
-        # Another disk, or one that knows no links, or has too many of this file.
+        # Another disk, or one without links, or with too many links of this file.
         if error.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP):
             raise
         copy_durably(source, target)

@@ -15,75 +15,75 @@ from farm.core.base.units import size_text
 from farm.core.errors import FarmDiskFull, FarmFault, InputTooLarge, UploadInterrupted
 from farm.wire.content_range import ContentRange
 
-#: A body that brings nothing for so long is taken for broken off.
+#: An upload without data for this long counts as broken off.
 STILL_S = 30.0
 _CHECK_EVERY_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file under its digest's name, whether or not any row knows it."""
+    """A file under its digest's name, whether or not a row has it."""
 
     digest: Digest
     size_bytes: int
-    #: When it was put there, by the disk's clock.
+    #: When it was stored, by the disk's clock.
     modified_s: float
 
 
 class DiskBlobs:
-    """A folder of artifacts. A file under its digest's name is whole and verified, or it is not there."""
+    """A folder of artifacts. A file under its digest's name is complete and verified, or it is not there."""
 
     def __init__(self, folder: Path, *, reserve_bytes: int = 0) -> None:
-        """Open a folder; what an earlier life did not finish removing, or receiving in one go, is removed.
+        """Open a folder; unfinished removals and single-request uploads of an earlier process are removed.
 
         Args:
             folder: made when missing.
-            reserve_bytes: what uploads leave free on the disk.
+            reserve_bytes: free space that uploads leave on the disk.
         """
         self.folder = folder
         self.reserve_bytes = reserve_bytes
         self._arriving, self._leaving = folder / "incoming", folder / "leaving"
         self._partial = folder / "partial"
-        for passing in (self._arriving, self._leaving, self._partial):
-            passing.mkdir(parents=True, exist_ok=True)
+        for subfolder in (self._arriving, self._leaving, self._partial):
+            subfolder.mkdir(parents=True, exist_ok=True)
         remove_abandoned(self._arriving)
-        for left in self._leaving.iterdir():
-            left.unlink(missing_ok=True)
+        for path in self._leaving.iterdir():
+            path.unlink(missing_ok=True)
 
     def path(self, digest: Digest) -> Path:
-        """Where an artifact is, or would be."""
+        """Return the path of an artifact, whether or not it is there."""
         return self.folder / digest[:2] / digest
 
     def size_bytes(self, digest: Digest) -> int | None:
-        """Bytes of an artifact; None when it is not here."""
+        """Return the bytes of an artifact; None when it is not here."""
         path = self.path(digest)
         return path.stat().st_size if path.is_file() else None
 
     def find(self, digest: Digest) -> BinaryIO | None:
-        """An artifact's file, open: it can be read to its end though it is removed meanwhile."""
+        """Open an artifact's file: it can be read to its end even if it is removed in between."""
         try:
             return self.path(digest).open("rb")
         except FileNotFoundError:
             return None
 
     def files(self) -> Iterator[StoredFile]:
-        """All artifacts that are here, in no order; reads the whole folder."""
-        for shelf in self.folder.glob("??"):
-            for path in shelf.iterdir():
+        """Yield all artifacts, in no order; reads the whole folder."""
+        for subfolder in self.folder.glob("??"):
+            for path in subfolder.iterdir():
                 with contextlib.suppress(FileNotFoundError):
                     if is_digest(path.name):
                         yield _stored_file(path)
 
     def set_aside(self, digest: Digest) -> bool:
-        """Take an artifact out of its place, to be removed; False when it is not there. Quick: one rename."""
+        """Move an artifact out of its place, to be removed; False when it is not there. Quick: one rename."""
         return _move(self.path(digest), self._leaving / digest)
 
-    def take_back(self, digest: Digest) -> bool:
-        """Put an artifact that was set aside back into its place; False when it is removed already."""
+    def restore(self, digest: Digest) -> bool:
+        """Move an artifact that was set aside back into its place; False when it is removed already."""
         return _move(self._leaving / digest, self.path(digest))
 
     def remove_set_aside(self) -> int:
-        """Remove what was set aside; the bytes that were freed."""
+        """Remove the artifacts that were set aside; return the freed bytes."""
         freed_bytes = 0
         for path in self._leaving.iterdir():
             with contextlib.suppress(FileNotFoundError):
@@ -93,28 +93,28 @@ class DiskBlobs:
         return freed_bytes
 
     def free_bytes(self) -> int:
-        """What the disk has left for anybody."""
+        """Return the free bytes of the disk."""
         return shutil.disk_usage(self.folder).free
 
     def check_space(self, size_bytes: int) -> None:
         """Refuse bytes that would not leave the reserve free.
 
         Raises:
-            FarmDiskFull: so it is.
+            FarmDiskFull: they would not.
         """
         free_bytes = self.free_bytes()
         if free_bytes - size_bytes < self.reserve_bytes:
             raise FarmDiskFull(
                 f"the farm's disk has {size_text(free_bytes)} free, of which {size_text(self.reserve_bytes)}"
-                f" are kept back: no room for {size_text(size_bytes)}"
+                f" are reserved: no space for {size_text(size_bytes)}"
             )
 
     def put(self, chunks: Iterable[bytes], digest: Digest) -> int:
-        """Store bytes under a digest; their number.
+        """Store bytes under a digest; return their number.
 
         Raises:
-            DigestMismatch: the bytes have another digest; nothing is kept.
-            FarmFault: the disk is full (FarmDiskFull) or broken; nothing is kept.
+            DigestMismatch: the bytes have another digest; nothing is stored.
+            FarmFault: the disk is full (FarmDiskFull) or broken; nothing is stored.
         """
         with self._disk_errors(digest), contextlib.closing(StagedFile.private(self._arriving)) as incoming:
             for chunk in chunks:
@@ -129,15 +129,15 @@ class DiskBlobs:
         limit_bytes: int,
         part: ContentRange | None = None,
     ) -> int | None:
-        """As `put`, from a request's body, which may bring a part only; None when the rest is to come.
+        """Store the body of a request, which may be a part only; None when the rest is to come.
 
-        An upload that breaks off leaves what arrived, to be gone on with. Of two that bring the same bytes at
-        the same time, one is written beside the other.
+        An upload that breaks off leaves the arrived bytes, to be resumed. Of two simultaneous uploads of the
+        same bytes, one is written beside the other.
 
         Raises:
-            DigestMismatch: the bytes have another digest; nothing is kept.
-            InputTooLarge: there are more of them than allowed, or than `part` says.
-            UploadInterrupted: it does not go on where the last one ended, or stood still for too long.
+            DigestMismatch: the bytes have another digest; nothing is stored.
+            InputTooLarge: there are more of them than allowed, or than in `part`.
+            UploadInterrupted: it does not begin where the last one ended, or stalled for too long.
             FarmFault: the disk is full (FarmDiskFull) or broken.
         """
         first = part.first if part else 0
@@ -147,24 +147,24 @@ class DiskBlobs:
             await asyncio.to_thread(incoming.resume_at, first)
             async for chunk in _with_stall_timeout(chunks):
                 if incoming.size_bytes + len(chunk) > end_bytes:
-                    incoming.forget()
+                    incoming.discard()
                     raise InputTooLarge(f"more than {end_bytes} bytes were sent")
                 incoming.write(chunk)
-                # Whatever was announced, or others do to the disk meanwhile.
+                # Checked whatever size was announced, because others write to the disk as well.
                 if incoming.size_bytes - checked_bytes > _CHECK_EVERY_BYTES:
                     checked_bytes = incoming.size_bytes
                     self.check_space(0)
             if part and incoming.size_bytes < part.total_bytes:
                 return None
-            # Off the event loop: waiting for the disk takes as long as the disk does.
+            # Off the event loop: a sync takes as long as the disk does.
             return await asyncio.to_thread(incoming.commit, digest, self.path(digest))
 
     def arrived_bytes(self, digest: Digest) -> int:
-        """How much there is of an upload that broke off."""
+        """Return how many bytes of an interrupted upload have arrived."""
         return arrived_bytes(self._partial, digest)
 
     def expire_uploads(self, before_s: float) -> list[int]:
-        """Remove what is left of uploads that nobody went on with since then; the bytes of each."""
+        """Remove the uploads that were not resumed since then; return the bytes of each."""
         return remove_abandoned(self._partial, before_s=before_s)
 
     @contextlib.contextmanager
@@ -172,7 +172,7 @@ class DiskBlobs:
         incoming = StagedFile.resumable(self._partial, digest)
         if incoming is None:
             if first > 0:
-                raise UploadInterrupted(f"artifact {digest} is being sent by somebody else")
+                raise UploadInterrupted(f"artifact {digest} is being uploaded by another client")
             incoming = StagedFile.private(self._arriving)
         with contextlib.closing(incoming):
             yield incoming
@@ -191,7 +191,7 @@ class DiskBlobs:
 
 
 async def _with_stall_timeout(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """The chunks of a body, as long as they come: whoever goes away silently must not bar others for ever."""
+    """Yield the chunks of a body, with a time-out: a silent client must not block others for ever."""
     waiting = aiter(chunks)
     while True:
         try:
@@ -200,7 +200,7 @@ async def _with_stall_timeout(chunks: AsyncIterable[bytes]) -> AsyncIterator[byt
         except StopAsyncIteration:
             return
         except TimeoutError as error:
-            raise UploadInterrupted(f"nothing came for {STILL_S:g} s") from error
+            raise UploadInterrupted(f"no data for {STILL_S:g} s") from error
         yield chunk
 
 

@@ -1,4 +1,4 @@
-"""Looking into a model file before the farm takes it; nothing of it is run."""
+"""Inspection of a model file before the farm accepts it; nothing in it is run."""
 
 import io
 import mmap
@@ -21,14 +21,14 @@ _FORMATS = (
 
 
 def check_model_file(path: Path, *, called: str | None = None) -> Format:
-    """The format of a model file, from its content; its name says nothing.
+    """Return the format of a model file, from its content; its name is ignored.
 
     Args:
         path: where it is.
-        called: how errors name it; by its path where nothing is said.
+        called: its name in errors; the path by default.
 
     Raises:
-        VariantInvalid: it cannot be read, or is not a whole model file of a known format.
+        VariantInvalid: it cannot be read, or is not a complete model file of a known format.
     """
     name = called or str(path)
     try:
@@ -50,10 +50,10 @@ def _inspect(path: Path) -> Format:
 
 
 def _format(content: memoryview, path: Path) -> Format:
-    """A flatbuffer comes first: one of TensorFlow Lite may have a zip archive of metadata behind it."""
+    """Return the format; flatbuffers first: one of TensorFlow Lite may end with a zip archive of metadata."""
     head = bytes(content[:HEAD_BYTES])
-    if (found := flatbuffer_format(content)) is not None:
-        return found
+    if (flatbuffer := flatbuffer_format(content)) is not None:
+        return flatbuffer
     if head.startswith(b"PK"):
         return archive_format(_record_names(path, len(content)))
     if (foreign := find_unsupported_file(head)) is not None:
@@ -75,7 +75,7 @@ def _record_names(path: Path, size_bytes: int) -> list[str]:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()
-    # The others come of a damaged list of records: its names, offsets and versions.
+    # The others come from a damaged list of records: its names, offsets and versions.
     except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, struct.error) as error:
         raise VariantInvalid(
             f"not a model file: it starts as a zip archive, but its end is missing ({size_bytes} bytes)",

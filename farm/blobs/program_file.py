@@ -1,4 +1,4 @@
-"""Looking into a file of a program before it is taken; nothing of it is run."""
+"""Inspection of a program file before it is accepted; nothing in it is run."""
 
 import mmap
 from collections.abc import Collection
@@ -9,7 +9,7 @@ from farm.core.programs.binary_inspection import FileInspection, inspect_file
 
 
 def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspection:
-    """What a file is, whatever its size, and which of these flags it shows traces of.
+    """Return the kind of a file, its size, and which of these flags it contains.
 
     Raises:
         InvalidInput: it cannot be read.

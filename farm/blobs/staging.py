@@ -1,4 +1,4 @@
-"""Files on their way in: under a name of their own until their digest is right."""
+"""Files being received: under a temporary name until their digest is verified."""
 
 import fcntl
 import hashlib
@@ -15,49 +15,49 @@ _READ_BYTES = 1024 * 1024
 
 
 class StagedFile:
-    """One file being received, by whoever holds its lock.
+    """One file being received, owned by the holder of its lock.
 
-    Invariant: nobody else writes to it, in this process or another, so that what was verified is what gets
-    its name.
+    Invariant: only the owner writes to it, in this process or another, so that the verified bytes get its
+    name.
     """
 
-    def __init__(self, path: Path, file: BinaryIO, *, stays: bool) -> None:
-        """See `private` and `resumable`."""
+    def __init__(self, path: Path, file: BinaryIO, *, is_resumable: bool) -> None:
+        """Construct by `private` or `resumable`."""
         self._path = path
         self._file = file
-        self._stays = stays
+        self._is_resumable = is_resumable
         self._is_committed = False
         self._sha256 = hashlib.sha256()
         self.size_bytes = 0
 
     @classmethod
     def private(cls, folder: Path) -> Self:
-        """A file of the caller's own, which goes if it is not committed."""
+        """Return a file of the caller's own, which is removed if it is not committed."""
         path = folder / secrets.token_hex(8)
         file = path.open("x+b")
         fcntl.flock(file, fcntl.LOCK_EX)
-        return cls(path, file, stays=False)
+        return cls(path, file, is_resumable=False)
 
     @classmethod
     def resumable(cls, folder: Path, digest: Digest) -> Self | None:
-        """The file in which an upload of a digest can go on later; None while somebody else has it."""
+        """Return the file in which an upload of a digest can be resumed; None while another caller has it."""
         path = folder / digest
         file = path.open("a+b")
         if _try_lock(file) and _is_same(path, file):
-            return cls(path, file, stays=True)
+            return cls(path, file, is_resumable=True)
         file.close()
         return None
 
     def resume_at(self, offset_bytes: int) -> None:
-        """Keep what is there, if it is so much; from 0 on, begin anew. Blocking: reads what it keeps.
+        """Keep the bytes there, if there are exactly so many; from 0, begin again. Blocking: reads them.
 
         Raises:
-            UploadInterrupted: there is more or less than that.
+            UploadInterrupted: there are more or fewer than that.
         """
         there_bytes = os.fstat(self._file.fileno()).st_size
         if offset_bytes not in (0, there_bytes):
             raise UploadInterrupted(
-                f"the farm has {there_bytes} bytes, the request goes on at {offset_bytes}"
+                f"the farm has {there_bytes} bytes, the request continues at {offset_bytes}"
             )
         self._file.truncate(offset_bytes)
         self._file.seek(0)
@@ -66,18 +66,18 @@ class StagedFile:
         self.size_bytes = offset_bytes
 
     def write(self, chunk: bytes) -> None:
-        """Take what comes next."""
+        """Append bytes."""
         self._file.write(chunk)
         self._sha256.update(chunk)
         self.size_bytes += len(chunk)
 
     def commit(self, digest: Digest, target: Path) -> int:
-        """Give the file its name; its size. Blocking: waits for the disk.
+        """Give the file its name; return its size. Blocking: waits for the disk.
 
         Raises:
-            DigestMismatch: its bytes have another digest; it goes.
+            DigestMismatch: its bytes have another digest; it is removed.
         """
-        self.forget()
+        self.discard()
         actual = self._sha256.hexdigest()
         if actual != digest:
             raise DigestMismatch(f"announced as {digest}, but the {self.size_bytes} bytes have {actual}")
@@ -86,27 +86,27 @@ class StagedFile:
         target.parent.mkdir(exist_ok=True)
         self._path.replace(target)
         self._is_committed = True
-        # The database will say that the file is there: its name must be on disk by then, too.
+        # The database will record that the file is there: its name must be on disk by then, too.
         _sync_folder(target.parent)
         _sync_folder(target.parent.parent)
         return self.size_bytes
 
-    def forget(self) -> None:
-        """Have it go with the end of this request: nothing can be gone on with."""
-        self._stays = False
+    def discard(self) -> None:
+        """Remove the file at the end of this request: it cannot be resumed."""
+        self._is_resumable = False
 
     def close(self) -> None:
-        """Let go: what arrived stays where it can be gone on with."""
+        """Release the lock; the bytes stay where the upload can be resumed."""
         with suppress(OSError):
             self._file.flush()
-        # A name that was given away may be another upload's by now.
-        if not self._is_committed and not (self._stays and os.fstat(self._file.fileno()).st_size):
+        # After the rename, the temporary name may be another upload's.
+        if not self._is_committed and not (self._is_resumable and os.fstat(self._file.fileno()).st_size):
             self._path.unlink(missing_ok=True)
         self._file.close()
 
 
 def arrived_bytes(folder: Path, digest: Digest) -> int:
-    """How much there is of an upload that can be gone on with; 0 when there is none."""
+    """Return how many bytes of a resumable upload there are; 0 without one."""
     try:
         return (folder / digest).stat().st_size
     except FileNotFoundError:
@@ -114,7 +114,7 @@ def arrived_bytes(folder: Path, digest: Digest) -> int:
 
 
 def remove_abandoned(folder: Path, *, before_s: float | None = None) -> list[int]:
-    """Remove files that nobody is receiving, all or those last written before; the bytes of each."""
+    """Remove files that nobody is receiving, all or those last written before; return the bytes of each."""
     freed_bytes: list[int] = []
     for path in folder.iterdir():
         with suppress(FileNotFoundError), path.open("rb") as file:
@@ -134,12 +134,12 @@ def _try_lock(file: BinaryIO) -> bool:
 
 
 def _is_same(path: Path, file: BinaryIO) -> bool:
-    """Whether the name still is this file's: it may have been committed before we had the lock."""
+    """Return whether the name still is this file's: it may have been committed before the lock was taken."""
     try:
-        named, opened = path.stat(), os.fstat(file.fileno())
+        at_path, opened = path.stat(), os.fstat(file.fileno())
     except FileNotFoundError:
         return False
-    return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
+    return (at_path.st_dev, at_path.st_ino) == (opened.st_dev, opened.st_ino)
 
 
 def _sync_folder(folder: Path) -> None:

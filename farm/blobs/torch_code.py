@@ -1,4 +1,4 @@
-"""What the code in a file of torch tells of it; nothing of it is run."""
+"""Features of the code in a torch file; nothing in it is run."""
 
 import mmap
 import zipfile
@@ -9,19 +9,19 @@ from farm.core.models.variant import Format
 
 #: The method that torch.utils.bundled_inputs adds; its name stands in the code, and in mobile bytecode.
 _METHOD = b"get_all_bundled_inputs"
-#: What the converter for NNAPI puts in the place of the network (torch/backends/_nnapi/prepare.py).
+#: The converter for NNAPI replaces the network by it (torch/backends/_nnapi/prepare.py).
 _NNAPI_CLASS = b"torch.classes._nnapi.Compilation"
 #: Code of the largest networks is a few hundred kB; a record that claims more is not read.
 _MOST_CODE_BYTES = 16 * 1024 * 1024
 
 
 def has_bundled_inputs(path: Path, format: Format) -> bool:
-    """Tell whether a file that was checked has bundled inputs; only files of torch can."""
+    """Return whether a checked file has bundled inputs; only torch files can."""
     return _names(path, format, _METHOD)
 
 
 def is_converted_for_nnapi(path: Path, format: Format) -> bool:
-    """Tell whether a file of torch that was checked hands its network to NNAPI, whatever runs it."""
+    """Return whether a checked torch file hands its network to NNAPI, whatever runs it."""
     return _names(path, format, _NNAPI_CLASS)
 
 

@@ -1,4 +1,4 @@
-"""The harnesses this farm knows, by name."""
+"""The registry of harnesses by name."""
 
 from difflib import get_close_matches
 
@@ -26,12 +26,12 @@ _HARNESS_BY_NAME = {harness.name: harness for harness in _HARNESSES}
 
 
 def harness_names() -> list[str]:
-    """Every harness's name, sorted."""
+    """Return every harness's name, sorted."""
     return sorted(_HARNESS_BY_NAME)
 
 
 def get_harness(name: str) -> Harness:
-    """The adapter of that name.
+    """Return the adapter of that name.
 
     Raises:
         NotFound: there is none; the hint names the closest ones.

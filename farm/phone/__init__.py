@@ -1,1 +1,1 @@
-"""Pure parsers: what phones print, to values."""
+"""Pure parsers of device output."""

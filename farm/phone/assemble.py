@@ -1,4 +1,4 @@
-"""All that is known of a phone, put together from its answers, with the place that told each fact."""
+"""Facts of a device, assembled from its answers, with the source of each fact."""
 
 from collections.abc import Mapping
 
@@ -26,95 +26,107 @@ _OF_PROPERTIES = (
 )
 
 
-def device_facts(said: Mapping[str, str], serial: str) -> DeviceFacts:
-    """What a phone is, by its answers to `agents.device.state.facts.FACTS_COMMAND`; what is missing is None.
+def device_facts(answers: Mapping[str, str], serial: str) -> DeviceFacts:
+    """Return the facts of a device from its answers to FACTS_COMMAND; what is missing is None.
 
-    `serial` stands in where it has no number of its own.
+    The command is in `agents.device.state.facts`. `serial` stands in where the device reports no serial
+    number of its own.
     """
-    known = properties(said.get("getprop", ""))
-    cpuinfo, machine = said.get("cpuinfo", ""), facts.abi_of_machine(said.get("machine", ""))
-    soc = chip(known, hardware=hardware_line(cpuinfo), machine=said.get("soc_machine"))
-    graphics, drivers, (cores, cores_source) = _gpu(said, known), _nnapi(said, known), _cores(said)
-    together = clusters(said.get("cpufreq", ""), cpuinfo)
+    device_properties = properties(answers.get("getprop", ""))
+    cpuinfo, machine = answers.get("cpuinfo", ""), facts.abi_of_machine(answers.get("machine", ""))
+    soc = chip(device_properties, hardware=hardware_line(cpuinfo), machine=answers.get("soc_machine"))
+    graphics, drivers, (cores, cores_source) = (
+        _gpu(answers, device_properties),
+        _nnapi(answers, device_properties),
+        _cores(answers),
+    )
+    core_clusters = clusters(answers.get("cpufreq", ""), cpuinfo)
     return DeviceFacts(
-        serialno=facts.serialno(known) or serial,
-        device_model=facts.device_model(known) or _plain_name(said),
-        manufacturer=facts.manufacturer(known),
-        market_name=facts.market_name(known),
+        serialno=facts.serialno(device_properties) or serial,
+        device_model=facts.device_model(device_properties) or _plain_name(answers),
+        manufacturer=facts.manufacturer(device_properties),
+        market_name=facts.market_name(device_properties),
         soc=soc.text,
         soc_vendor=soc.vendor,
         soc_model=soc.model,
-        android=facts.android_release(known),
-        api_level=facts.api_level(known),
-        abis=facts.abis(known) or ((machine,) if machine else ()),
-        build_fingerprint=facts.build_fingerprint(known),
-        security_patch=facts.security_patch(known),
-        kernel=said.get("kernel", "").strip() or None,
+        android=facts.android_release(device_properties),
+        api_level=facts.api_level(device_properties),
+        abis=facts.abis(device_properties) or ((machine,) if machine else ()),
+        build_fingerprint=facts.build_fingerprint(device_properties),
+        security_patch=facts.security_patch(device_properties),
+        kernel=answers.get("kernel", "").strip() or None,
         cores=cores,
-        clusters=together,
-        memory_bytes=memory_bytes(said.get("meminfo", ""), "MemTotal"),
-        storage_bytes=storage_size_bytes(said.get("storage", "")),
+        clusters=core_clusters,
+        memory_bytes=memory_bytes(answers.get("meminfo", ""), "MemTotal"),
+        storage_bytes=storage_size_bytes(answers.get("storage", "")),
         gpu=graphics,
         nnapi=drivers,
-        root=_root(said.get("root", "")),
+        root=_root(answers.get("root", "")),
         sources={
-            **_simple_sources(said, known),
+            **_simple_sources(answers, device_properties),
             **_sources_by_fact({"soc": soc.source, "cores": cores_source}),
-            **_hardware_sources(said, known, bool(together), graphics, drivers),
+            **_hardware_sources(answers, device_properties, bool(core_clusters), graphics, drivers),
         },
-        work_root=said.get("work_root", "").strip().rstrip("/"),
-        virtual=facts.is_virtual(known),
-        cpu_domain=facts.cpu_domain(known),
+        work_root=answers.get("work_root", "").strip().rstrip("/"),
+        virtual=facts.is_virtual(device_properties),
+        cpu_domain=facts.cpu_domain(device_properties),
     )
 
 
-def _plain_name(said: Mapping[str, str]) -> str:
-    """A device side that is not Android is called by its kernel."""
-    return f"{said.get('system', '').strip()} {said.get('machine', '').strip()}".strip() or "unknown"
+def _plain_name(answers: Mapping[str, str]) -> str:
+    """Return the kernel's name for a device side that is not Android."""
+    return f"{answers.get('system', '').strip()} {answers.get('machine', '').strip()}".strip() or "unknown"
 
 
-def _gpu(said: Mapping[str, str], known: Properties) -> Gpu | None:
-    return gpu(said.get("gles", ""), said.get("vkjson", ""), said.get("features", ""), facts.egl(known))
+def _gpu(answers: Mapping[str, str], device_properties: Properties) -> Gpu | None:
+    return gpu(
+        answers.get("gles", ""),
+        answers.get("vkjson", ""),
+        answers.get("features", ""),
+        facts.egl(device_properties),
+    )
 
 
-def _nnapi(said: Mapping[str, str], known: Properties) -> tuple[NnapiDriver, ...]:
+def _nnapi(answers: Mapping[str, str], device_properties: Properties) -> tuple[NnapiDriver, ...]:
     return nnapi_drivers(
-        service_list=said.get("services", ""),
-        lshal=said.get("lshal", ""),
-        vintf=said.get("vintf", ""),
-        properties=known,
+        service_list=answers.get("services", ""),
+        lshal=answers.get("lshal", ""),
+        vintf=answers.get("vintf", ""),
+        properties=device_properties,
     )
 
 
-def _cores(said: Mapping[str, str]) -> tuple[int | None, str | None]:
-    """How many cores there are; /proc/cpuinfo leaves out those that are switched off."""
-    if (possible := possible_cores(said.get("possible", ""))) is not None:
+def _cores(answers: Mapping[str, str]) -> tuple[int | None, str | None]:
+    """Return the number of cores and its source; /proc/cpuinfo leaves out cores that are switched off."""
+    if (possible := possible_cores(answers.get("possible", ""))) is not None:
         return possible, "/sys/devices/system/cpu/possible"
-    if listed := len(core_by_number(said.get("cpuinfo", ""))):
+    if listed := len(core_by_number(answers.get("cpuinfo", ""))):
         return listed, "/proc/cpuinfo"
-    return core_count_of_nproc(said.get("nproc", "")), "nproc"
+    return core_count_of_nproc(answers.get("nproc", "")), "nproc"
 
 
 def _root(text: str) -> bool | None:
-    """One user's number for the shell itself and one for `su`, where there is one."""
-    words = text.split()
-    return None if not words else "0" in words
+    """Return the access to root: one number is the shell's own user, a second one that of `su`."""
+    ids = text.split()
+    return None if not ids else "0" in ids
 
 
-def _simple_sources(said: Mapping[str, str], known: Properties) -> dict[str, str]:
-    """Where facts came from that stand in one place; what the phone does not tell is left out."""
-    found = {fact: facts.fact_source(known, fact) for fact in _OF_PROPERTIES}
-    if facts.market_name(known) is None:
-        found["market_name"] = None
+def _simple_sources(answers: Mapping[str, str], device_properties: Properties) -> dict[str, str]:
+    """Return the sources of facts with a single place; facts that the device does not report are left out."""
+    property_sources = {fact: facts.fact_source(device_properties, fact) for fact in _OF_PROPERTIES}
+    if facts.market_name(device_properties) is None:
+        property_sources["market_name"] = None
     places = {"kernel": "uname -r", "meminfo": "/proc/meminfo", "storage": "df", "root": "id, su"}
     facts_of = {"meminfo": "memory_bytes", "storage": "storage_bytes"}
-    told = {facts_of.get(name, name): _joined_sections(said, {name: place}) for name, place in places.items()}
-    return _sources_by_fact({**found, **told})
+    command_sources = {
+        facts_of.get(name, name): _joined_sections(answers, {name: place}) for name, place in places.items()
+    }
+    return _sources_by_fact({**property_sources, **command_sources})
 
 
 def _hardware_sources(
-    said: Mapping[str, str],
-    known: Properties,
+    answers: Mapping[str, str],
+    device_properties: Properties,
     has_clusters: bool,
     graphics: Gpu | None,
     drivers: tuple[NnapiDriver, ...],
@@ -122,21 +134,23 @@ def _hardware_sources(
     of_cores = {"cpufreq": "sysfs cpufreq", "cpuinfo": "/proc/cpuinfo"}
     of_gpu = {"gles": "dumpsys SurfaceFlinger", "vkjson": "cmd gpu vkjson", "features": "cmd package"}
     of_nnapi = {"services": "service list", "lshal": "lshal", "vintf": "vintf manifests"}
-    level = nnapi_feature_level(known)
-    nnapi = _joined_sections(said, of_nnapi) or "init.svc properties"
+    level = nnapi_feature_level(device_properties)
+    nnapi = _joined_sections(answers, of_nnapi) or "init.svc properties"
     return _sources_by_fact(
         {
-            "clusters": _joined_sections(said, of_cores) if has_clusters else None,
-            "gpu": (_joined_sections(said, of_gpu) or facts.fact_source(known, "egl")) if graphics else None,
+            "clusters": _joined_sections(answers, of_cores) if has_clusters else None,
+            "gpu": (_joined_sections(answers, of_gpu) or facts.fact_source(device_properties, "egl"))
+            if graphics
+            else None,
             "nnapi": (f"{nnapi}; feature level {level}" if level else nnapi) if drivers else None,
         }
     )
 
 
-def _sources_by_fact(found: Mapping[str, str | None]) -> dict[str, str]:
-    return {fact: source for fact, source in found.items() if source is not None}
+def _sources_by_fact(sources: Mapping[str, str | None]) -> dict[str, str]:
+    return {fact: source for fact, source in sources.items() if source is not None}
 
 
-def _joined_sections(said: Mapping[str, str], name_by_section: Mapping[str, str]) -> str | None:
-    names = [name for section, name in name_by_section.items() if said.get(section, "").strip()]
+def _joined_sections(answers: Mapping[str, str], name_by_section: Mapping[str, str]) -> str | None:
+    names = [name for section, name in name_by_section.items() if answers.get(section, "").strip()]
     return ", ".join(names) or None

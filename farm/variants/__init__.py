@@ -1,1 +1,1 @@
-"""Model variants and their manifests: the farm's only place for torch, in processes of their own."""
+"""Model variants and their manifests: the farm's only use of torch, in separate processes."""

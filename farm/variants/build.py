@@ -1,4 +1,4 @@
-"""Building variants: each in a process of its own, and only when there is not already the same file."""
+"""Building variants: each in a process of its own, and only when the same file is not already there."""
 
 import json
 import os
@@ -29,13 +29,13 @@ class BuiltVariant:
 
     manifest: Manifest
     path: Path
-    #: True when the file was there already, made by the same recipe.
+    #: True when the file was already there, made by the same recipe.
     reused: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildProgress:
-    """What is being done: variant number `index`, from 0, of `total`."""
+    """The current step of variant number `index`, from 0, of `total`."""
 
     variant: str
     step: str
@@ -50,11 +50,11 @@ def build_variants(
     *,
     on_progress: Callable[[BuildProgress], None] = lambda _progress: None,
 ) -> Iterator[BuiltVariant]:
-    """Build every recipe into `out_dir`, one at each `next`, except for files that are there already.
+    """Build every recipe into `out_dir`, one at each `next`, except for files that are already there.
 
     Raises:
         InvalidInput: the model or a recipe cannot be built, or torch is not installed; at once.
-        VariantInvalid: a build failed, or its file does not do what the network does; at its `next`.
+        VariantInvalid: a build failed, or its file does not compute what the network does; at its `next`.
     """
     digests = [recipe_digest(model, recipe) for recipe in recipes]
     out_dir.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def _build_each(
 
 
 def _file_name(model: str, recipe: Recipe) -> str:
-    """`mobilenet_v2-int8-full-channels_last-nnapi.ptl`: like the variant's name, the format as a suffix."""
+    """Return the file's name, like the variant's: `mobilenet_v2-int8-full-channels_last-nnapi.ptl`."""
     words = variant_name(model, recipe).split("/")
     words.remove(recipe.format)
     return "-".join(words) + _SUFFIX[recipe.format]
@@ -98,7 +98,7 @@ def _find_existing(path: Path, digest: Digest, say: Callable[[str], None]) -> Bu
 
 def _build(model: str, recipe: Recipe, path: Path, say: Callable[[str], None]) -> BuiltVariant:
     with tempfile.TemporaryDirectory(prefix=".building-", dir=path.parent) as folder:
-        # Archives carry their file's name inside: with a constant one the bytes are the same every time.
+        # Archives contain their file's name: with a constant one the bytes are the same every time.
         draft = Path(folder) / f"model{path.suffix}"
         _run(model, recipe, draft, say)
         manifest = read_manifest(manifest_path(draft))
@@ -125,7 +125,7 @@ def _run(model: str, recipe: Recipe, draft: Path, say: Callable[[str], None]) ->
 
 
 def _follow(process: subprocess.Popen[str], say: Callable[[str], None]) -> VariantInvalid | None:
-    """Pass on the steps of a build until it ends; return what it refused."""
+    """Pass on the steps of a build until it ends; return its refusal."""
     refusal: VariantInvalid | None = None
     deadline = threading.Timer(_DEADLINE_S, process.kill)
     deadline.start()
@@ -146,15 +146,15 @@ def _follow(process: subprocess.Popen[str], say: Callable[[str], None]) -> Varia
 
 
 def _refusal(text: str) -> VariantInvalid:
-    said = json.loads(text)
-    return VariantInvalid(said["message"], hint=said["hint"])
+    refusal = json.loads(text)
+    return VariantInvalid(refusal["message"], hint=refusal["hint"])
 
 
 def _build_error(model: str, recipe: Recipe, returncode: int, stderr: IO[str]) -> VariantInvalid:
     stderr.seek(0)
     lines = [line.strip() for line in stderr if line.strip()]
     ended = f"killed by signal {-returncode}" if returncode < 0 else f"exit code {returncode}"
-    why = lines[-1] if lines else "it said nothing"
+    why = lines[-1] if lines else "it printed nothing"
     return VariantInvalid(
         f"building {variant_name(model, recipe)} failed ({ended}): {why}",
         hint="`make install` installs the versions of torch and torchvision that are known to work together",
@@ -162,7 +162,7 @@ def _build_error(model: str, recipe: Recipe, returncode: int, stderr: IO[str]) -
 
 
 def _clean_environment(home: Path) -> dict[str, str]:
-    """An environment in which a framework finds nothing of the user's, and leaves nothing behind."""
+    """Return an environment without the user's settings, in which a framework leaves nothing behind."""
     folder = str(home)
     package_root = str(Path(farm.__file__).parents[1])
     return {

@@ -1,4 +1,4 @@
-"""From a network to a file with one bundled input. Imports torch."""
+"""Conversion of a network into a file with one bundled input. Imports torch."""
 
 import zipfile
 from pathlib import Path
@@ -17,7 +17,7 @@ _TELLTALE = (".debug_pkl", "/.data/serialization_id")
 
 
 def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> None:
-    """Write the network with `image` as its bundled input 0; an archive carries the file's stem inside.
+    """Write the network with `image` as its bundled input 0; an archive contains the file's stem.
 
     Raises:
         VariantInvalid: the network cannot be converted for the recipe's target.
@@ -35,13 +35,13 @@ def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> Non
         case Format.FLATBUFFER:
             bundled._save_for_lite_interpreter(str(path), _use_flatbuffer=True)
         case Format.TFLITE | Format.ONNX | Format.ORT | Format.EXECUTORCH | Format.NCNN | Format.MNN:
-            raise VariantInvalid(f"{recipe.format} is not made here")
+            raise VariantInvalid(f"{recipe.format} cannot be built here")
         case _:
             assert_never(recipe.format)
 
 
 def _freeze(net: nn.Module) -> torch.jit.ScriptModule:
-    """Batch-norm is folded then, and loading takes a tenth.
+    """Freeze the network: batch-norm is folded, and loading takes a tenth of the time.
 
     The mobile optimizer does more, but is not in any published build of torch for PCs.
     """
@@ -52,10 +52,10 @@ def _untraced_path(path: Path) -> Path:
     return path.with_suffix(".whole")
 
 
-def _copy_without_traces(whole: Path, path: Path) -> None:
-    """Leave out where torch was installed: a recipe gives the same digest wherever sums come out the same."""
-    with zipfile.ZipFile(whole) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as target:
+def _copy_without_traces(draft: Path, path: Path) -> None:
+    """Copy the archive without torch's folder names, so that a recipe always gives the same digest."""
+    with zipfile.ZipFile(draft) as source, zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as target:
         for record in source.infolist():
             if not record.filename.endswith(_TELLTALE):
                 target.writestr(zipfile.ZipInfo(record.filename, record.date_time), source.read(record))
-    whole.unlink()
+    draft.unlink()

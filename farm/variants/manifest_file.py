@@ -1,4 +1,4 @@
-"""Manifests as JSON files, beside the files they describe."""
+"""Manifests as JSON files, beside their variants."""
 
 from pathlib import Path
 
@@ -11,19 +11,19 @@ _MANIFEST = TypeAdapter(Manifest)
 
 
 def manifest_path(variant_path: Path) -> Path:
-    """Where a variant file's manifest lies."""
+    """Return the path of a variant file's manifest."""
     return variant_path.with_name(variant_path.name + ".json")
 
 
 def write_manifest(manifest: Manifest, path: Path) -> None:
-    """Write it; the file is replaced at once or not at all."""
+    """Write a manifest; the file is replaced atomically."""
     draft = path.with_name(path.name + ".part")
     draft.write_bytes(_MANIFEST.dump_json(manifest, indent=2) + b"\n")
     draft.replace(path)
 
 
 def read_manifest(path: Path) -> Manifest:
-    """Read one.
+    """Read a manifest.
 
     Raises:
         VariantInvalid: there is none, or it is not a manifest.

@@ -1,4 +1,4 @@
-"""The models and recipes that can be built, known without importing torch."""
+"""The models and recipes that can be built, listed without importing torch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from farm.core.models.variant import BUILT_FORMATS, BUILT_PRECISIONS, Recipe, Te
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooModel:
-    """One model of torchvision that was built and run in every precision and format offered."""
+    """One model of torchvision, tested in every precision and format offered."""
 
     model: str
     input: TensorSpec
@@ -42,7 +42,7 @@ _Word = TypeVar("_Word", bound=str)
 
 
 def get_zoo_model(model: str) -> ZooModel:
-    """The catalogue's entry for a model.
+    """Return the zoo's entry for a model.
 
     Raises:
         InvalidInput: no such model can be built; the hint names the closest ones.
@@ -60,16 +60,16 @@ def recipes_of(
     memory_formats: Sequence[str] = (),
     targets: Sequence[str] = ("cpu",),
 ) -> list[Recipe]:
-    """Every combination, in the order given, each once; `all` stands for every word of its kind.
+    """Return every combination, in the order given, each once; `all` stands for every word of its kind.
 
     Args:
         precisions: number formats.
         formats: layouts of the file.
-        memory_formats: how inputs lie in memory; nothing: as each target likes it best.
-        targets: what files are made for.
+        memory_formats: how inputs lie in memory; empty: the best one of each target.
+        targets: backends of the files.
 
     Raises:
-        InvalidInput: a word is none of its kind, or there is none of one kind.
+        InvalidInput: a word is unknown, or a kind has no word.
     """
     found_precisions = _words("precision", precisions, BUILT_PRECISIONS)
     found_formats = _words("format", formats, BUILT_FORMATS)
@@ -87,7 +87,7 @@ def recipes_of(
 
 
 def check_recipe(recipe: Recipe) -> None:
-    """Refuse what the builder does not make.
+    """Refuse a recipe that the builder cannot make.
 
     Raises:
         InvalidInput: one of its words is for files made elsewhere.
@@ -98,17 +98,17 @@ def check_recipe(recipe: Recipe) -> None:
     _words("target", [recipe.target], TARGETS)
 
 
-def _words(kind: str, texts: Sequence[str], known: Sequence[_Word]) -> list[_Word]:
+def _words(kind: str, texts: Sequence[str], allowed: Sequence[_Word]) -> list[_Word]:
     if ALL in texts:
-        return list(known)
-    word_by_text = {str(word): word for word in known}
+        return list(allowed)
+    word_by_text = {str(word): word for word in allowed}
     for text in texts:
         if text not in word_by_text:
             raise _unknown(kind, text, list(word_by_text))
     return [word_by_text[text] for text in dict.fromkeys(texts)]
 
 
-def _unknown(kind: str, text: str, known: Sequence[str]) -> InvalidInput:
-    close = get_close_matches(text, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there is {', '.join(known)}"
+def _unknown(kind: str, text: str, allowed: Sequence[str]) -> InvalidInput:
+    close = get_close_matches(text, allowed, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there is {', '.join(allowed)}"
     return InvalidInput(f"no {kind} {text!r} can be built", hint=hint)

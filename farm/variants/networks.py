@@ -1,4 +1,4 @@
-"""Networks of torchvision with weights that behave, and images to run them on. Imports torch."""
+"""Networks of torchvision with realistic weights, and images to run them on. Imports torch."""
 
 import torch
 import torch.nn.functional
@@ -8,7 +8,7 @@ from farm.variants.model_zoo import get_zoo_model
 from farm.variants.recipe import SEED
 
 # torchvision's published wheel is built for CUDA: beside a CPU torch its operators are missing, and importing
-# it fails at "operator torchvision::nms does not exist" unless somebody has declared them.
+# it fails at "operator torchvision::nms does not exist" unless they are declared before.
 _operators = torch.library.Library("torchvision", "DEF")
 for _name in ("nms", "qnms"):
     _operators.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
@@ -19,7 +19,7 @@ CALIBRATION_IMAGES = 16
 
 
 def network(model: str) -> nn.Module:
-    """A network in eval mode whose outputs depend on its inputs, the same on every call.
+    """Return a network in eval mode whose outputs depend on its inputs, the same on every call.
 
     Random weights with batch-norm's initial statistics shrink every signal to about 1e-10, and quantize to
     zeros: the statistics are taken from images, and the classifier is widened.
@@ -32,7 +32,7 @@ def network(model: str) -> nn.Module:
 
 
 def images(shape: tuple[int, ...], count: int, *, seed: int) -> torch.Tensor:
-    """`count` images of the shape, smooth and grainy, each of its own contrast."""
+    """Return `count` images of the shape, smooth and grainy, each with another contrast."""
     source = torch.Generator().manual_seed(seed)
     coarse = torch.randn(count, shape[1], 7, 7, generator=source)
     contrast = 0.25 + 1.5 * torch.rand(count, 1, 1, 1, generator=source)
@@ -42,12 +42,12 @@ def images(shape: tuple[int, ...], count: int, *, seed: int) -> torch.Tensor:
 
 
 def parameter_count(net: nn.Module) -> int:
-    """Parameters before anything is fused or quantized: packed weights are no parameters any more."""
+    """Return the parameters before fusion and quantization: packed weights do not count as parameters."""
     return sum(parameter.numel() for parameter in net.parameters())
 
 
 def fuse(net: nn.Module) -> nn.Module:
-    """The network with convolution, batch-norm and activation in one module, changed in place."""
+    """Return the network with convolution, batch-norm and activation in one module, changed in place."""
     net.fuse_model(is_qat=False)
     return net
 

@@ -6,14 +6,14 @@ from torch.backends._nnapi import prepare
 
 from farm.core.errors import VariantInvalid
 
-#: What the first run says where there is no NNAPI, as on every PC.
+#: Error of the first run without NNAPI, as on every PC.
 NO_NNAPI_HERE = "Failed to load libneuralnetworks.so"
 
 
 def convert_to_nnapi(net: nn.Module, image: torch.Tensor) -> torch.jit.ScriptModule:
-    """The network as one NNAPI model, for inputs of exactly this shape and type.
+    """Return the network as one NNAPI model, for inputs of exactly this shape and type.
 
-    It computes in NHWC, the only layout that pooling and most drivers know; inputs that lie otherwise are
+    It computes in NHWC, the only layout that pooling and most drivers support; inputs in another layout are
     copied at each run.
 
     Raises:
@@ -39,6 +39,6 @@ def _without_dropout(net: nn.Module) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """What the converter said, without the graph's node and the file it was traced from."""
+    """Return the converter's message without the graph's node and the traced file."""
     line = (str(error).strip() or type(error).__name__).splitlines()[0]
     return line.partition(" in node ")[0][:200]

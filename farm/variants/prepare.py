@@ -1,4 +1,4 @@
-"""A network made ready to be written, with inputs to try it on. Imports torch."""
+"""A network prepared for export, with inputs to check it. Imports torch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,18 +19,18 @@ _MEMORY_FORMAT = {"contiguous": torch.contiguous_format, "channels_last": torch.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedNetwork:
-    """A network by its recipe. `parameters` and `flops` are those of its float32 twin."""
+    """A network by its recipe. `parameters` and `flops` are those of its float32 reference."""
 
     net: nn.Module
-    #: Inputs as the file takes them: type and memory format are the recipe's.
+    #: Inputs of the file: type and memory format are the recipe's.
     inputs: torch.Tensor
     #: The first of them, in memory of its own.
     first_input: torch.Tensor
-    #: What the float32 twin puts out for the same images.
+    #: Outputs of the float32 reference for the same images.
     expected: torch.Tensor
     parameters: int
     flops: int
-    #: How its input is quantized, where its interface is.
+    #: The quantization of its input, where its interface is quantized.
     interface: quantize.Interface | None
 
 
@@ -56,7 +56,7 @@ def prepare_network(model: str, recipe: Recipe, say: Callable[[str], None]) -> P
     return PreparedNetwork(
         net=net,
         inputs=images if interface is None else interface.quantized(images),
-        # Quantized after the copy: cloning a quantized tensor forgets its memory format.
+        # Quantized after the copy: cloning a quantized tensor loses its memory format.
         first_input=first if interface is None else interface.quantized(first),
         expected=expected,
         parameters=parameters,
@@ -66,7 +66,7 @@ def prepare_network(model: str, recipe: Recipe, say: Callable[[str], None]) -> P
 
 
 def input_spec(inputs: torch.Tensor) -> TensorSpec:
-    """One input of a batch, as manifests say it: `quint8` where it is quantized."""
+    """Return the entry of a batch in the manifest: `quint8` where it is quantized."""
     return TensorSpec(shape=(1, *inputs.shape[1:]), dtype=str(inputs.dtype).removeprefix("torch."))
 
 

@@ -11,20 +11,20 @@ from farm.variants.recipe import QCONFIG
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interface:
-    """How a quantized network takes its input: real value = scale x (stored value - zero point)."""
+    """The quantization of a network's input: real value = scale x (stored value - zero point)."""
 
     scale: float
     zero_point: int
 
     def quantized(self, batch: torch.Tensor) -> torch.Tensor:
-        """The batch as quint8, in its memory format."""
+        """Return the batch as quint8, in its memory format."""
         return torch.quantize_per_tensor(batch, self.scale, self.zero_point, torch.quint8)
 
 
 def int8_core(net: nn.Module, calibration: torch.Tensor) -> nn.Module:
     """Quantize a fused network in place, ranges taken from the calibration images.
 
-    The file is not bound to the engine it is made with: whoever loads it packs the weights for its own.
+    The file is not bound to the engine it is made with: the loading program packs the weights for its own.
     """
     torch.backends.quantized.engine = QCONFIG
     net.qconfig = quantization.get_default_qconfig(QCONFIG)
@@ -35,7 +35,7 @@ def int8_core(net: nn.Module, calibration: torch.Tensor) -> nn.Module:
 
 
 def int8_full(net: nn.Module) -> Interface:
-    """Take the conversions at both ends out of a network that `int8_core` quantized, in place."""
+    """Remove the conversions at both ends of a network that `int8_core` quantized, in place."""
     interface = Interface(scale=float(net.quant.scale), zero_point=int(net.quant.zero_point))
     net.quant = nn.Identity()
     net.dequant = nn.Identity()

@@ -1,4 +1,4 @@
-"""What a variant is made with, as a digest: equal means that the file need not be built again."""
+"""The digest of a variant's recipe: equal digests mean that the file need not be built again."""
 
 import hashlib
 import json
@@ -11,16 +11,16 @@ from farm.core.errors import InvalidInput
 from farm.core.models.variant import Precision, Recipe
 from farm.variants.model_zoo import check_recipe, get_zoo_model
 
-#: The modules whose code decides what bytes come out.
+#: The modules whose code determines the bytes of the file.
 _BUILDER_SOURCES = ("networks.py", "prepare.py", "quantize.py", "nnapi.py", "export.py", "worker.py")
 _PACKAGES = ("torch", "torchvision")
 SEED = 20
-#: The engine of phones; its per-tensor weights are also the only ones that NNAPI takes.
+#: The engine of mobile devices; its per-tensor weights are also the only ones that NNAPI takes.
 QCONFIG = "qnnpack"
 
 
 def recipe_digest(model: str, recipe: Recipe) -> Digest:
-    """Digest over model, recipe, builder sources and versions. Reads the sources; does not import torch.
+    """Return the digest over model, recipe, builder sources and versions, without importing torch.
 
     Raises:
         InvalidInput: the model or recipe cannot be built, or torch is not installed.
@@ -37,7 +37,7 @@ def recipe_digest(model: str, recipe: Recipe) -> Digest:
 
 
 def built_with(recipe: Recipe) -> dict[str, str]:
-    """Names and versions of what makes the file, by importlib.metadata.
+    """Return names and versions of the build tools, by importlib.metadata.
 
     Raises:
         InvalidInput: torch or torchvision is not installed.

@@ -1,4 +1,4 @@
-"""Whether a built file runs, and how far it agrees with its float32 twin. Imports torch."""
+"""Verification of a built file: it runs, and agrees with its float32 reference. Imports torch."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Fidelity, Format, Precision
 from farm.variants.nnapi import NO_NNAPI_HERE
 
-#: Below this correlation with the float32 network a file is not the same model any more.
+#: Below this correlation with the float32 network a file is not the same model.
 _LEAST_FLOAT32, _LEAST_INT8 = 0.999, 0.9
 #: Spread of an output over different inputs; degenerate networks have about 1e-10.
 _LEAST_SPREAD = 1e-3
@@ -31,37 +31,37 @@ def measure_fidelity(expected: torch.Tensor, actual: torch.Tensor) -> Fidelity:
 
 
 def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Precision) -> Fidelity:
-    """Compare outputs, and refuse those of a file that is not the same model any more.
+    """Compare outputs, and refuse those of a file that is not the same model.
 
     Raises:
-        VariantInvalid: they are not finite, do not depend on the input, or have little to do with each other.
+        VariantInvalid: they are not finite, do not depend on the input, or have little in common.
     """
     if not bool(torch.isfinite(actual).all()):
-        raise VariantInvalid("the built file puts out values that are not finite")
+        raise VariantInvalid("the built file's output is not finite")
     spread = float(actual.std(dim=0).mean())
     if spread < _LEAST_SPREAD:
-        raise VariantInvalid(f"the built file puts out the same for every input: spread {spread:.2g}")
-    found = measure_fidelity(expected, actual)
+        raise VariantInvalid(f"the built file's output is the same for every input: spread {spread:.2g}")
+    fidelity = measure_fidelity(expected, actual)
     least = _LEAST_FLOAT32 if precision is Precision.FLOAT32 else _LEAST_INT8
-    if not found.correlation > least:
-        raise _fidelity_error(found, least)
-    return found
+    if not fidelity.correlation > least:
+        raise _fidelity_error(fidelity, least)
+    return fidelity
 
 
-def _fidelity_error(found: Fidelity, least: float) -> VariantInvalid:
+def _fidelity_error(fidelity: Fidelity, least: float) -> VariantInvalid:
     return VariantInvalid(
-        f"the built file's outputs correlate {found.correlation:.3f} with the float32 network's, less than"
-        f" {least}; the largest difference is {found.max_difference:.3g}, and it names the same class for"
-        f" {found.top1_share:.0%} of {found.inputs} inputs",
+        f"the built file's outputs correlate {fidelity.correlation:.3f} with the float32 network's, less than"
+        f" {least}; the largest difference is {fidelity.max_difference:.3g}, and it names the same class for"
+        f" {fidelity.top1_share:.0%} of {fidelity.inputs} inputs",
         hint="its numbers would be those of another model: keep this model in float32",
     )
 
 
 def outputs(path: Path, format: Format, batch: torch.Tensor, *, engine: str) -> torch.Tensor:
-    """What the file puts out for each image of the batch, as real values, loaded as a harness would.
+    """Return the file's output for each image of the batch, as real values, loaded as a harness would.
 
     Raises:
-        VariantInvalid: its bundled input is not there, or not like the images.
+        VariantInvalid: its bundled input is missing, or differs from the images.
     """
     torch.backends.quantized.engine = engine
     with torch.inference_mode():
@@ -70,15 +70,15 @@ def outputs(path: Path, format: Format, batch: torch.Tensor, *, engine: str) -> 
 
 
 def real_values(output: torch.Tensor) -> torch.Tensor:
-    """The output, dequantized where it is quantized."""
+    """Return the output, dequantized where it is quantized."""
     return output.dequantize() if output.is_quantized else output
 
 
 def check_starts_nnapi(path: Path, format: Format, image: torch.Tensor) -> None:
-    """Run the file once: here it can only get as far as asking for NNAPI.
+    """Run the file once: here it can only get as far as loading NNAPI.
 
     Raises:
-        VariantInvalid: it failed earlier, or its bundled input is not like the image.
+        VariantInvalid: it failed earlier, or its bundled input differs from the image.
     """
     with torch.inference_mode():
         forward = _load(path, format, image)

@@ -1,8 +1,7 @@
-"""Build one variant, in a process of its own: python -m farm.variants.worker MODEL RECIPE FILE.
+"""Build one variant in a process of its own: python -m farm.variants.worker MODEL RECIPE FILE.
 
-RECIPE is JSON. Steps go to stdout, one `step: ...` a line; a refusal as `refused: {json}`; anything else that
-goes wrong is a traceback on stderr. Scripted classes, engines and import side effects are global to a process
-of torch.
+RECIPE is JSON. Steps go to stdout, one `step: ...` a line; a refusal as `refused: {json}`; any other failure
+is a traceback on stderr. Scripted classes, engines and import side effects are global to a process of torch.
 """
 
 import json
@@ -28,7 +27,7 @@ def build(model: str, recipe: Recipe, path: Path) -> None:
     """Write the variant and its manifest.
 
     Raises:
-        FarmError: the model is unknown, cannot be made by the recipe, or its file does not do what it does.
+        FarmError: the model is unknown, the recipe is impossible, or the file fails its verification.
     """
     _say("importing torch")
     import torch
@@ -39,44 +38,46 @@ def build(model: str, recipe: Recipe, path: Path) -> None:
     torch.set_num_threads(1)  # sums in one order: the same bytes every time
     torch.set_grad_enabled(False)
     loading_engine = torch.backends.quantized.engine
-    made = prepare_network(model, recipe, _say)
+    prepared = prepare_network(model, recipe, _say)
     if recipe.target == "nnapi":
-        _check_before_conversion(made, recipe)
+        _check_before_conversion(prepared, recipe)
     _say("writing")
-    export.save(made.net, made.first_input, recipe, path)
+    export.save(prepared.net, prepared.first_input, recipe, path)
     _say("checking")
-    fidelity = _check_file(made, recipe, path, loading_engine)
-    write_manifest(_manifest(model, recipe, path, made, fidelity), manifest_path(path))
+    fidelity = _check_file(prepared, recipe, path, loading_engine)
+    write_manifest(_manifest(model, recipe, path, prepared, fidelity), manifest_path(path))
 
 
-def _check_before_conversion(made: "PreparedNetwork", recipe: Recipe) -> None:
-    """What an NNAPI file puts out cannot be seen here; what the network does that goes into it can."""
+def _check_before_conversion(prepared: "PreparedNetwork", recipe: Recipe) -> None:
+    """Check the network before its conversion: the output of an NNAPI file cannot be computed here."""
     from farm.variants import verify
 
-    actual = verify.real_values(made.net(made.inputs))
-    verify.check_outputs(made.expected, actual, recipe.precision)
+    actual = verify.real_values(prepared.net(prepared.inputs))
+    verify.check_outputs(prepared.expected, actual, recipe.precision)
 
 
-def _check_file(made: "PreparedNetwork", recipe: Recipe, path: Path, loading_engine: str) -> Fidelity | None:
-    """How far the file agrees with float32 on the engine of phones; it must do so on this machine's too."""
+def _check_file(
+    prepared: "PreparedNetwork", recipe: Recipe, path: Path, loading_engine: str
+) -> Fidelity | None:
+    """Return the file's fidelity on the engine of mobile devices; it must also pass on this machine's."""
     from farm.variants import verify
 
     if recipe.target == "nnapi":
-        verify.check_starts_nnapi(path, recipe.format, made.first_input)
+        verify.check_starts_nnapi(path, recipe.format, prepared.first_input)
         return None
-    found = [
+    fidelities = [
         verify.check_outputs(
-            made.expected,
-            verify.outputs(path, recipe.format, made.inputs, engine=engine),
+            prepared.expected,
+            verify.outputs(path, recipe.format, prepared.inputs, engine=engine),
             recipe.precision,
         )
         for engine in (QCONFIG, loading_engine)
     ]
-    return None if recipe.precision is Precision.FLOAT32 else found[0]
+    return None if recipe.precision is Precision.FLOAT32 else fidelities[0]
 
 
 def _manifest(
-    model: str, recipe: Recipe, path: Path, made: "PreparedNetwork", fidelity: Fidelity | None
+    model: str, recipe: Recipe, path: Path, prepared: "PreparedNetwork", fidelity: Fidelity | None
 ) -> Manifest:
     from farm.variants.prepare import input_spec
 
@@ -87,19 +88,19 @@ def _manifest(
         digest=digest_of(content),
         size_bytes=len(content),
         backends=(recipe.target,),
-        inputs=(input_spec(made.inputs),),
-        parameters=made.parameters,
-        flops=made.flops,
+        inputs=(input_spec(prepared.inputs),),
+        parameters=prepared.parameters,
+        flops=prepared.flops,
         fidelity=fidelity,
-        built_with={**built_with(recipe), **_interface_words(made)},
+        built_with={**built_with(recipe), **_interface_words(prepared)},
         recipe_digest=recipe_digest(model, recipe),
     )
 
 
-def _interface_words(made: "PreparedNetwork") -> dict[str, str]:
-    if made.interface is None:
+def _interface_words(prepared: "PreparedNetwork") -> dict[str, str]:
+    if prepared.interface is None:
         return {}
-    return {"input": f"scale {made.interface.scale:.6g}, zero point {made.interface.zero_point}"}
+    return {"input": f"scale {prepared.interface.scale:.6g}, zero point {prepared.interface.zero_point}"}
 
 
 def _say(step: str) -> None:
@@ -107,9 +108,9 @@ def _say(step: str) -> None:
     sys.stdout.flush()
 
 
-def main(words: list[str]) -> int:
-    """Build the variant that the words name; the exit code says how it went."""
-    model, recipe, path = words
+def main(arguments: list[str]) -> int:
+    """Build the variant of the arguments; return the exit code."""
+    model, recipe, path = arguments
     try:
         build(model, _RECIPE.validate_json(recipe), Path(path))
     except FarmError as error:

@@ -1,9 +1,9 @@
-"""Builds executor_runner for this machine's CPU, from the source beside this file and the wheel `executorch`.
+"""Build executor_runner for this machine's CPU, from the source beside this file and the wheel `executorch`.
 
 python harnesses/executor_runner/build.py OUT
 farm harness add executor_runner OUT --env 'LD_LIBRARY_PATH=${work}/lib'
 
-Nothing of the wheel is imported, so nothing it depends on is needed: pip install --no-deps executorch==1.5.1
+Nothing of the wheel is imported, so its dependencies are not needed: pip install --no-deps executorch==1.5.1
 """
 
 import argparse
@@ -21,7 +21,7 @@ _LIBRARIES = (
     "executorch_threadpool",
     "executorch",
 )
-#: Where the headers look for c10's, of which the wheel has a part.
+#: Where the headers expect those of c10, of which the wheel has a part.
 _INCLUDES = ("include", "include/executorch/runtime/core/portable_type/c10")
 
 
@@ -29,7 +29,7 @@ def build(wheel: Path, out: Path) -> None:
     """Write the program and its libraries into `out`, as a bundle.
 
     Raises:
-        subprocess.CalledProcessError: the compiler says no.
+        subprocess.CalledProcessError: the compiler fails.
     """
     (out / "lib").mkdir(parents=True, exist_ok=True)
     # Kernels and backends register themselves when they are loaded; nothing refers to them.
@@ -42,7 +42,7 @@ def build(wheel: Path, out: Path) -> None:
 
 
 def main() -> int:
-    """Build into the folder that the command line names."""
+    """Build into the folder of the command line."""
     parser = argparse.ArgumentParser(
         description="Build executor_runner against the installed wheel executorch."
     )

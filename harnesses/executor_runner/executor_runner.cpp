@@ -1,8 +1,8 @@
-// A runner of ExecuTorch programs for phones whose ABI the wheel `executorch` has libraries for.
+// A runner of ExecuTorch programs for devices whose ABI the wheel `executorch` has libraries for.
 //
 // ExecuTorch's own executor_runner is in no wheel. This one is written against the wheel's headers: flags, inputs,
-// what the clock covers and the lines that a result is read from are those of the original; it says besides which
-// backends the method was exported for, which the original leaves to guess.
+// what the clock covers and the lines of the result are those of the original; it also prints which backends the
+// method was exported for, which the original does not.
 
 #include <cstdint>
 #include <cstdio>
@@ -121,7 +121,7 @@ void use_threads(long count) {
   }
 }
 
-// A program names its backends when it is exported: what is listed here is what computes, or the method does not load.
+// A program names its backends when it is exported: these compute, or the method does not load.
 void say_backends(const MethodMeta& meta) {
   for (size_t i = 0; i < meta.num_backends(); ++i) {
     ET_LOG(Info, "Method uses backend %s", got(meta.get_backend_name(i), "Cannot name a backend"));
@@ -134,10 +134,10 @@ void say_backends(const MethodMeta& meta) {
 std::vector<TensorPtr> ones(const MethodMeta& meta) {
   std::vector<TensorPtr> found(meta.num_inputs());
   for (size_t i = 0; i < meta.num_inputs(); ++i) {
-    if (got(meta.input_tag(i), "Cannot tell an input") != Tag::Tensor) {
+    if (got(meta.input_tag(i), "Cannot read an input") != Tag::Tensor) {
       continue;
     }
-    const auto info = got(meta.input_tensor_meta(i), "Cannot tell an input's shape");
+    const auto info = got(meta.input_tensor_meta(i), "Cannot read an input's shape");
     const std::vector<executorch::aten::SizesType> sizes(info.sizes().begin(), info.sizes().end());
     found[i] = executorch::extension::full(sizes, 1, info.scalar_type());
   }
@@ -176,7 +176,7 @@ double timed_ms(Method& method, const std::vector<TensorPtr>& inputs, long count
   const auto ticks = et_pal_ticks_to_ns_multiplier();
   double total_ns = 0;
   for (long i = 0; i < count; ++i) {
-    // Each time anew, and before the clock: planned memory of inputs is used for other tensors as well.
+    // Before each execution, outside of the clock: planned memory of inputs is used for other tensors as well.
     set_inputs(method, inputs);
     const et_timestamp_t start = et_pal_current_ticks();
     const Error error = method.execute();
@@ -207,7 +207,7 @@ int main(int argc, char** argv) {
   std::vector<std::vector<uint8_t>> planned;
   std::vector<Span<uint8_t>> spans;
   for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
-    planned.emplace_back(got(meta.memory_planned_buffer_size(i), "Cannot tell a buffer's size"));
+    planned.emplace_back(got(meta.memory_planned_buffer_size(i), "Cannot read a buffer's size"));
     spans.emplace_back(planned.back().data(), planned.back().size());
   }
   HierarchicalAllocator planned_memory({spans.data(), spans.size()});

@@ -1,1 +1,1 @@
-"""What adapters share: their interface, tools that run one model, log lines, accelerators."""
+"""The interface of adapters, and what they share: tools that run one model, log lines, accelerators."""

@@ -1,4 +1,4 @@
-"""Which hardware stands behind the names that drivers, delegates and providers have."""
+"""The hardware behind the names of drivers, delegates and providers."""
 
 import re
 from collections.abc import Mapping
@@ -7,10 +7,10 @@ from types import MappingProxyType
 from farm.core.runs.placement import Accelerator
 
 _SPLIT = re.compile(r"[^a-z0-9]+")
-#: Where words of one name meet: `CPUExecution`, `XnnpackBackend`.
+#: Where the words of one name meet: `CPUExecution`, `XnnpackBackend`.
 _GLUE = re.compile(r"(?<=[A-Za-z0-9])(?=[A-Z][a-z])|(?<=[a-z])(?=[A-Z])")
 
-#: `qti-default` lets the driver choose for each operation, so the name says nothing; nor does `armnn`'s.
+#: `qti-default` lets the driver choose for each operation, so the name identifies nothing; nor does `armnn`.
 _BY_NAME: Mapping[str, Accelerator] = MappingProxyType(
     {
         "qti-default": Accelerator.UNKNOWN,
@@ -19,14 +19,14 @@ _BY_NAME: Mapping[str, Accelerator] = MappingProxyType(
         "armnn": Accelerator.UNKNOWN,
     }
 )
-#: The first that a name has decides, so what is certain stands first.
+#: The first kind with a word of the name decides, so the unambiguous words stand first.
 _BY_WORD: Mapping[Accelerator, frozenset[str]] = MappingProxyType(
     {
         Accelerator.CPU: frozenset(
             [
                 "cpu",
                 "reference",
-                # Android's sample drivers, as emulators have them.
+                # Android's sample drivers, in emulators.
                 "sample",
                 "ref",
                 "cpuref",
@@ -107,11 +107,11 @@ _BY_WORD: Mapping[Accelerator, frozenset[str]] = MappingProxyType(
 
 
 def accelerator_of(name: str) -> Accelerator:
-    """What runs the operators that something of this name took; unknown where the name does not tell."""
+    """Return the hardware behind a driver, delegate or provider; unknown without a known word."""
     plain = name.strip().lower()
     exact = _BY_NAME.get(plain.removesuffix("_shim").removesuffix("-shim"))
     if exact is not None:
         return exact
     parts = [*_SPLIT.split(_GLUE.sub("-", name.strip()).lower()), *_SPLIT.split(plain)]
     words = {part.removeprefix("lib") for part in parts if part}
-    return next((kind for kind, known in _BY_WORD.items() if words & known), Accelerator.UNKNOWN)
+    return next((kind for kind, kind_words in _BY_WORD.items() if words & kind_words), Accelerator.UNKNOWN)

@@ -1,4 +1,4 @@
-"""What every harness adapter offers: from settings to a run plan, from evidence to a reading."""
+"""The interface of harness adapters: from settings to a run plan, from evidence to a reading."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,41 +16,41 @@ from farm.harness.base.options import HarnessOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """One cell, ready to be planned: settings are complete, defaults filled in."""
+    """One cell to plan: settings are complete, with defaults filled in."""
 
     #: None where the harness runs no model.
     variant: Manifest | None
-    #: The registered program for the phone's ABI.
+    #: The registered program for the device's ABI.
     bundle: Bundle
     backend: str
     settings: Mapping[str, SettingValue]
-    #: Flags that the program does not know, and must not be given: an older one refuses to start.
+    #: Flags that the program does not have; it refuses to start with one of them.
     missing_flags: frozenset[str] = frozenset()
     timeout_s: float
     gates: Gates
 
 
 class Harness(HarnessOptions, Protocol):
-    """An adapter. Pure: the same arguments give the same answer, and nothing is read or written.
+    """An adapter. Pure: the same arguments give the same result, and nothing is read or written.
 
-    `parser_version` rises whenever `parse` can give another answer for the same evidence.
+    `parser_version` rises whenever `parse` can return something else for the same evidence.
     """
 
     parser_version: int
-    #: Formats of model files that it runs; empty where it does not tell them apart.
+    #: Formats of model files that it runs; empty where it accepts any.
     formats: Sequence[Format]
-    #: Whether the program knows its flags by the names they have here; some tools go by place, or by letters.
+    #: Whether the program has its flags by the names used here; some tools take positions or letters.
     flags_are_words: bool
     #: What the measurement's clock covers, in one line, shown where harnesses are compared.
     clock_covers: str
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """What the agent is to do."""
+        """Return the run plan for the agent."""
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """What the evidence says. Never raises, whatever the output."""
+        """Return the reading of the evidence, or the failure. Never raises, whatever the output."""
 
 
 def model_file(variant: Manifest) -> PlanFile:
-    """A variant's file as plans list it."""
+    """Return a variant's file as plans list it."""
     return PlanFile(name="model", digest=variant.digest, size_bytes=variant.size_bytes)

@@ -1,4 +1,4 @@
-"""The health check as a harness: shell exit codes, push and digest, storage, exit record, a golden run."""
+"""The device check as a harness: shell exit codes, push and digest, storage, exit record, reference run."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ NAME = "device_check"
 #: The script ends with this code, so that an exit record that always says 0 does not pass.
 _EXIT_CODE = 23
 _SHELL_EXIT = "7"
-#: The golden run of a phone of 2017 whose date knows no nanoseconds takes half of it.
+#: The reference run of a device of 2017 whose `date` has no nanoseconds takes half of it.
 _TIMEOUT_S = 180.0
 #: A stamp is as long as nanoseconds since 1970 at most; a longer one is garbage.
 _STAMP_DIGITS = 24
@@ -24,16 +24,16 @@ _CORES_LIMIT = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceTime:
-    """What the golden run took: the fastest of its passes, for what else runs on a phone only adds."""
+    """The time of the reference run: the fastest of its passes, because other processes only add time."""
 
     value_ns: float
     passes_ns: tuple[float, ...]
-    #: How the phone bound it to cores: `taskset f0`; `any` where it does not tell of clocks.
+    #: How the device bound it to cores: `taskset f0`; `any` where it reports no clocks.
     cores: str
 
 
 def plan(program: PlanFile, payload: PlanFile) -> RunPlan:
-    """What an agent does to check a phone; gates stay open, a warm phone is not a sick one."""
+    """Return the plan of a device check; its gates stay open, because a warm device is not a faulty one."""
     return RunPlan(
         harness=NAME,
         backend="none",
@@ -46,19 +46,19 @@ def plan(program: PlanFile, payload: PlanFile) -> RunPlan:
 
 
 def failure(plan: RunPlan, evidence: Evidence) -> RunFailure | None:
-    """Why the phone did not pass; None when it did."""
+    """Return why the device did not pass; None when it did."""
     if evidence.trouble is not None or evidence.exit is None or evidence.exit.timed_out:
         return _blame_device(classify(evidence))
-    found = dict(line.split(maxsplit=1) for line in evidence.stdout.splitlines() if len(line.split()) > 1)
+    values = dict(line.split(maxsplit=1) for line in evidence.stdout.splitlines() if len(line.split()) > 1)
     expected = {
         "shell_exit": _SHELL_EXIT,
         "payload_sha256": str(plan.settings["payload_sha256"]),
         "copied_bytes": str(2 * int(plan.settings["payload_bytes"])),
     }
     wrong = [
-        f"{name} is {found.get(name, 'missing')}, not {value}"
+        f"{name} is {values.get(name, 'missing')}, not {value}"
         for name, value in expected.items()
-        if found.get(name) != value
+        if values.get(name) != value
     ]
     if evidence.exit.code != _EXIT_CODE:
         wrong.append(f"the exit code is {evidence.exit.code}, not {_EXIT_CODE}")
@@ -66,19 +66,19 @@ def failure(plan: RunPlan, evidence: Evidence) -> RunFailure | None:
 
 
 def reference_time(evidence: Evidence) -> ReferenceTime | None:
-    """What the golden run took; None where it did not come to its end, or its clock stood or jumped."""
+    """Return the time of the reference run; None where it did not end, or its clock stopped or jumped."""
     cores, passes = ANY_CORES, []
     for line in evidence.stdout.splitlines():
         match line.split():
-            case ["golden_failed", *_]:
+            case ["reference_failed", *_]:
                 return None
-            case ["golden_cores", *words]:
+            case ["reference_cores", *words]:
                 cores = " ".join(words)[:_CORES_LIMIT]
-            case ["golden", count, begun, ended] if all(map(_is_number, (count, begun, ended))):
+            case ["reference", count, begun, ended] if all(map(_is_number, (count, begun, ended))):
                 passes.append((int(ended) - int(begun)) / max(1, int(count)))
     usual = sorted(passes)[len(passes) // 2] if passes else 0.0
-    # A wall clock that was set meanwhile spoils one of them.
-    counted = tuple(each for each in passes if usual / 10 < each < usual * 10)
+    # A wall clock that is set during the run spoils one of the passes.
+    counted = tuple(value for value in passes if usual / 10 < value < usual * 10)
     return ReferenceTime(value_ns=min(counted), passes_ns=counted, cores=cores) if counted else None
 
 
@@ -91,13 +91,13 @@ def _failed_check(message: str) -> RunFailure:
         code="check.failed",
         outcome=Outcome.FAILED,
         blame=Blame.DEVICE,
-        message=f"the phone did not pass its check: {message}",
-        hint="look at the phone; it is checked again when it is unplugged and comes back",
+        message=f"the device did not pass its check: {message}",
+        hint="inspect the device; it is checked again when it is unplugged and comes back",
     )
 
 
-def _blame_device(found: RunFailure | None) -> RunFailure:
-    """A check that never ends is the phone's doing, where a benchmark's would be the variant's."""
-    if found is None or found.outcome is not Outcome.INCONCLUSIVE:
-        return _failed_check(found.message if found else "there is no exit record")
-    return found
+def _blame_device(run_failure: RunFailure | None) -> RunFailure:
+    """Blame the device for a check that never ends; in a benchmark the variant is to blame."""
+    if run_failure is None or run_failure.outcome is not Outcome.INCONCLUSIVE:
+        return _failed_check(run_failure.message if run_failure else "there is no exit record")
+    return run_failure

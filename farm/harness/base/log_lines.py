@@ -1,4 +1,4 @@
-"""Lines of output and of the phone's log, whatever a viewer has put before each."""
+"""Lines of output and of the device's log, behind the columns of any log viewer."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -23,45 +23,45 @@ _PID = re.compile(
 )
 #: logcat's `long` has a line before each text: `[ 08-13 17:35:52.069  1234: 1250 I/tflite ]`.
 _HEAD = re.compile(rf"^\s*\[ {_TIME}\s+{_USER}(\d{{1,9}}){_THREAD} {_LEVEL}/.{{0,99}}\]\s*$")
-#: logd folds lines that are the same: the line before, so many times more.
+#: logd folds repeated lines: the line before stands for so many more.
 _FOLDED = re.compile(r"\bidentical (\d{1,6}) lines?\b")
 _MOST_FOLDED = 100_000
-#: Fewer are gone through as soon as they are sieved.
+#: Fewer lines are searched directly, without a prefilter.
 _MANY_LINES = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One line, with the process that wrote it where the line says that."""
+    """One line, with the process that wrote it where the line names it."""
 
     text: str
     pid: int | None = None
-    #: How many times it stands for, when the log folded those that followed.
+    #: How many lines it stands for, where the log folded the repetitions.
     times: int = 1
 
     @property
     def quoted(self) -> str:
-        """As a proof shows it."""
+        """Return the line as a proof quotes it."""
         return " ".join(self.text.split())[:_QUOTED_CHARS]
 
 
 def log_lines(text: str) -> list[LogLine]:
-    """Every line that holds something, in order; line ends and byte order marks of any system."""
-    found: list[LogLine] = []
+    """Return every line that is not blank, in order, without line ends and byte order marks."""
+    log: list[LogLine] = []
     last_by_pid: dict[int | None, int] = {}
     for line, pid in _lines_with_pid(text):
         folded = _FOLDED.search(line) if "chatty" in line else None
-        if folded is None or (place := last_by_pid.get(pid)) is None:
-            last_by_pid[pid] = len(found)
-            found.append(LogLine(text=line.rstrip(), pid=pid))
+        if folded is None or (index := last_by_pid.get(pid)) is None:
+            last_by_pid[pid] = len(log)
+            log.append(LogLine(text=line.rstrip(), pid=pid))
         else:
-            times = min(found[place].times + int(folded[1]), _MOST_FOLDED)
-            found[place] = replace(found[place], times=times)
-    return found
+            times = min(log[index].times + int(folded[1]), _MOST_FOLDED)
+            log[index] = replace(log[index], times=times)
+    return log
 
 
 def own_lines(log: str, pid: int | None) -> str:
-    """A log without what other processes wrote; as it is where nobody knows whose it is.
+    """Remove the lines of other processes from a log; return it unchanged where the process is unknown.
 
     Lines that the log folded stay folded: a few of them may stand for millions.
     """
@@ -73,7 +73,7 @@ def own_lines(log: str, pid: int | None) -> str:
 def matching_lines(
     lines: Sequence[LogLine], pattern: re.Pattern[str]
 ) -> Iterator[tuple[LogLine, re.Match[str]]]:
-    """The lines in which the pattern is found, with what it found."""
+    """Yield the lines in which the pattern matches, with the matches."""
     if len(lines) >= _MANY_LINES and not _may_be_in(lines, pattern):
         return
     for line in lines:
@@ -82,9 +82,9 @@ def matching_lines(
 
 
 def _may_be_in(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> bool:
-    """Whether a log can match at all: to look at each line of megabytes takes seconds for some patterns."""
-    sieve = find_prefilter(pattern)
-    return sieve is None or bool(sieve.possible("\n".join(line.text for line in lines)))
+    """Return whether a log can match at all: searching all lines of megabytes takes some patterns seconds."""
+    prefilter = find_prefilter(pattern)
+    return prefilter is None or bool(prefilter.candidate_indexes("\n".join(line.text for line in lines)))
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _lines_with_pid(text: str) -> Iterator[tuple[str, int | None]]:
-    """Each line, with who wrote it."""
+    """Yield each line with the process that wrote it."""
     above: int | None = None
     for line in _lines(text):
         if "[" in line and (head := _HEAD.match(line)) is not None:

@@ -1,4 +1,4 @@
-"""What matrices may ask of a harness: its flags, its backends, and which files it runs."""
+"""The options of a harness that a matrix is checked against: flags, backends and model files."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from farm.core.programs.definition import Definition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """One setting a harness knows, its type's example being the default."""
+    """One setting of a harness; the default shows its type."""
 
     default: SettingValue
     help: str
@@ -23,17 +23,17 @@ class HarnessOptions(Protocol):
 
     name: str
     flags: Mapping[str, Flag]
-    #: Whether a run needs a model file; where not, matrices of it have no variant axes.
+    #: Whether a run needs a model file; without one, matrices have no variant axes.
     needs_model: bool
-    #: Every backend the tool has a word for; `unsupported` says which of them cannot be measured.
+    #: Every backend of the tool; `unsupported` says which of them cannot be measured.
     backends: Sequence[str]
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant, or without one, on the backend; None when it can."""
+        """Return why the variant, or a run without one, cannot run on the backend; None when it can."""
 
 
 class GenericOptions:
-    """What a program that brings its own definition offers."""
+    """The options of a program that has a definition of its own."""
 
     def __init__(self, definition: Definition) -> None:
         self.name: str = definition.name
@@ -45,12 +45,12 @@ class GenericOptions:
         self.backends: Sequence[str] = tuple(definition.backends)
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run on the backend; None when it can."""
+        """Return why this harness cannot run on the backend; None when it can."""
         if backend in self.backends:
             return None
         return f"the definition of {self.name} has no backend {backend!r}: it has {', '.join(self.backends)}"
 
 
 def flag_defaults(options: HarnessOptions) -> dict[str, SettingValue]:
-    """Every setting a harness knows, as it is where nobody says otherwise."""
+    """Return every setting of a harness with its default."""
     return {name: flag.default for name, flag in options.flags.items()}

@@ -1,4 +1,4 @@
-"""A further start after the run that shows where it ran, where the run's own output does not."""
+"""The diagnostic pass that shows where a run was placed, where the run's own output does not."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -15,50 +15,54 @@ from farm.core.runs.plan import PLACEMENT_PROBE, EarlierPlacement, RunPlan
 from farm.harness.base.log_lines import own_lines
 from farm.harness.base.tool_adapter import ToolPass
 
-#: Without it NNAPI's runtime tells at most who compiled a whole model; with it each execution at length.
-#: A plain dict: it is written out with the plan.
+#: Without it NNAPI's runtime names at most the driver that compiled a whole model; with it each operation. A
+#: plain dict, because it is serialised with the plan.
 NNAPI_PROPERTIES: Mapping[str, str] = {"debug.nn.vlog": "all"}
-#: Tags of what logs where a model goes; all else of the phone stays there.
+#: Tags of what logs the placement of models; the rest of the log stays on the device.
 NNAPI_LOG = (
     "ExecutionPlan:V",
     "Manager:V",
     "CompilationBuilder:V",
     "ModelBuilder:V",
-    #: Says where a driver failed and the CPU did its part.
+    #: Reports where a driver failed and the CPU did its part.
     "ExecutionBuilder:V",
     "*:S",
 )
 NNAPI = "nnapi"
-#: What names a driver or delegate is shorter.
+#: Lines that name a driver or delegate are shorter.
 _LONGEST_LINE_CHARS = 400
 
 
-def placement_pass(backend: str, words: Sequence[str]) -> ToolPass:
-    """The pass of a tool that is called with these words."""
+def placement_pass(backend: str, arguments: Sequence[str]) -> ToolPass:
+    """Return the placement pass of a tool that is called with these arguments."""
     if backend != NNAPI:
-        return ToolPass(name=PLACEMENT_PROBE, words=words)
-    return ToolPass(name=PLACEMENT_PROBE, words=words, properties=NNAPI_PROPERTIES, log_filters=NNAPI_LOG)
+        return ToolPass(name=PLACEMENT_PROBE, words=arguments)
+    return ToolPass(name=PLACEMENT_PROBE, words=arguments, properties=NNAPI_PROPERTIES, log_filters=NNAPI_LOG)
 
 
 def placement_of_pass(
     parser: Callable[[str], Placement | None], text: str, evidence: Evidence
 ) -> Placement | None:
-    """What the run's output and that of its pass, which has to have ended as well, show together.
+    """Return the placement that the output of a run and that of its successful pass show together.
 
-    A pass whose own output tells of other nodes than the run's does not speak for it.
+    A pass whose own output counts other nodes than the run's proves nothing about the run.
     """
     text = _cut(text)
-    own = parser(text)
-    for each in evidence.passes:
-        if each.name != PLACEMENT_PROBE or each.exit is None or each.exit.code != 0:
+    placement = parser(text)
+    for probe in evidence.passes:
+        if probe.name != PLACEMENT_PROBE or probe.exit is None or probe.exit.code != 0:
             continue
-        printed = _cut(f"{each.stdout}\n{each.stderr}")
-        alone = parser(printed)
-        if own is not None and alone is not None and _nodes(own) != _nodes(alone):
-            unlike = f"the pass after the run was placed otherwise: {placement_text(alone)}"
-            return replace(own, warnings=(unlike, *own.warnings))
-        return parser("\n".join([text, printed, _cut(own_lines(each.log, each.pid))]))
-    return own
+        probe_text = _cut(f"{probe.stdout}\n{probe.stderr}")
+        probe_placement = parser(probe_text)
+        if (
+            placement is not None
+            and probe_placement is not None
+            and _nodes(placement) != _nodes(probe_placement)
+        ):
+            warning = f"the pass after the run was placed otherwise: {placement_text(probe_placement)}"
+            return replace(placement, warnings=(warning, *placement.warnings))
+        return parser("\n".join([text, probe_text, _cut(own_lines(probe.log, probe.pid))]))
+    return placement
 
 
 def _cut(text: str) -> str:
@@ -72,29 +76,33 @@ def _nodes(placement: Placement) -> list[tuple[str, int | None]]:
 def actual_backend_of_plan(
     plan: RunPlan, placement: Placement | None
 ) -> tuple[ActualBackend, Placement | None]:
-    """What ran; where that is not shown, what the pass of an earlier run showed, as the proof then says."""
-    found = resolve_actual_backend(placement, plan.backend)
-    if found.accelerator is not Accelerator.UNKNOWN or plan.shown is None:
-        return found, placement
+    """Return what ran; where the run does not show it, what the pass of an earlier run showed."""
+    actual = resolve_actual_backend(placement, plan.backend)
+    if actual.accelerator is not Accelerator.UNKNOWN or plan.shown is None:
+        return actual, placement
     if placement is not None and not _is_consistent(placement, plan.shown.placement):
-        unlike = (
+        difference = (
             f"attempt {plan.shown.attempt_id} was placed otherwise: {placement_text(plan.shown.placement)}"
         )
-        return replace(found, proof=f"{found.proof}; {unlike}"), placement
+        return replace(actual, proof=f"{actual.proof}; {difference}"), placement
     return earlier_actual_backend(plan.shown, plan.backend)
 
 
-def earlier_actual_backend(shown: EarlierPlacement, backend: str) -> tuple[ActualBackend, Placement]:
-    """What ran, by the pass of an earlier run, as the proof says."""
-    earlier = resolve_actual_backend(shown.placement, backend)
-    proof = f"{earlier.proof} (shown after attempt {shown.attempt_id}: same cell, build and program)"
-    return replace(earlier, proof=proof), shown.placement
+def earlier_actual_backend(earlier: EarlierPlacement, backend: str) -> tuple[ActualBackend, Placement]:
+    """Return what ran by the pass of an earlier run, with a proof that names the attempt."""
+    actual = resolve_actual_backend(earlier.placement, backend)
+    proof = f"{actual.proof} (shown after attempt {earlier.attempt_id}: same cell, build and program)"
+    return replace(actual, proof=proof), earlier.placement
 
 
-def _is_consistent(own: Placement, earlier: Placement) -> bool:
-    """Whether what a run itself tells of the CPU's part is what an earlier run had."""
-    had = {share.by: share.nodes for share in earlier.shares if share.accelerator is Accelerator.CPU}
-    left = [share for share in own.shares if share.accelerator is Accelerator.CPU]
+def _is_consistent(placement: Placement, earlier: Placement) -> bool:
+    """Return whether the CPU's part that a run reports is the one of the earlier run."""
+    nodes_by_software = {
+        share.by: share.nodes for share in earlier.shares if share.accelerator is Accelerator.CPU
+    }
+    cpu_shares = [share for share in placement.shares if share.accelerator is Accelerator.CPU]
     return all(
-        share.by in had and (share.nodes is None or had[share.by] in (share.nodes, None)) for share in left
+        share.by in nodes_by_software
+        and (share.nodes is None or nodes_by_software[share.by] in (share.nodes, None))
+        for share in cpu_shares
     )

@@ -1,4 +1,4 @@
-"""What adapters of tools that run one model file have in common."""
+"""Parts that adapters of tools for one model file share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from farm.harness.base.options import Flag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolPass:
-    """A further start of a tool after its run, that counts for nothing."""
+    """A further, uncounted start of a tool after its run."""
 
     name: str
-    #: What the program is called with.
+    #: Arguments of the program.
     words: Sequence[str]
     properties: Mapping[str, str] = field(default_factory=dict)
     log_filters: tuple[str, ...] = ()
-    #: Its longest, where that is less than the run's own.
+    #: Its time-out, where that is less than the run's own.
     limit_s: float = inf
 
 
@@ -33,7 +33,7 @@ def find_unsupported_reason(
     backends: Sequence[str],
     formats: Sequence[Format],
 ) -> str | None:
-    """Why a tool cannot run a file on a backend; None when it can."""
+    """Return why a tool cannot run a file on a backend; None when it can."""
     if backend not in backends:
         return f"{name} has no backend {backend!r}: it offers {', '.join(backends)}"
     if variant is None:
@@ -53,13 +53,13 @@ def tool_plan(
     file: PlanFile | None = None,
     passes: Sequence[ToolPass] = (),
 ) -> RunPlan:
-    """The plan of one process start, with further ones behind it.
+    """Return the plan of one process start and its diagnostic passes.
 
     Args:
         name: of the harness.
         request: the cell.
-        words: what the program is called with, in the placeholders of run plans.
-        file: the model as the plan lists it, where that is not what all do.
+        words: arguments of the program, in the placeholders of run plans.
+        file: the model as the plan lists it, where that is not the usual entry.
         passes: further starts.
     """
     assert request.variant is not None
@@ -75,31 +75,31 @@ def tool_plan(
         gates=request.gates,
         passes=tuple(
             DiagnosticPass(
-                name=each.name,
-                argv=command_words(request.bundle, each.words),
+                name=tool_pass.name,
+                argv=command_words(request.bundle, tool_pass.words),
                 env=env,
-                properties=each.properties,
-                log_filters=each.log_filters,
-                timeout_s=min(request.timeout_s, each.limit_s),
+                properties=tool_pass.properties,
+                log_filters=tool_pass.log_filters,
+                timeout_s=min(request.timeout_s, tool_pass.limit_s),
             )
-            for each in passes
+            for tool_pass in passes
         ),
     )
 
 
 def setting(settings: Mapping[str, SettingValue], flags: Mapping[str, Flag], name: str) -> SettingValue:
-    """What a run is given for a flag; older plans do not know the newer ones."""
+    """Return the value of a flag in a run; older plans lack the newer flags."""
     return settings.get(name, flags[name].default)
 
 
 def count_setting(settings: Mapping[str, SettingValue], flags: Mapping[str, Flag], name: str) -> int:
-    """A flag that says how often something is done; at least 1, whatever stands in a stored plan."""
+    """Return the value of a flag that counts; at least 1, whatever a stored plan has."""
     value = setting(settings, flags, name)
     return max(1, int(value)) if isinstance(value, int | float) else 1
 
 
 def flag_text(value: SettingValue) -> str:
-    """As flag libraries read it, with dollars kept from the plan's placeholders."""
+    """Return a value as flag libraries read it, with dollars escaped from the plan's placeholders."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value).replace("$", "$$")

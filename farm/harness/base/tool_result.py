@@ -1,4 +1,4 @@
-"""What adapters of tools make of numbers that they found: a reading, or why there is none."""
+"""Readings from the numbers of a tool, or the reason why there are none."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,27 +14,28 @@ from farm.harness.failures.failure_pattern import FailurePattern
 from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
 
 _LONGEST_LINE_CHARS = 2000
-#: Longer than any run; keeps every value within 64 bits.
+#: Longer than any run; values below it fit into 64 bits.
 LONGEST_NS = 1e15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopTimes:
-    """What a tool says its main loop took: each iteration, or its mean."""
+    """The times of a tool's main loop: of each iteration, or the mean."""
 
     samples_ns: tuple[int, ...] = ()
     mean_ns: float | None = None
     expected: int
-    #: How many are behind the mean, where it says that.
+    #: How many iterations are in the mean, where the tool reports it.
     summed: int | None = None
-    #: The last digit of what it prints.
+    #: The resolution of the printed time.
     step_ns: int = 0
 
 
 def combined_output(evidence: Evidence) -> str:
-    """Both outputs: which of them a tool, or its logger, takes differs by version.
+    """Return both outputs together: which of them a tool or its logger uses differs by version.
 
-    No tool writes lines so long that one is cut here; a program that does is not to be gone through for ever.
+    Lines are cut at a length that no tool reaches, so that a program with endless lines takes no endless
+    time.
     """
     out = _complete_lines(evidence.stdout, evidence.stdout_dropped_bytes)
     err = _complete_lines(evidence.stderr, evidence.stderr_dropped_bytes)
@@ -43,7 +44,7 @@ def combined_output(evidence: Evidence) -> str:
 
 
 def _complete_lines(text: str, dropped_bytes: int) -> str:
-    """Without the line that was cut off, where any was: what is left of its number is another number."""
+    """Remove the line that was cut off, if any: the rest of a number is another number."""
     return text[: max(text.rfind(end) for end in "\r\n") + 1] if dropped_bytes else text
 
 
@@ -56,23 +57,23 @@ def time_reading(
     on_cpu: str = "",
     metrics: Sequence[Metric] = (),
 ) -> Reading | RunFailure:
-    """A reading of times, with where they were taken.
+    """Return a reading of times, with where they were taken.
 
     Args:
-        plan: what was asked for.
-        evidence: what came of it.
-        times: what was found.
-        placement: what the output shows of where it ran.
-        on_cpu: why it can only have been the CPU, where that is so; asked where nothing is shown.
+        plan: the plan of the run.
+        evidence: the evidence of the run.
+        times: the times in its output.
+        placement: where the output shows it ran.
+        on_cpu: why it can only have been the CPU, or empty; used where the output shows nothing.
         metrics: further figures.
     """
     if (wrong := _implausible_reason(times)) is not None:
         return missing_times_failure(evidence, wrong)
-    found, shown = actual_backend_of_plan(plan, placement)
-    backend, accelerator, proof = found.backend, str(found.accelerator), found.proof
-    # Warnings alone are of what was not asked for.
-    if on_cpu and (shown is None or not shown.shares):
-        backend, accelerator, proof, shown = plan.backend, "cpu", on_cpu, None
+    actual, actual_placement = actual_backend_of_plan(plan, placement)
+    backend, accelerator, proof = actual.backend, str(actual.accelerator), actual.proof
+    # Warnings alone concern software that was not requested.
+    if on_cpu and (actual_placement is None or not actual_placement.shares):
+        backend, accelerator, proof, actual_placement = plan.backend, "cpu", on_cpu, None
     return Reading(
         samples_ns=times.samples_ns,
         mean_ns=times.mean_ns,
@@ -83,19 +84,19 @@ def time_reading(
         proof=proof,
         metrics=tuple(metrics),
         clock_step_ns=times.step_ns,
-        placement=shown,
+        placement=actual_placement,
     )
 
 
 def missing_times_failure(
-    evidence: Evidence, why: str, signs: Sequence[FailurePattern] = RUNTIME_PATTERNS
+    evidence: Evidence, why: str, patterns: Sequence[FailurePattern] = RUNTIME_PATTERNS
 ) -> RunFailure:
-    """A tool that ended well and did not say how long it took: what its output says of that, if anything."""
-    return find_failure(evidence, signs) or unreadable_failure(evidence, why)
+    """Return why a tool ended well without its time, by its output where that shows it."""
+    return find_failure(evidence, patterns) or unreadable_failure(evidence, why)
 
 
 def lower_is_better(figures: Mapping[str, float | None], unit: str) -> list[Metric]:
-    """Figures of which less is better; those that were not printed are left out."""
+    """Return metrics of which less is better; figures that were not printed are left out."""
     return [
         Metric(name=name, value=value, unit=unit, better=Better.LOWER)
         for name, value in figures.items()

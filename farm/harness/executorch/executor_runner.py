@@ -1,4 +1,4 @@
-"""ExecuTorch's `executor_runner` and its kin: the command line, and what the output means."""
+"""ExecuTorch's `executor_runner` and its variants: command line and output."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,22 +32,22 @@ FLAGS: Mapping[str, Flag] = {
     ),
 }
 _QNN, _NEUROPILOT, _ENN = "qnn", "neuropilot", "enn"
-#: Runners of their own makers, which refuse to start with a flag that they do not know.
+#: Runners of chip makers; they refuse to start with an unknown flag.
 _OWN_FLAGS: Mapping[str, Sequence[str]] = {
     _QNN: ("iteration", "warm_up", "htp_performance_mode"),
     _NEUROPILOT: ("iteration",),
     _ENN: ("num_executions", "warm_up"),
 }
 _FLAGS_OF_ALL = ("num_executions", "cpu_threads")
-#: Given whatever their value is.
+#: Passed whatever their value is.
 _ALWAYS = ("num_executions", "iteration", "cpu_threads")
 #: Each time has six decimals of a millisecond.
 _ROUNDED = 0.001
-_NO_TIME = "this runner is older than the one that times executions: it only says that they were successful"
+_NO_TIME = "this runner is older than the one that times executions: it only reports success"
 
 
 class ExecutorRunner:
-    """Runs `.pte` files. Which backend a file runs on was decided when it was exported."""
+    """Runs `.pte` files. The backend of a file was chosen when it was exported."""
 
     name: str = "executor_runner"
     parser_version: int = 3
@@ -57,18 +57,18 @@ class ExecutorRunner:
     flags_are_words: bool = True
     backends: Sequence[str] = ("cpu", "xnnpack", "vulkan", _QNN, _NEUROPILOT, _ENN)
     clock_covers: str = (
-        "Method::execute() only, on inputs of ones; newer runners tell each execution, older ones the mean of"
+        "Method::execute() only, on inputs of ones; newer runners print each execution, older ones the mean of"
         " all; the first is among them: there is no warm-up but qnn's and enn's"
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The command line of the runner; those of Qualcomm, MediaTek and Samsung have flags of their own."""
+        """Return the command line; the runners of Qualcomm, MediaTek and Samsung have flags of their own."""
         names = _OWN_FLAGS.get(request.backend, _FLAGS_OF_ALL)
         words = ["--model=${file_model}" if request.backend == _ENN else "--model_path=${file_model}"]
         for name in names:
@@ -80,13 +80,13 @@ class ExecutorRunner:
         return tool_plan(self.name, request, words)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """Each execution, or where the runner does not tell them apart the mean over all sets of inputs."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        """Return each execution, or where the runner prints none the mean over all sets of inputs."""
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
-        found = executions(text)
-        count = sum(each.count for each in found)
+        sets = executions(text)
+        count = sum(executed.count for executed in sets)
         if count == 0:
             why = (
                 _NO_TIME
@@ -94,20 +94,23 @@ class ExecutorRunner:
                 else "no line says `Model executed successfully N time(s) in ... ms`"
             )
             return missing_times_failure(evidence, why)
-        if not are_of_one_run(found):
-            return unreadable_failure(evidence, f"{len(found)} runs ended in it, one was asked for")
-        mean_ms = sum(each.total_ms for each in found) / count
-        singly = iterations_ms(text)
-        if singly and (len(singly) != count or abs(sum(singly) / count - mean_ms) > _ROUNDED * mean_ms):
-            said = f"{len(singly)} executions of {sum(singly) / len(singly):.6g} ms"
+        if not are_of_one_run(sets):
+            return unreadable_failure(evidence, f"{len(sets)} runs are in it, and one was requested")
+        mean_ms = sum(executed.total_ms for executed in sets) / count
+        iterations = iterations_ms(text)
+        if iterations and (
+            len(iterations) != count or abs(sum(iterations) / count - mean_ms) > _ROUNDED * mean_ms
+        ):
+            iterations_text = f"{len(iterations)} executions of {sum(iterations) / len(iterations):.6g} ms"
             return unreadable_failure(
-                evidence, f"{said} in the mean are not the {count} of {mean_ms:.6g} ms it ends with"
+                evidence,
+                f"{iterations_text} in the mean are not the {count} of {mean_ms:.6g} ms it ends with",
             )
         times = LoopTimes(
-            samples_ns=tuple(round(value * 1e6) for value in singly),
-            mean_ns=None if singly else mean_ms * 1e6,
+            samples_ns=tuple(round(value * 1e6) for value in iterations),
+            mean_ns=None if iterations else mean_ms * 1e6,
             expected=_requested_executions(plan.settings, plan.backend),
-            summed=None if singly else count,
+            summed=None if iterations else count,
         )
         return time_reading(
             plan,
@@ -119,14 +122,14 @@ class ExecutorRunner:
 
 
 def _requested_executions(settings: Mapping[str, object], backend: str) -> int:
-    known = {name: value for name, value in settings.items() if isinstance(value, int | float | str)}
-    if "iteration" in _OWN_FLAGS.get(backend, ()) and setting(known, FLAGS, "iteration"):
-        return count_setting(known, FLAGS, "iteration")
-    return count_setting(known, FLAGS, "num_executions")
+    values = {name: value for name, value in settings.items() if isinstance(value, int | float | str)}
+    if "iteration" in _OWN_FLAGS.get(backend, ()) and setting(values, FLAGS, "iteration"):
+        return count_setting(values, FLAGS, "iteration")
+    return count_setting(values, FLAGS, "num_executions")
 
 
 def _on_cpu(plan: RunPlan) -> str:
-    """A file names its backend; the portable and XNNPACK kernels are the CPU's."""
+    """Return the proof for backends of the CPU: a file names its backend."""
     if plan.backend in ("cpu", "xnnpack"):
         return f"cpu by construction: the file was exported for {plan.backend}"
     return ""

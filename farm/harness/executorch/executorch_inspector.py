@@ -1,7 +1,7 @@
-"""The table of ExecuTorch's Inspector: a profile's events, as plain columns, in a frame, or apart by tabs.
+"""The table of ExecuTorch's Inspector: a profile's events in plain columns, in a frame, or separated by tabs.
 
-Its columns differ by version and by what it was asked for: percentiles may stand before the average, the raw
-values before those, and an index before all. What its heading calls them decides which is which.
+Its columns differ by version and options: percentiles may stand before the average, the raw values before
+those, and an index before all. The heading names them.
 """
 
 import re
@@ -11,25 +11,17 @@ from dataclasses import dataclass
 from farm.harness.base.output_lines import plain_lines
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,3})?"
-_BLOCK, _EVENT, _DELEGATED, _BACKEND = (
-    "event_block_name",
-    "event_name",
-    "is_delegated_op",
-    "delegate_backend_name",
-)
-_AVERAGE = re.compile(r"avg \((ms|us|ns|s)\)")
-_MS_BY_UNIT = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
-#: Of a frame, and of the same without one.
+_EVENT, _DELEGATED, _BACKEND = "event_name", "is_delegated_op", "delegate_backend_name"
+#: With a frame, and without one.
 _BETWEEN = re.compile(r"\s*[\u2502|]\s*|\t")
 _ENDS = re.compile(r"^\s*[\u2502|]|[\u2502|]\s*$")
 _IN_ROWS = ("True", "False", _EVENT)
-_FIGURE = re.compile(r"(?:p10|p50|p90|avg|min|max) \([a-z]{1,10}\)")
-#: Without a frame: what stands before the figures, those, and what behind; an empty cell leaves nothing.
+#: Without a frame: columns before the figures, the figures, and columns after; an empty cell leaves nothing.
 _PLAIN = re.compile(
-    rf"(\S.{{0,60}}?)\s{{2,}}(\S.{{0,200}}?)(?:\s+\[[^\[\]]{{0,2000}}\])?\s{{2,}}((?:{_NUMBER}\s+){{1,6}})"
-    r"(.*?)\s*\b(True|False)(?:\s+(\w{1,60}))?$"
+    rf"\S.{{0,60}}?\s{{2,}}(\S.{{0,200}}?)(?:\s+\[[^\[\]]{{0,2000}}\])?\s{{2,}}(?:{_NUMBER}\s+){{1,6}}"
+    r".*?\s*\b(True|False)(?:\s+(\w{1,60}))?$"
 )
-#: Without it no line is gone through for a row's other parts.
+#: Lines without it are not searched for a row's other parts.
 _TAIL = re.compile(r"\b(?:True|False)(?:\s+\w{1,60})?$")
 _WIDE = re.compile(r"\s{3,}")
 _INDEX = re.compile(r"[0-9]{1,9}\s+")
@@ -39,19 +31,16 @@ _INDEX = re.compile(r"[0-9]{1,9}\s+")
 class InspectorRow:
     """One event of a profile."""
 
-    block: str
     event: str
-    #: None where the table does not show the average, or in a unit that is no time.
-    average_ms: float | None
     delegated: bool
-    #: Empty where the table does not name it.
+    #: Empty where the table has no such column.
     backend: str = ""
     line: str = ""
 
 
 def inspector_table_rows(text: str) -> list[InspectorRow]:
-    """Every row of each table, in its order; without a heading a figure that stands alone is the average."""
-    found: list[InspectorRow] = []
+    """Return every row of each table, in order."""
+    rows: list[InspectorRow] = []
     heading: list[str] = []
     for line in plain_lines(text):
         if not any(word in line for word in _IN_ROWS):
@@ -59,11 +48,9 @@ def inspector_table_rows(text: str) -> list[InspectorRow]:
         cells = _cells(line)
         if _EVENT in cells or (_EVENT in line and _DELEGATED in line):
             heading = cells if len(cells) > 1 else [cell for cell in re.split(r"\s{2,}", line) if cell]
-        elif (
-            row := _framed_row(cells, heading, line) if len(cells) > 1 else _plain_row(line, heading)
-        ) is not None:
-            found.append(row)
-    return found
+        elif (row := _framed_row(cells, heading, line) if len(cells) > 1 else _plain_row(line)) is not None:
+            rows.append(row)
+    return rows
 
 
 def _cells(line: str) -> list[str]:
@@ -71,7 +58,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _framed_row(cells: Sequence[str], heading: Sequence[str], line: str) -> InspectorRow | None:
-    """Cells behind the last that holds something are lost where the frame is."""
+    """Parse a row of a framed table; trailing empty cells may be missing."""
     names = heading[1:] if heading and not heading[0] else heading
     cells = cells[1:] if cells[0].isdigit() else cells
     if not {_EVENT, _DELEGATED} <= set(names) or len(cells) > len(names):
@@ -79,40 +66,19 @@ def _framed_row(cells: Sequence[str], heading: Sequence[str], line: str) -> Insp
     cell_by_name = dict(zip(names, cells, strict=False))
     if cell_by_name.get(_DELEGATED) not in ("True", "False"):
         return None
-    average = next((name for name in names if _AVERAGE.fullmatch(name)), None)
     return InspectorRow(
-        block=cell_by_name.get(_BLOCK, ""),
         event=cell_by_name.get(_EVENT, ""),
-        average_ms=None if average is None else _milliseconds(cell_by_name.get(average, ""), average),
         delegated=cell_by_name[_DELEGATED] == "True",
         backend=cell_by_name.get(_BACKEND, ""),
         line=line,
     )
 
 
-def _plain_row(line: str, heading: Sequence[str]) -> InspectorRow | None:
+def _plain_row(line: str) -> InspectorRow | None:
     if _TAIL.search(line) is None:
         return None
     row = _WIDE.sub("  ", line)
     match = _PLAIN.match(_INDEX.sub("", row, count=1) if row[0].isdigit() else row)
     if match is None:
         return None
-    figures = match[3].split()
-    names = [name for name in heading if _FIGURE.fullmatch(name)] or ["avg (ms)"]
-    at = next((at for at, name in enumerate(names) if _AVERAGE.fullmatch(name)), None)
-    is_told = at is not None and len(figures) == len(names)
-    return InspectorRow(
-        block=match[1],
-        event=match[2],
-        average_ms=_milliseconds(figures[at], names[at]) if is_told and at is not None else None,
-        delegated=match[5] == "True",
-        backend=match[6] or "",
-        line=line,
-    )
-
-
-def _milliseconds(figure: str, name: str) -> float | None:
-    unit = _AVERAGE.fullmatch(name)
-    if unit is None or re.fullmatch(_NUMBER, figure) is None:
-        return None
-    return float(figure) * _MS_BY_UNIT[unit[1]]
+    return InspectorRow(event=match[1], delegated=match[2] == "True", backend=match[3] or "", line=line)

@@ -1,80 +1,59 @@
-"""What ExecuTorch prints: its runner, Qualcomm's, the benchmark app's JSON, Inspector's table."""
+"""Output of ExecuTorch's runner and of Qualcomm's and Samsung's."""
 
-import json
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from farm.harness.base.output_lines import plain_line, plain_lines, without_colours
-from farm.harness.executorch.executorch_inspector import InspectorRow, inspector_table_rows
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?"
-#: executor_runner: what its clock showed for all of them together.
+#: executor_runner: the time of all executions together.
 _TOTAL = re.compile(rf"Model executed successfully ([0-9]{{1,9}}) time\(s\) in ({_NUMBER}) ms")
-#: Of each of them, by newer runners.
+#: The time of each execution, in newer runners.
 _ITERATION = re.compile(rf"Iteration ([0-9]{{1,9}}) of ([0-9]{{1,9}}): ({_NUMBER}) ms")
 #: qnn_executor_runner, one line for each set of inputs.
 _OF_SET = re.compile(rf"(?<!Total )\b([0-9]{{1,9}}) inferences? took ({_NUMBER}) ms, avg ({_NUMBER}) ms")
-#: Samsung's of before it could repeat: of the one there is.
+#: Samsung's older runner, which executes once.
 _ONCE = re.compile(rf"End with elapsed time\(ms\): ({_NUMBER})$")
-#: How many sets there were; its average is of a set, which may be many inferences.
+#: The number of sets; its average is per set, which may be many inferences.
 _SETS = re.compile(r"Total ([0-9]{1,9}) inferences? took")
-#: When ExecuTorch's own logger wrote a line, in microseconds since its start.
+#: The time of a line of ExecuTorch's own logger, in microseconds since its start.
 _STAMP = re.compile(r"[VDIWEF] ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}) executorch:")
-#: Of sums that are printed with six decimals.
+#: Sums are printed with six decimals.
 _ROUNDED = 0.001
 _SUCCESS = re.compile(r"Model executed successfully")
-_APPS_MEAN, _APPS_LOAD, _APPS_STATUS = "avg_inference_latency(ms)", "model_load_time(ms)", "load_status"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executions:
-    """How long a model's executions took together."""
+    """The time of several executions together."""
 
     count: int
     total_ms: float
     line: str
-    #: Empty where the line does not say it.
+    #: Empty where the line has none.
     stamp: str = ""
-
-    @property
-    def mean_ms(self) -> float:
-        """Of one."""
-        return self.total_ms / max(1, self.count)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppBenchmark:
-    """What the Android benchmark app writes of one model; its field `arch` holds the phone's model."""
-
-    model: str
-    phone: str
-    os: str
-    mean_ms: float | None
-    load_ms: float | None
-    #: 0 where the model was loaded.
-    load_status: int | None
 
 
 def executions(text: str) -> list[Executions]:
-    """Each line that says how long executions took; older runners say only that they were successful.
+    """Return each line with the time of executions; older runners report only success.
 
-    Lines that go to the log and to the output, all of them, stand for one each.
+    Where every line goes to the log and to the output, each pair counts once.
     """
-    found: list[Executions] = []
+    lines: list[Executions] = []
     sets: int | None = None
     for raw in without_colours(text.replace("\0", "")).splitlines():
         line = plain_line(raw)
         if (match := _TOTAL.search(line) or _OF_SET.search(line)) is not None:
             stamp = _stamp(raw)
-            found.append(Executions(count=int(match[1]), total_ms=float(match[2]), line=line, stamp=stamp))
+            lines.append(Executions(count=int(match[1]), total_ms=float(match[2]), line=line, stamp=stamp))
         elif (match := _ONCE.search(line)) is not None:
-            found.append(Executions(count=1, total_ms=float(match[1]), line=line, stamp=_stamp(raw)))
+            lines.append(Executions(count=1, total_ms=float(match[1]), line=line, stamp=_stamp(raw)))
         elif (match := _SETS.search(line)) is not None:
             sets = int(match[1])
-    once = _without_duplicates(found, sets)
-    return once[:-1] if sets is None and _is_sum(once) else once
+    runs = _without_duplicates(lines, sets)
+    return runs[:-1] if sets is None and _is_sum(runs) else runs
 
 
 def _stamp(line: str) -> str:
@@ -82,81 +61,43 @@ def _stamp(line: str) -> str:
     return match[1] if match is not None else ""
 
 
-def _without_duplicates(found: Sequence[Executions], sets: int | None) -> list[Executions]:
-    """Without what is told again: in the log as well as in the output, so twice all of it, or never."""
-    stamped = [each for each in found if each.stamp]
-    without = Counter(each for each in found if not each.stamp)
-    if without == Counter(replace(each, stamp="") for each in stamped):
+def _without_duplicates(lines: Sequence[Executions], sets: int | None) -> list[Executions]:
+    """Remove repetitions: lines in the log and in the output stand there twice, all of them or none."""
+    stamped = [line for line in lines if line.stamp]
+    unstamped = Counter(line for line in lines if not line.stamp)
+    if unstamped == Counter(replace(line, stamp="") for line in stamped):
         return stamped
-    times = Counter(found)
-    if len(found) == sets or any(number % 2 for number in times.values()):
-        return list(found)
-    return list(Counter({each: number // 2 for each, number in times.items()}).elements())
+    times = Counter(lines)
+    if len(lines) == sets or any(number % 2 for number in times.values()):
+        return list(lines)
+    return list(Counter({line: number // 2 for line, number in times.items()}).elements())
 
 
-def _is_sum(found: Sequence[Executions]) -> bool:
-    """Whether the last line is Qualcomm's over all sets: how many there were, and all of their times."""
-    if len(found) < 2 or found[-1].count != len(found) - 1:
+def _is_sum(lines: Sequence[Executions]) -> bool:
+    """Return whether the last line is Qualcomm's sum over all sets: their number, and all of their times."""
+    if len(lines) < 2 or lines[-1].count != len(lines) - 1:
         return False
-    total_ms = sum(each.total_ms for each in found[:-1])
-    return abs(found[-1].total_ms - total_ms) <= _ROUNDED * total_ms
+    total_ms = sum(line.total_ms for line in lines[:-1])
+    return abs(lines[-1].total_ms - total_ms) <= _ROUNDED * total_ms
 
 
 def iterations_ms(text: str) -> list[float]:
-    """The time of each execution, in their order; none where the runner does not tell, or one is missing."""
-    found: dict[int, float] = {}
-    told: set[int] = set()
+    """Return the time of each execution, in order; empty where the runner prints none, or one is missing."""
+    ms_by_number: dict[int, float] = {}
+    totals: set[int] = set()
     for line in plain_lines(text):
         if (match := _ITERATION.search(line)) is not None:
-            found.setdefault(int(match[1]), float(match[3]))
-            told.add(int(match[2]))
-    is_whole = told == {len(found)} and sorted(found) == list(range(1, len(found) + 1))
-    return [found[number] for number in sorted(found)] if is_whole else []
+            ms_by_number.setdefault(int(match[1]), float(match[3]))
+            totals.add(int(match[2]))
+    is_whole = totals == {len(ms_by_number)} and sorted(ms_by_number) == list(range(1, len(ms_by_number) + 1))
+    return [ms_by_number[number] for number in sorted(ms_by_number)] if is_whole else []
 
 
-def are_of_one_run(found: Sequence[Executions]) -> bool:
-    """Whether one process can have said all of it: sets of inputs have a line each, all else one."""
-    return len(found) < 2 or all(_OF_SET.search(each.line) is not None for each in found)
+def are_of_one_run(lines: Sequence[Executions]) -> bool:
+    """Return whether one process can have printed all: sets of inputs have a line each, all else one."""
+    return len(lines) < 2 or all(_OF_SET.search(executed.line) is not None for executed in lines)
 
 
 def reports_execution(text: str) -> bool:
-    """Whether a runner said that it executed the model, with or without a time."""
+    """Return whether a runner reports a successful execution, with or without a time."""
     return _SUCCESS.search(text) is not None
-
-
-def app_benchmark(text: str) -> AppBenchmark | None:
-    """The benchmark app's JSON; None where the text is something else."""
-    try:
-        records = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
-        return None
-    value_by_metric = {record.get("metric"): record.get("actualValue") for record in records}
-    if not value_by_metric.keys() & {_APPS_MEAN, _APPS_LOAD, _APPS_STATUS}:
-        return None
-    phone, model = (_part(records[0], key) for key in ("deviceInfo", "benchmarkModel"))
-    status = _number(value_by_metric.get(_APPS_STATUS))
-    return AppBenchmark(
-        model=str(model.get("name", "")),
-        phone=str(phone.get("arch", "")),
-        os=str(phone.get("os", "")),
-        mean_ms=_number(value_by_metric.get(_APPS_MEAN)),
-        load_ms=_number(value_by_metric.get(_APPS_LOAD)),
-        load_status=None if status is None else round(status),
-    )
-
-
-def inspector_rows(text: str) -> list[InspectorRow]:
-    """The rows of Inspector's tables that have an average."""
-    return [row for row in inspector_table_rows(text) if row.average_ms is not None]
-
-
-def _part(record: dict[str, object], key: str) -> dict[str, object]:
-    found = record.get(key)
-    return found if isinstance(found, dict) else {}
-
-
-def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and abs(float(value)) < 1e15 else None  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What ExecuTorch runners and Qualcomm's QNN print of the backends a program was made for.
+"""Placements that ExecuTorch runners and Qualcomm's QNN print.
 
 An ExecuTorch program names its backends when it is exported; one that is not registered ends the run.
 """
@@ -13,11 +13,12 @@ from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
 from farm.harness.executorch.executorch_inspector import inspector_table_rows
 
-#: Runners that list what the method uses: `delegates: XnnpackBackend`, `Method uses backend VulkanBackend`.
+#: Runners that list the backends of the method: `delegates: XnnpackBackend`, `Method uses backend
+#: VulkanBackend`.
 _USES = re.compile(
     r"\b(?:uses|using|delegate|delegates|backend|backends)\b[ :=]+\[?'?(\w+Backend)\b", re.IGNORECASE
 )
-#: What a program was built with, whether or not the model has it.
+#: Backends that a program was built with, whether or not the model uses them.
 _OFFERS = re.compile(r"\b(?:supported|available|registered|registers?|registering|linked)\b", re.IGNORECASE)
 _CALLS = re.compile(
     r"\b(?:delegate calls?|delegated (?:calls|nodes|ops))\s*[:=]\s*(\d{1,6})"
@@ -28,12 +29,12 @@ _NOT_REGISTERED = re.compile(r"Backend (\w+) is not (?:registered|available)")
 _QNN = re.compile(r"Initialize Qnn backend parameters for Qnn executorch backend type (\d{1,3})")
 _QNN_SEEN = re.compile(r"\[Qnn ExecuTorch\]")
 _QNN_ERROR = re.compile(r"\[ERROR\] ?\[Qnn ExecuTorch\]|\bE \[Qnn ExecuTorch\]|\bQnn\w{2,12}\s*:?\s*<E>")
-#: Nothing was initialised after these.
+#: After these nothing was initialised.
 _QNN_FAILED = re.compile(
     r"<E> (?:Failed to load skel|Transport layer setup failed|Failed to create transport for device)"
     r"|Failed to create (?:device|backend)_handle|Fail(?:ed)? to (?:configure|initialize) Qnn"
 )
-#: As ExecuTorch numbers them, and behind those QNN itself: what both number otherwise is left out.
+#: ExecuTorch's numbers, then QNN's own; a number with two meanings is left out.
 _QNN_TYPES: Mapping[str, Accelerator] = MappingProxyType(
     {
         "1": Accelerator.GPU,
@@ -43,13 +44,14 @@ _QNN_TYPES: Mapping[str, Accelerator] = MappingProxyType(
         "6": Accelerator.NPU,
     }
 )
-#: Of Inspector's table: an operator of the CPU's, and all that a delegate did, whose parts may have rows too.
+#: Of Inspector's table: an operator of the CPU, and everything that a delegate did, whose parts may have
+#: rows.
 _OPERATOR, _DELEGATE = "native_call_", "DELEGATE_CALL"
 _MOST_WARNINGS = 5
 
 
 def executorch_placement(text: str) -> Placement | None:
-    """Which backends a program used; None where the text tells nothing."""
+    """Return the backends that a program used; None where the text names none."""
     lines = log_lines(text)
     missing = [line.quoted for line, _ in matching_lines(lines, _NOT_REGISTERED)]
     errors = [line.quoted for line, _ in matching_lines(lines, _QNN_ERROR)]
@@ -64,7 +66,7 @@ def executorch_placement(text: str) -> Placement | None:
 
 
 def qnn_shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
-    """QNN's part, with the hardware of the backend it initialised; created, but not which, is unknown."""
+    """Return QNN's share, with the hardware of the backend that it initialised; else unknown."""
     has_failed = next(matching_lines(lines, _QNN_FAILED), None) is not None
     for line, match in matching_lines(lines, _QNN):
         if has_failed:
@@ -93,14 +95,14 @@ def _hardware(name: str) -> Accelerator:
 def _with_call_counts(
     lines: Sequence[LogLine], shares: tuple[Share, ...]
 ) -> tuple[int | None, tuple[Share, ...]]:
-    """With how many calls went to delegates, where a profile or the runner says it."""
+    """Count the calls of delegates, where a profile or the runner prints them."""
     for line, match in matching_lines(lines, _CALLS):
         calls, total = int(match[1]), int(match[2]) if match[2] else None
         if calls == 0 and not shares:
             return total, (Share(accelerator=Accelerator.CPU, by="portable", nodes=total, line=line.quoted),)
         if total is not None and len(shares) == 1 and calls <= total:
             rest = Share(accelerator=Accelerator.CPU, by="portable", nodes=total - calls, line=line.quoted)
-            return total, tuple(each for each in (_with_nodes(shares[0], calls), rest) if each.nodes)
+            return total, tuple(share for share in (_with_nodes(shares[0], calls), rest) if share.nodes)
         return None, shares
     return _with_inspected_events(lines, shares)
 
@@ -117,11 +119,11 @@ def _with_inspected_events(
         name = row.backend or ("delegate" if row in parts else "portable")
         counts[name] += 1
         first.setdefault(name, row.line)
-    found = tuple(
+    event_shares = tuple(
         Share(accelerator=_hardware(name), by=name, nodes=counts[name], line=" ".join(line.split())[:300])
         for name, line in first.items()
     )
-    return (sum(counts.values()) if counts else None), found or shares
+    return (sum(counts.values()) if counts else None), event_shares or shares
 
 
 def _with_nodes(share: Share, nodes: int) -> Share:

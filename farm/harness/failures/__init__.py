@@ -1,1 +1,1 @@
-"""Why a run gave no numbers: patterns, kinds and their blame."""
+"""Reasons why a run gave no numbers: patterns, kinds and their blame."""

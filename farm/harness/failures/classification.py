@@ -1,6 +1,6 @@
-"""Why a run gave no numbers, as far as that is the same for every program on a phone.
+"""Classification of failed runs, as far as it is the same for every program on a device.
 
-What decides first is what the agent saw, then what the program said, then its exit code.
+The agent's observations decide first, then the program's output, then its exit code.
 """
 
 import re
@@ -23,20 +23,23 @@ from farm.harness.failures.kinds import CRASHED, ENDED, UNKNOWN_FLAG, FailureKin
 from farm.harness.failures.pattern_prefilter import pattern_prefilter
 
 _LONGEST_LINE = 400
-#: Android's linker warns of what it does not mind.
+#: Warnings of Android's linker, which goes on after them.
 _LINKERS_WARNING = re.compile(r"^.{0,200}WARNING: linker: .*$", re.MULTILINE)
 _NOT_THIS_HARNESS = "`farm attempt show ID` has its output: is the registered program really this harness?"
 
 
 def classify(
-    evidence: Evidence, *, success: Collection[int] = (0,), signs: Sequence[FailurePattern] = GENERIC_PATTERNS
+    evidence: Evidence,
+    *,
+    success: Collection[int] = (0,),
+    patterns: Sequence[FailurePattern] = GENERIC_PATTERNS,
 ) -> RunFailure | None:
-    """Say why there are no numbers; None when the program ended as it should and its output decides.
+    """Return why there are no numbers; None when the program ended as it should and its output decides.
 
     Args:
-        evidence: what came back.
+        evidence: the evidence of the run.
         success: the exit codes of a program that ended as it should.
-        signs: the texts that say why another one did not.
+        patterns: the texts that explain other ends.
     """
     if evidence.trouble is not None:
         return _run_error_failure(evidence.trouble)
@@ -46,43 +49,45 @@ def classify(
         return _timeout_failure(evidence, evidence.exit)
     if evidence.exit.code in success:
         return None
-    return _exit_failure(evidence, evidence.exit, signs)
+    return _exit_failure(evidence, evidence.exit, patterns)
 
 
 def unreadable_failure(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HARNESS) -> RunFailure:
-    """The failure of a program that ended well and printed something else than its numbers."""
+    """Return the failure of a program that ended well and printed something other than its numbers."""
     line = _last_text(evidence.stdout) or _last_text(evidence.stderr)
-    said = why if line else f"it printed nothing; {why}"
+    reason = why if line else f"it printed nothing; {why}"
     code = evidence.exit.code if evidence.exit else 0
     if evidence.stdout_dropped_bytes:
-        said += f"; {evidence.stdout_dropped_bytes} bytes of output were over the limit and not kept"
+        reason += f"; {evidence.stdout_dropped_bytes} bytes of output were over the limit and dropped"
     return RunFailure(
         code="run.output_unreadable",
         outcome=Outcome.FAILED,
         blame=Blame.VARIANT,
-        message=f"{_program(evidence)} ended with exit code {code} but its output cannot be read: {said}",
+        message=f"{_program(evidence)} ended with exit code {code} but its output cannot be read: {reason}",
         hint=hint,
         line=line,
     )
 
 
-def find_failure(evidence: Evidence, signs: Sequence[FailurePattern] = GENERIC_PATTERNS) -> RunFailure | None:
-    """Of a program that ended well without numbers: the failure its output shows; None without a sign."""
-    found = _find_match(evidence, signs)
-    if found is None or evidence.exit is None:
+def find_failure(
+    evidence: Evidence, patterns: Sequence[FailurePattern] = GENERIC_PATTERNS
+) -> RunFailure | None:
+    """Return the failure in the output of a program that ended well without numbers; None without a match."""
+    match = _find_match(evidence, patterns)
+    if match is None or evidence.exit is None:
         return None
-    return _failure(found[0], evidence, evidence.exit, found[1])
+    return _failure(match[0], evidence, evidence.exit, match[1])
 
 
 def unknown_flag_failure(evidence: Evidence, flag: str) -> RunFailure:
-    """Of a program that said that it does not know a flag, and went on without: it ran something else."""
+    """Return the failure of a program that ignored an unknown flag: it ran something else."""
     ended = evidence.exit or ExitRecord(code=0, duration_s=0.0)
     kind = replace(UNKNOWN_FLAG, what=UNKNOWN_FLAG.what.format(flag=flag))
-    return _failure(kind, evidence, ended, None, said="; it went on without")
+    return _failure(kind, evidence, ended, None, detail="; it went on without")
 
 
 def _run_error_failure(trouble: RunError) -> RunFailure:
-    # Nothing ran, and never will on this phone as it is: that is told like what a harness cannot do.
+    # Nothing ran, and never will on this device as it is, so the outcome is that of an unsupported cell.
     is_impossible = trouble.code == ControlImpossible.code
     return RunFailure(
         code=trouble.code,
@@ -99,7 +104,7 @@ def _missing_record_failure() -> RunFailure:
         outcome=Outcome.INCONCLUSIVE,
         blame=Blame.HOST,
         message="the agent brought back neither an exit record nor a reason why there is none",
-        hint="look at the agent's log for this attempt",
+        hint="see the agent's log for this attempt",
     )
 
 
@@ -110,64 +115,65 @@ def _timeout_failure(evidence: Evidence, ended: ExitRecord) -> RunFailure:
         outcome=Outcome.FAILED,
         blame=Blame.VARIANT,
         message=f"{_program(evidence)} did not end and was killed after {ended.duration_s:.1f} s",
-        hint="fewer iterations or a longer timeout_s, unless it hangs: its last line is where it was",
+        hint="fewer iterations or a longer timeout_s, unless it hangs: its last line shows where",
         line=line,
     )
 
 
-def _exit_failure(evidence: Evidence, ended: ExitRecord, signs: Sequence[FailurePattern]) -> RunFailure:
-    found = _find_match(evidence, [sign for sign in signs if not sign.is_weak])
-    if found is not None:
-        return _failure(found[0], evidence, ended, found[1])
-    words, is_told = _last_line(evidence), ended.code in KIND_BY_EXIT_CODE
-    weak = None if is_told else _find_match(evidence, [sign for sign in signs if sign.is_weak])
-    # What was said on the way does not hide what the program itself said of its end.
-    if weak is not None and words in (None, weak[1]):
+def _exit_failure(evidence: Evidence, ended: ExitRecord, patterns: Sequence[FailurePattern]) -> RunFailure:
+    match = _find_match(evidence, [pattern for pattern in patterns if not pattern.is_weak])
+    if match is not None:
+        return _failure(match[0], evidence, ended, match[1])
+    last_line, has_kind = _last_line(evidence), ended.code in KIND_BY_EXIT_CODE
+    weak = None if has_kind else _find_match(evidence, [pattern for pattern in patterns if pattern.is_weak])
+    # A message on the way does not hide the program's own last words.
+    if weak is not None and last_line in (None, weak[1]):
         return _failure(weak[0], evidence, ended, weak[1])
-    telling = words or _last_text(evidence.stderr) or _last_text(evidence.stdout)
-    by_code = KIND_BY_EXIT_CODE.get(ended.code, CRASHED if telling and CRASH.search(telling) else ENDED)
-    said = "" if telling else ", and it printed nothing"
-    return _failure(by_code, evidence, ended, telling, said=said)
+    line = last_line or _last_text(evidence.stderr) or _last_text(evidence.stdout)
+    by_code = KIND_BY_EXIT_CODE.get(ended.code, CRASHED if line and CRASH.search(line) else ENDED)
+    detail = "" if line else ", and it printed nothing"
+    return _failure(by_code, evidence, ended, line, detail=detail)
 
 
 def _failure(
-    kind: FailureKind, evidence: Evidence, ended: ExitRecord, line: str | None, *, said: str = ""
+    kind: FailureKind, evidence: Evidence, ended: ExitRecord, line: str | None, *, detail: str = ""
 ) -> RunFailure:
     return RunFailure(
         code=kind.code,
         outcome=kind.outcome,
         blame=kind.blame,
-        message=f"{_program(evidence)} {kind.what} ({_exit_text(ended.code)}){said}",
+        message=f"{_program(evidence)} {kind.what} ({_exit_text(ended.code)}){detail}",
         hint=kind.hint,
         line=line,
     )
 
 
-def _find_match(evidence: Evidence, signs: Sequence[FailurePattern]) -> tuple[FailureKind, str] | None:
-    weak = [sign for sign in signs if sign.is_weak]
-    strong = [sign for sign in signs if not sign.is_weak]
-    tried = (
-        _find_match_in(text, some) for some in (strong, weak) for text in (evidence.stderr, evidence.stdout)
+def _find_match(evidence: Evidence, patterns: Sequence[FailurePattern]) -> tuple[FailureKind, str] | None:
+    weak = [pattern for pattern in patterns if pattern.is_weak]
+    strong = [pattern for pattern in patterns if not pattern.is_weak]
+    matches = (
+        _find_match_in(text, group) for group in (strong, weak) for text in (evidence.stderr, evidence.stdout)
     )
-    return next((found for found in tried if found is not None), None)
+    return next((match for match in matches if match is not None), None)
 
 
-def _find_match_in(text: str, signs: Sequence[FailurePattern]) -> tuple[FailureKind, str] | None:
+def _find_match_in(text: str, patterns: Sequence[FailurePattern]) -> tuple[FailureKind, str] | None:
     text = text.replace("\r", "\n") if "\r" in text else text
     text = _LINKERS_WARNING.sub("", text) if "WARNING: linker" in text else text
-    # Of megabytes, to look for each sign by itself would take twenty seconds, while nobody else can write.
-    sieve = pattern_prefilter(tuple(sign.pattern.pattern for sign in signs))
-    for sign in (signs[place] for place in sieve.possible(text)):
-        match = sign.pattern.search(text)
+    # Searching megabytes for each pattern separately would take twenty seconds, while no other write can
+    # start.
+    prefilter = pattern_prefilter(tuple(pattern.pattern.pattern for pattern in patterns))
+    for pattern in (patterns[index] for index in prefilter.candidate_indexes(text)):
+        match = pattern.pattern.search(text)
         if match is not None:
-            told = replace(sign.kind, what=sign.kind.what.format(**match.groupdict()))
-            return told, _line_around(match)
+            kind = replace(pattern.kind, what=pattern.kind.what.format(**match.groupdict()))
+            return kind, _line_around(match)
     return None
 
 
 def _last_line(evidence: Evidence) -> str | None:
-    for words in LAST_LINE_PATTERNS:
-        match = words.search(evidence.stderr) or words.search(evidence.stdout)
+    for pattern in LAST_LINE_PATTERNS:
+        match = pattern.search(evidence.stderr) or pattern.search(evidence.stdout)
         if match is not None:
             return _line_around(match)
     return None
@@ -187,7 +193,7 @@ def _last_text(text: str) -> str | None:
 
 def _program(evidence: Evidence) -> str:
     name = evidence.argv[0].rpartition("/")[2] if evidence.argv else ""
-    # In a phone's cache files are named by their digests, which tell a person nothing.
+    # In the device's cache, files are named by their digests, which mean nothing to a person.
     return "the program" if not name or is_digest(name) else name
 
 

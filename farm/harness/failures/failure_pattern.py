@@ -8,14 +8,14 @@ from farm.harness.failures.kinds import FailureKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailurePattern:
-    """A pattern, and what has happened where it is found."""
+    """A pattern, and the kind of failure that it shows."""
 
     pattern: re.Pattern[str]
     kind: FailureKind
-    #: Programs say it and go on, too: it decides only where nothing else does, another sign or a signal.
+    #: Programs also print it and go on: it decides only without another pattern or a signal.
     is_weak: bool = False
 
 
 def failure_pattern(pattern: str, kind: FailureKind, *, is_weak: bool = False) -> FailurePattern:
-    """A sign by its pattern."""
+    """Compile a failure pattern."""
     return FailurePattern(pattern=re.compile(pattern), kind=kind, is_weak=is_weak)

@@ -1,7 +1,7 @@
-"""What phones and programs say when a run fails, as data: the signs and exit codes, and what they mean.
+"""Failure patterns of devices and programs, and exit codes with their meaning.
 
 The texts come from Android's linker and shell (mksh, toybox), the C++ runtimes of gcc and clang, and the
-loaders of PyTorch; those of other runtimes are in `runtime_signs`.
+loaders of PyTorch; those of other runtimes are in `runtime_patterns`.
 """
 
 import re
@@ -10,16 +10,17 @@ from farm.harness.failures import kinds
 from farm.harness.failures.failure_pattern import FailurePattern, failure_pattern
 from farm.harness.failures.kinds import FailureKind
 
-#: The first sign found decides, so the more particular ones come first. Programs print megabytes: a pattern
-#: begins with something that few places have, and repeats nothing without a limit, or takes hours.
+#: The first match decides, so the more specific patterns come first. Programs print megabytes: a pattern
+#: begins with something rare, and repeats nothing without a limit, because it would take hours.
 GENERIC_PATTERNS: tuple[FailurePattern, ...] = (
-    # The agent's own script, which no program of a user's can be.
+    # The agent's own script, which is never a user's program.
     failure_pattern(
         r"/runs/\d+/run\.sh\b.{0,80}"
         r"(?:[Ss]yntax error|unexpected (?:EOF|end of file)|unmatched|no closing quote)",
         kinds.CUT_OFF,
     ),
-    # Of bzip2, lzip, xz, 7zip, gzip and compress, as mksh tells a file by two bytes; a page has none of ELF.
+    # bzip2, lzip, xz, 7zip, gzip and compress files, which mksh identifies by two bytes; an error page has no
+    # ELF magic.
     failure_pattern(
         r"not executable: magic (?:425A|4C5A|FD37|377A|1F8B|1F9D)|bad ELF magic", kinds.NO_PROGRAM
     ),
@@ -32,12 +33,12 @@ GENERIC_PATTERNS: tuple[FailurePattern, ...] = (
     ),
     failure_pattern(r"is \d+-bit instead of \d+-bit|\" not (?:32|64)-bit: \d", kinds.WRONG_ABI),
     failure_pattern(r"has unexpected e_machine|not executable: magic", kinds.WRONG_ABI),
-    # Of a shell that read a program of another machine as a script.
+    # A shell that read a program of another machine as a script.
     failure_pattern(
         r"(?:\[\d{1,3}\]|: (?:line )?\d{1,3}): \W{0,3}ELF\W?[^\n:]{0,80}: (?:inaccessible or )?not found",
         kinds.WRONG_ABI,
     ),
-    # Programs that do not run at any place in memory: until Android 4.4 only such, since 5.0 none.
+    # Programs that do not run at any address: up to Android 4.4 the only ones that run, since 5.0 refused.
     failure_pattern(
         r"only (?:support )?position.independent executables|has unexpected e_type: 2\b",
         kinds.WRONG_LAYOUT,
@@ -54,7 +55,7 @@ GENERIC_PATTERNS: tuple[FailurePattern, ...] = (
     ),
     failure_pattern(
         r"CANNOT LINK EXECUTABLE|error while loading shared libraries|cannot locate symbol"
-        # Of Android up to 6, whose dlopen says the same behind words of its own.
+        # Android up to 6, whose dlopen prints the same after words of its own.
         r"|(?m:^)\S{0,60} {0,3}(?:\d{1,9} )?could not load (?:needed )?library "
         r"[\"'][^\"'\n]{1,200}[\"'] (?:needed by|for) "
         r"|version .GLIBC\w*_[\d.]{1,12}. not found",
@@ -77,20 +78,20 @@ GENERIC_PATTERNS: tuple[FailurePattern, ...] = (
         r"Vulkan backend is not available|Didn't find engine for operation", kinds.MISSING_BACKEND
     ),
     failure_pattern(r"Failed to load libneuralnetworks", kinds.NO_NNAPI),
-    # A function that this Android's NNAPI does not have, or one that said no.
+    # A function that this Android's NNAPI lacks, or one that failed.
     failure_pattern(
         r"enforce fail at nnapi_wrapper\.cpp:\d+\] (?:nnapi_\.|.{0,400}failed with error)",
         kinds.NNAPI_REFUSES,
     ),
     failure_pattern(r"(?i:build hasn't enabled flatbuffer)", kinds.NO_FLATBUFFER),
     failure_pattern(r"Lite Interpreter version|maximum supported version for reading", kinds.TOO_NEW),
-    # An operator that has got further arguments since.
+    # An operator that has gained arguments since.
     failure_pattern(r"Expected at most \d{1,3} argument(?:s but found|\(s\) for operator)", kinds.TOO_NEW),
-    # Classes that hold weights as a backend packed them, or its own operators do.
+    # Classes that hold weights packed for a backend, or are its own operators.
     failure_pattern(r"torch\.classes\.(?:xnnpack|vulkan|metal|_nnapi)\.", kinds.MISSING_BACKEND),
     failure_pattern(r"Unknown custom class type (?:xnnpack|vulkan|metal|_nnapi)\.", kinds.MISSING_BACKEND),
     failure_pattern(r"Unknown custom class type \w", kinds.MISSING_OPERATOR),
-    # What newer versions of torch write for attributes that are none.
+    # Newer versions of torch write this for attributes that are None.
     failure_pattern(r"Unknown type name 'NoneType'", kinds.TOO_NEW),
     failure_pattern(
         r"PytorchStreamReader|failed finding central directory|Unknown type name|Unrecognized data format",
@@ -103,13 +104,13 @@ GENERIC_PATTERNS: tuple[FailurePattern, ...] = (
     failure_pattern(
         r"open file failed, file path|model is not generated from the api _save_for_lite", kinds.UNREADABLE
     ),
-    # Of torch 1.3 for tensors that were saved on a GPU.
+    # torch 1.3, for tensors that were saved on a GPU.
     failure_pattern(r"tensorTypeIdToBackend", kinds.UNREADABLE),
     failure_pattern(r"xnnpack::\w{1,60} not available! Reason: ", kinds.NODE_REFUSED),
     failure_pattern(
         r"does not have bundled inputs|Model has only \d+ bundled inputs", kinds.NO_BUNDLED_INPUT
     ),
-    # c10's flag library (caffe2's says the same and goes on); gflags and Abseil; our own program.
+    # c10's flag library (caffe2's prints the same and goes on); gflags and Abseil; our own program.
     failure_pattern(
         r"C10 flag: unrecognized commandline argument: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG
     ),
@@ -121,7 +122,7 @@ GENERIC_PATTERNS: tuple[FailurePattern, ...] = (
         r"No space left on device|INSUFFICIENT_STORAGE|[Nn]ot enough space|Disk quota exceeded",
         kinds.DISK_FULL,
     ),
-    # The kernel's words for what it did to a process, which is not what the process asked for.
+    # The kernel's message about a process that it killed, which the process did not ask for.
     failure_pattern(r"(?i:out of memory): Kill(?:ed)? process|oom_reaper: reaped process", kinds.KILLED),
     failure_pattern(
         r"std::bad_alloc|can't allocate memory|not enough memory|Cannot allocate memory|(?i:out of memory)"
@@ -132,7 +133,7 @@ GENERIC_PATTERNS: tuple[FailurePattern, ...] = (
         r"(?:low ?memory ?killer|Low ?[Mm]emory ?[Kk]iller|\blmkd\b).{0,40}[Kk]ill", kinds.KILLED
     ),
     failure_pattern(r"[Ss]ignal 4 \(SIGILL\)|(?m:^Illegal instruction)", kinds.ILLEGAL),
-    # A shell's word for what happened to a program that it started.
+    # A shell's message about a program that it started.
     failure_pattern(
         r"(?m:^)(?:Killed {0,9}(?:$|\n)|(?:\[\d{1,3}\] ?[+-]?|\S{1,100}: line \d{1,6}:) {1,9}(?:\d{1,9} )?"
         r"Killed\b)",
@@ -156,7 +157,7 @@ _DEVICE_KINDS = (
     kinds.OUT_OF_MEMORY,
     kinds.KILLED,
 )
-#: Those that every program on a phone can meet, whatever it runs.
+#: Failures that every program on a device can meet, whatever it runs.
 DEVICE_PATTERNS: tuple[FailurePattern, ...] = tuple(
     sign for sign in GENERIC_PATTERNS if sign.kind in _DEVICE_KINDS
 )
@@ -190,15 +191,15 @@ NAME_BY_SIGNAL = {
     15: "TERM",
     31: "SYS",
 }
-#: Where a program says what killed it; TorchScript puts the error behind two tracebacks.
+#: A program's own words on its end; TorchScript prints the error after two tracebacks.
 LAST_LINE_PATTERNS = (
-    # Behind the prefix of a logger, too.
+    # Also after the prefix of a logger.
     re.compile(r"(?:^|: )RuntimeError: ", re.MULTILINE),
     re.compile(r"what\(\):|uncaught exception|assertion .{0,400} failed|FATAL EXCEPTION|Abort message: "),
     re.compile(r"Scudo ERROR: |\bFORTIFY: |AddressSanitizer: |(?:smashing|overflow) detected"),
     re.compile(r"Segmentation fault|Aborted|Fatal signal \d+|\bsignal \d+ \(SIG"),
 )
-#: What a program that crashed says, or others of it, whatever exit code the shell around it made of that.
+#: Messages of a crash, whatever exit code the surrounding shell made of it.
 CRASH = re.compile(
     r"Segmentation fault|Fatal signal \d+|uncaught exception|terminate called|FATAL EXCEPTION|\bAborted\b"
     r"|\bsignal \d+ \(SIG[A-Z]+\)|AddressSanitizer: |Abort message: |Scudo ERROR: |\bFORTIFY: "

@@ -1,4 +1,4 @@
-"""What can go wrong with a program on a phone, as data: each kind with its outcome, blame and hint."""
+"""Kinds of failure of a program on a device, each with its outcome, blame and hint."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class FailureKind:
     code: str
     outcome: Outcome
     blame: Blame
-    #: Follows the program's name; `{flag}` stands for what the sign's pattern found by that name.
+    #: Follows the program's name; `{flag}` stands for the group of that name in the pattern.
     what: str
     hint: str
 
@@ -29,28 +29,28 @@ WRONG_ABI = _kind(
     "run.wrong_abi",
     _U,
     _VARIANT,
-    "is built for another kind of CPU than the phone's",
-    "`farm harness add` registers the program built for this phone's ABI; `farm devices` shows it",
+    "is built for another kind of CPU than the device's",
+    "`farm harness add` registers the program built for this device's ABI; `farm devices` shows it",
 )
 NO_PROGRAM = _kind(
     "run.no_program",
     _F,
     _VARIANT,
-    "is no program, or a library of it is none: an archive, a page of a browser, a file that was cut short",
+    "is no program, or one of its libraries is none: an archive, a web page, a truncated file",
     "unpack or fetch it again, then register the program itself",
 )
 WRONG_LAYOUT = _kind(
     "run.wrong_layout",
     _U,
     _VARIANT,
-    "is laid out in memory in a way that the phone's linker does not take",
-    "build it anew with a newer NDK: phones with pages of 16 KiB need files that are aligned to them",
+    "has a memory layout that the device's linker rejects",
+    "build it again with a newer NDK: devices with pages of 16 KiB need files that are aligned to them",
 )
 CANNOT_LINK = _kind(
     "run.cannot_link",
     _F,
     _VARIANT,
-    "needs a library that is not on the phone",
+    "needs a library that is not on the device",
     "`farm harness add` takes a folder with the library, and --env 'LD_LIBRARY_PATH=${work}'",
 )
 CUT_OFF = _kind(
@@ -58,21 +58,21 @@ CUT_OFF = _kind(
     _I,
     _DEVICE,
     "was not started: the connection broke while its command was sent",
-    "it is tried again; if it keeps happening, look at the phone's cable",
+    "it is tried again; if it keeps happening, check the device's cable",
 )
 NOT_EXECUTABLE = _kind(
     "run.not_executable",
     _I,
     _DEVICE,
-    "may not be executed where it lies",
-    "programs cannot run from /sdcard; look at the phone's work root with `farm devices --json`",
+    "may not be executed in its folder",
+    "programs cannot run from /sdcard; check the device's work root with `farm devices --json`",
 )
 NOT_FOUND = _kind(
     "run.not_found",
     _U,
     _VARIANT,
-    "or the interpreter or loader it names is not on the phone",
-    "register a program that needs nothing the phone does not have",
+    "or its interpreter or loader is not on the device",
+    "register a program that needs nothing the device lacks",
 )
 MISSING_OPERATOR = _kind(
     "variant.missing_operator",
@@ -85,22 +85,22 @@ MISSING_BACKEND = _kind(
     "run.backend_missing",
     _U,
     _VARIANT,
-    "was built without the backend that was asked for",
-    "register a program built with it, or ask for another backend",
+    "was built without the requested backend",
+    "register a program built with it, or request another backend",
 )
 NO_NNAPI = _kind(
     "run.nnapi_missing",
     _U,
     _VARIANT,
-    "found no NNAPI on the phone",
-    "phones with Android 8.1 or later have it, virtual phones do not; or run a file made for the cpu",
+    "found no NNAPI on the device",
+    "devices with Android 8.1 or later have it, virtual devices do not; or run a file made for the cpu",
 )
 NNAPI_REFUSES = _kind(
     "run.nnapi_refuses",
     _U,
     _VARIANT,
-    "could not use the phone's NNAPI for this model",
-    "its version or driver does not take the model; another precision may do, or the cpu",
+    "could not use the device's NNAPI for this model",
+    "its version or driver does not support the model; try another precision, or the cpu",
 )
 NO_FLATBUFFER = _kind(
     "variant.format_missing",
@@ -127,7 +127,7 @@ NO_BUNDLED_INPUT = _kind(
     "variant.no_bundled_input",
     _F,
     _VARIANT,
-    "did not find the bundled input it was told to use",
+    "did not find the requested bundled input",
     "bundle one with torch.utils.bundled_inputs.bundle_inputs, or set use_bundled_input: -1 and input_dims",
 )
 UNKNOWN_FLAG = _kind(
@@ -149,41 +149,41 @@ OUT_OF_MEMORY = _kind(
     _U,
     _VARIANT,
     "ran out of memory",
-    "the phone cannot hold this model; choose a smaller one or a phone with more memory",
+    "the device cannot hold this model; choose a smaller one or a device with more memory",
 )
 DISK_FULL = _kind(
     "device.storage_full",
     _I,
     _DEVICE,
-    "could not write: the phone's storage is full",
-    "free space on the phone, or raise the matrix's storage gate",
+    "could not write: the device's storage is full",
+    "free space on the device, or raise the matrix's storage gate",
 )
 NODE_REFUSED = _kind(
     "variant.node_refused",
     _U,
     _VARIANT,
-    "cannot prepare an operator of the model as it stands in the file",
-    "another precision or a newer program may do; the line names the operator",
+    "cannot prepare an operator of the model file",
+    "try another precision or a newer program; the line names the operator",
 )
 DELEGATE_REFUSED = _kind(
     "run.delegate_refused",
     _U,
     _VARIANT,
-    "could not hand the model to the backend that was asked for",
-    "the backend does not take this model here: another precision may do, or the cpu",
+    "could not hand the model to the requested backend",
+    "the backend does not support this model here: try another precision, or the cpu",
 )
 BACKEND_FAILED = _kind(
     "run.backend_failed",
     _U,
     _VARIANT,
-    "could not start the backend that was asked for",
-    "the phone has no such hardware, or no library for it that a program of adb's shell may load",
+    "could not start the requested backend",
+    "the device has no such hardware, or no library for it that a program of adb's shell may load",
 )
 NOT_ALL_DELEGATED = _kind(
     "run.not_fully_delegated",
     _U,
     _VARIANT,
-    "left a part of the model to the CPU, and was told not to",
+    "left a part of the model to the CPU, against require_full_delegation",
     "leave out require_full_delegation, or choose another precision or backend",
 )
 NO_INPUT = _kind(
@@ -191,54 +191,54 @@ NO_INPUT = _kind(
     _F,
     _VARIANT,
     "has no input to run the model with",
-    "say the shapes of its inputs in the settings; `farm harness show NAME` lists them",
+    "set the shapes of its inputs; `farm harness show NAME` lists the settings",
 )
 DENIED = _kind(
     "run.permission_denied",
     _F,
     _VARIANT,
-    "was denied something by the phone",
-    "programs of adb's shell may not open everything: the line says what it was",
+    "was denied access by the device",
+    "programs of adb's shell may not open everything: the line names the file",
 )
 USB_DENIED = _kind(
     "host.usb_denied",
     _I,
     Blame.HOST,
-    "was not reached: the host may not use the phone's cable",
-    "give the agent's user access to the phone (udev rules), then plug it in anew",
+    "was not reached: the host may not use the device's cable",
+    "give the agent's user access to the device (udev rules), then plug it in again",
 )
 OFFLINE = _kind(
     "device.offline",
     _I,
     _DEVICE,
-    "was not reached: adb says that the phone is not there",
-    "it is tried again; if it keeps happening, look at the phone's cable",
+    "was not reached: adb reports that the device is missing",
+    "it is tried again; if it keeps happening, check the device's cable",
 )
 CRASHED = _kind(
     "run.crashed",
     _F,
     _VARIANT,
     "crashed",
-    "run the same command by hand: `farm attempt show ID` has it, and what it printed",
+    "run the same command by hand: `farm attempt show ID` shows it and its output",
 )
 ILLEGAL = _kind(
     "run.illegal_instruction",
     _U,
     _VARIANT,
-    "used an instruction that the phone's CPU does not have",
+    "used an instruction that the device's CPU does not have",
     "register a program built for this CPU's features",
 )
 KILLED = _kind(
     "run.killed",
     _I,
     _DEVICE,
-    "was killed from outside, most likely for want of memory",
-    "it is tried again; if it keeps happening, free memory on the phone",
+    "was killed from outside, most likely because memory ran out",
+    "it is tried again; if it keeps happening, free memory on the device",
 )
 ENDED = _kind(
     "run.failed",
     _F,
     _VARIANT,
     "ended with an error",
-    "read the line; `farm attempt show ID` has what it printed",
+    "read the line; `farm attempt show ID` has the output",
 )

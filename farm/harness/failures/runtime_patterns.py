@@ -1,6 +1,6 @@
-"""What TensorFlow Lite, ExecuTorch, QNN, Arm NN, ONNX Runtime, ncnn and MNN say when they cannot run a model.
+"""Failure patterns of TensorFlow Lite, ExecuTorch, QNN, Arm NN, ONNX Runtime, ncnn and MNN.
 
-As in `failure_signs`: the first sign found decides, and a pattern repeats nothing without a limit.
+As in `generic_patterns`: the first match decides, and a pattern repeats nothing without a limit.
 """
 
 from farm.harness.failures import kinds
@@ -50,14 +50,14 @@ _TFLITE: tuple[FailurePattern, ...] = (
     failure_pattern(r"Failed to fetch Hexagon NN version", kinds.BACKEND_FAILED, is_weak=True),
     failure_pattern(r"Unable to load external delegate from", kinds.BACKEND_FAILED, is_weak=True),
     failure_pattern(r"Please specify the name of your TF Lite input file", kinds.BAD_FLAGS),
-    # Older ones say it and go on.
+    # Older versions print it and go on.
     failure_pattern(r"must match the number of items in --input_layer", kinds.NO_INPUT, is_weak=True),
     failure_pattern(r"\[(?i:qnn) Delegate\] Failed to |No Snapdragon SOC detected", kinds.BACKEND_FAILED),
     failure_pattern(
         r"QNN_(?:BACKEND_ERROR_CANNOT_INITIALIZE|COMMON_ERROR_PLATFORM_NOT_SUPPORTED|DEVICE_ERROR_\w{1,60})",
         kinds.BACKEND_FAILED,
     ),
-    # Of the way to Qualcomm's DSP, tried again in a process that is not signed.
+    # The connection to Qualcomm's DSP, tried again in an unsigned process.
     failure_pattern(
         r"\bremote_handle(?:64)?_open(?:_domain)? failed|untrusted app trying to",
         kinds.BACKEND_FAILED,
@@ -73,7 +73,7 @@ _TFLITE: tuple[FailurePattern, ...] = (
     failure_pattern(r"Model file not found", kinds.UNREADABLE),
     failure_pattern(r"schema version \d{1,4} not equal to supported version", kinds.TOO_NEW),
     failure_pattern(r"require the input (?:shape|tensor)|is missing a shape", kinds.NO_INPUT),
-    # litert-benchmark, by Python's argparse, and by itself.
+    # litert-benchmark, by Python's argparse, and its own check.
     failure_pattern(r": error: unrecognized arguments: (?P<flag>--?[\w-]{1,100})", kinds.UNKNOWN_FLAG),
     failure_pattern(
         r": error: (?:argument --?\w{1,100}|the following arguments are required): "
@@ -82,7 +82,7 @@ _TFLITE: tuple[FailurePattern, ...] = (
     ),
 )
 
-#: Programs that scripts call: what they say of their own options tells nothing of the program's.
+#: Programs that scripts call: their option errors are not the program's.
 _OF_THE_SHELL = "|".join(
     rf"[\w./]{{0,60}}\b{name}: "
     for name in (
@@ -92,7 +92,7 @@ _OF_THE_SHELL = "|".join(
         *("tee", "time", "timeout", "top", "touch", "tr", "uname", "wc", "which", "xargs"),
     )
 )
-#: With the number of an error behind.
+#: With the number of an error after it.
 _METHOD = r"method \w{1,60}(?: failed with (?:status|error)|, error:) 0x:?"
 
 _EXECUTORCH: tuple[FailurePattern, ...] = (
@@ -115,7 +115,7 @@ _EXECUTORCH: tuple[FailurePattern, ...] = (
     failure_pattern(
         r"(?:dlopen failed: library|Cannot [Oo]pen QNN library) \S{0,200}libQnn", kinds.BACKEND_FAILED
     ),
-    # Of QNN, with or without the name of its part, and of those who use it.
+    # QNN, with or without the name of its part, and tools that use it.
     failure_pattern(
         r"<E> (?:Failed to load skel|Transport layer setup failed|DspTransport\.openSession \w+ failed"
         r"|Failed to create transport for device|Stub lib id mismatch)",
@@ -151,11 +151,11 @@ _EXECUTORCH: tuple[FailurePattern, ...] = (
         r"|Shader \w{1,100} not compatible with device",
         kinds.DELEGATE_REFUSED,
     ),
-    # Of SNPE.
+    # SNPE.
     failure_pattern(
         r"Target runtime is not available|selected runtime is not available", kinds.BACKEND_FAILED
     ),
-    # ExecuTorch's numbers for errors are the same in all versions; small builds say nothing else.
+    # ExecuTorch's error numbers are the same in all versions; small builds print nothing else.
     failure_pattern(_METHOD + r"14\b", kinds.MISSING_OPERATOR),
     failure_pattern(_METHOD + r"20\b", kinds.MISSING_BACKEND),
     failure_pattern(_METHOD + r"(?:21|31)\b", kinds.OUT_OF_MEMORY),
@@ -185,7 +185,7 @@ _ORT: tuple[FailurePattern, ...] = (
         r"Could not find an implementation for|is not a registered function/op|No Op registered for ",
         kinds.MISSING_OPERATOR,
     ),
-    # Of its smaller builds; up to the fourth, formats are older than all programs of today.
+    # ONNX Runtime's smaller builds; formats up to the fourth are older than all programs of today.
     failure_pattern(r"ONNX format model is not supported in this build", kinds.NO_FLATBUFFER),
     failure_pattern(r"ORT format model version \[[1-4]\] is not supported", kinds.UNREADABLE),
     failure_pattern(r"ORT format model version \[\d{1,9}\] is not supported", kinds.TOO_NEW),
@@ -222,14 +222,14 @@ _ORT: tuple[FailurePattern, ...] = (
         kinds.DELEGATE_REFUSED,
     ),
     failure_pattern(r"Non-zero status code returned while running \w{1,100} node", kinds.NODE_REFUSED),
-    # Of getopt, which older ones read their flags with.
+    # getopt, with which older versions read their flags.
     failure_pattern(
         rf"(?m:^)(?!{_OF_THE_SHELL}).{{0,200}}(?:invalid|unknown|unrecognized) option -- '?"
         r"(?P<flag>[\w-]{1,100})",
         kinds.UNKNOWN_FLAG,
         is_weak=True,
     ),
-    # Weights that stand in a second file, which is not there.
+    # Weights in a second file, which is missing.
     failure_pattern(
         r"Deserialize tensor .{0,300}(?:failed|error)|model_path must not be empty"
         r"|filesystem error: [^\n\[]{0,80}: No such file or directory \[",
@@ -263,7 +263,7 @@ _NCNN_MNN: tuple[FailurePattern, ...] = (
     ),
 )
 
-#: Of every runtime that an adapter speaks for; those of programs and phones in general come after.
+#: Patterns of every runtime that has an adapter, then those of programs and devices in general.
 RUNTIME_PATTERNS: tuple[FailurePattern, ...] = (
     *_TFLITE,
     *_EXECUTORCH,
@@ -271,7 +271,7 @@ RUNTIME_PATTERNS: tuple[FailurePattern, ...] = (
     *_ORT,
     *_NCNN_MNN,
     *GENERIC_PATTERNS,
-    # LiteRT's last word, whatever it was.
+    # LiteRT's last line, whatever the cause was.
     failure_pattern(r"Failed to (?:compile model|create (?i:compiled ?model))\b", kinds.DELEGATE_REFUSED),
     failure_pattern(
         r"[Pp]ermission denied|Read-only file system"

@@ -1,1 +1,1 @@
-"""Harnesses that a definition describes."""
+"""Harnesses described by a definition."""

@@ -1,4 +1,4 @@
-"""The adapter of every program that brings its own definition."""
+"""The adapter of every program that has a definition of its own."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from farm.harness.generic.result import clock_covers, read_output
 
 
 class GenericHarness(GenericOptions):
-    """Calls a program as its definition says, and reads what it prints at the places the definition names."""
+    """Calls a program as its definition describes, and reads its output at the places of the definition."""
 
     parser_version: int = 4
 
@@ -27,7 +27,7 @@ class GenericHarness(GenericOptions):
         self.clock_covers: str = clock_covers(definition)
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The command of the definition."""
+        """Return the plan with the command of the definition."""
         files = plan_files(request.bundle)
         words = argument_words(self.definition, backend=request.backend, settings=request.settings)
         return RunPlan(
@@ -42,5 +42,5 @@ class GenericHarness(GenericOptions):
         )
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The numbers at the definition's places, or the time that the whole process took."""
+        """Return the numbers at the definition's places, or the duration of the whole process."""
         return read_output(self.definition, plan, evidence)

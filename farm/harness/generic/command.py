@@ -11,15 +11,15 @@ from farm.core.programs.definition import BACKEND_PLACEHOLDER, MODEL_PLACEHOLDER
 def argument_words(
     definition: Definition, *, backend: str, settings: Mapping[str, SettingValue]
 ) -> Iterator[str]:
-    """What the program is called with, in the placeholders of run plans.
+    """Return the arguments of the program, in the placeholders of run plans.
 
-    A flag that the settings do not have is at its default: they may be of another version's definition.
+    A flag that is missing in the settings has its default: they may be of another version's definition.
     """
     values = {name: settings.get(name, flag.default) for name, flag in definition.flags.items()}
     for word in definition.arguments:
         is_backends = word == f"${{{BACKEND_PLACEHOLDER}}}"
-        for each in definition.backends[backend].arguments if is_backends else (word,):
-            yield from _fill(each, definition, values)
+        for argument in definition.backends[backend].arguments if is_backends else (word,):
+            yield from _fill(argument, definition, values)
 
 
 def _fill(word: str, definition: Definition, values: Mapping[str, SettingValue]) -> list[str]:
@@ -36,7 +36,7 @@ def _replacement(placeholder: str, values: Mapping[str, str]) -> str:
 
 
 def _split(text: str) -> list[str]:
-    """Words as a shell tells them apart; by blanks alone where a quotation has no end."""
+    """Split words as a shell does; at blanks only where a quotation has no end."""
     try:
         return shlex.split(text)
     except ValueError:
@@ -48,5 +48,5 @@ def _value_text(value: SettingValue) -> str:
 
 
 def _literal(text: str) -> str:
-    """Text without placeholders, for a run plan."""
+    """Escape the placeholders of a text for a run plan."""
     return text.replace("$", "$$")

@@ -1,4 +1,4 @@
-"""What a generic harness's definition reads off the output of its program."""
+"""Readings of a generic harness's output."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ _NOT_SAID = "what the program itself times; its definition does not say what tha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ParsedTimes:
-    """Either of the two that a reading has."""
+    """The times of a reading: samples or a mean."""
 
     samples_ns: tuple[int, ...] = ()
     mean_ns: float | None = None
@@ -29,7 +29,7 @@ class _ParsedTimes:
 
 
 def clock_covers(definition: Definition) -> str:
-    """What the time of a reading is the time of."""
+    """Return what the time of a reading covers."""
     if definition.is_wall_timed:
         return "; ".join(filter(None, [WALL_TIME, definition.clock_covers]))
     place = definition.samples or definition.value
@@ -38,8 +38,8 @@ def clock_covers(definition: Definition) -> str:
 
 
 def read_output(definition: Definition, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-    """The numbers at the definition's places, or the time that the whole process took."""
-    # What is told of a failure names the program, and not the shell or `taskset` that starts it.
+    """Return the numbers at the definition's places, or the duration of the whole process."""
+    # Messages name the program, and not the shell or `taskset` that starts it.
     evidence = replace(evidence, argv=(definition.name,))
     failure = _failure(definition, evidence)
     if failure is not None:
@@ -69,12 +69,12 @@ def _failure(definition: Definition, evidence: Evidence) -> RunFailure | None:
     has_ended = evidence.trouble is None and evidence.exit is not None and not evidence.exit.timed_out
     line = _first_of(definition.unsupported, evidence) if has_ended else None
     if line is None:
-        return classify(evidence, success=definition.success_exit_codes, signs=DEVICE_PATTERNS)
+        return classify(evidence, success=definition.success_exit_codes, patterns=DEVICE_PATTERNS)
     return RunFailure(
         code="run.unsupported",
         outcome=Outcome.UNSUPPORTED,
         blame=Blame.VARIANT,
-        message=f"{definition.name} says that it cannot do this here",
+        message=f"{definition.name} reports that it cannot do this here",
         hint="its definition lists this line as `unsupported`",
         line=line,
     )
@@ -103,7 +103,7 @@ def _of_samples(
     flag = definition.iterations_flag
     if flag is None:
         if dropped_bytes(evidence, definition.stream):
-            raise InvalidNumber("nobody knows how many samples are missing: `iterations_flag` would say it")
+            raise InvalidNumber("the number of missing samples is unknown: `iterations_flag` would give it")
         return _ParsedTimes(samples_ns=samples, expected=len(samples))
     expected = int(plan.settings.get(flag, definition.flags[flag].default))
     if len(samples) > expected:
@@ -132,7 +132,7 @@ def _of_wall_time(definition: Definition, evidence: Evidence) -> _ParsedTimes | 
 
 
 def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[float]:
-    """Every time at a place.
+    """Return every time at a place.
 
     Raises:
         InvalidNumber: a number there is no time.
@@ -142,21 +142,21 @@ def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[float]:
         ns = where.unit.in_ns(value)
         if ns is None:
             raise InvalidNumber(
-                f"{value:g} {where.unit.name} at {where.place} is no time that a run can take"
+                f"{value:g} {where.unit.name} at {where.place} is not a possible time of a run"
             )
         times.append(ns)
     return times
 
 
 def _metrics(definition: Definition, output: ProgramOutput) -> Iterator[Metric]:
-    """The last number at each metric's place; a metric that was not printed is left out."""
+    """Return the last number at each metric's place; a metric that was not printed is left out."""
     for name, metric in definition.metrics.items():
-        if found := output.numbers(metric.place):
-            yield Metric(name=name, value=found[-1], unit=metric.unit, better=metric.better)
+        if numbers := output.numbers(metric.place):
+            yield Metric(name=name, value=numbers[-1], unit=metric.unit, better=metric.better)
 
 
 def _placement(definition: Definition, name: str, evidence: Evidence) -> tuple[str, str, str]:
-    """What ran, on what, and how that is known."""
+    """Return the placement that the definition's patterns show."""
     backend = definition.backends[name]
     if backend.accelerator == "cpu":
         return name, "cpu", f"cpu by the definition of {definition.name}, which names nothing else for {name}"
@@ -173,6 +173,6 @@ def _placement(definition: Definition, name: str, evidence: Evidence) -> tuple[s
 
 
 def _first_of(patterns: Sequence[str], evidence: Evidence) -> str | None:
-    """The first line of both outputs that one of the patterns matches."""
+    """Return the first line of both outputs that one of the patterns matches."""
     text = program_output(evidence, OutputStream.BOTH).text if patterns else ""
-    return next((line for each in patterns if (line := first_line(each, text)) is not None), None)
+    return next((line for pattern in patterns if (line := first_line(pattern, text)) is not None), None)

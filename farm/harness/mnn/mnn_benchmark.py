@@ -1,4 +1,4 @@
-"""MNN's `benchmark.out`: its command line, and what its output means."""
+"""MNN's `benchmark.out`: command line and output."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,15 +31,15 @@ from farm.harness.mnn.output import MnnOutput, mnn_output
 FLAGS: Mapping[str, Flag] = {
     "loop": Flag(default=20, help="timed inferences", minimum=1),
     "warmup": Flag(default=5, help="inferences before the clock counts", minimum=0),
-    "threads": Flag(default=1, help="threads of the CPU; of a GPU the mode that MNN tunes it by", minimum=1),
+    "threads": Flag(default=1, help="threads of the CPU; for a GPU MNN's tuning mode", minimum=1),
     "precision": Flag(
-        default=0, help="0 as the model, 1 high, 2 float16 where there is, 3 bfloat16", minimum=0
+        default=0, help="0 as in the model, 1 high, 2 float16 where available, 3 bfloat16", minimum=0
     ),
 }
 #: MNNForwardType; 0 is the CPU.
 _NUMBER_BY_BACKEND: Mapping[str, int] = {"cpu": 0, "opencl": 3, "nnapi": 5, "opengl": 6, "vulkan": 7}
 _CPU, _NOT_NAMED = "cpu", "N/A"
-#: The tool runs all models of a folder, so there is one with this model alone.
+#: The tool runs all models of a folder, so it gets one with this model alone.
 _FOLDER = "models"
 
 
@@ -54,18 +54,18 @@ class MnnBenchmark:
     flags_are_words: bool = False
     backends: Sequence[str] = tuple(_NUMBER_BY_BACKEND)
     clock_covers: str = (
-        "input copied in, session run, output copied out: on GPUs the way there and back; the value is the"
+        "input copied in, session run, output copied out: on GPUs including both copies; the value is the"
         " tool's mean"
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """Folder, loop, warm-up, kind of backend, threads, precision, by their places (since 2019-8)."""
+        """Return the plan: folder, loop, warm-up, backend, threads, precision, by position (since 2019-8)."""
         assert request.variant is not None
         variant = request.variant
         file = PlanFile(
@@ -80,45 +80,47 @@ class MnnBenchmark:
         return tool_plan(self.name, request, words, file=file)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The mean of the one model in the folder."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        """Return the mean of the one model in the folder."""
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
-        found = mnn_output(combined_output(evidence))
-        if found.lost is not None:
+        output = mnn_output(combined_output(evidence))
+        if output.lost is not None:
             return missing_times_failure(
-                evidence, f"its GPU lost a part of the work, and it went on: {found.lost}"
+                evidence, f"its GPU lost a part of the work, and it went on: {output.lost}"
             )
-        if not found.models:
+        if not output.models:
             return missing_times_failure(
                 evidence, "there is no complete line `[ - ] NAME  max = ..  min = ..  avg = ..`"
             )
-        if len(found.models) > 1:
-            return unreadable_failure(evidence, f"{len(found.models)} models are in it, one was asked for")
-        model = found.models[0]
+        if len(output.models) > 1:
+            return unreadable_failure(evidence, f"{len(output.models)} models are in it, one was asked for")
+        model = output.models[0]
         times = LoopTimes(
             mean_ns=model.mean_ms * 1e6,
             expected=count_setting(plan.settings, FLAGS, "loop"),
-            summed=found.loop,
+            summed=output.loop,
             step_ns=1_000,
         )
         metrics = lower_is_better({"min": model.min_ms, "max": model.max_ms}, "ms")
-        return time_reading(plan, evidence, times, placement=_placement(found, plan.backend), metrics=metrics)
+        return time_reading(
+            plan, evidence, times, placement=_placement(output, plan.backend), metrics=metrics
+        )
 
 
-def _placement(found: MnnOutput, backend: str) -> Placement | None:
-    """The tool prints what it was told, which proves nothing of a GPU.
+def _placement(output: MnnOutput, backend: str) -> Placement | None:
+    """Return the placement: the tool repeats the request, which proves nothing about a GPU.
 
-    MNN's own line on a stand-in shows what there was not; builds for apps log it, where it is lost.
+    MNN's line on a substitute names the missing backend; builds for apps log it, where it is lost.
     """
-    if found.instead is not None and ("OpenCL" not in found.instead or backend == "opencl"):
-        return Placement(shares=(Share(accelerator=Accelerator.CPU, by="MNN", line=found.instead),))
-    if found.forward is None:
+    if output.instead is not None and ("OpenCL" not in output.instead or backend == "opencl"):
+        return Placement(shares=(Share(accelerator=Accelerator.CPU, by="MNN", line=output.instead),))
+    if output.forward is None:
         return None
-    line = f"Forward type: {found.forward}"
-    if found.forward == _NOT_NAMED:
+    line = f"Forward type: {output.forward}"
+    if output.forward == _NOT_NAMED:
         return Placement(shares=(), warnings=(f"{line}: MNN has no name for {backend}",))
-    kind = accelerator_of(found.forward)
+    kind = accelerator_of(output.forward)
     if kind is not Accelerator.CPU:
         return Placement(shares=(), warnings=(f"{line} is what it was told, not what it found",))
-    return Placement(shares=(Share(accelerator=kind, by=found.forward, line=line),))
+    return Placement(shares=(Share(accelerator=kind, by=output.forward, line=line),))

@@ -1,4 +1,4 @@
-"""What MNN's `benchmark.out` prints: what it runs on, a line each model, its runtime's lines in between."""
+"""Output of MNN's `benchmark.out`: its backend, one line for each model, and lines of its runtime."""
 
 import re
 from collections.abc import Mapping
@@ -18,17 +18,17 @@ _INSTEAD = re.compile(
     r"Can't Find type ?= ?\d{1,3} backend, use \d{1,3} instead|[Cc]reate Runtime [Ff]ailed"
     r"|Can't create Runtime|OpenCL init error"
 )
-#: After these it prints a time of work that was not done; without a platform it takes the CPU instead.
+#: After these it prints a time of work that was not done; without a platform it uses the CPU instead.
 _LOST = re.compile(
     r"Build program failed, err|\bERROR CODE : -(?!1001\b)\d{1,5}\b(?!, info:(?:getPlatform|clEvent)\b)"
 )
-#: Behind the error of a size of work groups that was only tried; another one is taken.
+#: After the error of a work group size that was only tried; another one is used.
 _TRIED = re.compile(r"lws (?:tune|null) res ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTime:
-    """One model's times, in milliseconds with three decimals. The columns stand as max, min, avg."""
+    """One model's times, in milliseconds with three decimals. The columns are max, min, avg."""
 
     name: str
     max_ms: float
@@ -38,23 +38,23 @@ class ModelTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MnnOutput:
-    """What a run said."""
+    """The output of a run."""
 
     models: tuple[ModelTime, ...]
-    #: `CPU`, `OpenCL`, `Vulkan`; `N/A` for what it has no name for. What it was told, not what it found.
+    #: `CPU`, `OpenCL`, `Vulkan`; `N/A` for a backend without a name. The request, not the result.
     forward: str | None
-    #: thread, precision, sparsity, ...: what its version prints.
+    #: thread, precision, sparsity, ...: whatever the version prints.
     options: Mapping[str, float]
     loop: int | None
     warmup: int | None
-    #: The line that says that another backend was taken than it was told.
+    #: The line which reports that another backend was used than requested.
     instead: str | None
-    #: The line that says that the GPU did not do a part of the work.
+    #: The line which reports that the GPU did not do a part of the work.
     lost: str | None
 
 
 def mnn_output(text: str) -> MnnOutput:
-    """Read an output of any version."""
+    """Parse the output of any version."""
     models: list[ModelTime] = []
     forward: re.Match[str] | None = None
     loop: re.Match[str] | None = None

@@ -1,4 +1,4 @@
-"""ncnn's `benchncnn`: its command line, and what its output means."""
+"""ncnn's `benchncnn`: command line and output."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,16 +33,16 @@ FLAGS: Mapping[str, Flag] = {
     "num_threads": Flag(default=1, help="threads of the CPU", minimum=1),
     "powersave": Flag(default=0, help="0 all cores, 1 little ones, 2 big ones", minimum=0),
     "gpu_device": Flag(default=0, help="vulkan: which GPU", minimum=0),
-    "cooling_down": Flag(default=0, help="1 waits ten seconds before", minimum=0),
+    "cooling_down": Flag(default=0, help="1 waits ten seconds before the run", minimum=0),
     "shape": Flag(
-        default="", help="of the inputs: [224,224,3]; several by comma; empty: as the variant says"
+        default="", help="of the inputs: [224,224,3]; several by comma; empty: those of the variant"
     ),
 }
 _CPU, _VULKAN = "cpu", "vulkan"
 
 
 class Benchncnn:
-    """Runs a network from its `.param` alone: the tool makes up the weights, so it needs no `.bin`."""
+    """Runs a network from its `.param` alone: the tool generates the weights, so it needs no `.bin`."""
 
     name: str = "benchncnn"
     parser_version: int = 3
@@ -57,13 +57,13 @@ class Benchncnn:
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """Five numbers by their places, then the network and the shape of its inputs (since 2023)."""
+        """Return the plan: five numbers by position, then the network and its input shape (since 2023)."""
         numbers = ("loop_count", "num_threads", "powersave", "gpu_device", "cooling_down")
         values = {name: setting(request.settings, FLAGS, name) for name in numbers}
         if request.backend == _CPU:
@@ -74,45 +74,47 @@ class Benchncnn:
         return tool_plan(self.name, request, words)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The mean of the one network that was asked for."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        """Return the mean of the one requested network."""
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
-        # It goes on without a network, or a GPU, that is lost, and times nothing.
+        # It goes on after the loss of a network or a GPU, and times nothing.
         if GOES_ON.search(text) is not None:
             return missing_times_failure(evidence, "it lost its network or its GPU, and went on")
-        found = ncnn_output(text)
-        if not found.networks:
+        output = ncnn_output(text)
+        if not output.networks:
             return missing_times_failure(
                 evidence, "there is no complete line `NAME  min = ..  max = ..  avg = ..`"
             )
-        if len(found.networks) > 1:
-            why = f"{len(found.networks)} networks are in it: it is older than `param=`, and ran its own ones"
+        if len(output.networks) > 1:
+            why = (
+                f"{len(output.networks)} networks are in it: it is older than `param=`, and ran its own ones"
+            )
             return unreadable_failure(evidence, why)
-        asked = count_setting(plan.settings, FLAGS, "loop_count")
-        network = found.networks[0]
+        loop_count = count_setting(plan.settings, FLAGS, "loop_count")
+        network = output.networks[0]
         times = LoopTimes(
             mean_ns=network.mean_ms * 1e6,
-            expected=asked,
-            summed=found.settings.get("loop_count"),
+            expected=loop_count,
+            summed=output.settings.get("loop_count"),
             step_ns=10_000,
         )
-        placement = _placement(found)
+        placement = _placement(output)
         on_cpu = "cpu by construction: gpu_device is -1" if plan.backend == _CPU else ""
         metrics = lower_is_better({"min": network.min_ms, "max": network.max_ms}, "ms")
         return time_reading(plan, evidence, times, placement=placement, on_cpu=on_cpu, metrics=metrics)
 
 
-def _placement(found: NcnnOutput) -> Placement | None:
-    """Without a GPU it runs on the CPU; so do layers without code for Vulkan, and nothing says so."""
-    number = found.settings.get("gpu_device")
+def _placement(output: NcnnOutput) -> Placement | None:
+    """Return the placement: the CPU without a GPU; layers without Vulkan code run there too, unreported."""
+    number = output.settings.get("gpu_device")
     if number is None:
         return None
     if number < 0:
         share = Share(accelerator=Accelerator.CPU, by="ncnn", line="gpu_device = -1")
         return Placement(shares=(share,))
-    name, line = found.device_by_number.get(number), found.line_by_number.get(number)
+    name, line = output.device_by_number.get(number), output.line_by_number.get(number)
     if name is None or line is None:
         return Placement(shares=(), warnings=(f"gpu_device = {number}, and no line names that GPU",))
     is_cpu = accelerator_of(name) is Accelerator.CPU
@@ -121,7 +123,7 @@ def _placement(found: NcnnOutput) -> Placement | None:
 
 
 def _shape(variant: Manifest | None) -> str:
-    """ncnn counts from the fastest dimension on, without the batch: 1x3x224x200 is [200,224,3]."""
+    """Return ncnn's shape, fastest dimension first, without the batch: 1x3x224x200 is [200,224,3]."""
     inputs = () if variant is None else variant.inputs
     shapes = [spec.shape[1:] if len(spec.shape) > 3 else spec.shape for spec in inputs]
     return ",".join(f"[{','.join(map(str, reversed(shape)))}]" for shape in shapes)

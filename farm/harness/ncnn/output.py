@@ -1,4 +1,4 @@
-"""What ncnn's `benchncnn` prints: settings as it took them, a line each network, GPUs where it has any."""
+"""Output of ncnn's `benchncnn`: its settings, one line for each network, GPUs where it has any."""
 
 import re
 from collections.abc import Mapping
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from farm.harness.base.output_lines import plain_lines
 
-#: Always with two decimals: with fewer it was cut off.
+#: Always with two decimals: fewer mean that it was cut off.
 _TIME = r"[0-9]{1,12}\.[0-9]{2}"
 _NETWORK = re.compile(rf"(\S.{{0,300}}?)\s+min\s*=\s*({_TIME})\s+max\s*=\s*({_TIME})\s+avg\s*=\s*({_TIME})$")
 _SETTING = re.compile(r"(loop_count|num_threads|powersave|gpu_device|cooling_down)\s*=\s*(-?[0-9]{1,9})$")
-#: `[0 Mali-G72]  queueC=0[2]`; since 2022 the number and the name, then more of what it can do.
+#: `[0 Mali-G72]  queueC=0[2]`; since 2022 number and name, then more of its capabilities.
 _DEVICE = re.compile(r"\[([0-9]{1,3}) ([^\]\n]{1,100})\]")
-#: After these it prints a row of times like any other. What is only asked (vkGet..) may be refused.
+#: After these it prints a row of times like any other. Queries (vkGet..) may be refused.
 GOES_ON = re.compile(
     r"not exists or registered|network graph not ready|fopen \S{1,300} failed"
     r"|find_blob_index_by_name \S{1,100} failed|layer load_(?:param|model) .{1,200} failed"
@@ -33,7 +33,7 @@ class NetworkTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NcnnOutput:
-    """What a run said."""
+    """The output of a run."""
 
     networks: tuple[NetworkTime, ...]
     #: loop_count, num_threads, powersave, gpu_device (-1: none), cooling_down.
@@ -44,7 +44,7 @@ class NcnnOutput:
 
 
 def ncnn_output(text: str) -> NcnnOutput:
-    """Read an output of any version."""
+    """Parse the output of any version."""
     networks: list[NetworkTime] = []
     settings: dict[str, int] = {}
     names: dict[int, str] = {}

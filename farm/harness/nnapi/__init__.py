@@ -1,1 +1,1 @@
-"""Where NNAPI and Arm NN placed a model."""
+"""Placements by NNAPI and Arm NN."""

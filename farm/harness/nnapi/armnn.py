@@ -1,4 +1,4 @@
-"""What Arm NN prints: as a library, as TFLite's delegate, and as an NNAPI driver."""
+"""Output of Arm NN: as a library, as TFLite's delegate, and as an NNAPI driver."""
 
 import re
 from collections.abc import Sequence
@@ -9,17 +9,17 @@ from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
 
 #: `ArmNN v20200200` until 2020.
 _BANNER = re.compile(r"\bArmNN v\d+(?:\.\d+)*", re.IGNORECASE)
-#: How backends are asked for, on the command line or among a delegate's options, and how they are listed.
-_ASKED = re.compile(
+#: Backends in a request, on the command line or among a delegate's options, or in a list.
+_REQUESTED = re.compile(
     r"(?:backends?|preferred-backends|compute|(?<=\s)-c)[\"']?(?:[ :=]+|\s*\[)\[?[\"']?"
     r"((?:GpuAcc|CpuAcc|CpuRef|GpuFsa|EthosNAcc)(?:[ ,]+(?:GpuAcc|CpuAcc|CpuRef|GpuFsa|EthosNAcc)){0,4})"
 )
 _NEXT = re.compile(
     r"is not supported on requested backend (\w+)[^\n]*falling back to (?:the next|CpuRef) backend"
 )
-#: Of a delegate that was given names it does not know.
+#: A delegate got names that it does not know.
 _UNKNOWN = re.compile(r"Requested unknown backend (\w+)")
-#: No network was made of what was asked for.
+#: No network was made of the request.
 _NOTHING = re.compile(r"is not supported on any preferred backend|None of the preferred backends")
 _AGAINST = re.compile(
     rf"{_NOTHING.pattern}|is not supported on requested backend|Requested unknown backend"
@@ -33,9 +33,9 @@ _HARDWARE = {"GpuAcc": Accelerator.GPU, "GpuFsa": Accelerator.GPU, "EthosNAcc": 
 
 
 def armnn_placement(text: str) -> Placement | None:
-    """Which of Arm NN's backends had the model; None where the text is not Arm NN's.
+    """Return which of Arm NN's backends had the model; None where the text is not Arm NN's.
 
-    It tells the backends asked for, and layers that went on to the next one: no other line is printed.
+    Only the requested backends and the layers that fell back to the next one are printed.
     """
     lines = log_lines(text)
     banner = next((line for line, _ in matching_lines(lines, _BANNER)), None)
@@ -49,18 +49,18 @@ def armnn_placement(text: str) -> Placement | None:
 
 
 def _shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
-    # What is said against a backend names it, too.
-    asking = [line for line in lines if _AGAINST.search(line.text) is None]
-    asked = next(((line, match) for line, match in matching_lines(asking, _ASKED)), None)
-    if asked is None or next(matching_lines(lines, _NOTHING), None) is not None:
+    # A rejection names the backend, too.
+    requests = [line for line in lines if _AGAINST.search(line.text) is None]
+    request = next(((line, match) for line, match in matching_lines(requests, _REQUESTED)), None)
+    if request is None or next(matching_lines(lines, _NOTHING), None) is not None:
         return ()
     unknown = {match[1] for _, match in matching_lines(lines, _UNKNOWN)}
-    names = [name for name in dict.fromkeys(re.findall(r"[A-Z]\w+", asked[1][1])) if name not in unknown]
+    names = [name for name in dict.fromkeys(re.findall(r"[A-Z]\w+", request[1][1])) if name not in unknown]
     refused = {match[1]: line for line, match in matching_lines(lines, _NEXT)}
     shares = []
     for name in names:
-        shares.append(Share(accelerator=_kind(name), by=name, line=asked[0].quoted))
-        # What comes after one that took all has nothing.
+        shares.append(Share(accelerator=_kind(name), by=name, line=request[0].quoted))
+        # The backends after one that took everything have nothing.
         if name not in refused:
             break
     return tuple(shares)

@@ -1,4 +1,4 @@
-"""ONNX Runtime's `onnxruntime_perf_test`: its command line, and what its output means."""
+"""ONNX Runtime's `onnxruntime_perf_test`: command line and output."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -41,11 +41,11 @@ FLAGS: Mapping[str, Flag] = {
     "provider_options": Flag(default="", help="key|value of the backend (-i); several by blanks"),
     "session_config": Flag(default="", help="key|value of the session (-C); several by blanks"),
     "generate_input": Flag(
-        default=True, help="make inputs (-I); without, test data must lie beside the model"
+        default=True, help="generate inputs (-I); otherwise test data must be beside the model"
     ),
     "verbose": Flag(default=False, help="log what is done (-v), which slows nothing but loading"),
 }
-#: Where each iteration's time is written to: the run's own output, where it is kept.
+#: The file of each iteration's time: the run's own output, which is stored.
 _RESULT_FILE = "/proc/self/fd/1"
 _CPU = "cpu"
 #: Rounding of six digits, and the loop around the clock.
@@ -53,7 +53,7 @@ _MEANS_MAY_DIFFER = 0.05
 
 
 class OnnxruntimePerfTest:
-    """Runs `.onnx` and `.ort` files; one line an iteration goes to its result file."""
+    """Runs `.onnx` and `.ort` files; its result file has one line for each iteration."""
 
     name: str = "onnxruntime_perf_test"
     parser_version: int = 3
@@ -67,13 +67,13 @@ class OnnxruntimePerfTest:
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The command line of the Android binary. Without `-v` a provider says nothing of its nodes."""
+        """Return the command line of the Android binary. Without `-v` a provider reports no nodes."""
         words = list(_words(request.settings, request.backend))
         passes = []
         if request.backend != _CPU and not setting(request.settings, FLAGS, "verbose"):
@@ -83,54 +83,54 @@ class OnnxruntimePerfTest:
         return tool_plan(self.name, request, [*words, "${file_model}", _RESULT_FILE], passes=passes)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """One sample an iteration where they came, or else the tool's average."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        """Return one sample for each iteration, or else the tool's average."""
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
-        found = ort_output(text)
-        if found.contradicts:
-            return unreadable_failure(evidence, "more than one run ended in it, one was asked for")
-        if found.mean_ns is None and not found.samples_ns:
+        output = ort_output(text)
+        if output.contradicts:
+            return unreadable_failure(evidence, "it contains more than one run, and one was requested")
+        if output.mean_ns is None and not output.samples_ns:
             return missing_times_failure(
                 evidence, "there is no complete line `Average inference time cost: ... ms`"
             )
-        if (wrong := _disagreement(found)) is not None:
+        if (wrong := _disagreement(output)) is not None:
             return unreadable_failure(evidence, wrong)
         placement = placement_of_pass(ort_placement, text, evidence)
         on_cpu = "cpu by construction: no other provider is in its command" if plan.backend == _CPU else ""
         return time_reading(
             plan,
             evidence,
-            _times(plan, found),
+            _times(plan, output),
             placement=placement,
             on_cpu=on_cpu,
-            metrics=list(_metrics(found)),
+            metrics=list(_metrics(output)),
         )
 
 
-def _times(plan: RunPlan, found: OrtOutput) -> LoopTimes:
+def _times(plan: RunPlan, output: OrtOutput) -> LoopTimes:
     expected = count_setting(plan.settings, FLAGS, "repeated_times")
-    if found.samples_ns:
-        return LoopTimes(samples_ns=found.samples_ns, expected=expected)
-    return LoopTimes(mean_ns=found.mean_ns, expected=expected, summed=found.requests)
+    if output.samples_ns:
+        return LoopTimes(samples_ns=output.samples_ns, expected=expected)
+    return LoopTimes(mean_ns=output.mean_ns, expected=expected, summed=output.requests)
 
 
-def _disagreement(found: OrtOutput) -> str | None:
-    """How the samples contradict what the tool says of them itself; None when they do not."""
-    count, requests = len(found.samples_ns), found.requests
+def _disagreement(output: OrtOutput) -> str | None:
+    """Return how the samples contradict the tool's own figures; None when they agree."""
+    count, requests = len(output.samples_ns), output.requests
     if count == 0:
         return None
-    if not found.samples_are_whole or (requests is not None and requests != count):
+    if not output.samples_are_whole or (requests is not None and requests != count):
         return f"{count} of its samples came, of {requests or 'an unknown number of'} inferences"
-    mean_ns = sum(found.samples_ns) / count
-    if found.mean_ns is not None and abs(mean_ns - found.mean_ns) > _MEANS_MAY_DIFFER * found.mean_ns:
-        said = f"its {count} values average {mean_ns / 1e6:.6g} ms"
-        return f"{said}, its own line says {found.mean_ns / 1e6:.6g} ms"
+    mean_ns = sum(output.samples_ns) / count
+    if output.mean_ns is not None and abs(mean_ns - output.mean_ns) > _MEANS_MAY_DIFFER * output.mean_ns:
+        average_text = f"its {count} values average {mean_ns / 1e6:.6g} ms"
+        return f"{average_text}, its own line says {output.mean_ns / 1e6:.6g} ms"
     return None
 
 
-def _metrics(found: OrtOutput) -> Iterator[Metric]:
+def _metrics(output: OrtOutput) -> Iterator[Metric]:
     of_time = {"first": "first_ns", "session_creation": "creation_ns"}
     summed = {
         "min": "min_ns",
@@ -140,12 +140,12 @@ def _metrics(found: OrtOutput) -> Iterator[Metric]:
         "p95": "p95_ns",
         "p99": "p99_ns",
     }
-    figures = {**of_time, **({} if found.samples_ns else summed)}
-    times = {name: found.figures.get(field) for name, field in figures.items()}
+    figures = {**of_time, **({} if output.samples_ns else summed)}
+    times = {name: output.figures.get(field) for name, field in figures.items()}
     yield from lower_is_better({name: None if ns is None else ns / 1e6 for name, ns in times.items()}, "ms")
-    peak = found.figures.get("peak_bytes")
+    peak = output.figures.get("peak_bytes")
     yield from lower_is_better({"memory_peak": None if peak is None else peak / 1e6}, "MB")
-    yield from lower_is_better({"cpu": found.figures.get("cpu_pct")}, "%")
+    yield from lower_is_better({"cpu": output.figures.get("cpu_pct")}, "%")
 
 
 def _words(settings: Mapping[str, SettingValue], backend: str) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""What ONNX Runtime's `onnxruntime_perf_test` prints, with the labels of old versions and new ones.
+"""Output of ONNX Runtime's `onnxruntime_perf_test`, with the labels of old versions and new ones.
 
-Averages are in milliseconds, totals and percentiles in seconds, whatever the version. Into its result file go
-lines `model,seconds,peak bytes,cpu %,number`, one an iteration; in the newest, what it took to
-hand the work over stands before what it took in all.
+Averages are in milliseconds, totals and percentiles in seconds, whatever the version. Its result file has one
+line `model,seconds,peak bytes,cpu %,number` for each iteration; in the newest version, the time to submit the
+work stands before the total time.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from farm.harness.base.output_lines import plain_lines
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,3})?"
-#: Of a line's label, in small letters: the field, and how many nanoseconds its unit has; 1 for plain numbers.
+#: By a line's label in lower case: the field, and the nanoseconds of its unit; 1 for plain numbers.
 _FIELDS: Mapping[str, tuple[str, float]] = {
     "average inference time cost": ("mean_ns", 1e6),
     "average inference time cost total": ("mean_ns", 1e6),
@@ -34,7 +34,7 @@ _FIELDS: Mapping[str, tuple[str, float]] = {
 }
 _TOTALS = ("total inference time cost", "total time cost")
 _LINE = re.compile(rf"([A-Z][\w ]{{2,40}}?)(?::| is)\s{{0,4}}({_NUMBER})\s{{0,4}}(s|sec|ms|%|bytes)?$")
-#: Labels that nothing else has, wherever they begin: a line may have a prefix that is not known.
+#: Unique labels, wherever they begin: a line may have an unknown prefix.
 _INSIDE = re.compile(
     r"\b((?:Average|Total|First) inference (?:time cost(?: total)?|requests)|Session creation time cost)"
     rf":\s{{0,4}}({_NUMBER})\s{{0,4}}(s|ms)?$"
@@ -50,32 +50,32 @@ class OrtOutput:
     """The figures of one run, by name; times in nanoseconds."""
 
     figures: Mapping[str, float]
-    #: Every iteration's time, where it went to the output.
+    #: Every iteration's time, where the output has it.
     samples_ns: tuple[int, ...]
-    #: Its samples are numbered from 0 on without a gap.
+    #: Its samples are numbered from 0 without a gap.
     samples_are_whole: bool
-    #: More than one run ended in it.
+    #: More than one run ended in the output.
     contradicts: bool
 
     @property
     def mean_ns(self) -> float | None:
-        """The tool's own average."""
+        """Return the tool's own average."""
         return self.figures.get("mean_ns")
 
     @property
     def requests(self) -> int | None:
-        """How many inferences are behind it."""
+        """Return the number of inferences in the average."""
         count = self.figures.get("requests", self.figures.get("runs"))
         return None if count is None else round(count)
 
 
 def ort_output(text: str) -> OrtOutput:
-    """Read an output, of any version; without an average line it is made of the total and the count."""
+    """Parse an output of any version; without an average line, compute it from total and count."""
     figures: dict[str, float] = {}
     samples: dict[int, int] = {}
     total_ns: float | None = None
-    #: What a run says once.
-    said: dict[str, set[float]] = {"mean_ns": set(), "creation_ns": set()}
+    #: Figures that a run prints once.
+    values_by_field: dict[str, set[float]] = {"mean_ns": set(), "creation_ns": set()}
     for line in plain_lines(text):
         if (sample := _SAMPLE.match(line)) is not None:
             samples[int(sample[4])] = round(float(sample[1]) * 1e9)
@@ -84,9 +84,9 @@ def ort_output(text: str) -> OrtOutput:
             if label in _TOTALS:
                 total_ns = value * 1e9 if unit else total_ns
             elif (field := _FIELDS.get(label)) is not None:
-                # Old versions' unit is the field's own; newer ones print it.
+                # The unit of old versions is the field's own; newer ones print it.
                 figures[field[0]] = value * (_UNIT_NS.get(unit, field[1]) if field[1] > 1 else 1.0)
-                said.get(field[0], set()).add(figures[field[0]])
+                values_by_field.get(field[0], set()).add(figures[field[0]])
     count = figures.get("requests")
     if "mean_ns" not in figures and total_ns is not None and count:
         figures["mean_ns"] = total_ns / count
@@ -94,5 +94,5 @@ def ort_output(text: str) -> OrtOutput:
         figures=figures,
         samples_ns=tuple(samples[number] for number in sorted(samples)),
         samples_are_whole=sorted(samples) == list(range(len(samples))),
-        contradicts=any(len(values) > 1 for values in said.values()),
+        contradicts=any(len(values) > 1 for values in values_by_field.values()),
     )

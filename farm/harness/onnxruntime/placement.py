@@ -1,4 +1,4 @@
-"""What ONNX Runtime logs of its execution providers: what each can take, and where nodes were placed."""
+"""Placements in ONNX Runtime's log: what each execution provider can take, and where nodes were placed."""
 
 import re
 from collections import Counter
@@ -10,7 +10,7 @@ from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
 from farm.harness.nnapi.placement import nnapi_placement
 
-#: Three counts, on one line or over several, each of which may carry a log's columns; of none there is one.
+#: Three counts, on one line or over several, each with a log's columns; a provider without nodes has one.
 _CAPABILITY = re.compile(
     r"partitions\s{1,9}supported\s{1,9}by\s{1,9}([A-Za-z]\w{0,30})[^:\n]{0,20}:\s{0,9}(\d{1,6})"
     r"(?:(?!partitions\s{1,9}supported)[\s\S]){0,240}?"
@@ -23,7 +23,7 @@ _PLACED = re.compile(
 )
 #: Up to version 1.10.
 _PROVIDER = re.compile(r"Provider: \[(\w+)\]: \[(.+)\]")
-#: Providers that compile what they take: each partition is one node from then on, whatever it was before.
+#: Providers that compile what they take: each partition becomes one node.
 _COMPILING = frozenset(
     [
         "qnn",
@@ -39,9 +39,9 @@ _COMPILING = frozenset(
         "spacemit",
     ]
 )
-#: A network that was compiled before is one node of its file, so nodes are no measure of it.
+#: A network that was compiled before is one node of its file, so node counts mean nothing.
 _COMPILED_BEFORE = re.compile(r"\bEPContext\b")
-#: The provider was left out of the graph; what it would have taken went to the CPU.
+#: The provider was left out of the graph; its nodes went to the CPU.
 _FAILED = re.compile(r"QNN SetupBackend failed|partitions supported by QNN[^:\n]{0,20}: 0(?!\d|, number)")
 _ABSENT = re.compile(
     r"Specified provider '(\w+)' is not in available provider names|(\w+ExecutionProvider) is not available"
@@ -80,10 +80,10 @@ class _CapabilityReport:
 
 
 def ort_placement(text: str) -> Placement | None:
-    """Which provider took how many nodes; None where the text tells nothing.
+    """Return which provider took how many nodes; None where the text does not show it.
 
     NNAPI's provider hands its nodes to drivers that only NNAPI's own log names, so their hardware is unknown
-    unless the text has that, too.
+    unless the text has that log, too.
     """
     lines = log_lines(text)
     warnings = _warnings(lines)
@@ -98,51 +98,53 @@ def ort_placement(text: str) -> Placement | None:
 
 
 def _by_capability(text: str, placed: _Placed | None) -> _Placed | None:
-    """What providers said that they can take; None where no node was placed on any of them after all."""
-    answers: dict[str, _CapabilityReport] = {}
+    """Return the shares by what providers can take; None where no node was placed on any of them."""
+    reports: dict[str, _CapabilityReport] = {}
     for match in _CAPABILITY.finditer(text):
-        answer = _CapabilityReport(
+        report = _CapabilityReport(
             name=match[1],
             partitions=int(match[2]),
             total=int(match[3]),
             nodes=int(match[4]),
             line=" ".join(match[0].split())[:300],
         )
-        answers[match[1].lower()] = _prevailing_report(answers.get(match[1].lower()), answer)
+        reports[match[1].lower()] = _prevailing_report(reports.get(match[1].lower()), report)
     names = None if placed is None else {share.by.lower() for share in placed[1]}
-    if not answers or (names is not None and not any(_provider(name).lower() in names for name in answers)):
+    if not reports or (names is not None and not any(_provider(name).lower() in names for name in reports)):
         return None
-    total = max(answer.total for answer in answers.values())
+    total = max(report.total for report in reports.values())
     shares = [
         Share(
-            accelerator=_hardware(answer.name, text),
-            by=_provider(answer.name),
-            nodes=answer.nodes,
-            partitions=answer.partitions,
-            line=answer.line,
+            accelerator=_hardware(report.name, text),
+            by=_provider(report.name),
+            nodes=report.nodes,
+            partitions=report.partitions,
+            line=report.line,
         )
-        for answer in answers.values()
+        for report in reports.values()
     ]
-    left = max(0, total - sum(share.nodes or 0 for share in shares))
-    rest = Share(accelerator=Accelerator.CPU, by=_CPU, nodes=left, line=shares[0].line)
-    took = tuple(share for share in (*shares, rest) if share.nodes)
-    if _COMPILED_BEFORE.search(text) is not None and any(_is_calls(share) for share in took):
-        return None, tuple(replace(share, nodes=None) if _is_calls(share) else share for share in took)
-    return total, took
+    rest_nodes = max(0, total - sum(share.nodes or 0 for share in shares))
+    rest = Share(accelerator=Accelerator.CPU, by=_CPU, nodes=rest_nodes, line=shares[0].line)
+    counted_shares = tuple(share for share in (*shares, rest) if share.nodes)
+    if _COMPILED_BEFORE.search(text) is not None and any(_is_calls(share) for share in counted_shares):
+        return None, tuple(
+            replace(share, nodes=None) if _is_calls(share) else share for share in counted_shares
+        )
+    return total, counted_shares
 
 
-def _prevailing_report(before: _CapabilityReport | None, answer: _CapabilityReport) -> _CapabilityReport:
-    """Which of two answers speaks for the model.
+def _prevailing_report(before: _CapabilityReport | None, report: _CapabilityReport) -> _CapabilityReport:
+    """Return which of two reports is about the model.
 
-    A provider is asked again where the layout changes: the last one does. It is asked of the bodies of loops,
-    too, which are smaller, and of what is left where its own partitions are a node each.
+    A provider reports again after a change of layout: the last report counts. It also reports the bodies of
+    loops, which are smaller, and the rest after its own partitions became one node each.
     """
     if before is None:
-        return answer
-    is_part = 2 * answer.total < before.total
-    left = before.total - before.nodes + before.partitions
-    is_what_is_left = before.nodes > before.partitions and answer.total == left
-    return before if is_part or is_what_is_left else answer
+        return report
+    is_part = 2 * report.total < before.total
+    remaining_nodes = before.total - before.nodes + before.partitions
+    is_remainder = before.nodes > before.partitions and report.total == remaining_nodes
+    return before if is_part or is_remainder else report
 
 
 def _by_placement(lines: Sequence[LogLine], text: str) -> _Placed | None:
@@ -173,7 +175,7 @@ def _by_placement(lines: Sequence[LogLine], text: str) -> _Placed | None:
 
 
 def _by_list(lines: Sequence[LogLine]) -> tuple[Share, ...]:
-    """Without counts: a provider that is not there, or alone, is proof; one that was asked for is not."""
+    """Return shares without counts: a missing provider, or a single one, is proof; a requested one is not."""
     for line, _ in (*matching_lines(lines, _ABSENT), *matching_lines(lines, _FAILED)):
         return (Share(accelerator=Accelerator.CPU, by=_CPU, line=line.quoted),)
     for line, match in matching_lines(lines, _IN_USE):
@@ -194,7 +196,7 @@ def _split_share(share: Share, text: str) -> tuple[Share, ...]:
     if share.accelerator is not Accelerator.UNKNOWN or "nnapi" not in share.by.lower():
         return (share,)
     drivers = nnapi_placement(text)
-    kinds = {each.accelerator for each in drivers.shares} if drivers is not None else set()
+    kinds = {driver_share.accelerator for driver_share in drivers.shares} if drivers is not None else set()
     if drivers is None or len(kinds) != 1:
         return (share,)
     driver = drivers.shares[0]
@@ -218,7 +220,7 @@ def _hardware(name: str, text: str) -> Accelerator:
 
 
 def _is_calls(share: Share) -> bool:
-    """Whether all that it counts may be partitions that were compiled before."""
+    """Return whether all counted nodes may be partitions that were compiled before."""
     return _is_compiling(share.by) and share.nodes == share.partitions
 
 

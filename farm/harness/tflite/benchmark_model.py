@@ -1,4 +1,4 @@
-"""TensorFlow Lite's `benchmark_model`, of all ages: its command line, and what its output means."""
+"""TensorFlow Lite's `benchmark_model`, in all versions: command line and output."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -44,7 +44,7 @@ class BenchmarkModel:
     """Runs `.tflite` files; it prints a summary of its loop, never single iterations."""
 
     name: str = "benchmark_model"
-    parser_version: int = 3
+    parser_version: int = 4
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     formats: Sequence[Format] = (Format.TFLITE,)
@@ -56,39 +56,41 @@ class BenchmarkModel:
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The command line of the Android binary; profiles and memory come from passes of their own."""
+        """Return the command line of the Android binary; profiles and memory come from separate passes."""
         words = _words(request, request.settings)
-        asked = [flag for flag in PASS_FLAGS if request.settings.get(flag) is True]
+        pass_flags = [flag for flag in PASS_FLAGS if request.settings.get(flag) is True]
         short = _words(request, {**request.settings, **SHORT_RUN})
-        passes = [ToolPass(name=PASS_FLAGS[flag], words=[*short, f"--{flag}=true"]) for flag in asked]
+        passes = [ToolPass(name=PASS_FLAGS[flag], words=[*short, f"--{flag}=true"]) for flag in pass_flags]
         if request.backend == NNAPI and not setting(request.settings, FLAGS, "nnapi_accelerator_name"):
             passes.append(placement_pass(NNAPI, short))
         return tool_plan(self.name, request, words, passes=passes)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The tool's mean of its main loop, with what else it prints as metrics."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        """Return the tool's mean of its main loop, with its other figures as metrics."""
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
-        found = tflite_output(text)
-        if found.unknown_flag is not None:
-            return unknown_flag_failure(evidence, found.unknown_flag)
-        if found.contradicts:
+        output = tflite_output(text)
+        if output.unknown_flag is not None:
+            return unknown_flag_failure(evidence, output.unknown_flag)
+        if output.contradicts:
             return missing_times_failure(
-                evidence, "its last line and its loops are not those of one whole run", ()
+                evidence, "its last line and its loops do not belong to one complete run", ()
             )
-        times, metrics = _times(plan, found), list(_metrics(found))
+        times, metrics = _times(plan, output), list(_metrics(output))
         if times is None:
             table = litert_output(text)
             if table.contradicts:
-                return missing_times_failure(evidence, "more than one run ended in it, one was asked for", ())
+                return missing_times_failure(
+                    evidence, "it contains more than one run, and one was requested", ()
+                )
             times = litert_times(table, expected=count_setting(plan.settings, FLAGS, "num_runs"))
             metrics = litert_metrics(table)
         if times is None:
@@ -101,14 +103,14 @@ class BenchmarkModel:
         return _with_backend_detail(reading, plan, placement) if isinstance(reading, Reading) else reading
 
 
-def _times(plan: RunPlan, found: TfliteOutput) -> LoopTimes | None:
-    """Of its last line, or else of its main loop; LiteRT's native tool has a table for the one."""
-    if found.mean_us is None:
+def _times(plan: RunPlan, output: TfliteOutput) -> LoopTimes | None:
+    """Return the times of the last line, or else of the main loop."""
+    if output.mean_us is None:
         return None
     return LoopTimes(
-        mean_ns=found.mean_us * 1e3,
+        mean_ns=output.mean_us * 1e3,
         expected=count_setting(plan.settings, FLAGS, "num_runs"),
-        summed=found.main.count if found.main else None,
+        summed=output.main.count if output.main else None,
         step_ns=1_000,
     )
 
@@ -120,7 +122,7 @@ def _only_cpu(plan: RunPlan, evidence: Evidence) -> str:
 
 
 def _with_backend_detail(reading: Reading, plan: RunPlan, placement: Placement | None) -> Reading:
-    """The kernels of the tool itself and XNNPACK's are both the CPU's, and several times apart."""
+    """Tell XNNPACK from the tool's own kernels: both run on the CPU, at several times the speed."""
     if plan.backend not in (_CPU, _XNNPACK) or reading.accelerator != _CPU:
         return reading
     shares = () if placement is None else placement.shares
@@ -132,28 +134,28 @@ def _with_backend_detail(reading: Reading, plan: RunPlan, placement: Placement |
     return reading
 
 
-def _metrics(found: TfliteOutput) -> Iterator[Metric]:
-    loop = {} if found.main is None else found.main.figures_us
+def _metrics(output: TfliteOutput) -> Iterator[Metric]:
+    loop = {} if output.main is None else output.main.figures_us
     yield from lower_is_better(
         {name: loop.get(name) for name in ("min", "max", "median", "p5", "p95", "std")}, "us"
     )
     yield from lower_is_better(
-        {"init": found.init_us, "first": found.first_us, "warmup": found.warmup_us}, "us"
+        {"init": output.init_us, "first": output.first_us, "warmup": output.warmup_us}, "us"
     )
-    yield from lower_is_better({"memory_init": found.init_mb, "memory_overall": found.overall_mb}, "MB")
-    yield from lower_is_better({"memory_peak": found.peak_mb}, "MB")
+    yield from lower_is_better({"memory_init": output.init_mb, "memory_overall": output.overall_mb}, "MB")
+    yield from lower_is_better({"memory_peak": output.peak_mb}, "MB")
 
 
 def _pass_metrics(evidence: Evidence) -> Iterator[Metric]:
-    """What the uncounted passes told: each kind of operator's time, and the memory at its peak."""
-    for told in evidence.passes:
-        text = f"{told.stdout}\n{told.stderr}"
-        if told.name == PASS_FLAGS["report_peak_memory_footprint"]:
+    """Yield the figures of diagnostic passes: the time of each kind of operator, and the peak of memory."""
+    for tool_pass in evidence.passes:
+        text = f"{tool_pass.stdout}\n{tool_pass.stderr}"
+        if tool_pass.name == PASS_FLAGS["report_peak_memory_footprint"]:
             yield from lower_is_better({"memory_peak": tflite_output(text).peak_mb}, "MB")
-        elif told.name == PASS_FLAGS["enable_op_profiling"]:
-            times = sorted(operator_times(text), key=lambda each: -each.average_ms)[:_MOST_OPERATORS]
+        elif tool_pass.name == PASS_FLAGS["enable_op_profiling"]:
+            times = sorted(operator_times(text), key=lambda operator: -operator.average_ms)[:_MOST_OPERATORS]
             yield from lower_is_better(
-                {f"op {each.kind} x{each.count}": each.average_ms for each in times}, "ms"
+                {f"op {operator.kind} x{operator.count}": operator.average_ms for operator in times}, "ms"
             )
 
 
@@ -162,7 +164,7 @@ def _words(request: RunRequest, settings: Mapping[str, SettingValue]) -> list[st
 
 
 def _flag_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> Iterator[str]:
-    """What is not as the tool does it anyway; how often and with how many threads is always said."""
+    """Yield the flags that differ from the tool's defaults, and always those of counts and threads."""
     for name in FLAGS:
         value = setting(settings, FLAGS, name)
         is_given = name in PASS_FLAGS or name in ARGUMENTS_BY_BACKEND[request.backend]
@@ -172,8 +174,8 @@ def _flag_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> It
 
 def _backend_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> Iterator[str]:
     for name, value in ARGUMENTS_BY_BACKEND[request.backend].items():
-        # An older program has no XNNPACK to do without.
+        # An older program has no XNNPACK to switch off.
         if name in request.missing_flags and request.backend == _CPU:
             continue
-        said = settings.get(name)
-        yield f"--{name}={flag_text(said) if said else value}"
+        setting_value = settings.get(name)
+        yield f"--{name}={flag_text(setting_value) if setting_value else value}"

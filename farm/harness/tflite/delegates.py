@@ -1,4 +1,4 @@
-"""The lines in which TFLite and LiteRT tools say what a delegate took, in all wordings since 2019."""
+"""Lines of TFLite and LiteRT tools that count a delegate's nodes, in all wordings since 2019."""
 
 import re
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ _REPLACING = re.compile(
     r"Replacing (\d{1,7})(?: out of (\d{1,7}))? node\(s\) with delegate \((\w[\w .-]{0,60})\) node"
     r"(?:, yielding (\d{1,6}) partitions?(?: for subgraph (\d{1,5}))?)?"
 )
-#: The first Hexagon delegate has no partitions, Core ML's a comma before them, NXP's their names in one word.
+#: The first Hexagon delegate has no partitions, Core ML's a comma before them, NXP's name is one word.
 _DELEGATED = re.compile(
     r"(\w{1,60} Delegate|\w{1,60}?) ?[Dd]elegate: (\d{1,7}) nodes delegated out of (\d{1,7}) nodes"
     r"(?:,? with (\d{1,6}) partitions?)?"
 )
-#: Few lines have it, and the pattern tries every word of those that are tried.
+#: Few lines contain it, and the pattern is slow on those that are tried.
 _NODES_DELEGATED = "nodes delegated"
-#: Texas Instruments'.
+#: Texas Instruments.
 _TIDL = re.compile(r"[Nn]umber of subgraphs: ?(\d{1,6}) ?, (\d{1,7}) nodes delegated out of (\d{1,7}) nodes")
 APPLIED = re.compile(
     r"(?:Explicitly a|A)pplied (\w+) delegate, and the model graph will be (completely|partially) executed"
@@ -28,26 +28,26 @@ _SPLIT = re.compile(
     r"(?: operations will run)? on the CPU"
 )
 _NO_SPLIT = re.compile(r"No operations will run on the GPU, and all (\d{1,7}) operations will run on the CPU")
-#: All that was taken before is given back.
+#: All delegated nodes are given back.
 _RESTORED = re.compile(r"Restored original execution plan after delegate application failure")
 _NOT_EXECUTED = re.compile(
     r"[Tt]hough (\w+) delegate is explicitly applied, the model graph will not be executed by the delegate"
 )
 _KERNELS = re.compile(r"Created (\d{1,6}) GPU delegate kernels")
-#: Newer ones say it of each graph, and not how many kernels they made.
+#: Newer versions print it for each graph, without the number of kernels.
 _API = re.compile(r"Initializ(?:ed|ing) (?:OpenCL|OpenGL|WebGPU|Metal|Vulkan)-based API")
-#: Of a GPU's kernels: the last word on them counts.
+#: A GPU's kernels: the last line on them counts.
 _MADE = re.compile(
     rf"{_API.pattern}|Created [1-9]\d{{0,5}} GPU delegate kernels"
     r"|(?P<none>Created 0 GPU delegate kernels|Failed to create \S{0,40}\bDelegateKernelLiteRt\b)"
 )
 _PROFILE = re.compile(r"^\s*(TfLite\w*Delegate\w*)\s+(\d{1,6})\s+[\d.]+\s+[\d.]+%")
-#: LiteRT replaces the nodes of an NPU by calls of what was compiled, and the calls are what it counts later.
+#: LiteRT replaces the nodes of an NPU by calls of compiled code, and later counts the calls.
 _COMPILED = re.compile(
     r"Partitioned subgraph<(\d{1,5})>, selected (\d{1,7}) ops, from a total of (\d{1,7}) ops"
     r"\. resulted in (\d{1,6}) partitions?"
 )
-#: Comes behind the line that says that its nodes were replaced.
+#: Follows the line which reports that its nodes were replaced.
 _NOT_DISPATCHED = re.compile(
     r"Failed to create a dispatch delegate kernel|Failed to initialize (?:Dispatch API|QNN backend)"
 )
@@ -55,73 +55,73 @@ XNNPACK = "XNNPACK"
 _DISPATCH = "Dispatch"
 #: Their nodes are whole partitions, compiled before.
 _OF_CALLS = (_DISPATCH, "EdgeTpuDelegateForCustomOp")
-#: Theirs are, where there are no more of them than partitions; these compile networks as they load, too.
+#: Likewise, where nodes do not outnumber partitions; these also compile networks while they load.
 _MAYBE_OF_CALLS = ("Neutron", "Ethosu")
-#: What the tool calls a delegate that it knows by a library alone.
+#: The tool's name for a delegate that it loads from a library.
 _BY_LIBRARY = ("EXTERNAL", "STABLE_DELEGATE")
 _GPU = "GPU"
-#: LiteRT's delegate has the API's name behind this, where the interpreter names it.
+#: The interpreter names LiteRT's delegate by this prefix and the API.
 _LITERT_GPU = "LITERT_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegatedNodes:
-    """What one delegate took of one subgraph."""
+    """The nodes of one subgraph that one delegate took."""
 
     software: str
     subgraph: int | None = None
-    #: None where nobody says it; with a total, partitions that were compiled before stand for a node each.
+    #: None where the count is unknown; with a total, each precompiled partition counts as one node.
     nodes: int | None = None
     total: int | None = None
     partitions: int | None = None
-    #: By the interpreter's own line, of which each graph of each model has one.
+    #: From the interpreter's own line; each graph of each model has one.
     is_replaced: bool = False
-    #: The tool says that nothing is left for the CPU.
+    #: The tool reports that nothing is left for the CPU.
     is_all: bool = False
     line: str
 
     @property
-    def held(self) -> int | None:
-        """How many of the total are not the CPU's."""
+    def accelerated_nodes(self) -> int | None:
+        """Return how many of the total are not the CPU's."""
         return self.partitions if self.nodes is None and self.total is not None else self.nodes
 
 
 def delegated_nodes(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
-    """What each delegate took, in all; 0 nodes where it was applied and took nothing.
+    """Return the nodes of each delegate in total; 0 where it was applied and took none.
 
-    What was given back, or is not executed after all, counts as taken by nobody.
+    Nodes that were given back, or are not executed after all, belong to no delegate.
     """
     restored = [at for at, line in enumerate(lines) if _RESTORED.search(line.text) is not None]
-    kept = lines[restored[-1] + 1 :] if restored else lines
+    last_lines = lines[restored[-1] + 1 :] if restored else lines
     idle = {delegate_name(match[1]) for _, match in matching_lines(lines, _NOT_EXECUTED)}
     idle |= {_DISPATCH for _ in matching_lines(lines, _NOT_DISPATCHED)}
-    took = [_of_calls(each, lines) for each in _merge_by_delegate(_by_line(kept))]
-    if [match["none"] is None for _, match in matching_lines(kept, _MADE)][-1:] == [False]:
-        idle |= {each.software for each in took if _is_gpu(each.software)}
+    delegates = [_of_calls(delegate, lines) for delegate in _merge_by_delegate(_by_line(last_lines))]
+    if [match["none"] is None for _, match in matching_lines(last_lines, _MADE)][-1:] == [False]:
+        idle |= {delegate.software for delegate in delegates if _is_gpu(delegate.software)}
     if idle.intersection(_BY_LIBRARY):
-        return [each for each in took if each.software == XNNPACK]
-    return [each for each in took if each.software not in idle]
+        return [delegate for delegate in delegates if delegate.software == XNNPACK]
+    return [delegate for delegate in delegates if delegate.software not in idle]
 
 
-def _of_calls(taken: DelegatedNodes, lines: Sequence[LogLine]) -> DelegatedNodes:
-    """With the nodes behind calls, where the log has their compilation; of a part, calls are no count."""
-    is_of_calls = taken.software in _OF_CALLS or (
-        taken.software in _MAYBE_OF_CALLS and (taken.nodes or 0) <= (taken.partitions or 0)
+def _of_calls(delegate: DelegatedNodes, lines: Sequence[LogLine]) -> DelegatedNodes:
+    """Replace counts of calls by compiled nodes, where the log has them; else a part stays uncounted."""
+    is_of_calls = delegate.software in _OF_CALLS or (
+        delegate.software in _MAYBE_OF_CALLS and (delegate.nodes or 0) <= (delegate.partitions or 0)
     )
-    if not is_of_calls or taken.nodes is None or taken.nodes == 0:
-        return taken
+    if not is_of_calls or delegate.nodes is None or delegate.nodes == 0:
+        return delegate
     compiled = {match[1]: (line, match) for line, match in matching_lines(lines, _COMPILED)}
-    if taken.software == _DISPATCH and compiled:
-        said = "; ".join([taken.line, *(line.quoted for line, _ in compiled.values())])
+    if delegate.software == _DISPATCH and compiled:
+        proof = "; ".join([delegate.line, *(line.quoted for line, _ in compiled.values())])
         nodes, total = (sum(int(match[at]) for _, match in compiled.values()) for at in (2, 3))
-        return replace(taken, nodes=nodes, total=total, partitions=taken.nodes, line=said)
-    if taken.nodes == taken.total:
-        return taken
-    return replace(taken, nodes=None, partitions=taken.nodes)
+        return replace(delegate, nodes=nodes, total=total, partitions=delegate.nodes, line=proof)
+    if delegate.nodes == delegate.total:
+        return delegate
+    return replace(delegate, nodes=None, partitions=delegate.nodes)
 
 
 def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
-    found = [
+    delegated = [
         DelegatedNodes(
             software=delegate_name(match[3]),
             subgraph=int(match[5]) if match[5] else None,
@@ -133,7 +133,7 @@ def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
         )
         for line, match in matching_lines(lines, _REPLACING)
     ]
-    found += [
+    delegated += [
         DelegatedNodes(
             software=delegate_name(match[1]),
             nodes=int(match[2]),
@@ -145,7 +145,7 @@ def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
             [line for line in lines if _NODES_DELEGATED in line.text], _DELEGATED
         )
     ]
-    found += [
+    delegated += [
         DelegatedNodes(
             software="TIDL",
             nodes=int(match[2]),
@@ -155,7 +155,7 @@ def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
         )
         for line, match in matching_lines(lines, _TIDL)
     ]
-    found += [
+    delegated += [
         DelegatedNodes(
             software=delegate_name(match[1]),
             partitions=int(match[3]) if match[3] else None,
@@ -164,63 +164,65 @@ def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
         )
         for line, match in matching_lines(lines, APPLIED)
     ]
-    found += [
+    delegated += [
         DelegatedNodes(
             software=_GPU, nodes=int(match[1]), total=int(match[1]) + int(match[2]), line=line.quoted
         )
         for line, match in matching_lines(lines, _SPLIT)
     ]
-    found += [
+    delegated += [
         DelegatedNodes(software=_GPU, nodes=0, total=int(match[1]), line=line.quoted)
         for line, match in matching_lines(lines, _NO_SPLIT)
     ]
-    found += [
+    delegated += [
         DelegatedNodes(software=_GPU, partitions=int(match[1]), line=line.quoted)
         for line, match in matching_lines(lines, _KERNELS)
         if int(match[1]) > 0
     ]
-    if not any(_is_gpu(each.software) for each in found):
-        found += [DelegatedNodes(software=_GPU, line=line.quoted) for line, _ in matching_lines(lines, _API)]
+    if not any(_is_gpu(delegate.software) for delegate in delegated):
+        delegated += [
+            DelegatedNodes(software=_GPU, line=line.quoted) for line, _ in matching_lines(lines, _API)
+        ]
     profile = [(line, match) for line, match in matching_lines(lines, _PROFILE)]
-    return found or [
+    return delegated or [
         DelegatedNodes(software=delegate_name(match[1]), partitions=int(match[2]), line=line.quoted)
         for line, match in profile
     ]
 
 
-def _merge_by_delegate(taken: Sequence[DelegatedNodes]) -> list[DelegatedNodes]:
-    """One for each delegate: what several lines say of it is put together, graphs are added up."""
+def _merge_by_delegate(delegated: Sequence[DelegatedNodes]) -> list[DelegatedNodes]:
+    """Merge the lines about each delegate, and add up its graphs."""
     by_software: dict[str, list[DelegatedNodes]] = {}
-    names = {each.software for each in taken}
+    names = {delegate.software for delegate in delegated}
     gpu = next((name for name in sorted(names) if name.startswith(_LITERT_GPU)), _GPU)
     real = next((name for name in sorted(names) if name not in (*_BY_LIBRARY, XNNPACK)), None)
-    for each in taken:
-        # The tool says EXTERNAL where the delegate itself says its name.
-        software = real if each.software in _BY_LIBRARY and real else each.software
+    for delegate in delegated:
+        # The tool prints EXTERNAL where the delegate prints its own name.
+        software = real if delegate.software in _BY_LIBRARY and real else delegate.software
         software = gpu if software == _GPU else software
-        by_software.setdefault(software, []).append(replace(each, software=software))
-    return [_merge(each) for each in by_software.values()]
+        by_software.setdefault(software, []).append(replace(delegate, software=software))
+    return [_merge(parts) for parts in by_software.values()]
 
 
 def _merge(parts: Sequence[DelegatedNodes]) -> DelegatedNodes:
-    whole = [each for each in parts if each.nodes is not None and each.total is not None]
-    counted = [each for each in parts if each.nodes is not None]
-    graphs = {(each.subgraph, each.total): each for each in whole if each.is_replaced}
-    is_all = any(each.is_all for each in parts)
+    complete = [part for part in parts if part.nodes is not None and part.total is not None]
+    counted = [part for part in parts if part.nodes is not None]
+    graphs = {(part.subgraph, part.total): part for part in complete if part.is_replaced}
+    is_all = any(part.is_all for part in parts)
     if len(graphs) > 1:
         first = next(iter(graphs.values()))
         return replace(
             first,
-            nodes=sum(each.nodes or 0 for each in graphs.values()),
-            total=sum(each.total or 0 for each in graphs.values()),
-            partitions=sum(each.partitions or 0 for each in graphs.values()),
+            nodes=sum(part.nodes or 0 for part in graphs.values()),
+            total=sum(part.total or 0 for part in graphs.values()),
+            partitions=sum(part.partitions or 0 for part in graphs.values()),
             is_all=is_all,
         )
-    # The delegate's own count of partitions leaves out what lies between them, so it goes before others.
-    best = next((each for each in reversed(parts) if each in whole and each.subgraph is None), None)
-    best = best or (whole or counted or list(parts))[-1]
+    # The delegate's own count of partitions leaves out what lies between them, so it comes first.
+    best = next((part for part in reversed(parts) if part in complete and part.subgraph is None), None)
+    best = best or (complete or counted or list(parts))[-1]
     total = best.total if best.total is not None or not is_all else best.nodes
-    partitions = best.partitions or next((each.partitions for each in parts if each.partitions), None)
+    partitions = best.partitions or next((part.partitions for part in parts if part.partitions), None)
     return replace(best, total=total, partitions=partitions, is_all=is_all)
 
 
@@ -229,8 +231,8 @@ def _is_gpu(software: str) -> bool:
 
 
 def delegate_name(software: str) -> str:
-    """`TfLiteXNNPackDelegate` is XNNPACK, `TfLiteGpuDelegateV2` GPU."""
+    """Return the short name: `TfLiteXNNPackDelegate` is XNNPACK, `TfLiteGpuDelegateV2` GPU."""
     name = re.sub(r"^TfLite|\s?Delegate(V\d)?$", "", software) or software
-    known = {"xnnpack": XNNPACK, "nnapi": "NNAPI", "gpu": "GPU", "hexagon": "Hexagon", "qnn": "QNN"}
-    known["coreml"] = "CoreML"
-    return known.get(name.lower(), name)
+    short_names = {"xnnpack": XNNPACK, "nnapi": "NNAPI", "gpu": "GPU", "hexagon": "Hexagon", "qnn": "QNN"}
+    short_names["coreml"] = "CoreML"
+    return short_names.get(name.lower(), name)

@@ -11,12 +11,12 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
         "num_threads": Flag(default=1, help="threads of the CPU; -1 leaves it to the program", minimum=-1),
         "num_runs": Flag(default=50, help="timed inferences at least", minimum=1),
         "min_secs": Flag(default=1.0, help="and for at least so long, seconds"),
-        "max_secs": Flag(default=150.0, help="ended after so long, seconds, however many are done"),
+        "max_secs": Flag(default=150.0, help="ended after so long, seconds, whatever their number"),
         "warmup_runs": Flag(default=1, help="inferences before the clock counts, at least", minimum=0),
         "warmup_min_secs": Flag(default=0.5, help="and for at least so long, seconds"),
         "run_delay": Flag(default=-1.0, help="seconds between two inferences; -1 for none"),
-        "input_layer": Flag(default="", help="names of inputs, by comma, for what cannot be told"),
-        "input_layer_shape": Flag(default="", help="their shapes: 1,224,224,3; several separated by :"),
+        "input_layer": Flag(default="", help="names of inputs, by comma, where the tool cannot detect them"),
+        "input_layer_shape": Flag(default="", help="their shapes: 1,224,224,3; several by :"),
         "input_layer_value_range": Flag(
             default="", help="values to fill them with: input,0,255; several by :"
         ),
@@ -24,14 +24,14 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
         "allow_fp16": Flag(default=False, help="float32 may be computed as float16"),
         "require_full_delegation": Flag(default=False, help="fail where any operator is left to the CPU"),
         "max_delegated_partitions": Flag(
-            default=0, help="at most so many; 0: as the delegate likes", minimum=0
+            default=0, help="at most this many; 0: the delegate decides", minimum=0
         ),
-        "min_nodes_per_partition": Flag(default=0, help="0: as the delegate likes", minimum=0),
+        "min_nodes_per_partition": Flag(default=0, help="0: the delegate decides", minimum=0),
         "gpu_precision_loss_allowed": Flag(default=True, help="gpu: compute in float16"),
         "gpu_experimental_enable_quant": Flag(default=True, help="gpu: take quantized models"),
         "gpu_inference_for_sustained_speed": Flag(default=False, help="gpu: prefer sustained speed"),
         "gpu_backend": Flag(default="", help="gpu: cl or gl; empty: OpenCL, else OpenGL"),
-        "nnapi_accelerator_name": Flag(default="", help="nnapi: which driver, as the phone names it"),
+        "nnapi_accelerator_name": Flag(default="", help="nnapi: which driver, by its name on the device"),
         "nnapi_execution_preference": Flag(
             default="", help="nnapi: fast_single_answer, sustained_speed, low_power or undefined"
         ),
@@ -56,7 +56,8 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
     }
 )
 
-#: What the tool does where nothing is said; only what is otherwise is said, but counts and threads always.
+#: The tool's defaults. A flag is passed only where it differs from them; counts and threads are always
+#: passed.
 TOOL_DEFAULTS: Mapping[str, SettingValue] = MappingProxyType(
     {
         name: flag.default
@@ -65,14 +66,14 @@ TOOL_DEFAULTS: Mapping[str, SettingValue] = MappingProxyType(
     }
 )
 
-#: Flags that would slow what is measured, so each has a pass of its own.
+#: Flags that would slow the measurement, so each has a separate pass.
 PASS_FLAGS: Mapping[str, str] = MappingProxyType(
     {"enable_op_profiling": "op_profile", "report_peak_memory_footprint": "memory"}
 )
-#: How often a pass runs: a flag that is given twice counts once, and which one differs by version.
+#: Iterations of a pass: of a flag that is given twice one counts, and which one differs by version.
 SHORT_RUN: Mapping[str, SettingValue] = MappingProxyType({"num_runs": 10, "min_secs": 0.1})
 
-#: `cpu` is the tool's own kernels: without being told so newer ones use XNNPACK wherever they can.
+#: `cpu` is the tool's own kernels: by default newer versions use XNNPACK wherever they can.
 ARGUMENTS_BY_BACKEND: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "cpu": {"use_xnnpack": "false"},

@@ -1,4 +1,4 @@
-"""`litert-benchmark`, the console command of the wheel ai-edge-litert: its command line, and its output."""
+"""`litert-benchmark`, the console command of the wheel ai-edge-litert: command line and output."""
 
 from collections.abc import Mapping, Sequence
 
@@ -40,10 +40,10 @@ _ALWAYS_GIVEN = ("num_runs", "warmup_runs", "num_threads")
 
 
 class LitertBenchmark:
-    """Runs `.tflite` files by LiteRT's compiled model; on the CPU that is XNNPACK wherever it can."""
+    """Runs `.tflite` files by LiteRT's compiled model; on the CPU that is XNNPACK wherever possible."""
 
     name: str = "litert-benchmark"
-    parser_version: int = 3
+    parser_version: int = 4
     flags: Mapping[str, Flag] = FLAGS
     needs_model: bool = True
     formats: Sequence[Format] = (Format.TFLITE,)
@@ -55,13 +55,13 @@ class LitertBenchmark:
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         return find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The console command's words."""
+        """Return the plan with the console command's arguments."""
         words = ["--model", "${file_model}", *_SWITCH_BY_BACKEND[request.backend]]
         for name, flag in FLAGS.items():
             value = setting(request.settings, FLAGS, name)
@@ -72,32 +72,32 @@ class LitertBenchmark:
         return tool_plan(self.name, request, words)
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """The tool's mean of its main loop."""
-        failure = classify(evidence, signs=RUNTIME_PATTERNS)
+        """Return the tool's mean of its main loop."""
+        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
         if failure is not None:
             return failure
         text = combined_output(evidence)
-        found = litert_output(text)
-        if found.contradicts:
-            return unreadable_failure(evidence, "more than one run ended in it, one was asked for")
-        times = litert_times(found, expected=count_setting(plan.settings, FLAGS, "num_runs"))
+        output = litert_output(text)
+        if output.contradicts:
+            return unreadable_failure(evidence, "it contains more than one run, and one was requested")
+        times = litert_times(output, expected=count_setting(plan.settings, FLAGS, "num_runs"))
         if times is None:
             return missing_times_failure(
                 evidence, "there is no complete line `Inference (avg): ... ms (N runs)`"
             )
-        placement = placement_of_pass(tflite_placement, text, evidence) or _placement(found)
-        return time_reading(plan, evidence, times, placement=placement, metrics=litert_metrics(found))
+        placement = placement_of_pass(tflite_placement, text, evidence) or _placement(output)
+        return time_reading(plan, evidence, times, placement=placement, metrics=litert_metrics(output))
 
 
-def _placement(found: LitertOutput) -> Placement | None:
-    """Alone on an accelerator, and wholly taken: there. With the CPU beside it nothing tells it apart."""
-    if not found.accelerators:
+def _placement(output: LitertOutput) -> Placement | None:
+    """Return the share of a single accelerator with the whole model; beside the CPU nothing is proven."""
+    if not output.accelerators:
         return None
-    line = f"Accelerators: {' | '.join(found.accelerators)}; Fully accelerated: {found.fully_accelerated}"
-    if found.accelerators == ("CPU",):
+    line = f"Accelerators: {' | '.join(output.accelerators)}; Fully accelerated: {output.fully_accelerated}"
+    if output.accelerators == ("CPU",):
         return Placement(shares=(Share(accelerator=Accelerator.CPU, by="LiteRT", line=line),))
-    if len(found.accelerators) == 1 and found.fully_accelerated:
-        name = found.accelerators[0]
+    if len(output.accelerators) == 1 and output.fully_accelerated:
+        name = output.accelerators[0]
         share = Share(accelerator=Accelerator(name.lower()), by=name, line=line)
         return Placement(shares=(share,))
     return Placement(shares=(), warnings=(f"{line}: what is left over is the CPU's",))

@@ -1,7 +1,6 @@
-"""What `litert-benchmark` prints, and writes into its result file: the same figures, rounded alike.
+"""Output and result file of `litert-benchmark`: the same figures, rounded alike.
 
-LiteRT's native `benchmark_model` ends with the same table, its deviation without a unit, with memory
-behind it.
+LiteRT's native `benchmark_model` ends with the same table, its deviation without a unit, followed by memory.
 """
 
 import json
@@ -24,7 +23,7 @@ _ACCELERATED = re.compile(r"Fully accelerated:\s+(True|False)$", re.IGNORECASE)
 _ACCELERATORS = re.compile(r"Accelerators:\s+((?:NPU|GPU|CPU)(?: \| (?:NPU|GPU|CPU))*)$")
 _MEAN = "Inference (avg)"
 _JSON = re.compile(r"^\{\s*\"model\"", re.MULTILINE)
-#: Of the result file: the printed label of each figure.
+#: The printed label of each figure in the result file.
 _LABEL_BY_KEY: Mapping[str, str] = MappingProxyType(
     {
         "init_ms": "Model initialization",
@@ -40,29 +39,29 @@ _LABEL_BY_KEY: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LitertOutput:
-    """What a run said."""
+    """The output of a run."""
 
     #: By printed label, in milliseconds.
     figures_ms: Mapping[str, float]
-    #: How many inferences the average is of.
+    #: How many inferences are in the average.
     runs: int | None
-    #: What it was allowed to use: NPU, GPU, CPU.
+    #: The accelerators that it was allowed to use: NPU, GPU, CPU.
     accelerators: tuple[str, ...]
     #: Whether delegates took the whole model; XNNPACK is one.
     fully_accelerated: bool | None
     #: By printed label, in megabytes; only the native tool has them.
     memory_mb: Mapping[str, float] = field(default_factory=dict)
-    #: Different averages: more than one run's output.
+    #: Different averages: the output of more than one run.
     contradicts: bool = False
 
     @property
     def mean_ms(self) -> float | None:
-        """Of its main loop."""
+        """Return the mean of the main loop."""
         return self.figures_ms.get(_MEAN)
 
 
 def litert_output(text: str) -> LitertOutput:
-    """Read what was printed; where that is missing, the result file's JSON in the same text."""
+    """Parse the printed figures; where they are missing, the result file's JSON in the same text."""
     figures: dict[str, float] = {}
     memory: dict[str, float] = {}
     means: set[float] = set()
@@ -96,16 +95,16 @@ def _of_file(text: str) -> LitertOutput | None:
     if start is None:
         return None
     try:
-        found, _ = json.JSONDecoder().raw_decode(text[start.start() :])
+        document, _ = json.JSONDecoder().raw_decode(text[start.start() :])
     except (ValueError, RecursionError):
         return None
-    latency = found.get("latency")
+    latency = document.get("latency")
     if not isinstance(latency, dict):
         return None
     runs, names, accelerated = (
         latency.get("num_runs"),
-        found.get("accelerators"),
-        found.get("fully_accelerated"),
+        document.get("accelerators"),
+        document.get("fully_accelerated"),
     )
     return LitertOutput(
         figures_ms={

@@ -1,4 +1,4 @@
-"""What LiteRT's table of results says, as a reading has it: of its Python tool and of its native one."""
+"""Readings from LiteRT's table of results, of its Python tool and of its native one."""
 
 from farm.core.runs.measurement import Metric
 from farm.harness.base.tool_result import LoopTimes, lower_is_better
@@ -15,17 +15,17 @@ _OF_LOOP = ("min", "max", "median", "p5", "p95", "std")
 _STEP_NS = 10_000
 
 
-def litert_times(found: LitertOutput, *, expected: int) -> LoopTimes | None:
-    """The mean of the main loop; None where the table does not have it."""
-    if found.mean_ms is None:
+def litert_times(output: LitertOutput, *, expected: int) -> LoopTimes | None:
+    """Return the mean of the main loop; None where the table lacks it."""
+    if output.mean_ms is None:
         return None
-    return LoopTimes(mean_ns=found.mean_ms * 1e6, expected=expected, summed=found.runs, step_ns=_STEP_NS)
+    return LoopTimes(mean_ns=output.mean_ms * 1e6, expected=expected, summed=output.runs, step_ns=_STEP_NS)
 
 
-def litert_metrics(found: LitertOutput) -> list[Metric]:
-    """All else that it has, in milliseconds and megabytes."""
+def litert_metrics(output: LitertOutput) -> list[Metric]:
+    """Return the other figures, in milliseconds and megabytes."""
     labels = _LABELS | {name: f"Inference ({name})" for name in _OF_LOOP}
-    times = lower_is_better({name: found.figures_ms.get(label) for name, label in labels.items()}, "ms")
+    times = lower_is_better({name: output.figures_ms.get(label) for name, label in labels.items()}, "ms")
     return times + lower_is_better(
-        {name: found.memory_mb.get(label) for name, label in _MEMORY.items()}, "MB"
+        {name: output.memory_mb.get(label) for name, label in _MEMORY.items()}, "MB"
     )

@@ -1,12 +1,12 @@
-"""What TensorFlow Lite's `benchmark_model` prints, in the wordings of all its versions, read into numbers.
+"""Output of TensorFlow Lite's `benchmark_model`, in the wordings of all its versions.
 
-Up to 2019: `Average inference timings in us: Warmup: W, Init: I, no stats: N`, at last `Inference: N`, which
-the app ends with `Overall max resident set size = ..`; the first tool has `N , Warmup: W, ` behind the colon,
-and TensorFlow's own, of the same name, no `Init` but a third loop, which is profiled: `with stats: S`. Since
-2020: `Inference timings in us: Init: I, First inference: F, Warmup (avg): W, Inference (avg): N`. Before it,
-warm-up and main loop have a line each, `count=N first=.. curr=.. min=.. max=.. avg=.. std=..`, the newest
-with p5, median and p95; a loop of one run has `count=1 curr=..` only, runs that took the same `count=N
-curr=..(all same)`, none `count=0`.
+Up to 2019: `Average inference timings in us: Warmup: W, Init: I, no stats: N`, in the last of these versions
+`Inference: N`, which the app ends with `Overall max resident set size = ..`; the first tool has `N , Warmup:
+W, ` after the colon, and TensorFlow's own, of the same name, no `Init` but a third, profiled loop: `with
+stats: S`. Since 2020: `Inference timings in us: Init: I, First inference: F, Warmup (avg): W, Inference
+(avg): N`. Before it, warm-up and main loop have a line each, `count=N first=.. curr=.. min=.. max=.. avg=..
+std=..`, the newest with p5, median and p95; a loop of one run has `count=1 curr=..` only, runs of equal time
+`count=N curr=..(all same)`, no run `count=0`.
 """
 
 import re
@@ -22,7 +22,7 @@ _LOOP = re.compile(
     rf"((?: (?:first|curr|min|max|avg|std|p5|median|p95)={_NUMBER})*)"
     r"(?: ?\(all same\))?$"
 )
-#: Six digits are printed of either.
+#: Both are printed with six digits.
 _MEANS_MAY_DIFFER = 0.001
 _FIELD = re.compile(rf"(\w+)=({_NUMBER})")
 _SINCE_2020 = re.compile(
@@ -39,7 +39,7 @@ _MEMORY = re.compile(
     rf" init=({_NUMBER}) overall=({_NUMBER})"
 )
 _PEAK = re.compile(rf"Overall peak memory footprint \(MB\) via periodic monitoring: ({_NUMBER})")
-#: The second is of the tool that tries several options.
+#: The second is printed by the tool that tries several options.
 _UNKNOWN_FLAG = re.compile(
     r"(?:Unconsumed cmdline flags|unrecognized commandline flag):\s{1,9}(--?[\w-]{1,100})"
 )
@@ -51,18 +51,18 @@ class LoopTiming:
 
     count: int
     mean_us: float
-    #: min, max, std, p5, median, p95: what its version prints.
+    #: min, max, std, p5, median, p95: whatever the version prints.
     figures_us: Mapping[str, float]
     line: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TfliteOutput:
-    """What one run of the tool said, as far as it came."""
+    """The output of one run, as far as it got."""
 
-    #: Of the main loop; None where it did not come to its end.
+    #: Of the main loop; None where it did not end.
     mean_us: float | None
-    #: The line that says it.
+    #: The line with the mean.
     line: str | None
     main: LoopTiming | None
     warmup: LoopTiming | None
@@ -72,17 +72,17 @@ class TfliteOutput:
     init_mb: float | None
     overall_mb: float | None
     peak_mb: float | None
-    #: Different last lines, or one that its loop does not bear out: it is cut off, or of another run.
+    #: Different last lines, or one that disagrees with its loop: it was cut off, or belongs to another run.
     contradicts: bool
-    #: A flag that it did not know, and went on without.
+    #: A flag that it ignored as unknown.
     unknown_flag: str | None
 
 
 def tflite_output(text: str) -> TfliteOutput:
-    """Read an output; lines that loggers doubled count once, tables of operators not at all."""
+    """Parse an output; lines that loggers doubled count once, tables of operators not at all."""
     lines = plain_lines(text)
     loops = _loops(lines)
-    summaries = list(dict.fromkeys(found for line in lines if (found := _summary(line)) is not None))
+    summaries = list(dict.fromkeys(summary for line in lines if (summary := _summary(line)) is not None))
     last = summaries[-1] if summaries else None
     main = loops[1] if len(loops) > 1 else None
     memory = _last(_MEMORY, lines)
@@ -111,26 +111,26 @@ class _Summary:
     init_us: float | None
     warmup_us: float
     first_us: float | None
-    #: How many there are at most: warm-up, main, profiled.
+    #: The largest possible number of loops: warm-up, main, profiled.
     loops: int = 2
     line: str
 
 
 def _summary(line: str) -> _Summary | None:
-    if (found := _SINCE_2020.search(line)) is not None:
-        init, first, warmup, mean = map(float, found.groups())
+    if (match := _SINCE_2020.search(line)) is not None:
+        init, first, warmup, mean = map(float, match.groups())
         return _Summary(mean_us=mean, init_us=init, warmup_us=warmup, first_us=first, line=line)
-    if (found := _OF_2019.search(line)) is not None:
+    if (match := _OF_2019.search(line)) is not None:
         return _Summary(
-            mean_us=float(found[3]),
-            init_us=None if found[2] is None else float(found[2]),
-            warmup_us=float(found[1]),
+            mean_us=float(match[3]),
+            init_us=None if match[2] is None else float(match[2]),
+            warmup_us=float(match[1]),
             first_us=None,
-            loops=3 if found[4] else 2,
+            loops=3 if match[4] else 2,
             line=line,
         )
-    if (found := _OF_2018.search(line)) is not None:
-        mean, warmup = map(float, found.groups())
+    if (match := _OF_2018.search(line)) is not None:
+        mean, warmup = map(float, match.groups())
         return _Summary(mean_us=mean, init_us=None, warmup_us=warmup, first_us=None, line=line)
     return None
 
@@ -142,19 +142,19 @@ def _is_another(main: LoopTiming | None, last: _Summary | None) -> bool:
 
 
 def _loops(lines: Sequence[str]) -> list[LoopTiming]:
-    """The loops in their order. What has a label is none: `Timings (microseconds): count=` is of a table,
+    """Return the loops in order. Labelled lines are none: `Timings (microseconds): count=` is of a table,
     `cpu w/ 4 threads: count=` of the tool that tries several options.
     """
-    found: list[LoopTiming] = []
+    loops: list[LoopTiming] = []
     before = ""
     for line in lines:
         match = _LOOP.search(line)
-        said = match[0].strip() if match is not None else ""
-        # Behind what is no known prefix only a loop's figures are enough of a sign.
-        if match is not None and said != before and (match[2] or match.start() == 0):
-            found.append(_loop(match))
-        before = said
-    return found
+        loop_text = match[0].strip() if match is not None else ""
+        # After an unknown prefix only a loop's figures are evidence enough.
+        if match is not None and loop_text != before and (match[2] or match.start() == 0):
+            loops.append(_loop(match))
+        before = loop_text
+    return loops
 
 
 def _loop(match: re.Match[str]) -> LoopTiming:

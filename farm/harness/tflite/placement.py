@@ -1,4 +1,4 @@
-"""What TFLite and LiteRT tools print of delegates, in all wordings since 2019, through any log.
+"""Placements that TFLite and LiteRT tools print, in all wordings since 2019, through any log.
 
 A delegate that was created proves nothing, nor does a list of accelerators: only nodes that it took do.
 """
@@ -10,6 +10,7 @@ from dataclasses import replace
 from farm.core.runs.placement import Accelerator, Placement, Share, resolve_actual_backend
 from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
+from farm.harness.nnapi.armnn import armnn_placement
 from farm.harness.nnapi.placement import accelerator_of_driver, nnapi_accelerators, nnapi_placement
 from farm.harness.tflite.delegates import APPLIED, XNNPACK, DelegatedNodes, delegate_name, delegated_nodes
 
@@ -29,69 +30,80 @@ _WARNED = re.compile(
     r"|failed to prepare|delegate is not initialized|Operation is not supported"
     r"|OP is supported, but|Not supported \w+ case"
 )
-#: Programs of 2018 and 2019 say it of every run, whether or not NNAPI was asked for.
+#: Programs of 2018 and 2019 print it in every run, whether or not NNAPI was requested.
 _NO_LIBRARY = re.compile(r"unable to open library")
-_ASKED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
+_REQUESTED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
 _NNAPI_FAILED = re.compile(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)")
 _NNAPI_NAME = re.compile(r"NNAPI accelerator name: \[([^\]\n]+)\]")
-#: Without any other driver it is NNAPI's own kernels, on the CPU, that took what NNAPI took.
+#: Without another driver NNAPI's own kernels, on the CPU, executed NNAPI's nodes.
 _NO_DRIVER = re.compile(r"NNAPI accelerators available: \[(nnapi-reference)\]")
 _QNN_LIBRARY = re.compile(r"\blibQnn(Htp|Gpu|Dsp|Cpu)(?:V\d{1,4}\w{0,20})?\.so\b")
-#: Of WebGPU, where there is no GPU.
+#: WebGPU without a GPU.
 _SOFTWARE_ADAPTER = re.compile(r"Selected adapter: [^\n]{0,200}\badapterType=(CPU)\b")
 _LIBRARY = re.compile(r"External delegate path\s*: \[([^\]\n]+)\]")
 _OPTIONS = re.compile(r"External delegate options\s*: \[([^\]\n]*)\]")
 _BACKEND_OPTION = re.compile(r"(?:backend_type|backends?|htp_backend)\s*:\s*(\w+)\s*(,)?")
+#: The delegate, its library, or the NNAPI driver.
+_ARMNN = re.compile(r"(?:lib)?armnn[\w.-]*", re.IGNORECASE)
 _MOST_WARNINGS = 8
 _OWN_KERNELS = "TFLite's kernels"
 
 
 def tflite_placement(text: str) -> Placement | None:
-    """Which delegate took how many nodes, and what was left to the CPU; None where the text tells nothing.
+    """Return which delegate took how many nodes, and the CPU's rest; None where the text does not show it.
 
     Args:
-        text: what the tool printed, both streams, or the phone's log of it.
+        text: what the tool printed, both streams, or the device's log of it.
     """
     lines = log_lines(text)
-    took = delegated_nodes(lines)
-    others = [each for each in took if each.software != XNNPACK and each.nodes != 0]
-    xnnpack = next((each for each in took if each.software == XNNPACK and each.nodes != 0), None)
+    delegated = delegated_nodes(lines)
+    others = [delegate for delegate in delegated if delegate.software != XNNPACK and delegate.nodes != 0]
+    xnnpack = next(
+        (delegate for delegate in delegated if delegate.software == XNNPACK and delegate.nodes != 0), None
+    )
     refused = [line.quoted for line, _ in matching_lines(lines, _NONE)]
-    refused += [each.line for each in took if each.nodes == 0]
-    if _ASKED_NNAPI.search(text) is not None:
+    refused += [delegate.line for delegate in delegated if delegate.nodes == 0]
+    if _REQUESTED_NNAPI.search(text) is not None:
         refused += [line.quoted for line, _ in matching_lines(lines, _NO_LIBRARY)]
     warned = [line.quoted for line, _ in matching_lines(lines, _WARNED)]
     warnings = tuple(dict.fromkeys((*refused, *warned)))[:_MOST_WARNINGS]
-    total = _total(took)
-    shares = tuple(_share(each, lines) for each in others)
+    total = _total(delegated)
+    shares = tuple(_share(delegate, lines) for delegate in others)
     if not shares and not refused and xnnpack is None:
         shares = _created_delegates(lines, text)
     rest = _cpu_shares(shares, others, xnnpack, total, lines, refused)
     if not shares and not rest and not warnings:
         return None
-    # Parts that nobody counted make no whole.
-    is_whole = all(each.nodes is not None for each in others) and not _exceeds_total(others, total)
-    whole = total if is_whole else None
-    found = Placement(
-        shares=(*shares, *rest), total_nodes=whole, warnings=warnings, offered=nnapi_accelerators(lines)
+    # Uncounted parts have no total.
+    is_whole = all(delegate.nodes is not None for delegate in others) and not _exceeds_total(others, total)
+    whole_nodes = total if is_whole else None
+    placement = Placement(
+        shares=(*shares, *rest), total_nodes=whole_nodes, warnings=warnings, offered=nnapi_accelerators(lines)
     )
-    return _with_drivers(found, text)
+    placement = _with_drivers(placement, text)
+    return _with_armnn_backends(placement, text) if others else placement
 
 
-def _total(taken: Sequence[DelegatedNodes]) -> int | None:
-    """Without a subgraph's number, XNNPACK may have counted a graph that another delegate changed before."""
-    others = [each for each in taken if each.software != XNNPACK or each.subgraph is not None]
-    totals = [each.total for each in others if each.total is not None]
-    return max(totals or [each.total for each in taken if each.total is not None], default=None)
+def _total(delegated: Sequence[DelegatedNodes]) -> int | None:
+    """Return the total; without a subgraph's number, XNNPACK may have counted a changed graph."""
+    others = [
+        delegate for delegate in delegated if delegate.software != XNNPACK or delegate.subgraph is not None
+    ]
+    totals = [delegate.total for delegate in others if delegate.total is not None]
+    return max(
+        totals or [delegate.total for delegate in delegated if delegate.total is not None], default=None
+    )
 
 
-def _share(taken: DelegatedNodes, lines: Sequence[LogLine]) -> Share:
-    by, kind = _hardware(taken.software, lines)
-    return Share(accelerator=kind, by=by, nodes=taken.nodes, partitions=taken.partitions, line=taken.line)
+def _share(delegate: DelegatedNodes, lines: Sequence[LogLine]) -> Share:
+    by, kind = _hardware(delegate.software, lines)
+    return Share(
+        accelerator=kind, by=by, nodes=delegate.nodes, partitions=delegate.partitions, line=delegate.line
+    )
 
 
 def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator]:
-    """What the delegate is called, and what it computes on where its name or its options say that."""
+    """Return a delegate's name, and its hardware where its name or its options identify it."""
     if software.upper() == "NNAPI":
         name = _last(lines, _NNAPI_NAME) or _last(lines, _NO_DRIVER)
         if next(matching_lines(lines, _NNAPI_FAILED), None) is not None:
@@ -101,7 +113,7 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
         return f"{software} in software", Accelerator.CPU
     option = _BACKEND_OPTION.search(_last(lines, _OPTIONS) or "")
     if option is not None:
-        # Of several, in their order of preference, nothing here says which one took what.
+        # Of several, in order of preference, it is open which one took what.
         return software, Accelerator.UNKNOWN if option[2] else accelerator_of(option[1])
     libraries = {kind for line in lines for kind in _QNN_LIBRARY.findall(line.text)}
     if software == "QNN" and len(libraries) == 1:
@@ -113,7 +125,7 @@ def _hardware(software: str, lines: Sequence[LogLine]) -> tuple[str, Accelerator
 
 
 def _created_delegates(lines: Sequence[LogLine], text: str) -> tuple[Share, ...]:
-    """Only that a delegate was made: what it took, nobody says."""
+    """Return a share of unknown hardware for a delegate that was only created."""
     for line, match in matching_lines(lines, _CREATED):
         software = delegate_name(match[1] or match[2] or match[3])
         if software == XNNPACK and re.search(r"Use (?:NNAPI|gpu|Hexagon)\s*: \[1\]", text) is None:
@@ -133,32 +145,32 @@ def _cpu_shares(
     lines: Sequence[LogLine],
     refused: Sequence[str],
 ) -> tuple[Share, ...]:
-    """The CPU's: XNNPACK's nodes and those of nobody."""
-    taken = sum(each.held or 0 for each in others)
-    is_counted = total is not None and all(each.held is not None for each in others)
+    """Return the CPU's shares: XNNPACK's nodes and those without a delegate."""
+    delegated_count = sum(delegate.accelerated_nodes or 0 for delegate in others)
+    is_counted = total is not None and all(delegate.accelerated_nodes is not None for delegate in others)
     is_counted = is_counted and not _exceeds_total(others, total)
-    if any(each.is_all for each in others) or (is_counted and total == taken and others):
+    if any(delegate.is_all for delegate in others) or (is_counted and total == delegated_count and others):
         return ()
-    left = (total or 0) - taken if is_counted else None
+    rest_nodes = (total or 0) - delegated_count if is_counted else None
     if xnnpack is not None:
-        return _of_xnnpack(xnnpack, left)
-    if left:
-        line = next((each.line for each in others), refused[0] if refused else "")
-        return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=left, line=line),)
+        return _of_xnnpack(xnnpack, rest_nodes)
+    if rest_nodes:
+        line = next((delegate.line for delegate in others), refused[0] if refused else "")
+        return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=rest_nodes, line=line),)
     if refused and not shares:
         return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=refused[0]),)
     return _partial_cpu_share(others, lines)
 
 
 def _exceeds_total(others: Sequence[DelegatedNodes], total: int | None) -> bool:
-    """Whether they would have taken more than there is: what they counted is not the same."""
-    return total is not None and sum(each.held or 0 for each in others) > total
+    """Return whether delegates took more nodes than there are: they counted different things."""
+    return total is not None and sum(delegate.accelerated_nodes or 0 for delegate in others) > total
 
 
-def _of_xnnpack(xnnpack: DelegatedNodes, left: int | None) -> tuple[Share, ...]:
-    if left is None or xnnpack.nodes is None or xnnpack.nodes > left:
-        # It counts the nodes of a graph that was changed already.
-        nodes = left if left is not None else xnnpack.nodes
+def _of_xnnpack(xnnpack: DelegatedNodes, rest_nodes: int | None) -> tuple[Share, ...]:
+    if rest_nodes is None or xnnpack.nodes is None or xnnpack.nodes > rest_nodes:
+        # It counts the nodes of a graph that was already changed.
+        nodes = rest_nodes if rest_nodes is not None else xnnpack.nodes
         return (
             Share(
                 accelerator=Accelerator.CPU,
@@ -175,21 +187,27 @@ def _of_xnnpack(xnnpack: DelegatedNodes, left: int | None) -> tuple[Share, ...]:
         partitions=xnnpack.partitions,
         line=xnnpack.line,
     )
-    if xnnpack.nodes == left:
+    if xnnpack.nodes == rest_nodes:
         return (first,)
-    own = Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=left - xnnpack.nodes, line=xnnpack.line)
-    return (first, own)
+    own_kernels = Share(
+        accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=rest_nodes - xnnpack.nodes, line=xnnpack.line
+    )
+    return (first, own_kernels)
 
 
 def _partial_cpu_share(others: Sequence[DelegatedNodes], lines: Sequence[LogLine]) -> tuple[Share, ...]:
-    """The CPU has a part, uncounted, where the tool says that the delegate has not all.
+    """Return the CPU's uncounted part, where the tool reports that the delegate lacks nodes.
 
-    Partitions of a delegate and of the CPU take turns, with a node each at least.
+    Partitions of a delegate and of the CPU alternate, with at least one node each.
     """
-    for each in others:
-        if each.nodes is not None and each.total is None and (between := (each.partitions or 0) // 2):
-            least = between if between > each.nodes else None
-            return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=least, line=each.line),)
+    for delegate in others:
+        if (
+            delegate.nodes is not None
+            and delegate.total is None
+            and (between := (delegate.partitions or 0) // 2)
+        ):
+            least = between if between > delegate.nodes else None
+            return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=least, line=delegate.line),)
     for line, match in matching_lines(lines, APPLIED):
         if match[2] == "partially" and others:
             return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=line.quoted),)
@@ -197,16 +215,16 @@ def _partial_cpu_share(others: Sequence[DelegatedNodes], lines: Sequence[LogLine
 
 
 def _with_drivers(placement: Placement, text: str) -> Placement:
-    """NNAPI's own lines in the same text say which drivers the delegate's nodes went to."""
+    """Replace NNAPI's share by the drivers that NNAPI's own lines in the same text name."""
     at = next((at for at, share in enumerate(placement.shares) if share.by == "NNAPI"), None)
     drivers = nnapi_placement(text) if at is not None else None
     if at is None or drivers is None or not drivers.shares:
         return placement
-    named = placement.shares[at]
+    delegate = placement.shares[at]
     if len(drivers.shares) == 1:
         only = drivers.shares[0]
         inside: tuple[Share, ...] = (
-            replace(named, accelerator=only.accelerator, by=only.by, line=f"{named.line}; {only.line}"),
+            replace(delegate, accelerator=only.accelerator, by=only.by, line=f"{delegate.line}; {only.line}"),
         )
         return replace(placement, shares=(*placement.shares[:at], *inside, *placement.shares[at + 1 :]))
     if resolve_actual_backend(placement, "nnapi").accelerator is Accelerator.CPU:
@@ -214,7 +232,7 @@ def _with_drivers(placement: Placement, text: str) -> Placement:
         return placement
     rest = (*placement.shares[:at], *placement.shares[at + 1 :])
     uncounted = tuple(replace(share, nodes=None) for share in rest)
-    # Operations of NNAPI and nodes of TFLite are not the same, so only one of the two is counted.
+    # Operations of NNAPI and nodes of TFLite differ, so only one of the two is counted.
     return replace(
         placement,
         shares=(*drivers.shares, *uncounted),
@@ -222,6 +240,33 @@ def _with_drivers(placement: Placement, text: str) -> Placement:
     )
 
 
+def _with_armnn_backends(placement: Placement, text: str) -> Placement:
+    """Replace the share of Arm NN's delegate or driver by the backends that Arm NN's own log shows.
+
+    Arm NN logs its version at a lower severity than a fall back, so the version without a fall back shows
+    that the first requested backend had every layer.
+    """
+    at = next((at for at, share in enumerate(placement.shares) if _ARMNN.fullmatch(share.by)), None)
+    armnn = armnn_placement(text) if at is not None else None
+    if at is None or armnn is None:
+        return placement
+    warnings = tuple(dict.fromkeys((*placement.warnings, *armnn.warnings)))[:_MOST_WARNINGS]
+    placement = replace(placement, warnings=warnings)
+    delegate, before, after = placement.shares[at], placement.shares[:at], placement.shares[at + 1 :]
+    if len(armnn.shares) > 1:
+        if resolve_actual_backend(placement, "external").accelerator is Accelerator.CPU:
+            # Most nodes were never Arm NN's.
+            return placement
+        # The layers that fell back are not counted, so the delegate's nodes cannot be divided.
+        others = tuple(replace(share, nodes=None) for share in (*before, *after))
+        return replace(placement, shares=(*armnn.shares, *others), total_nodes=None)
+    if not armnn.shares or (armnn.shares[0].accelerator is Accelerator.UNKNOWN and not armnn.warnings):
+        return placement
+    only = armnn.shares[0]
+    named = replace(delegate, accelerator=only.accelerator, by=only.by, line=f"{delegate.line}; {only.line}")
+    return replace(placement, shares=(*before, named, *after))
+
+
 def _last(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> str | None:
-    found = [match[1].strip() for _, match in matching_lines(lines, pattern)]
-    return found[-1] if found else None
+    matches = [match[1].strip() for _, match in matching_lines(lines, pattern)]
+    return matches[-1] if matches else None

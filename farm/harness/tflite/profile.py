@@ -1,7 +1,7 @@
-"""The table that TensorFlow Lite's profiler prints: how long each kind of operator took in one inference.
+"""The table of TensorFlow Lite's profiler: the time of each kind of operator in one inference.
 
-Its columns are apart by tabs, blanks or, where it was told so, commas. What a delegate tells of its inside
-stands in a further table, whose times are those of the delegate's row once more.
+Its columns are separated by tabs, blanks or, on request, commas. A delegate's internal operators stand in a
+further table, whose times repeat those of the delegate's row.
 """
 
 import re
@@ -25,8 +25,8 @@ class OperatorTime:
 
 
 def operator_times(text: str) -> list[OperatorTime]:
-    """What the profile of the regular runs says by kind of node, in its order; none without such a table."""
-    found: list[OperatorTime] = []
+    """Return the time of each kind of node in the profile of the regular runs; empty without a table."""
+    times: list[OperatorTime] = []
     lines = plain_lines(text)
     # Up to 2019 only the runs were profiled, without a heading.
     in_runs, in_table = not any("Profiling Info for" in line for line in lines), False
@@ -38,7 +38,7 @@ def operator_times(text: str) -> list[OperatorTime]:
         elif line.startswith(_INSIDE):
             in_runs = in_table = False
         elif in_table and (row := _ROW.match(line)) is not None:
-            found.append(OperatorTime(kind=row[1], count=int(row[2]), average_ms=float(row[3])))
+            times.append(OperatorTime(kind=row[1], count=int(row[2]), average_ms=float(row[3])))
         elif line.startswith(("Timings (microseconds)", "=====")):
             in_table = False
-    return found
+    return times

@@ -1,8 +1,8 @@
-"""What speed_benchmark_torch and its relatives print, read back into exact numbers.
+"""Output of speed_benchmark_torch and its relatives, parsed into exact numbers.
 
-The versions of `binaries/speed_benchmark_torch.cc` in pytorch are told apart by their last line. Up
-to about v1.5 it says `Milliseconds per iter`, and the observer lines carry whole milliseconds although they
-say `"unit": "us"`; later both are microseconds. iOS's TestApp prints milliseconds over two lines.
+The versions of `binaries/speed_benchmark_torch.cc` in pytorch differ in their last line. Up to about v1.5 it
+says `Milliseconds per iter`, and the observer lines carry whole milliseconds although they say `"unit":
+"us"`; later both are microseconds. iOS's TestApp prints milliseconds over two lines.
 """
 
 import re
@@ -18,19 +18,19 @@ _OBSERVED = re.compile(
     r'PyTorchObserver\s*\{\s*"type":\s*"NET",[^{}\n]*"metric":\s*"latency",\s*"value":\s*"?'
     rf'({_NUMBER})"?\s*\}}'
 )
-#: Caffe2's nets say `runs`, and iOS's log stands before its second line, too; its first may be two.
+#: Caffe2's nets say `runs`, and iOS's log prefixes its second line, too; its first may be two.
 _LAST = re.compile(
     rf"Main runs? finished\.\s{{1,9}}(Microseconds|Milliseconds) per iter: ?({_NUMBER})"
     rf"\.?\s+(?:[^\]\n]{{0,100}}\[\d+:\d+\] )?Iters per second:[ \t:]*{_NUMBER}"
 )
-#: Longer than any run; keeps every value within 64 bits.
+#: Longer than any run; values below it fit into 64 bits.
 _LONGEST_NS = 10**15
-#: A dozen turns of other processes under Linux's schedulers.
+#: A dozen time slices of other processes under Linux's schedulers.
 _PUT_ASIDE_NS = 50 * 1_000_000
 
 
 class ObserverUnit(IntEnum):
-    """What the numbers count, in nanoseconds."""
+    """The unit of observer lines, in nanoseconds."""
 
     MICROSECOND = 1_000
     MILLISECOND = 1_000_000
@@ -46,21 +46,21 @@ class LastLine:
 
 
 def last_lines(stdout: str) -> list[LastLine]:
-    """Every complete summary in `stdout`; one run prints exactly one."""
+    """Return every complete summary in `stdout`; one run prints exactly one."""
     return [_last_line(match) for match in _LAST.finditer(stdout)]
 
 
 def observer_values_ns(stdout: str, unit: ObserverUnit) -> list[int]:
-    """The value of every complete observer line, in the order printed, in nanoseconds."""
+    """Return the value of every complete observer line, in the order printed, in nanoseconds."""
     return [_nanoseconds(text, unit) for text in _OBSERVED.findall(stdout)]
 
 
 def disagreement(samples_ns: Sequence[int], last: LastLine) -> str | None:
-    """Say how the mean of all samples contradicts the last line; None when it does not.
+    """Return how the mean of all samples contradicts the last line; None when it does not.
 
     Samples are cut to whole units, and the last line's clock also covers the loop itself: one unit, 5 us and
-    1 % are allowed between the two. On a busy machine the loop may be put aside between iterations: 50 ms a
-    run are allowed for that, up to half of what the last line says, which no mix-up of units comes below.
+    1 % are allowed between the two. A busy machine may interrupt the loop between iterations: 50 ms a run are
+    allowed for that, up to half of the last line's time, which no confusion of units undercuts.
     """
     mean_ns = sum(samples_ns) / len(samples_ns)
     cut_ns = last.unit + 5 * ObserverUnit.MICROSECOND + last.mean_ns / 100

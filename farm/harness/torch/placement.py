@@ -1,4 +1,4 @@
-"""What shows where PyTorch Mobile ran: its own output names no hardware, drivers in the phone's log do."""
+"""Placements of PyTorch Mobile: its own output names no hardware, drivers in the device's log do."""
 
 import re
 
@@ -6,7 +6,7 @@ from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.harness.base.log_lines import log_lines, matching_lines
 from farm.harness.nnapi.placement import nnapi_placement
 
-#: Vulkan drivers as the log tags them: Qualcomm's, Arm's, Imagination's, Samsung's.
+#: Vulkan drivers by their log tags: Qualcomm, Arm, Imagination, Samsung.
 _GPU_DRIVER = re.compile(
     r"\b(AdrenoVK(?:-\d+)?|Adreno(?:-GSL)?|mali(?=\s*:)|Mali[- ]G?\d+|PVR_VK|PowerVR|Xclipse)\b"
 )
@@ -20,12 +20,12 @@ _NO_VULKAN = re.compile(
 
 
 def pytorch_nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
-    """Of a pass with `debug.nn.vlog`, which is the only place where an NNAPI run shows its drivers."""
+    """Return the placement in a pass with `debug.nn.vlog`, which alone shows the drivers of an NNAPI run."""
     return nnapi_placement(log, pid)
 
 
 def pytorch_vulkan_placement(log: str, pid: int | None = None) -> Placement | None:
-    """Which Vulkan driver the process loaded. PyTorch never falls back from it: what it lacks ends runs."""
+    """Return the loaded Vulkan driver. PyTorch never falls back from it: a missing operator ends the run."""
     lines = [line for line in log_lines(log) if pid is None or line.pid in (pid, None)]
     warnings = tuple(line.quoted for line, _ in matching_lines(lines, _NO_VULKAN))[:5]
     for pattern, kind in ((_CPU_DRIVER, Accelerator.CPU), (_GPU_DRIVER, Accelerator.GPU)):

@@ -1,4 +1,4 @@
-"""Where a run of speed_benchmark_torch computed: only the phone's log shows it, of a pass after the run."""
+"""Placement passes of speed_benchmark_torch: only the device's log of a pass shows the hardware."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,11 +10,11 @@ from farm.harness.base.tool_adapter import ToolPass
 from farm.harness.torch.output import last_lines
 from farm.harness.torch.placement import pytorch_nnapi_placement, pytorch_vulkan_placement
 
-#: Loading, compiling by the driver, and one iteration; NPUs take minutes to compile, which the run took, too.
+#: Loading, compiling by the driver, and one iteration; NPUs take minutes to compile, in the run as well.
 _PASS_LIMIT_S = 60.0
 _ITERATIONS: Mapping[str, str] = {"--iter=": "--iter=1", "--warmup=": "--warmup=0"}
 _PROPERTIES: Mapping[str, Mapping[str, str]] = {"nnapi": NNAPI_PROPERTIES, "vulkan": {}}
-#: Tags of what logs where a model goes; all else of the phone stays there.
+#: Tags of what logs the placement of models; the rest of the log stays on the device.
 _LOG_FILTERS: Mapping[str, tuple[str, ...]] = {
     "nnapi": NNAPI_LOG,
     "vulkan": ("AdrenoVK-0:V", "Adreno:V", "Adreno-GSL:V", "mali:V", "PVR_VK:V", "vulkan:V", "*:S"),
@@ -26,7 +26,7 @@ _PARSERS: Mapping[str, Callable[[str, int | None], Placement | None]] = {
 
 
 def placement_passes(backend: str, words: Sequence[str]) -> tuple[ToolPass, ...]:
-    """The pass that shows where a backend runs; none for the CPU, which a file is made for or not."""
+    """Return the pass that shows where a backend runs; none for the CPU, which is a property of the file."""
     if backend not in _PARSERS:
         return ()
     few = [
@@ -46,32 +46,32 @@ def placement_passes(backend: str, words: Sequence[str]) -> tuple[ToolPass, ...]
 def torch_actual_backend(
     plan: RunPlan, evidence: Evidence, backend: str
 ) -> tuple[ActualBackend, Placement | None]:
-    """What ran, by the run's own pass, or by that of an earlier run; unknown, with the reason, by neither."""
-    found = next((each for each in evidence.passes if each.name == PLACEMENT_PROBE), None)
-    if found is None and plan.shown is not None:
+    """Return what ran, by the run's own pass or an earlier one; else unknown, with the reason."""
+    probe = next((tool_pass for tool_pass in evidence.passes if tool_pass.name == PLACEMENT_PROBE), None)
+    if probe is None and plan.shown is not None:
         return earlier_actual_backend(plan.shown, backend)
-    if found is None:
+    if probe is None:
         return _unknown(backend, "no pass after the run shows where it ran"), None
-    if (wrong := _mismatch_reason(found)) is not None:
+    if (wrong := _mismatch_reason(probe)) is not None:
         return _unknown(backend, f"the pass that was to show where it ran {wrong}"), None
-    placement = _PARSERS[backend](found.log, found.pid)
+    placement = _PARSERS[backend](probe.log, probe.pid)
     if placement is None or not placement.shares:
-        said = f": {placement.warnings[0]}" if placement is not None and placement.warnings else ""
+        warning = f": {placement.warnings[0]}" if placement is not None and placement.warnings else ""
         return _unknown(
-            backend, f"the phone's log names no driver that took a part of the model{said}"
+            backend, f"the phone's log names no driver that took a part of the model{warning}"
         ), placement
     return resolve_actual_backend(placement, backend), placement
 
 
-def _mismatch_reason(found: PassEvidence) -> str | None:
-    """Why a pass does not speak for its run: it has to come to the same end."""
-    if found.trouble is not None:
-        return f"could not be carried out: {found.trouble.message}"
-    if found.exit is None or found.exit.timed_out:
+def _mismatch_reason(probe: PassEvidence) -> str | None:
+    """Return why a pass proves nothing about its run: it has to end in the same way."""
+    if probe.trouble is not None:
+        return f"could not be carried out: {probe.trouble.message}"
+    if probe.exit is None or probe.exit.timed_out:
         return "did not end in time"
-    if found.exit.code != 0:
-        return f"ended with {found.exit.code}, and the run with 0"
-    return None if last_lines(found.stdout) else "printed no result"
+    if probe.exit.code != 0:
+        return f"ended with {probe.exit.code}, and the run with 0"
+    return None if last_lines(probe.stdout) else "printed no result"
 
 
 def _unknown(backend: str, why: str) -> ActualBackend:

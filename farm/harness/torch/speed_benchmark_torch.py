@@ -1,4 +1,4 @@
-"""PyTorch Mobile's `speed_benchmark_torch`: the command line of its Android binary, and what it prints."""
+"""PyTorch Mobile's `speed_benchmark_torch`: the command line of its Android binary, and its output."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -33,7 +33,7 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
     }
 )
 
-#: Our own program says on stderr which int8 kernels the machine chose at load; the Android binary does not.
+#: Our own program prints on stderr which int8 kernels the machine chose at load; the Android binary does not.
 _ENGINE = "quantized engine: "
 _ALWAYS_GIVEN = ("use_bundled_input", "warmup", "iter", "pthreadpool_size")
 _TYPE_BY_DTYPE = {"float32": "float", "uint8": "uint8_t", "int64": "int64"}
@@ -43,9 +43,9 @@ _VULKAN_WORD = "--vulkan=true"
 
 
 class SpeedBenchmarkTorch:
-    """Runs files of TorchScript and the lite interpreter, one observer line an iteration.
+    """Runs files of TorchScript and the lite interpreter, one observer line for each iteration.
 
-    It prints nothing of where it computed, so a pass after NNAPI and Vulkan runs has the log show that.
+    Its output does not show where it computed, so NNAPI and Vulkan runs have a pass whose log does.
     """
 
     name: str = "speed_benchmark_torch"
@@ -56,12 +56,12 @@ class SpeedBenchmarkTorch:
     formats: Sequence[Format] = _FORMATS
     backends: Sequence[str] = (_CPU, _NNAPI, _VULKAN)
     clock_covers: str = (
-        "forward() only, on one input made before the loop; on vulkan the way of input and output to and"
-        " from the GPU too; samples are cut to whole microseconds"
+        "forward() only, on one input made before the loop; on vulkan also the copies of input and output to"
+        " and from the GPU; samples are cut to whole microseconds"
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Why this harness cannot run the variant on the backend; None when it can."""
+        """Return why this harness cannot run the variant on the backend; None when it can."""
         refused = find_unsupported_reason(
             self.name, variant, backend, backends=self.backends, formats=self.formats
         )
@@ -71,30 +71,30 @@ class SpeedBenchmarkTorch:
         return refused
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """The command line of the Android binary, unchanged."""
+        """Return the command line of the Android binary, unchanged."""
         words = ("--model=${file_model}", *_flag_words(request), "--report_pep=true")
         return tool_plan(self.name, request, words, passes=placement_passes(request.backend, words))
 
     def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """One sample an observer line, or the last line's mean where there are none.
+        """Return one sample for each observer line, or the last line's mean where there are none.
 
-        Version A's samples are whole milliseconds; where one is cut to 0 the mean says more, and is taken.
+        Version A's samples are whole milliseconds; where one is cut to 0 the more precise mean is used.
         """
         failure = classify(evidence)
         if failure is not None:
             return failure
-        found = last_lines(evidence.stdout)
-        if not found:
+        summaries = last_lines(evidence.stdout)
+        if not summaries:
             return unreadable_failure(
                 evidence, "there is no complete line 'Main run finished. ... per iter: ...'"
             )
-        if len(found) > 1:
-            return unreadable_failure(evidence, f"{len(found)} runs ended in it, one was asked for")
-        return _reading(plan, evidence, found[0])
+        if len(summaries) > 1:
+            return unreadable_failure(evidence, f"{len(summaries)} runs are in it, and one was requested")
+        return _reading(plan, evidence, summaries[0])
 
 
 def input_settings(inputs: Sequence[TensorSpec], memory_format: str) -> dict[str, SettingValue] | None:
-    """Flags for a file that brings no bundled input; None where the tool cannot make such inputs."""
+    """Return flags for a file without a bundled input; None where the tool cannot make such inputs."""
     types = [_TYPE_BY_DTYPE.get(spec.dtype) for spec in inputs]
     if not inputs or None in types:
         return None
@@ -131,7 +131,7 @@ def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | Run
 
 
 def _placement(plan: RunPlan, evidence: Evidence) -> tuple[ActualBackend, Placement | None]:
-    """What ran, with what shows it."""
+    """Return what ran, with its proof."""
     command = " ".join(evidence.argv or plan.argv)
     if _VULKAN_WORD in command.split():
         return torch_actual_backend(plan, evidence, _VULKAN)
@@ -139,20 +139,20 @@ def _placement(plan: RunPlan, evidence: Evidence) -> tuple[ActualBackend, Placem
         return torch_actual_backend(plan, evidence, _NNAPI)
     proof = f"cpu by construction: a file made for cpu, and no --vulkan in: {command}"
     engines = [line for line in evidence.stderr.splitlines() if line.startswith(_ENGINE)]
-    said = "; ".join([proof, *engines[:1]])
-    return ActualBackend(backend=_CPU, accelerator=Accelerator.CPU, proof=said), None
+    proofs = "; ".join([proof, *engines[:1]])
+    return ActualBackend(backend=_CPU, accelerator=Accelerator.CPU, proof=proofs), None
 
 
 def _expected_samples(plan: RunPlan) -> int:
-    asked = plan.settings.get("iter", FLAGS["iter"].default)
-    return max(1, int(asked)) if isinstance(asked, int) else 1
+    iterations = plan.settings.get("iter", FLAGS["iter"].default)
+    return max(1, int(iterations)) if isinstance(iterations, int) else 1
 
 
 def _flag_words(request: RunRequest) -> list[str]:
     settings = {**request.settings, **({"vulkan": True} if request.backend == _VULKAN else {})}
-    given = {name: settings.get(name, flag.default) for name, flag in FLAGS.items()}
+    values = {name: settings.get(name, flag.default) for name, flag in FLAGS.items()}
     return [
         f"--{name}={flag_text(value)}"
-        for name, value in given.items()
+        for name, value in values.items()
         if value != FLAGS[name].default or (name in _ALWAYS_GIVEN and name not in request.missing_flags)
     ]

@@ -1,4 +1,4 @@
-"""What `sha256sum` prints."""
+"""Output of `sha256sum`."""
 
 import re
 
@@ -9,6 +9,6 @@ _LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
 def digest_by_path(text: str) -> dict[str, Digest]:
-    """The digest of each file named; lines that are not of that form (errors, an echo) are dropped."""
-    found = (_LINE.fullmatch(line) for line in lines(text))
-    return {match[2]: Digest(match[1]) for match in found if match}
+    """Return the digest of each file; other lines (errors, an echo) are dropped."""
+    matches = (_LINE.fullmatch(line) for line in lines(text))
+    return {match[2]: Digest(match[1]) for match in matches if match}

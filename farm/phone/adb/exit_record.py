@@ -1,4 +1,4 @@
-"""What the supervisor on the phone writes down when a run has ended."""
+"""The exit record that the supervisor on the device writes when a run has ended."""
 
 from farm.core.runs.evidence import ExitRecord
 from farm.phone.adb.decoding import decimal_number, lines, whole_number
@@ -8,7 +8,7 @@ _STEPS_PER_S = 100
 
 
 def exit_record(text: str) -> ExitRecord | None:
-    """The record; None when it is missing or not whole."""
+    """Parse the record; None when it is missing or incomplete."""
     values = dict(line.split("=", 1) for line in lines(text) if "=" in line)
     code = whole_number(values.get("code", ""))
     started_s, ended_s = (
@@ -26,6 +26,6 @@ def exit_record(text: str) -> ExitRecord | None:
 
 
 def _cpu_s(steps: str) -> float | None:
-    """None where the supervisor is older than this, or could not read it."""
+    """Parse the CPU time; None where the supervisor is older, or could not read it."""
     number = whole_number(steps)
     return None if number is None or number < 0 else number / _STEPS_PER_S

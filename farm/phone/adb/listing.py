@@ -1,4 +1,4 @@
-"""What `adb devices -l` lists: also with what adb tells of itself above, between or below."""
+"""Output of `adb devices -l`, with adb's own messages above, between or below."""
 
 import re
 from collections.abc import Iterable
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from farm.phone.adb.decoding import lines
 
-#: adb's words for states (AOSP: to_string(ConnectionState)); `no permissions (...)` is several.
+#: adb's state words (AOSP: to_string(ConnectionState)); `no permissions (...)` has several words.
 _STATE = (
     r"(?:device|offline|connecting|detached|authorizing|unauthorized|bootloader|fastboot|recovery|rescue"
     r"|sideload|host|unknown)"
 )
-#: Two blanks or a tab end a serial, of which that of mDNS may have blanks; one blank ends those without any.
+#: Two blanks or a tab end a serial; an mDNS serial may contain blanks; one blank ends the others.
 _SERIAL = r"(?:[^\s>](?:[^\t]*?\S)?(?=\t|  )|[^\s>]\S*|[^\s>][^\t]*?\._\S+|\(no serial number\))"
 _ROW = re.compile(rf"({_SERIAL})\s+({_STATE}|no permissions\b.*?)(?:\s+(\S.*))?", re.ASCII)
 _TAG = re.compile(r"([A-Za-z_]\w*):(\S*)", re.ASCII)
-#: `3-1`, `1-2.3`: where adb of some systems leaves out `usb:`.
+#: `3-1`, `1-2.3`: adb of some systems leaves out `usb:`.
 _BUS = re.compile(r"\d+-\d+(?:\.\d+)*", re.ASCII)
 _REASON = re.compile(r"no permissions\s*(?:\(.*?\))?(?:; see \[.*?\])?", re.ASCII)
 _TALK = re.compile(r"\s*(?:\*|adb server|List of |error:|adb(?:\.exe)?:|daemon |cannot |- waiting for )")
@@ -23,12 +23,12 @@ _TALK = re.compile(r"\s*(?:\*|adb server|List of |error:|adb(?:\.exe)?:|daemon |
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdbDeviceRow:
-    """One row."""
+    """One row of the listing."""
 
     serial: str
-    #: adb's word; `farm.phone.adb.state.presence` says what it means.
+    #: adb's word; `farm.phone.adb.state.presence` translates it.
     state: str
-    #: Where it is plugged in, as the kernel has it: `1-2.3`; None for a phone on TCP.
+    #: The port it is attached to, as the kernel names it: `1-2.3`; None for a device on TCP.
     usb_path: str | None = None
     product: str | None = None
     model: str | None = None
@@ -37,13 +37,15 @@ class AdbDeviceRow:
 
 
 def adb_device_rows(text: str) -> tuple[AdbDeviceRow, ...]:
-    """The rows, in the order of the listing; whatever else adb prints is left out.
+    """Return the rows, in the order of the listing; other output of adb is left out.
 
-    The last word of a last line that has no line end may be cut: it tells nothing.
+    The last word of a last line without a line end may be cut, and is ignored.
     """
-    *whole, last = lines(text)
-    found = (_device_row(line.strip()) for line in (*whole, _without_last_tag(last)) if not _TALK.match(line))
-    return tuple(phone for phone in found if phone is not None)
+    *complete, last = lines(text)
+    rows = (
+        _device_row(line.strip()) for line in (*complete, _without_last_tag(last)) if not _TALK.match(line)
+    )
+    return tuple(row for row in rows if row is not None)
 
 
 def _without_last_tag(line: str) -> str:
@@ -56,9 +58,9 @@ def _device_row(line: str) -> AdbDeviceRow | None:
         return None
     state, rest = row[2], row[3] or ""
     if state.startswith("no permissions"):
-        whole = line[row.start(2) :]
-        reason = _REASON.match(whole)
-        state, rest = (reason[0].strip(), whole[reason.end() :]) if reason else (state, rest)
+        text = line[row.start(2) :]
+        reason = _REASON.match(text)
+        state, rest = (reason[0].strip(), text[reason.end() :]) if reason else (state, rest)
     words = rest.split()
     tags = {match[1]: match[2] for match in map(_TAG.fullmatch, words) if match}
     bus = next((word for word in words if _BUS.fullmatch(word)), None)
@@ -74,29 +76,29 @@ def _device_row(line: str) -> AdbDeviceRow | None:
     )
 
 
-#: In place of a state word: adb cannot tell phones of one serial number apart, and serves none of them.
-SEVERAL = "several phones of this serial number"
+#: Used as a state: adb cannot distinguish devices with the same serial number, and serves none of them.
+SEVERAL = "several devices with this serial number"
 
 
 _OFFLINE = "offline"
 
 
 def state_by_serial(text: str) -> dict[str, str]:
-    """The server's listing: a serial, a tab and a state word per line; other lines are dropped."""
+    """Parse the server's listing: a serial, a tab and a state word per line; other lines are dropped."""
     rows = (line.rstrip("\r").rpartition("\t") for line in text.split("\n"))
     return states((serial, state) for serial, tab, state in rows if tab)
 
 
 def states(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """State words by name; SEVERAL where phones share one.
+    """Return state words by name; SEVERAL where devices share one.
 
-    A phone that is plugged in anew may be listed a second time while its old row goes offline.
+    A device that is plugged in again may be listed a second time while its old row goes offline.
     """
-    found: dict[str, str] = {}
+    state_by_name: dict[str, str] = {}
     for serial, state in rows:
-        before = found.get(serial, _OFFLINE)
+        before = state_by_name.get(serial, _OFFLINE)
         if before == _OFFLINE:
-            found[serial] = state
+            state_by_name[serial] = state
         elif state != _OFFLINE:
-            found[serial] = SEVERAL
-    return found
+            state_by_name[serial] = SEVERAL
+    return state_by_name

@@ -1,8 +1,8 @@
-"""What logcat and glog put before each line, where a phone's answers were kept in a log."""
+"""Prefixes of logcat and glog, where a device's output was saved in a log."""
 
 import re
 
-#: Android's levels. A tag may have blanks inside; glog names the line of a source file.
+#: Android's levels. A tag may contain blanks; glog names the line of a source file.
 _LEVEL = r"[VDIWEFA]"
 _TAG = r"[^\s:(\n][^:(\n]{0,60}?"
 _DAY = r"(?:\d{4}-)?\d\d-\d\d"
@@ -11,7 +11,7 @@ _NUMBER = r" +\d{1,9}"
 _PREFIX = re.compile(
     "|".join(
         (
-            # threadtime; with zone and user, by name or number, where asked for; or seconds since 1970.
+            # threadtime; on request with zone and user, by name or number; or seconds since 1970.
             rf"(?:{_DAY} {_TIME}|\d{{9,11}}\.\d{{3,9}})(?: +[+-]\d{{4}})?"
             rf"(?: +[a-z]\w{{0,30}}|{_NUMBER}(?={_NUMBER}{_NUMBER} ))?"
             rf"{_NUMBER}{_NUMBER} {_LEVEL} {_TAG} *: ?",
@@ -25,6 +25,6 @@ _PREFIX = re.compile(
 
 
 def without_log_prefix(line: str) -> str:
-    """The line as it was printed; blanks in front of it stay."""
+    """Return the line without its prefix; leading blanks stay."""
     match = _PREFIX.match(line)
     return line if match is None else line[match.end() :]

@@ -1,4 +1,4 @@
-"""Several commands in one shell call: their outputs, kept apart by a line before each."""
+"""Several commands in one shell call: a line before each output separates them."""
 
 from collections.abc import Mapping
 
@@ -8,9 +8,9 @@ _MARK = "@@benchfarm@@ "
 
 
 def section_command(commands: Mapping[str, str]) -> str:
-    """One command line that runs each command by name; what fails or is missing leaves an empty section.
+    """Return one command line that runs all commands; a failed or missing one leaves an empty section.
 
-    Names are plain words. Complaints on stderr are dropped.
+    Names are plain words. Messages on stderr are dropped.
     """
     return "; ".join(
         # The blank line ends an output that has no line end of its own.
@@ -20,23 +20,23 @@ def section_command(commands: Mapping[str, str]) -> str:
 
 
 def section_head(name: str) -> str:
-    """What stands before a section's output."""
+    """Return the line before a section's output."""
     return f"\n{_MARK}{name}\n"
 
 
 def output_by_section(text: str) -> dict[str, str]:
-    """What each command printed, blank lines around it left out; sections that never came are missing.
+    """Return the output of each command without blank lines around it; sections that never came are missing.
 
-    A last line without a line end stays without one, as a command leaves it that was stopped.
+    A last line without a line end stays without one: the command was stopped.
     """
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     current: list[str] = []
     for line in lines(text):
         if line.startswith(_MARK):
-            current = found.setdefault(line.removeprefix(_MARK), [])
+            current = sections.setdefault(line.removeprefix(_MARK), [])
         else:
             current.append(line)
-    return {name: _trim(section) for name, section in found.items()}
+    return {name: _trim(section) for name, section in sections.items()}
 
 
 def _trim(section: list[str]) -> str:

@@ -1,10 +1,11 @@
-"""What adb's word for a phone's state means to us."""
+"""The presence that adb's state of a device stands for."""
 
 from collections.abc import Mapping
 
 from farm.core.devices.device import Presence
 
-#: AOSP: to_string(ConnectionState) in adb.cpp. `device` says that adbd answers; Android may still be booting.
+#: AOSP: to_string(ConnectionState) in adb.cpp. `device` means that adbd answers; Android may still be
+#: booting.
 _PRESENCE_BY_STATE: Mapping[str, Presence] = {
     "device": Presence.BOOTING,
     "offline": Presence.OFFLINE,
@@ -22,7 +23,7 @@ _PRESENCE_BY_STATE: Mapping[str, Presence] = {
 
 
 def presence(state: str | None) -> Presence:
-    """The presence a state word amounts to; None for a phone that adb does not list.
+    """Return the presence of a state word; None for a device that adb does not list.
 
     `device` gives BOOTING, as only a probe earns ONLINE. An unknown word gives OFFLINE. `no permissions` of a
     listing carries a reason and a link behind it, in a form that differs by adb version.

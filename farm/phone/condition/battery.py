@@ -1,4 +1,4 @@
-"""What `dumpsys battery` prints (AOSP: BatteryService.dumpInternal), with what vendors add."""
+"""Output of `dumpsys battery` (AOSP: BatteryService.dumpInternal), with vendors' additions."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from farm.phone.adb.decoding import complete_lines, whole_number
 
 #: android.os.BatteryManager: BATTERY_STATUS_CHARGING, DISCHARGING, NOT_CHARGING, FULL; 1 is unknown.
 _CHARGING_BY_STATUS = {2: True, 3: False, 4: False, 5: True}
-#: In the order in which Android decides what a phone is plugged into.
+#: In the order in which Android decides on the power source.
 _PLUG_BY_KEY = {
     "AC powered": "ac",
     "USB powered": "usb",
@@ -14,13 +14,13 @@ _PLUG_BY_KEY = {
     "Dock powered": "dock",
 }
 
-#: Somebody ran `dumpsys battery set` or `unplug`: until its `reset` all values are what was set, or old.
+#: After `dumpsys battery set` or `unplug`, and until its `reset`, all values are artificial or old.
 _MADE_UP = "UPDATES STOPPED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatteryStatus:
-    """None where the phone does not say."""
+    """The state of a battery; None where the device does not report it."""
 
     level_pct: int | None = None
     temperature_c: float | None = None
@@ -31,18 +31,18 @@ class BatteryStatus:
 
 
 def battery_status(text: str) -> BatteryStatus:
-    """The first value of each key counts: vendors add keys of their own behind.
+    """Return the battery's state by the first value of each key: vendors append keys of their own.
 
-    Values that are not the battery's own are none; without a battery there is only what it is plugged into.
-    A last line without a line end may be cut, and does not count.
+    Artificial values count as missing; without a battery there is only the power source. A last line without
+    a line end may be cut, and does not count.
     """
     if _MADE_UP in text:
         return BatteryStatus()
-    said = _fields(text)
-    plugged = _plugged(said)
-    if said.get("present") == "false":
+    fields = _fields(text)
+    plugged = _plugged(fields)
+    if fields.get("present") == "false":
         return BatteryStatus(plugged=plugged)
-    values = {key: number for key, value in said.items() if (number := whole_number(value)) is not None}
+    values = {key: number for key, value in fields.items() if (number := whole_number(value)) is not None}
     level, scale = values.get("level"), values.get("scale", 100)
     tenths = values.get("temperature")
     return BatteryStatus(
@@ -54,30 +54,30 @@ def battery_status(text: str) -> BatteryStatus:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """Values by key; keys may be whole sentences, and values missing."""
-    found: dict[str, str] = {}
+    """Return values by key; keys may be whole sentences, and values missing."""
+    fields: dict[str, str] = {}
     for line in complete_lines(text):
         key, colon, value = line.strip().partition(":")
         if colon and value.strip():
-            found.setdefault(key, value.strip())
-    return found
+            fields.setdefault(key, value.strip())
+    return fields
 
 
-def _plugged(said: dict[str, str]) -> str | None:
-    """None without any plug, unless the lines of both kinds that every Android has say so.
+def _plugged(fields: dict[str, str]) -> str | None:
+    """Return the power source; None without any, unless the two lines that every Android has report it.
 
-    Some vendors have further kinds: a Moto Z may be powered by what is clipped to its back.
+    Some vendors have further kinds: a Moto Z may be powered by a clip-on back.
     """
-    powered = [key for key, value in said.items() if key.endswith(" powered") and value == "true"]
+    powered = [key for key, value in fields.items() if key.endswith(" powered") and value == "true"]
     plugs = [plug for key, plug in _PLUG_BY_KEY.items() if key in powered]
     if plugs:
         return plugs[0]
-    is_told = all(said.get(key) == "false" for key in ("AC powered", "USB powered"))
+    is_told = all(fields.get(key) == "false" for key in ("AC powered", "USB powered"))
     return "none" if is_told and not powered else None
 
 
 def _celsius(tenths: int | None, millivolts: int | None) -> float | None:
-    """No cell has less than a volt: that is what emulators and boxes without a battery make up, often 0.
+    """Return the temperature; a cell below one volt is made up by an emulator or a box without a battery.
 
     Boxes count their temperature in degrees, then.
     """

@@ -1,4 +1,4 @@
-"""What sysfs says of clocks: cpufreq's policies, which cores are online, how busy the GPU is.
+"""Clocks in sysfs: cpufreq's policies, which cores are online, how busy the GPU is.
 
 Lines are `path:value`, as `grep -H .` prints files; the paths may begin anywhere.
 """
@@ -11,7 +11,7 @@ from farm.core.base.cpu_list import core_list
 from farm.core.devices.condition import CpuPolicy
 from farm.phone.adb.decoding import complete_lines, whole_number
 
-#: Kernels before 4 show a policy as a folder of each of its cores only.
+#: Kernels before 4 show a policy only as a folder of each of its cores.
 _POLICY_FILE = re.compile(
     r"(?:[^\s:]*/)?(?:(policy\d{1,3})|(cpu\d{1,3})/cpufreq)/((?:stats/)?[\w]+):(.*)", re.ASCII
 )
@@ -25,7 +25,7 @@ _GPU_FILE = re.compile(
     re.ASCII,
 )
 _PERCENT = re.compile(r"\s*(\d{1,3})\s*(?:%|@\d+Hz)?\s*", re.ASCII)
-#: MediaTek's: busy, waiting for memory, idle.
+#: MediaTek: busy, waiting for memory, idle.
 _BUSY_OF_THREE = re.compile(r"\s*(\d{1,3}) \d{1,3} \d{1,3}\s*", re.ASCII)
 _BUSY_OF_TOTAL = re.compile(r"\s*(\d{1,12})\s+(\d{1,12})\s*", re.ASCII)
 _BUSY_AND_IDLE = re.compile(r"\s*busy_time:\s*(\d{1,12})\s+idle_time:\s*(\d{1,12}).*", re.ASCII)
@@ -35,7 +35,7 @@ _Files = dict[str, list[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:
-    """What could be read; phones hide some or all of it from their shell."""
+    """Clocks and load; devices hide some or all of it from their shell."""
 
     cpus: tuple[CpuPolicy, ...] = ()
     #: Cores that are online.
@@ -44,30 +44,33 @@ class Clocks:
 
 
 def clocks(text: str) -> Clocks:
-    """What the lines say; others, and a last one that is cut, are passed over."""
-    said = [line.lstrip() for line in complete_lines(text)]
-    return Clocks(cpus=_cpu_policies(said), online=_online(said), gpu_busy_pct=_gpu_busy_pct(said))
+    """Parse the lines; others, and a last one that is cut, are skipped."""
+    rows = [line.lstrip() for line in complete_lines(text)]
+    return Clocks(cpus=_cpu_policies(rows), online=_online(rows), gpu_busy_pct=_gpu_busy_pct(rows))
 
 
-def _cpu_policies(said: Iterable[str]) -> tuple[CpuPolicy, ...]:
+def _cpu_policies(rows: Iterable[str]) -> tuple[CpuPolicy, ...]:
     by_name: dict[str, _Files] = {}
-    for line in said:
+    for line in rows:
         if match := _POLICY_FILE.fullmatch(line):
             policy, core, file, value = match.groups()
             by_name.setdefault(policy or core, {}).setdefault(file, []).append(value.strip())
-    found = [_policy(name, files) for name, files in by_name.items()]
+    policies = [_policy(name, files) for name, files in by_name.items()]
     by_cores: dict[object, CpuPolicy] = {}
-    # A core's folder repeats its policy's; the policy's own name goes before, then that of its first core.
-    for policy in sorted(found, key=lambda each: (not each.name.startswith("policy"), _number(each.name))):
+    # A core's folder repeats its policy's; the policy's own name comes before it, then that of its first
+    # core.
+    for policy in sorted(
+        policies, key=lambda candidate: (not candidate.name.startswith("policy"), _number(candidate.name))
+    ):
         by_cores.setdefault(policy.cores or policy.name, policy)
-    return tuple(sorted(by_cores.values(), key=lambda each: (each.cores, _number(each.name))))
+    return tuple(sorted(by_cores.values(), key=lambda candidate: (candidate.cores, _number(candidate.name))))
 
 
 def _policy(name: str, files: _Files) -> CpuPolicy:
-    own = (_number(name),) if name.startswith("cpu") else ()
-    told = (_cores(files, file) for file in ("related_cpus", "affected_cpus"))
-    # Some kernels tell a core others than its own as related.
-    cores = next((each for each in told if each and set(own) <= set(each)), own)
+    own_core = (_number(name),) if name.startswith("cpu") else ()
+    core_lists = (_cores(files, file) for file in ("related_cpus", "affected_cpus"))
+    # Some kernels list other cores than its own as related to a core.
+    cores = next((listed for listed in core_lists if listed and set(own_core) <= set(listed)), own_core)
     return CpuPolicy(
         name=name.replace("cpu", "policy") if name.startswith("cpu") else name,
         cores=cores,
@@ -82,19 +85,19 @@ def _policy(name: str, files: _Files) -> CpuPolicy:
 
 
 def _time_in_state_ms(rows: Iterable[str]) -> Mapping[int, int]:
-    found = (_STATE_ROW.fullmatch(row) for row in rows)
-    return {int(match[1]) * 1000: int(match[2]) * _STEP_MS for match in found if match}
+    matches = (_STATE_ROW.fullmatch(row) for row in rows)
+    return {int(match[1]) * 1000: int(match[2]) * _STEP_MS for match in matches if match}
 
 
-def _online(said: Iterable[str]) -> tuple[int, ...]:
-    found = (_ONLINE.fullmatch(line) for line in said)
-    return next((cores for match in found if match and (cores := core_list(match[1]))), ())
+def _online(rows: Iterable[str]) -> tuple[int, ...]:
+    matches = (_ONLINE.fullmatch(line) for line in rows)
+    return next((cores for match in matches if match and (cores := core_list(match[1]))), ())
 
 
-def _gpu_busy_pct(said: Iterable[str]) -> float | None:
-    """The first counter that says anything: Adreno's (kgsl), Mali's, MediaTek's, a governor's (devfreq)."""
-    found = (_GPU_FILE.fullmatch(line) for line in said)
-    values = (_percentage(match[2]) for match in found if match)
+def _gpu_busy_pct(rows: Iterable[str]) -> float | None:
+    """Return the first counter with a value: Adreno's (kgsl), Mali's, MediaTek's, a governor's (devfreq)."""
+    matches = (_GPU_FILE.fullmatch(line) for line in rows)
+    values = (_percentage(match[2]) for match in matches if match)
     return next((value for value in values if value is not None), None)
 
 
@@ -109,7 +112,7 @@ def _percentage(text: str) -> float | None:
 
 
 def _share_pct(busy: int, total: int) -> float | None:
-    """A counter that has not run yet says nothing."""
+    """Return a share in percent; a counter that has not run yet has none."""
     return round(100 * busy / total, 1) if total > 0 and busy <= total else None
 
 

@@ -1,11 +1,11 @@
-"""Who used the CPU lately: the table of `dumpsys cpuinfo` (AOSP: ProcessCpuTracker.printCurrentState)."""
+"""Recent CPU usage: the table of `dumpsys cpuinfo` (AOSP: ProcessCpuTracker.printCurrentState)."""
 
 import re
 from dataclasses import dataclass
 
 from farm.phone.adb.decoding import lines
 
-#: Anything may stand before: logcat's columns, where the table is part of a report that an app hangs.
+#: Anything may stand before it: logcat's columns, where the table is part of an ANR report.
 _ROW = re.compile(r"(?:.*?\s)?[+-]?(\d{1,4}(?:\.\d{1,3})?)% (\d{1,9})/(.+?): \d.*(?:user|kernel).*", re.ASCII)
 _TOTAL = re.compile(r"(?:.*?\s)?(\d{1,4}(?:\.\d{1,3})?)% TOTAL\b.*", re.ASCII)
 _HEADING = re.compile(r"(?:.*?\s)?CPU usage from \d.*", re.ASCII)
@@ -14,7 +14,7 @@ _LOAD = re.compile(r"(?:.*\s)?Load: (\d{1,6}(?:\.\d{1,3})?) / \S+ / \S+", re.ASC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessCpuLoad:
-    """One process; 100 % is one core."""
+    """The load of one process; 100 % is one core."""
 
     pid: int
     name: str
@@ -23,37 +23,37 @@ class ProcessCpuLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuLoad:
-    """Over the last while; None where the table does not say, or was cut."""
+    """The load of a recent interval; None where the table lacks it, or was cut."""
 
     load_1m: float | None = None
-    #: Most first, whatever order they were listed in.
+    #: Highest load first, whatever order they were listed in.
     users: tuple[ProcessCpuLoad, ...] = ()
     #: Of all cores together.
     total_pct: float | None = None
 
 
 def cpu_load(text: str) -> CpuLoad:
-    """The first table in the text: reports that an app hangs have one of before, and one of after."""
-    said = _first_table(lines(text))
-    rows = [match for line in said if (match := _ROW.fullmatch(line))]
-    # A process' threads stand below it, two blanks further in.
+    """Return the first table in the text: ANR reports have one of before, and one of after."""
+    table = _first_table(lines(text))
+    rows = [match for line in table if (match := _ROW.fullmatch(line))]
+    # A process' threads stand below it, indented by two more blanks.
     column = min((row.start(1) for row in rows), default=0)
     rows = [row for row in rows if row.start(1) < column + 2]
     users = [ProcessCpuLoad(pid=int(row[2]), name=row[3], busy_pct=float(row[1])) for row in rows]
     return CpuLoad(
-        load_1m=_first(_LOAD, said),
+        load_1m=_first(_LOAD, table),
         users=tuple(sorted(users, key=lambda user: (-user.busy_pct, user.pid))),
-        total_pct=_first(_TOTAL, said),
+        total_pct=_first(_TOTAL, table),
     )
 
 
-def _first_table(said: list[str]) -> list[str]:
-    """To the line of its total, or else to the next table's heading."""
-    ends = [number for number, line in enumerate(said, start=1) if _TOTAL.fullmatch(line)]
-    headings = [number for number, line in enumerate(said) if _HEADING.fullmatch(line)]
-    return said[: min([*ends[:1], *headings[1:2]], default=len(said))]
+def _first_table(table: list[str]) -> list[str]:
+    """Return the lines up to the total, or else up to the next table's heading."""
+    ends = [number for number, line in enumerate(table, start=1) if _TOTAL.fullmatch(line)]
+    headings = [number for number, line in enumerate(table) if _HEADING.fullmatch(line)]
+    return table[: min([*ends[:1], *headings[1:2]], default=len(table))]
 
 
-def _first(pattern: re.Pattern[str], said: list[str]) -> float | None:
-    found = (pattern.fullmatch(line) for line in said)
-    return next((float(match[1]) for match in found if match), None)
+def _first(pattern: re.Pattern[str], table: list[str]) -> float | None:
+    matches = (pattern.fullmatch(line) for line in table)
+    return next((float(match[1]) for match in matches if match), None)

@@ -1,4 +1,4 @@
-"""Screen and wakefulness, by what `dumpsys power` prints (AOSP: PowerManagerService.dumpInternal)."""
+"""Screen and wakefulness in `dumpsys power` (AOSP: PowerManagerService.dumpInternal)."""
 
 import re
 
@@ -6,15 +6,15 @@ from farm.core.devices.screen_state import ScreenState
 from farm.phone.adb.decoding import lines
 
 _DISPLAY = re.compile(r"\s*Display Power:\s*state=(\w+).*", re.ASCII)
-#: Samsung's prints `getWakefulnessLocked()=Awake`, some of them with the number that Android counts it by.
+#: Samsung prints `getWakefulnessLocked()=Awake`, some devices with Android's number for it.
 _WAKEFULNESS = re.compile(
     r"\s*(?:mWakefulness|Wakefulness|getWakefulnessLocked\(\))\s*[=:]\s*(\w+).*", re.ASCII
 )
 #: A bit for each kind of charger; 0: it never stays awake.
 _STAY_ON = re.compile(r"\s*mStayOnWhilePluggedInSetting\s*=\s*(\d{1,5})\s*", re.ASCII)
-#: What was noted on the phone before anything was set: the setting, null where it never was set; the screen.
+#: Saved on the device before any change: the setting, null where it never was set; the screen.
 _FOUND = re.compile(r"\s*(\d{1,5}|null)(?: (on|off|-))?\s*", re.ASCII)
-#: android.view.Display and PowerManagerInternal. Dozing may show a clock, and slows the phone as sleep does.
+#: android.view.Display and PowerManagerInternal. Dozing may show a clock, and slows the device as sleep does.
 _ON_BY_DISPLAY = {"ON": True, "VR": True, "OFF": False, "DOZE": False, "DOZE_SUSPEND": False}
 _ON_BY_WAKEFULNESS = {"Awake": True, "Asleep": False, "Dozing": False, "Dreaming": True} | {
     "0": False,
@@ -25,21 +25,21 @@ _ON_BY_WAKEFULNESS = {"Awake": True, "Asleep": False, "Dozing": False, "Dreaming
 
 
 def screen_on(text: str) -> bool | None:
-    """By the display's own state; by the phone's wakefulness where that is not told. None: neither is."""
-    said = _first(_DISPLAY, text)
-    if said in _ON_BY_DISPLAY:
-        return _ON_BY_DISPLAY[said]
+    """Return the display's own state, or else the device's wakefulness; None where neither is reported."""
+    value = _first(_DISPLAY, text)
+    if value in _ON_BY_DISPLAY:
+        return _ON_BY_DISPLAY[value]
     return _ON_BY_WAKEFULNESS.get(_first(_WAKEFULNESS, text) or "")
 
 
 def stay_awake(text: str) -> bool | None:
-    """Whether the phone is set to stay awake on a charger; None where it does not say."""
-    said = _first(_STAY_ON, text)
-    return None if said is None else int(said) != 0
+    """Return whether the device is set to stay awake on a charger; None where it is not reported."""
+    value = _first(_STAY_ON, text)
+    return None if value is None else int(value) != 0
 
 
 def screen_state(text: str) -> ScreenState:
-    """How the phone was before it was kept awake, as noted there; what is no such note says nothing."""
+    """Return the state that was saved on the device before it was kept awake; unknown for any other text."""
     noted = next((match for line in lines(text) if (match := _FOUND.fullmatch(line))), None)
     if noted is None:
         return ScreenState()
@@ -49,5 +49,5 @@ def screen_state(text: str) -> ScreenState:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    found = (pattern.fullmatch(line) for line in lines(text))
-    return next((match[1] for match in found if match), None)
+    matches = (pattern.fullmatch(line) for line in lines(text))
+    return next((match[1] for match in matches if match), None)

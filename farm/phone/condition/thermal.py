@@ -1,4 +1,4 @@
-"""What `dumpsys thermalservice` prints (AOSP: ThermalManagerService.dumpInternal), HAL 1.0 to AIDL."""
+"""Output of `dumpsys thermalservice` (AOSP: ThermalManagerService.dumpInternal), HAL 1.0 to AIDL."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,18 +14,18 @@ _TEMPERATURE = re.compile(
     re.ASCII,
 )
 _NOT_READY = "HAL Ready: false"
-#: Somebody ran `cmd thermalservice override-status`, and did not reset it.
+#: `cmd thermalservice override-status` was run, and not reset.
 _OVERRIDDEN = "IsStatusOverride: true"
-#: Not a complaint that came between: those have a colon within.
+#: Not an error message in between: those have a colon within.
 _HEADING = re.compile(r"[A-Z][^:]*:", re.ASCII)
-#: Headings that values of now, and values of some time ago, stand under.
+#: Headings of current values, and of older ones.
 _CURRENT, _CACHED = "Current temperatures", "Cached temperatures"
 #: android.os.Temperature: TYPE_SKIN. Volts, amperes and percent are types 6 (BCL_VOLTAGE) to 8.
 _SKIN, _NO_TEMPERATURES = 3, range(6, 9)
-#: Where a vendor counts types in its own way, as old Samsungs do, names say more than numbers.
+#: Where a vendor numbers types in its own way, as old Samsungs do, names are more reliable than numbers.
 _NAMED_SKIN = re.compile(r"(?<![a-z0-9])skin(?![a-z])", re.ASCII | re.IGNORECASE)
 _NAMED_OTHERWISE = re.compile(r"(ap|cp|pa|cpu|gpu|npu|usb|(sub)?bat(tery)?)\d*", re.ASCII | re.IGNORECASE)
-#: Those of before HAL 2.0 count from 1, and name sensors after Android's own types.
+#: Devices before HAL 2.0 count from 1, and name sensors after Android's own types.
 _KIND_BY_NAME = {
     "TYPE_CPU": 0,
     "TYPE_GPU": 1,
@@ -38,10 +38,10 @@ _KIND_BY_NAME = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thermal:
-    """None where the phone does not say."""
+    """Thermal status and temperatures; None where the device does not report them."""
 
     status: ThermalStatus | None = None
-    #: Current, by sensor name; the service's cache where the phone tells no current ones.
+    #: Current, by sensor name; the service's cache where the device reports no current ones.
     temperatures_c: dict[str, float] = field(default_factory=dict)
     #: The hottest skin sensor of those.
     skin_c: float | None = None
@@ -55,7 +55,7 @@ class _Sensor:
 
 
 def thermal(text: str) -> Thermal:
-    """Status and temperatures; cached ones may be 20 to 35 degrees off, so that they are the last resort."""
+    """Parse status and temperatures; cached ones may be 20 to 35 degrees off, so they are the last resort."""
     sensors = list(_sensors(text, _CURRENT)) or list(_sensors(text, _CACHED))
     return Thermal(
         status=thermal_status(text),
@@ -65,22 +65,22 @@ def thermal(text: str) -> Thermal:
 
 
 def thermal_status(text: str) -> ThermalStatus | None:
-    """The phone's thermal status; None for one that Android does not know.
+    """Return the device's thermal status; None for one that Android does not define.
 
-    NONE is also what the service says before any HAL reported to it, and then it is no statement; nor is any
-    status that was put in the place of the phone's own.
+    NONE is also printed before any HAL reported to the service, and then it means nothing; nor does any
+    status that overrides the device's own.
     """
     if any(line.strip() == _OVERRIDDEN for line in lines(text)):
         return None
-    found = (_STATUS.fullmatch(line) for line in lines(text))
-    number = next((int(match[1]) for match in found if match), None)
+    matches = (_STATUS.fullmatch(line) for line in lines(text))
+    number = next((int(match[1]) for match in matches if match), None)
     if number == ThermalStatus.NONE and any(line.strip() == _NOT_READY for line in lines(text)):
         return None
     return ThermalStatus(number) if number is not None and number in set(ThermalStatus) else None
 
 
 def _sensors(text: str, heading: str) -> Iterator[_Sensor]:
-    """The plausible readings under the first such heading."""
+    """Return the plausible readings under the first such heading."""
     inside = was_inside = False
     for line in lines(text):
         if match := _TEMPERATURE.fullmatch(line):
@@ -94,17 +94,19 @@ def _sensors(text: str, heading: str) -> Iterator[_Sensor]:
 
 
 def _celsius(value: float, kind: int) -> float:
-    """Some vendors count in thousandths of a degree, which no sensor of a known type says otherwise."""
+    """Return degrees; some vendors use thousandths, recognisable for sensors of a known type."""
     in_thousandths = kind >= 0 and kind not in _NO_TEMPERATURES and 10_000.0 <= value < 200_000.0
     return value / 1000 if in_thousandths else value
 
 
 def _skin(sensors: Sequence[_Sensor]) -> list[_Sensor]:
-    numbered = [each for each in sensors if each.kind == _SKIN and not _NAMED_OTHERWISE.fullmatch(each.name)]
-    return numbered or [each for each in sensors if _NAMED_SKIN.search(each.name)]
+    numbered = [
+        sensor for sensor in sensors if sensor.kind == _SKIN and not _NAMED_OTHERWISE.fullmatch(sensor.name)
+    ]
+    return numbered or [sensor for sensor in sensors if _NAMED_SKIN.search(sensor.name)]
 
 
 def _is_reading(sensor: _Sensor) -> bool:
-    """0.0 and -99.9 stand for a sensor that is absent or broken."""
+    """Return whether a sensor is present and working: 0.0 and -99.9 stand for one that is not."""
     plausible = sensor.value_c != 0.0 and -50.0 < sensor.value_c < 200.0
     return plausible and sensor.kind not in _NO_TEMPERATURES

@@ -1,4 +1,4 @@
-"""At which temperatures a phone begins to throttle: the thresholds in `dumpsys thermalservice`."""
+"""Temperatures at which a device begins to throttle: the thresholds in `dumpsys thermalservice`."""
 
 import re
 from collections.abc import Mapping
@@ -21,31 +21,31 @@ _SKIN = ("3", "SKIN")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThermalLimits:
-    """Of one sensor."""
+    """The thresholds of one sensor."""
 
     name: str
     is_skin: bool
-    #: From which temperature on each status holds; those that it does not know are missing.
+    #: The temperature from which on each status holds; unknown ones are missing.
     from_c: Mapping[ThermalStatus, float]
 
 
 def thermal_limits(text: str) -> list[ThermalLimits]:
-    """The sensors that have any threshold for heat, in their order; a line that is cut off is left out."""
+    """Return the sensors that have any threshold for heat, in order; a line that is cut off is left out."""
     return [limits for line in lines(text) if (limits := _limits(line)) is not None and limits.from_c]
 
 
 def skin_limit_c(text: str) -> float | None:
-    """The lowest skin temperature at which the phone begins to throttle; None where it names none.
+    """Return the lowest skin temperature at which the device begins to throttle; None where it names none.
 
-    A threshold of NONE is no such: some phones list one, several degrees below that of LIGHT.
+    A threshold of NONE does not count: some devices list one, several degrees below that of LIGHT.
     """
-    found = (
+    skin_limits_c = (
         limit_c
         for limits in thermal_limits(text)
         for status, limit_c in limits.from_c.items()
         if limits.is_skin and status is not ThermalStatus.NONE
     )
-    return min(found, default=None)
+    return min(skin_limits_c, default=None)
 
 
 def _limits(line: str) -> ThermalLimits | None:
@@ -57,9 +57,9 @@ def _limits(line: str) -> ThermalLimits | None:
 
 
 def _by_status(listed: str) -> dict[ThermalStatus, float]:
-    """One value for each status from NONE on; NaN where there is none, and 0.0 on some phones."""
+    """Return the thresholds by status, from NONE on; NaN stands for none, and 0.0 on some devices."""
     words = listed.split(",")
-    # More than there are statuses: somebody's decimals are parted by a comma, too.
+    # More values than statuses: the locale's decimal sign is a comma, too.
     words = words if len(words) <= len(ThermalStatus) else []
-    found = zip(ThermalStatus, map(_VALUE.fullmatch, words), strict=False)
-    return {status: float(match[1]) for status, match in found if match and 0.0 < float(match[1]) < 200.0}
+    matches = zip(ThermalStatus, map(_VALUE.fullmatch, words), strict=False)
+    return {status: float(match[1]) for status, match in matches if match and 0.0 < float(match[1]) < 200.0}

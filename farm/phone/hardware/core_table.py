@@ -1,4 +1,4 @@
-"""What the numbers of /proc/cpuinfo mean: cores by implementer and part."""
+"""Core names for the numbers of /proc/cpuinfo, by implementer and part."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -82,5 +82,5 @@ CORES: Mapping[int, Mapping[int, str]] = MappingProxyType(
 
 
 def core_name(implementer: int, part: int) -> str:
-    """The core's name; its two numbers where we know none: `0x41:0xd05`."""
+    """Return the core's name; for an unknown one its two numbers: `0x41:0xd05`."""
     return CORES.get(implementer, {}).get(part) or f"0x{implementer:02x}:0x{part:03x}"

@@ -1,4 +1,4 @@
-"""Which GPU a phone has, with its drivers: `dumpsys SurfaceFlinger`, `cmd gpu vkjson`, features."""
+"""The GPU of a device and its drivers: `dumpsys SurfaceFlinger`, `cmd gpu vkjson`, features."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from farm.core.devices.hardware import Gpu
 from farm.phone.adb.decoding import complete_lines, lines
 
-#: People quote the line.
+#: The line may be quoted.
 _GLES = re.compile(r"(?:^|[\s\"'`>])GLES: ?(.+?)[\"'`]*$")
 _OPENGL = re.compile(r"OpenGL ES\S* \d+\.\d+(?:\.\d+)? ?(.*)", re.DOTALL)
 #: `V@0762.10`, `v1.r38p1-01eac0` or `v1.g15p0-01eac0`, `build 1.13@5776728`.
@@ -24,19 +24,19 @@ _PREFIX = re.compile(r"v\d+\.(?=[rg]\d)", re.ASCII)
 
 
 def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = None) -> Gpu | None:
-    """The GPU; None when the phone says nothing of it.
+    """Return the GPU; None when the device reports nothing about it.
 
     Args:
         surfaceflinger: `dumpsys SurfaceFlinger`, or its GLES line.
         vkjson: `cmd gpu vkjson`, or the lines of it that name versions; the first device counts.
-        features: `pm list features`, which has Vulkan's version where vkjson cannot be had.
-        egl: ro.hardware.egl, for where nothing else says who made it.
+        features: `pm list features`, which has Vulkan's version where vkjson is missing.
+        egl: ro.hardware.egl, for where nothing else names the vendor.
     """
     vendor, renderer, version = _gles(surfaceflinger)
     numbers, texts = _vulkan_fields(vkjson)
     fallback = next((int(match[1]) for match in map(_FEATURE.fullmatch, _words(features)) if match), None)
     api = numbers.get("apiVersion") or fallback
-    found = Gpu(
+    graphics = Gpu(
         vendor=vendor or egl,
         renderer=renderer or texts.get("deviceName") or None,
         driver=_driver(version),
@@ -44,17 +44,17 @@ def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = 
         vulkan=_vulkan_version(api) if api else None,
         vulkan_driver=_vulkan_driver(numbers.get("driverVersion"), texts.get("driverInfo")),
     )
-    return None if found == Gpu() else found
+    return None if graphics == Gpu() else graphics
 
 
 def _gles(text: str) -> tuple[str | None, str | None, str | None]:
-    """Vendor, renderer and version of the first GLES line; what may be cut of it is left out."""
-    said = lines(text)
-    for number, line in enumerate(said, start=1):
+    """Return vendor, renderer and version of the first GLES line; parts that may be cut are left out."""
+    rows = lines(text)
+    for number, line in enumerate(rows, start=1):
         match = _GLES.search(line)
         parts = _split(match[1]) if match else []
-        # Behind the last line end a part may not be whole; a line that is alone is what somebody copied.
-        parts = parts[:-1] if 1 < number == len(said) else parts
+        # After the last line end a part may be incomplete; a single line was copied by hand.
+        parts = parts[:-1] if 1 < number == len(rows) else parts
         if len(parts) >= 2 and parts[0] and parts[1] and not parts[1].startswith("OpenGL ES"):
             behind = [at for at, part in enumerate(parts) if at >= 2 and part.startswith("OpenGL ES")]
             at = behind[0] if behind else 2
@@ -64,40 +64,40 @@ def _gles(text: str) -> tuple[str | None, str | None, str | None]:
 
 
 def _split(text: str) -> list[str]:
-    """At commas outside of brackets; `Co., Ltd.` stays with the company it belongs to."""
-    parts, depth = [""], 0
+    """Split at commas outside of brackets; `Co., Ltd.` stays with its company."""
+    pieces, depth = [""], 0
     for letter in text:
         depth = max(0, depth + (letter == "(") - (letter == ")"))
         if letter == "," and depth == 0:
-            parts.append("")
+            pieces.append("")
         else:
-            parts[-1] += letter
-    found: list[str] = []
-    for part in map(str.strip, parts):
-        if len(found) == 1 and _COMPANY.match(part):
-            found[0] += f", {part}"
+            pieces[-1] += letter
+    parts: list[str] = []
+    for piece in map(str.strip, pieces):
+        if len(parts) == 1 and _COMPANY.match(piece):
+            parts[0] += f", {piece}"
         else:
-            found.append(part)
-    return found
+            parts.append(piece)
+    return parts
 
 
 def _driver(version: str | None) -> str | None:
-    """The driver's own version in what it says: short where we know the maker's form."""
+    """Return the driver's own version: short where the vendor's form is known."""
     if version is None:
         return None
-    known = (pattern.search(version) for pattern in _DRIVERS)
-    short = next((match[0] for match in known if match), None)
+    matches = (pattern.search(version) for pattern in _DRIVERS)
+    short = next((match[0] for match in matches if match), None)
     behind = _OPENGL.fullmatch(version)
     rest = _PREFIX.sub("", behind[1].strip()) if behind else version
     # ANGLE and translators put theirs in brackets.
-    whole = rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
-    return short or whole or None
+    version_text = rest[1:-1] if rest.startswith("(") and rest.endswith(")") else rest
+    return short or version_text or None
 
 
 def _vulkan_fields(text: str) -> tuple[dict[str, int], dict[str, str]]:
     numbers: dict[str, int] = {}
     texts: dict[str, str] = {}
-    # A document on one line is taken apart first; what no end follows may be cut.
+    # A document on one line is split first; a piece without an end may be cut.
     pieces: Sequence[str] = lines(text) if text.count("\n") > 1 else re.split(r"(?<=,)|[{}\r\n]", text)
     # The loader's version stands before that of a device, which comes just before its driver's or its name.
     version: int | None = None
@@ -115,12 +115,12 @@ def _vulkan_fields(text: str) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def _vulkan_version(packed: int) -> str:
-    """VK_MAKE_API_VERSION: 7 bits of major, 10 of minor, 12 of patch."""
+    """Decode VK_MAKE_API_VERSION: 7 bits of major, 10 of minor, 12 of patch."""
     return f"{packed >> 22 & 0x7F}.{packed >> 12 & 0x3FF}.{packed & 0xFFF}"
 
 
 def _vulkan_driver(packed: int | None, info: str | None) -> str | None:
-    """Packed as API versions are, which Arm, Qualcomm and Imagination keep to; all 10 bits are major."""
+    """Decode a driver's version like an API version (Arm, Qualcomm, Imagination); all 10 bits are major."""
     number = f"{packed >> 22}.{packed >> 12 & 0x3FF}.{packed & 0xFFF}" if packed else None
     return ", ".join(dict.fromkeys(part for part in (number, info) if part)) or None
 

@@ -1,4 +1,4 @@
-"""Which NNAPI drivers a phone has, by what it registers, declares and starts."""
+"""NNAPI drivers of a device, by what it registers, declares and starts."""
 
 import re
 from collections.abc import Iterator
@@ -25,41 +25,41 @@ _INTERFACE = "android.hardware.neuralnetworks"
 def nnapi_drivers(
     *, service_list: str = "", lshal: str = "", vintf: str = "", properties: Properties | None = None
 ) -> tuple[NnapiDriver, ...]:
-    """The drivers by name.
+    """Return the drivers by name.
 
-    What is registered runs; what is only declared runs if every one of the phone's NNAPI services does, and
-    is not known to run where some do. A phone that names no driver, but starts services for them, has a
-    driver by the name of each service.
+    A registered driver runs; a declared one runs if every NNAPI service of the device does, and is unknown
+    where some do. A device that names no driver, but starts services for them, has a driver by the name of
+    each service.
 
     Args:
         service_list: `service list`.
-        lshal: `lshal`, both its streams: it complains of what is declared and not there.
+        lshal: `lshal`, both its streams: it reports what is declared and missing.
         vintf: manifests of the vendor, one after another.
-        properties: of the phone, for the state of its services.
+        properties: of the device, for the state of its services.
     """
     services = _services(properties or {})
     states = set(services.values())
     of_services = states.pop() if len(states) == 1 else None
-    found: dict[str, NnapiDriver] = {}
+    driver_by_name: dict[str, NnapiDriver] = {}
     for driver in (*_declared_drivers(vintf, of_services), *_listed_drivers(service_list), *_hidl(lshal)):
-        known = found.get(driver.name)
-        found[driver.name] = driver if known is None else _merged(known, driver)
-    if not found:
-        found = {name: NnapiDriver(name=name, running=state) for name, state in services.items()}
-    return tuple(found[name] for name in sorted(found))
+        earlier = driver_by_name.get(driver.name)
+        driver_by_name[driver.name] = driver if earlier is None else _merged(earlier, driver)
+    if not driver_by_name:
+        driver_by_name = {name: NnapiDriver(name=name, running=state) for name, state in services.items()}
+    return tuple(driver_by_name[name] for name in sorted(driver_by_name))
 
 
 def nnapi_feature_level(properties: Properties) -> str | None:
-    """Of the NNAPI runtime, which Google updates outside system releases."""
+    """Return the level of the NNAPI runtime, which Google updates outside system releases."""
     level = properties.get("persist.device_config.nnapi_native.current_feature_level", "").strip()
     return level if level.isascii() and level.isdigit() else None
 
 
-def _merged(known: NnapiDriver, seen: NnapiDriver) -> NnapiDriver:
-    """What is declared and what is there: the highest version, and the surer word on whether it runs."""
-    versions = [version for version in (known.version, seen.version) if version is not None]
-    running = (known.running or seen.running) if seen.running is not None else known.running
-    return NnapiDriver(name=known.name, version=max(versions, key=_order, default=None), running=running)
+def _merged(earlier: NnapiDriver, later: NnapiDriver) -> NnapiDriver:
+    """Merge a declared and a registered driver: the highest version, and the more certain state."""
+    versions = [version for version in (earlier.version, later.version) if version is not None]
+    running = (earlier.running or later.running) if later.running is not None else earlier.running
+    return NnapiDriver(name=earlier.name, version=max(versions, key=_order, default=None), running=running)
 
 
 def _order(version: str) -> tuple[int, ...]:
@@ -81,7 +81,7 @@ def _hidl(text: str) -> Iterator[NnapiDriver]:
 
 
 def _is_served(line: str, behind: str) -> bool | None:
-    """Threads, server and clients stand behind; `N/A` in all of them is a service nobody asked for yet."""
+    """Return whether threads, server and clients exist; `N/A` in all of them is an unused service."""
     columns = behind.split()
     return None if columns and set(columns) == {"N/A"} else _SKIPPED not in line
 
@@ -101,5 +101,5 @@ def _declared_drivers(text: str, running: bool | None) -> Iterator[NnapiDriver]:
 
 
 def _services(properties: Properties) -> dict[str, bool]:
-    found = ((_SERVICE.fullmatch(name), value.strip()) for name, value in properties.items())
-    return {match[1]: value == "running" for match, value in found if match and value}
+    matches = ((_SERVICE.fullmatch(name), value.strip()) for name, value in properties.items())
+    return {match[1]: value == "running" for match, value in matches if match and value}

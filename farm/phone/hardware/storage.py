@@ -1,4 +1,4 @@
-"""What `df` prints: toybox, coreutils, and the toolbox of old."""
+"""Output of `df`: toybox, coreutils, and the old toolbox."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from farm.phone.adb.decoding import complete_lines, lines
 
 _UNIT_BYTES = {"": 1024, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-#: coreutils' -h writes `3,8G` where people part decimals by a comma.
+#: coreutils' -h writes `3,8G` in locales with a decimal comma.
 _AMOUNT = r"(\d{1,12}(?:\.\d{1,3}|,\d(?=[KMGT]))?)([KMGT]?)"
 #: Size, used, available, use%, mount point, at the end of a line: a long file system name is wrapped before.
 _ROW = re.compile(rf"(?:.*\s)?{_AMOUNT}\s+{_AMOUNT}\s+{_AMOUNT}\s+\d+%\s+(/\S*)", re.ASCII)
@@ -17,11 +17,11 @@ _OLD_ROW = re.compile(rf"(/\S*)\s+{_AMOUNT}\s+{_AMOUNT}\s+{_AMOUNT}\s+\d+", re.A
 _OLDEST_ROW = re.compile(
     rf"(/\S*): {_AMOUNT} total, {_AMOUNT} used, {_AMOUNT} available \(block size \d+\)", re.ASCII
 )
-#: `1K-blocks`, `1024-blocks`, `1M-blocks`: what a plain figure means; `df -i` counts files instead.
+#: `1K-blocks`, `1024-blocks`, `1M-blocks`: the unit of a plain figure; `df -i` counts files instead.
 _BLOCKS = re.compile(r"Filesystem\s+(\d{1,7})([KMG]?)-blocks\s.*", re.ASCII)
 _COUNTS_FILES = re.compile(r"Filesystem\s+Inodes\s.*", re.ASCII)
-#: Where a whole listing shows the users' data; Magisk of old mounts it in a place of its own.
-#: What is emulated lies on it.
+#: Mount points of the users' data in a whole listing; old versions of Magisk mount it elsewhere. Emulated
+#: storage lies on it.
 _DATA_MOUNTS = (
     *("/data", "/data/user/0", "/data/data", "/sbin/.magisk/mirror/data"),
     *("/storage/emulated", "/storage/emulated/0", "/mnt/shell/emulated"),
@@ -30,7 +30,7 @@ _DATA_MOUNTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSystem:
-    """One row. A plain figure is kilobytes, where the heading does not say what blocks are meant."""
+    """One row. A plain figure is kilobytes, where the heading has no block size."""
 
     mount: str
     size_bytes: int
@@ -38,26 +38,26 @@ class FileSystem:
 
 
 def file_systems(text: str) -> list[FileSystem]:
-    """Every row that is whole, in the order of the listing: without a line end its mount may be cut."""
+    """Return every complete row, in order: without a line end its mount point may be cut."""
     return _rows(complete_lines(text))
 
 
 def _is_cut_row(last_line: str) -> bool:
-    """What a terminal shows last is its prompt."""
+    """Return whether a row is cut; the last line of a terminal is its prompt."""
     return last_line.strip() != "" and not last_line.endswith(("$", "#"))
 
 
-def _rows(said: Iterable[str]) -> list[FileSystem]:
-    found: list[FileSystem] = []
+def _rows(listing: Iterable[str]) -> list[FileSystem]:
+    rows: list[FileSystem] = []
     block_bytes: int | None = _UNIT_BYTES[""]
-    for line in said:
+    for line in listing:
         if (heading := _BLOCKS.fullmatch(line)) is not None:
             block_bytes = int(heading[1]) * (_UNIT_BYTES[heading[2]] if heading[2] else 1)
         elif _COUNTS_FILES.fullmatch(line):
             block_bytes = None
         elif block_bytes is not None and (row := _row(line, block_bytes)) is not None:
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def _row(line: str, block_bytes: int) -> FileSystem | None:
@@ -72,29 +72,29 @@ def _row(line: str, block_bytes: int) -> FileSystem | None:
 
 
 def data_file_system(text: str) -> FileSystem | None:
-    """The one file system listed, or the one of the users' data in a whole listing; None when neither is.
+    """Return the only file system listed, or the users' data in a whole listing; None when neither is there.
 
-    Where something is cut off behind the one, it is not the only one.
+    After a single row something may be cut off, so it need not be the only one.
     """
-    found = file_systems(text)
-    if len(found) == 1 and not _is_cut_row(lines(text)[-1]):
-        return found[0]
-    # The answer to `df /data`, copied without its last line end; of a mount that is cut it is the same.
-    found = found or _rows(lines(text))
-    of_data = [row for mount in _DATA_MOUNTS for row in found if row.mount == mount]
+    listed = file_systems(text)
+    if len(listed) == 1 and not _is_cut_row(lines(text)[-1]):
+        return listed[0]
+    # The answer to `df /data`, copied without its last line end; a cut mount point does not matter.
+    listed = listed or _rows(lines(text))
+    of_data = [row for mount in _DATA_MOUNTS for row in listed if row.mount == mount]
     return of_data[0] if of_data else None
 
 
 def storage_free_bytes(text: str) -> int | None:
-    """Free bytes on the file system that was asked for; None when it is not in the listing."""
-    found = data_file_system(text)
-    return None if found is None else found.free_bytes
+    """Return the free bytes on the requested file system; None when it is not in the listing."""
+    data = data_file_system(text)
+    return None if data is None else data.free_bytes
 
 
 def storage_size_bytes(text: str) -> int | None:
-    """How large it is, as `storage_free_bytes`."""
-    found = data_file_system(text)
-    return None if found is None else found.size_bytes
+    """Return the size of the file system that `storage_free_bytes` is about."""
+    data = data_file_system(text)
+    return None if data is None else data.size_bytes
 
 
 def _bytes(amount: str, unit: str, block_bytes: int) -> int:

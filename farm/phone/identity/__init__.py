@@ -1,1 +1,1 @@
-"""What a device is: properties, names, chip."""
+"""Identity of a device: properties, names, chip."""

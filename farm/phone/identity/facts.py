@@ -1,4 +1,4 @@
-"""What a phone's properties say it is, and which of them said it."""
+"""Facts in a device's properties, with the property of each."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -7,10 +7,11 @@ from farm.phone.adb.decoding import whole_number
 from farm.phone.identity.properties import Properties
 from farm.phone.identity.soc import chip
 
-#: ro.product.model is missing where the dump is cut, or where vendors fill their own partitions' only. It is
-#: made of those (ro.product.property_source_order): the phone's maker goes before its board's.
+#: ro.product.model is missing where the dump is cut, or where vendors fill only the properties of their own
+#: partitions, from which it is made (ro.product.property_source_order): the device's maker goes before its
+#: board's.
 _PARTITIONS = ("", "odm.", "vendor.", "product.", "system.", "system_ext.")
-#: Makers say what they sell a phone as in properties of their own.
+#: Vendors write market names into properties of their own.
 _MARKET_NAMES = (
     "ro.product.marketname",
     "ro.product.vendor.marketname",
@@ -55,7 +56,7 @@ _NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
         "egl": ["ro.hardware.egl"],
     }
 )
-#: android.os.Build.UNKNOWN, which stands for what nobody filled in.
+#: android.os.Build.UNKNOWN, for a value that was not filled in.
 _UNKNOWN = "unknown"
 _ABI_LISTS = ("ro.product.cpu.abilist", "ro.system.product.cpu.abilist", "ro.vendor.product.cpu.abilist")
 _ABI_BY_MACHINE = {
@@ -69,17 +70,17 @@ _ABI_BY_MACHINE = {
 
 
 def device_model(properties: Properties) -> str | None:
-    """The model as its maker calls it, e.g. `Pixel 8`."""
+    """Return the model by its maker's name, e.g. `Pixel 8`."""
     return _first(properties, _NAMES["device_model"])
 
 
 def manufacturer(properties: Properties) -> str | None:
-    """Who made the phone."""
+    """Return the maker of the device."""
     return _first(properties, _NAMES["manufacturer"])
 
 
 def market_name(properties: Properties) -> str | None:
-    """What it is sold as, where that is not the model."""
+    """Return the market name, where that is not the model."""
     return (
         _first(properties, _marketing_properties(properties))
         if device_model(properties) is not None
@@ -88,22 +89,22 @@ def market_name(properties: Properties) -> str | None:
 
 
 def soc(properties: Properties) -> str | None:
-    """Maker and model of the chip; its platform's name where the phone says no more."""
+    """Return maker and model of the chip; its platform's name where nothing more is reported."""
     return chip(properties).text
 
 
 def android_release(properties: Properties) -> str | None:
-    """Android's version, e.g. `8.1.0`."""
+    """Return Android's version, e.g. `8.1.0`."""
     return _first(properties, _NAMES["android"])
 
 
 def api_level(properties: Properties) -> int | None:
-    """The SDK version, e.g. 34."""
+    """Return the SDK version, e.g. 34."""
     return whole_number(_first(properties, _NAMES["api_level"]) or "")
 
 
 def abis(properties: Properties) -> tuple[str, ...]:
-    """Preferred ABI first; empty when the phone does not say."""
+    """Return the ABIs, the preferred one first; empty when the device does not report them."""
     listed = _first(properties, _ABI_LISTS)
     single = [properties.get("ro.product.cpu.abi", ""), properties.get("ro.product.cpu.abi2", "")]
     names = listed.split(",") if listed else single
@@ -111,43 +112,43 @@ def abis(properties: Properties) -> tuple[str, ...]:
 
 
 def build_fingerprint(properties: Properties) -> str | None:
-    """What changes with every system update."""
+    """Return the build fingerprint, which changes with every system update."""
     return _first(properties, _NAMES["build_fingerprint"])
 
 
 def security_patch(properties: Properties) -> str | None:
-    """Of the system's security patches: `2026-05-05`."""
+    """Return the date of the system's security patches: `2026-05-05`."""
     return _first(properties, _NAMES["security_patch"])
 
 
 def egl(properties: Properties) -> str | None:
-    """What the maker calls the OpenGL ES driver: `adreno`, `mali`, `meow`."""
+    """Return the vendor's name of the OpenGL ES driver: `adreno`, `mali`, `meow`."""
     return _first(properties, _NAMES["egl"])
 
 
 def serialno(properties: Properties) -> str | None:
-    """The phone's own serial number, which adb shows for USB transports only."""
+    """Return the device's own serial number, which adb shows for USB transports only."""
     return _first(properties, _NAMES["serialno"])
 
 
 def is_virtual(properties: Properties) -> bool:
-    """Whether this is one of our virtual phones."""
+    """Return whether this is one of our virtual devices."""
     return properties.get("ro.benchfarm.virtual") == "1"
 
 
 def cpu_domain(properties: Properties) -> str | None:
-    """What a virtual phone shares its CPU with."""
+    """Return the CPU domain that a virtual device shares."""
     return _first(properties, ["ro.benchfarm.cpu_domain"])
 
 
 def abi_of_machine(machine: str) -> str | None:
-    """Android's name for what `uname -m` says."""
+    """Return Android's name for the machine of `uname -m`."""
     name = machine.strip()
     return _ABI_BY_MACHINE.get(name, name) or None
 
 
 def fact_source(properties: Properties, fact: str) -> str | None:
-    """The property that a fact was read off; None for one that no property holds."""
+    """Return the property that holds a fact; None for a fact that no property holds."""
     match fact:
         case "abis":
             names: Sequence[str] = _ABI_LISTS
@@ -159,7 +160,7 @@ def fact_source(properties: Properties, fact: str) -> str | None:
 
 
 def _marketing_properties(properties: Properties) -> list[str]:
-    """Where a phone may say what it is sold as, without those that say its model once more."""
+    """Return the properties that may hold the market name, without those that repeat the model."""
     model = (device_model(properties) or "").casefold()
     return [name for name in _MARKET_NAMES if properties.get(name, "").strip().casefold() != model]
 

@@ -1,45 +1,45 @@
-"""What `getprop` prints: every system property of a phone."""
+"""Output of `getprop`: every system property of a device."""
 
 import re
 from collections.abc import Mapping
 
 from farm.phone.adb.decoding import complete_lines, lines
 
-#: `[key]: [value]`, the value over several lines now and then; a number in front is from `grep -n`.
+#: `[key]: [value]`, the value sometimes over several lines; a number in front is from `grep -n`.
 _START = re.compile(r"\s*(?:\d+:)?\s*\[([^\[\]\s]+)\]:\s?\[(.*)")
-#: Between two that lost the line end between them; also what a value with brackets may look like.
+#: Between two properties that lost their line end; a value with brackets may look like it.
 _JOINT = re.compile(r"\][ \t]*(?=\[[\w.\-/:@]{1,120}\]:\s?\[)")
-#: build.prop, where a dump of properties cannot be had. `?=` gives a value where nothing else does.
+#: build.prop, where a dump of properties is missing. `?=` gives a default value.
 _ASSIGNMENT = re.compile(r"([A-Za-z][\w.\-]*)\s*(\??)=\s*(.*)")
 
 Properties = Mapping[str, str]
 
 
 def properties(text: str) -> dict[str, str]:
-    """Properties by name; the last of equal names counts. A value that is cut off is left out.
+    """Return properties by name; the last of equal names counts. A value that is cut off is left out.
 
     Anything between properties is dropped: echoed commands, prompts, warnings.
     """
-    found: dict[str, str] = {}
+    value_by_name: dict[str, str] = {}
     key, value = "", [""]
     for line in [*lines(_in_lines(text)), "[end]: ["]:
         if not (start := _START.fullmatch(line)):
             value.append(line)
             continue
-        if key and (whole := _until_bracket(value)) is not None:
-            found[key] = whole
+        if key and (complete := _until_bracket(value)) is not None:
+            value_by_name[key] = complete
         key, value = start[1], [start[2]]
-    return found or _assignments(text)
+    return value_by_name or _assignments(text)
 
 
 def _in_lines(text: str) -> str:
-    """A dump that lost its line ends gets them back; where most are there, brackets are a value's own."""
+    """Restore the line ends of a dump that lost them; where most are there, brackets belong to values."""
     joints, ends = sum(1 for _ in _JOINT.finditer(text)), len(lines(text.strip())) - 1
     return _JOINT.sub("]\n", text) if joints > ends else text
 
 
 def _until_bracket(value: list[str]) -> str | None:
-    """A value ends with the first line that ends with a bracket."""
+    """Return a value up to the first line that ends with a bracket."""
     for count, line in enumerate(value, start=1):
         if line.endswith("]"):
             return "\n".join(value[:count]).removesuffix("]")
@@ -47,6 +47,6 @@ def _until_bracket(value: list[str]) -> str | None:
 
 
 def _assignments(text: str) -> dict[str, str]:
-    found = [match for line in complete_lines(text) if (match := _ASSIGNMENT.fullmatch(line.strip()))]
-    optional = {match[1]: match[3] for match in found if match[2]}
-    return optional | {match[1]: match[3] for match in found if not match[2]}
+    matches = [match for line in complete_lines(text) if (match := _ASSIGNMENT.fullmatch(line.strip()))]
+    optional = {match[1]: match[3] for match in matches if match[2]}
+    return optional | {match[1]: match[3] for match in matches if not match[2]}

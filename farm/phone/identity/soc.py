@@ -1,4 +1,4 @@
-"""Which chip a phone has, by all that it says: makers put that in a dozen places."""
+"""The chip of a device, by all the places in which makers name it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,29 +8,30 @@ from farm.phone.identity.properties import Properties
 from farm.phone.identity.soc_names import NAMES
 from farm.phone.identity.soc_table import CHIP_BY_PLATFORM, FAMILY_BY_PLATFORM, VENDORS
 
-#: The surest first. ro.soc.* came with Android 12; ro.chipname is Samsung's, where the platform of every
-#: Exynos up to the S9 says exynos5; ro.hardware may be the chip's vendor (qcom) or the phone's code name.
-_SAYING = (
+#: The most reliable first. ro.soc.* came with Android 12; ro.chipname is Samsung's, where the platform of
+#: every Exynos up to the S9 is exynos5; ro.hardware may be the chip's vendor (qcom) or the device's code
+#: name.
+_NAMING = (
     "ro.chipname",
     "ro.board.chiptype",
     "ro.hardware.chipname",
     "ro.vendor.soc.model",
     "ro.vendor.qti.soc_model",
-    # Oppo's and its kin, and Huawei's: what their phones show in the settings.
+    # Oppo's and related brands', and Huawei's: shown in the settings of their devices.
     *("ro.product.oplus.cpuinfo", "ro.product.cpuinfo", "ro.config.cpu_info_display"),
-    # Unisoc's boot loader reads off which of a platform's chips it is: `T618`.
+    # Unisoc's boot loader detects which of a platform's chips it is: `T618`.
     (_OF_UNISOC := "ro.boot.auto.efuse"),
 )
-#: MediaTek's platforms serve several chips: an MT6762G says MT6765 here, and its own number in /proc/cpuinfo.
+#: MediaTek's platforms serve several chips: an MT6762G has MT6765 here, and its own number in /proc/cpuinfo.
 _PLATFORMS = ("ro.vendor.mediatek.platform", "ro.mediatek.platform")
-#: One vendor image of Qualcomm's serves several platforms; it finds out by itself which it runs on.
+#: One vendor image of Qualcomm's serves several platforms, and detects the one it runs on.
 _HINTING = (
     "ro.vendor.qti.soc_name",
     *("ro.board.platform", "ro.boot.hardware.platform", "ro.hardware", "ro.boot.hardware"),
 )
 _BOARDS = ("ro.arch", "ro.product.board")
 _HARDWARE_LINE = "/proc/cpuinfo, Hardware"
-#: Where the code name of the phone may stand instead of the chip's: a Galaxy Nexus is `tuna`.
+#: These may hold the code name of the device instead of the chip's: a Galaxy Nexus is `tuna`.
 _OF_PHONES = (_HARDWARE_LINE, "ro.hardware", "ro.boot.hardware", *_BOARDS)
 _QUALCOMM = "qualcomm technologies, inc"
 #: A Moto G20 is `java`, and a Moto G10 `capri`: both are Broadcom's platforms, too.
@@ -42,7 +43,7 @@ _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "Qualcomm",
             r"(?:(?:msm|apq) ?\d{4}|(?:sm|qcm|qcs|qrb|sxr|ssg|sg|sdw|sw)\d{4}|(?:sdm|sda|qcs|qm)\d{3}"
-            # The kernel may name the stepping: `MSM8994v2.1`.
+            # The kernel may add the stepping: `MSM8994v2.1`.
             r"|sc[78][12]80)[a-z]{0,3}(?:-[a-z]{2})?(?=v\d(?:\.\d)?(?![a-z0-9])|(?![a-z0-9]))",
         ),
         ("MediaTek", r"mtk?[5689]\d{3}[a-z]{0,2}(?:[_/-][a-z0-9_/-]{1,16})?(?![a-z0-9])"),
@@ -60,24 +61,24 @@ _PARTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("Marvell", r"pxa\d{3,4}[a-z]?(?![a-z0-9])"),
         ("Rockchip", r"rk[23]\d{3}[a-z]?(?![a-z0-9])"),
         ("Texas Instruments", r"omap\d{4}(?![a-z0-9])"),
-        # What kernels of every Raspberry Pi say.
+        # Printed by the kernel of every Raspberry Pi.
         ("Broadcom", r"bcm(?!2835|270[89])\d{4,5}[a-z]?(?![a-z0-9])"),
         ("NVIDIA", r"tegra\d{0,3}(?![a-z0-9])"),
     )
 )
-#: Kernels of before 2016 name the platform so, whichever of its chips is there.
+#: Kernels before 2016 name the platform this way, whichever of its chips is there.
 _TREE = re.compile(r"qualcomm (msm|apq) ?(\d{4})\b.*\(flattened device tree\)", re.ASCII | re.IGNORECASE)
 #: `MSM8916MSM8916`: some kernels print it twice.
 _TWICE = re.compile(r"\b([a-z]{2,8}\d{3,5}[a-z]{0,3})\1\b", re.ASCII | re.IGNORECASE)
-#: Boards of Samsung's are named after the chip, now and then after an older one: they are asked last.
+#: Samsung's boards are named after the chip, sometimes after an older one, so they come last.
 _SAMSUNG_BOARD = re.compile(r"(?:universal|erd|smdk)(\d{4}[ab]?(?![a-z0-9])|\d{4})", re.ASCII | re.IGNORECASE)
-#: What some give for the model: a Mate 70 says `kirin`.
+#: Some report a series as the model: a Mate 70 has `kirin`.
 _SERIES = frozenset({"kirin", "exynos", "snapdragon", "dimensity", "helio", *VENDORS})
-#: Chips of phones whose code name is that of a headset's chip, too (SXR2130).
+#: Chips with the code name of a headset's chip (SXR2130).
 _ALSO_OF_HEADSETS = ("kona",)
 _MAKERS_OF_HEADSETS = ("oculus", "meta", "pico")
-#: What stands where nobody filled anything in (android.os.Build.UNKNOWN, and makers' own); images that
-#: serve phones of all chips have `common` for the platform.
+#: Placeholders for missing values (android.os.Build.UNKNOWN, and makers' own); images that serve devices of
+#: all chips have `common` for the platform.
 _NOTHING = frozenset(
     {"", "unknown", "n/a", "na", "none", "null", "default", "0", "common", "generic"},
 )
@@ -86,53 +87,59 @@ _NUMBER = re.compile(r"(S5E\d{4}|[A-Z]+\d{3,4})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chip:
-    """None where the phone does not say."""
+    """The chip of a device; None where the device does not report it."""
 
     vendor: str | None = None
-    #: The part's number as its maker writes it, or the name where makers say that alone (`Tensor G3`).
+    #: The part number as its maker writes it, or the name where only that is published (`Tensor G3`).
     model: str | None = None
-    #: What it is sold as, where that is another word; several names where the part has them.
+    #: Its market name, where that is another word; several names where the part has them.
     name: str | None = None
-    #: The code name of a platform that several chips share, where nothing says more.
+    #: The code name of a platform that several chips share, where nothing more is reported.
     platform: str | None = None
     source: str | None = None
 
     @property
     def text(self) -> str | None:
-        """All of it in one, for people: `Qualcomm SM8750 (Snapdragon 8 Elite)`."""
-        said = self.model or self.platform
-        if said is None:
+        """Return the chip as one text for people: `Qualcomm SM8750 (Snapdragon 8 Elite)`."""
+        model = self.model or self.platform
+        if model is None:
             return self.vendor
         name = f" ({self.name})" if self.name else ""
-        has_vendor = self.vendor is None or said.casefold().startswith(self.vendor.casefold())
-        return f"{said}{name}" if has_vendor else f"{self.vendor} {said}{name}"
+        has_vendor = self.vendor is None or model.casefold().startswith(self.vendor.casefold())
+        return f"{model}{name}" if has_vendor else f"{self.vendor} {model}{name}"
 
 
 def chip(properties: Properties, *, hardware: str | None = None, machine: str | None = None) -> Chip:
-    """The chip, with the place that named it.
+    """Return the chip, with the place that named it.
 
     Args:
-        properties: of the phone.
+        properties: of the device.
         hardware: the `Hardware` line of /proc/cpuinfo, which only some kernels have.
         machine: /sys/devices/soc0/machine, which Qualcomm's kernels have.
     """
     model, maker = _value(properties, "ro.soc.model"), _value(properties, "ro.soc.manufacturer")
     if model is not None and (model.casefold() in _SERIES or _is_of_phone(model, properties)):
         model = maker = None
-    found = _chip_by_properties(properties, hardware, machine)
-    if model is not None and (found.model or "").casefold().endswith(f" {model.casefold()}"):
-        # Xiaomi's phones say `O3`, on a platform xring_o3_asic.
-        return found
-    if model is not None and (said_by_itself := _chip_by_soc_model(model, maker)).vendor is not None:
-        # A platform's code name: something else may say which of its chips it is.
-        is_told = said_by_itself.model is None and found.model is not None
-        return found if is_told and found.vendor == said_by_itself.vendor else said_by_itself
-    # The model as the phone says it, with the maker that everything else is of: `T612`, platform ums9230.
-    return found if model is None else replace(_chip_by_soc_model(model, maker), vendor=found.vendor)
+    by_properties = _chip_by_properties(properties, hardware, machine)
+    if model is not None and (by_properties.model or "").casefold().endswith(f" {model.casefold()}"):
+        # Xiaomi's devices report `O3`, on a platform xring_o3_asic.
+        return by_properties
+    if model is not None and (by_soc_model := _chip_by_soc_model(model, maker)).vendor is not None:
+        # A platform's code name: another place may name which of its chips it is.
+        is_more_exact = by_soc_model.model is None and by_properties.model is not None
+        return (
+            by_properties if is_more_exact and by_properties.vendor == by_soc_model.vendor else by_soc_model
+        )
+    # The reported model, with the maker of all other places: `T612`, platform ums9230.
+    return (
+        by_properties
+        if model is None
+        else replace(_chip_by_soc_model(model, maker), vendor=by_properties.vendor)
+    )
 
 
 def _is_of_phone(model: str, properties: Properties) -> bool:
-    """Some who build Android for a phone give the phone's own name for its chip's."""
+    """Return whether a name is the device's: some Android builds give it as the chip's."""
     names = {
         properties.get(name, "").casefold() for name in ("ro.product.device", "ro.product.vendor.device")
     }
@@ -140,31 +147,31 @@ def _is_of_phone(model: str, properties: Properties) -> bool:
 
 
 def _chip_by_properties(properties: Properties, hardware: str | None, machine: str | None) -> Chip:
-    """By everything but ro.soc.*."""
-    said = [(name, _value(properties, name)) for name in _SAYING]
-    said = [(name, f"Unisoc {text}" if text and name == _OF_UNISOC else text) for name, text in said]
-    said += [("/sys/devices/soc0/machine", machine), (_HARDWARE_LINE, hardware)]
-    said += [(name, _value(properties, name)) for name in (*_PLATFORMS, *_HINTING, *_BOARDS)]
-    known = [(name, text.strip()) for name, text in said if text is not None and text.strip()]
+    """Return the chip by all places but ro.soc.*."""
+    values = [(name, _value(properties, name)) for name in _NAMING]
+    values = [(name, f"Unisoc {text}" if text and name == _OF_UNISOC else text) for name, text in values]
+    values += [("/sys/devices/soc0/machine", machine), (_HARDWARE_LINE, hardware)]
+    values += [(name, _value(properties, name)) for name in (*_PLATFORMS, *_HINTING, *_BOARDS)]
+    texts = [(name, text.strip()) for name, text in values if text is not None and text.strip()]
     if properties.get("ro.product.manufacturer", "").strip().casefold() in _MAKERS_OF_HEADSETS:
-        known = [(name, text) for name, text in known if _code_name(text) not in _ALSO_OF_HEADSETS]
-    named = (_chip_by_name(text, source) for source, text in known)
-    found = next((each for each in named if each is not None), None)
-    return found or _of_board(known) or _family(known) or _only_vendor(known) or Chip()
+        texts = [(name, text) for name, text in texts if _code_name(text) not in _ALSO_OF_HEADSETS]
+    chips = (_chip_by_name(text, source) for source, text in texts)
+    first = next((candidate for candidate in chips if candidate is not None), None)
+    return first or _of_board(texts) or _family(texts) or _only_vendor(texts) or Chip()
 
 
 def _chip_by_soc_model(model: str, maker: str | None) -> Chip:
-    """By ro.soc.*: the model as the phone says it, but for code names (a Pixel 7 says GS201)."""
-    known = CHIP_BY_PLATFORM.get(model.casefold())
+    """Return the chip by ro.soc.*: the reported model, except for code names (a Pixel 7 has GS201)."""
+    entry = CHIP_BY_PLATFORM.get(model.casefold())
     code_name = _code_name(model)
     if code_name in FAMILY_BY_PLATFORM and code_name.isalpha():
         return Chip(vendor=FAMILY_BY_PLATFORM[code_name][0], platform=code_name, source="ro.soc.model")
     recognised = _chip_by_name(model, "")
     guessed = recognised.vendor if recognised else None
     vendor = next((vendor for vendor, _ in _vendors([("", maker)])), maker) if maker else guessed
-    if known is not None and known[0] == (vendor or known[0]):
+    if entry is not None and entry[0] == (vendor or entry[0]):
         source = f"ro.soc.model, {model}"
-        return Chip(vendor=known[0], model=known[1], name=marketing_name(known[1]), source=source)
+        return Chip(vendor=entry[0], model=entry[1], name=marketing_name(entry[1]), source=source)
     first, _, rest = model.partition(" ")
     if rest and first.casefold() in {(vendor or "").casefold(), (maker or "").casefold()}:
         model = rest.strip()
@@ -172,13 +179,13 @@ def _chip_by_soc_model(model: str, maker: str | None) -> Chip:
 
 
 def _chip_by_name(text: str, source: str) -> Chip | None:
-    """The chip that a text names, by its part number or by a code name that means one chip."""
+    """Return the chip that a text names, by its part number or by a code name that means one chip."""
     names_platform = source in (*_PLATFORMS, *_HINTING, *_BOARDS) or _TREE.fullmatch(text) is not None
     if names_platform and _family_name(text) is not None:
         return None
-    if (known := CHIP_BY_PLATFORM.get(_code_name(text))) is not None and _is_of_chip(known[0], text, source):
+    if (entry := CHIP_BY_PLATFORM.get(_code_name(text))) is not None and _is_of_chip(entry[0], text, source):
         return Chip(
-            vendor=known[0], model=known[1], name=marketing_name(known[1]), source=f"{source}, {text}"
+            vendor=entry[0], model=entry[1], name=marketing_name(entry[1]), source=f"{source}, {text}"
         )
     for vendor, part in _PARTS:
         if (match := part.search(_TWICE.sub(r"\1", text))) is not None:
@@ -188,14 +195,14 @@ def _chip_by_name(text: str, source: str) -> Chip | None:
 
 
 def _code_name(text: str) -> str:
-    """Qualcomm's kernels put the maker before it, and some the phone: `Qualcomm Technologies, Inc KONA`."""
+    """Return the code name without the maker and the device: `Qualcomm Technologies, Inc KONA`."""
     if (tree := _TREE.fullmatch(text)) is not None:
         return f"{tree[1]}{tree[2]}".casefold()
     return text.casefold().rpartition(_QUALCOMM)[2].strip(" .")
 
 
 def _family_name(text: str) -> str | None:
-    """The platform of several chips that a text names; makers put more behind a number: `msm8953_64`."""
+    """Return the platform of several chips that a text names; makers append to numbers: `msm8953_64`."""
     code_name = _code_name(text)
     number = code_name.partition("_")[0]
     if code_name not in FAMILY_BY_PLATFORM and number.isalnum() and not number.isalpha():
@@ -204,13 +211,13 @@ def _family_name(text: str) -> str | None:
 
 
 def _is_of_chip(vendor: str, text: str, source: str) -> bool:
-    """Whether a code name there is the chip's: some vendors' are words, which makers call phones by, too."""
+    """Return whether a code name is the chip's: some vendors use words, which are also names of devices."""
     is_word = vendor in _NAMING_BY_WORDS and not any(letter.isdigit() for letter in text)
     return not is_word or source not in _OF_PHONES or _QUALCOMM in text.casefold()
 
 
 def _part_text(vendor: str, part: str) -> str:
-    """A part's number as its maker writes it."""
+    """Return a part number as its maker writes it."""
     match vendor:
         case "Samsung":
             return part.casefold().replace(" ", "").removeprefix("samsung")
@@ -232,8 +239,8 @@ def _part_text(vendor: str, part: str) -> str:
             return part.upper().replace(" ", "")
 
 
-def _of_board(known: list[tuple[str, str]]) -> Chip | None:
-    boards = ((source, match[1]) for source, text in known if (match := _SAMSUNG_BOARD.match(text)))
+def _of_board(texts: list[tuple[str, str]]) -> Chip | None:
+    boards = ((source, match[1]) for source, text in texts if (match := _SAMSUNG_BOARD.match(text)))
     source, number = next(boards, (None, ""))
     if source is None:
         return None
@@ -242,8 +249,8 @@ def _of_board(known: list[tuple[str, str]]) -> Chip | None:
     return _chip_by_name(part, source) or _family([(source, part)])
 
 
-def _family(known: list[tuple[str, str]]) -> Chip | None:
-    for source, text in known:
+def _family(texts: list[tuple[str, str]]) -> Chip | None:
+    for source, text in texts:
         platform = _family_name(text)
         if platform is not None and _is_of_chip(FAMILY_BY_PLATFORM[platform][0], text, source):
             vendor, chips = FAMILY_BY_PLATFORM[platform]
@@ -251,25 +258,25 @@ def _family(known: list[tuple[str, str]]) -> Chip | None:
     return None
 
 
-def _only_vendor(known: list[tuple[str, str]]) -> Chip | None:
-    """Nothing is recognised: the platform as it stands, and its maker where something says that."""
-    vendor, teller = next(_vendors(known), (None, None))
-    hints = {name: text for name, text in known if name in _HINTING}
+def _only_vendor(texts: list[tuple[str, str]]) -> Chip | None:
+    """Return the platform as reported, and its maker where a place names it: nothing else is recognised."""
+    vendor, teller = next(_vendors(texts), (None, None))
+    hints = {name: text for name, text in texts if name in _HINTING}
     source = next((name for name in _HINTING if name in hints and hints[name] != "qcom"), None)
     if source is None and vendor is None:
         return None
     return Chip(vendor=vendor, platform=hints[source] if source else None, source=source or teller)
 
 
-def _vendors(known: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Makers, each with what told it."""
-    for source, text in known:
+def _vendors(texts: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield makers, each with the place that named it."""
+    for source, text in texts:
         folded = text.casefold()
         yield from ((vendor, source) for word, vendor in VENDORS.items() if folded.startswith(word))
 
 
 def marketing_name(model: str) -> str | None:
-    """The name a part is sold under, where that says more than its number."""
+    """Return the market name of a part, where it adds to its number."""
     number = _NUMBER.match(model.upper())
     name = (NAMES.get(model.upper()) or NAMES.get(number[1])) if number else None
     return None if name is None or _plain(name) == _plain(model) else name

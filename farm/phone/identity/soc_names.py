@@ -1,12 +1,12 @@
-"""Chips of phones: what their part numbers are sold as.
+"""Market names of chips by part number.
 
-From makers' product pages; where a part is sold under several names, they are all named.
+From makers' product pages; a part with several market names has all of them.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 
-#: Qualcomm's part numbers without the speed bin (`SM8550-AB`); some are sold under several names.
+#: Qualcomm's part numbers without the speed bin (`SM8550-AB`); some have several market names.
 _SNAPDRAGON = {
     "APQ8084": "Snapdragon 805",
     "MSM8226": "Snapdragon 400",
@@ -142,7 +142,7 @@ _MEDIATEK = {
     "MT6995": "Dimensity 9600 Pro",
     "MT8781": "Helio G99",
 }
-#: Samsung's part numbers; older phones say `exynosNNNN` instead.
+#: Samsung's part numbers; older devices report `exynosNNNN` instead.
 _EXYNOS = {
     "S5E3830": "Exynos 850",
     "S5E8535": "Exynos 1330",
@@ -160,7 +160,7 @@ _EXYNOS = {
     "S5E9955": "Exynos 2500",
     "S5E9965": "Exynos 2600",
 }
-#: Exynos chips that say `exynosNNNN` and are sold under another number.
+#: Exynos chips that report `exynosNNNN` and are sold under another number.
 _EXYNOS_NUMBERS = {
     "EXYNOS850": "Exynos 850",
     "EXYNOS980": "Exynos 980",
@@ -194,7 +194,7 @@ _UNISOC = {
     "UMS9620": "T760/T770/T820",
 }
 
-#: The name a part is sold under, by its number in upper case.
+#: The market name of a part, by its number in upper case.
 NAMES: Mapping[str, str] = MappingProxyType(
     {**_SNAPDRAGON, **_MEDIATEK, **_EXYNOS, **_EXYNOS_NUMBERS, **_HISILICON, **_UNISOC}
 )

@@ -1,4 +1,4 @@
-"""Chips of phones: their makers, and which chip a platform's code name means.
+"""Makers of chips, and the chip of a platform's code name.
 
 From makers' device trees; where several chips share a code name, no chip is named.
 """
@@ -6,7 +6,7 @@ From makers' device trees; where several chips share a code name, no chip is nam
 from collections.abc import Mapping
 from types import MappingProxyType
 
-#: What begins that which makers call themselves, in ro.soc.manufacturer and elsewhere, in lower case.
+#: By the prefix of makers' own names, in ro.soc.manufacturer and elsewhere, in lower case.
 VENDORS: Mapping[str, str] = MappingProxyType(
     {
         "qti": "Qualcomm",
@@ -79,8 +79,8 @@ CHIP_BY_PLATFORM: Mapping[str, tuple[str, str]] = MappingProxyType(
         "sofia3gr": ("Intel", "Atom x3-C3230RK"),
     }
 )
-#: Platforms that several chips share, though some are called after one of them: only the maker follows.
-#: With the chips we know of.
+#: Platforms that several chips share, though some have the name of one of them: only the maker follows. With
+#: the known chips.
 FAMILY_BY_PLATFORM: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "lahaina": ("Qualcomm", "SM8350, SM7325, SM7350"),

@@ -1,4 +1,4 @@
-"""What `settings list` prints of one of Android's namespaces: one `key=value` a line."""
+"""Output of `settings list` for one of Android's namespaces: one `key=value` per line."""
 
 import re
 
@@ -8,6 +8,6 @@ _ROW = re.compile(r"([A-Za-z_][\w.\-/]*)=(.*)", re.ASCII)
 
 
 def settings_list(text: str, namespace: str) -> dict[str, str]:
-    """Values by `NAMESPACE/KEY`; a key whose value is `null` is not there, as `settings get` has it."""
+    """Return values by `NAMESPACE/KEY`; a key with the value `null` is missing, as in `settings get`."""
     rows = (_ROW.fullmatch(line) for line in lines(text))
     return {f"{namespace}/{row[1]}": row[2] for row in rows if row and row[2] != "null"}

@@ -32,7 +32,7 @@ def record_upload(
     Raises:
         FarmBusy: a sweep removed an earlier copy at this moment, and this one with it.
     """
-    if blobs.size_bytes(digest) is None and not blobs.take_back(digest):
+    if blobs.size_bytes(digest) is None and not blobs.restore(digest):
         raise FarmBusy(
             f"artifact {digest} was removed while it was sent again",
             hint="send it once more: nothing else waits",

@@ -13,7 +13,7 @@ CONTROLLER = "0000:00:14.0"
 
 
 def refusal(said: str = "no slot", *, at_s: float | None = None, controller: str = CONTROLLER) -> UsbRefusal:
-    return UsbRefusal(controller=controller, bus=None, at_s=at_s, said=said)
+    return UsbRefusal(controller=controller, bus=None, at_s=at_s, message=said)
 
 
 def noted(
@@ -73,7 +73,7 @@ def test_a_controller_is_told_by_the_bus_of_the_port_that_the_kernel_names(tmp_p
     devices = tmp_path / "bus" / "usb" / "devices"
     devices.mkdir(parents=True)
     (devices / "usb1").symlink_to(controller / "usb1")
-    found = [UsbRefusal(controller=None, bus=bus, at_s=None, said="no") for bus in (1, 7)]
+    found = [UsbRefusal(controller=None, bus=bus, at_s=None, message="no") for bus in (1, 7)]
     assert [name for name, _ in name_controllers([*found, refusal()], devices)] == [
         "0000:00:14.0",
         "usb7",

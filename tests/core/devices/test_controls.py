@@ -123,7 +123,7 @@ def test_rows_of_the_script_are_states_in_hertz(text: str) -> None:
         ControlState(
             name="policy0.max_hz", asked="1200000000", before="1800000000", actual_before="1190400000"
         ),
-        ControlState(name="policy4.max_hz", asked="1200000000", problem="the phone does not have it"),
+        ControlState(name="policy4.max_hz", asked="1200000000", problem="the device does not have it"),
     )
 
 

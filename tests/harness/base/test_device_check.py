@@ -19,18 +19,18 @@ shell_exit 7
 payload_sha256 0a3e
 copied_bytes 131072
 uptime 81211.40 301122.90
-golden_clock date
-golden_cores taskset c0
-golden 4 1779870001112233445 1779870001196233445
-golden 4 1779870001201000000 1779870001281000000
-golden 4 1779870001290000000 1779870001374000000
+reference_clock date
+reference_cores taskset c0
+reference 4 1779870001112233445 1779870001196233445
+reference 4 1779870001201000000 1779870001281000000
+reference 4 1779870001290000000 1779870001374000000
 """
 BY_UPTIME = """\
-golden_clock uptime
-golden_cores any
-golden 6 00000008122210000000 00000008122810000000
-golden 6 00000008122820000000 00000008123480000000
-golden 6 00000008123490000000 00000008124120000000
+reference_clock uptime
+reference_cores any
+reference 6 00000008122210000000 00000008122810000000
+reference 6 00000008122820000000 00000008123480000000
+reference 6 00000008123490000000 00000008124120000000
 """
 
 
@@ -38,7 +38,7 @@ def evidence(stdout: str, code: int = 23) -> Evidence:
     return Evidence(fence=1, exit=ExitRecord(code=code, duration_s=1.0), stdout=stdout)
 
 
-def test_a_golden_run_takes_what_the_fastest_of_its_passes_took() -> None:
+def test_a_reference_run_takes_what_the_fastest_of_its_passes_took() -> None:
     took = reference_time(evidence(BY_DATE))
     assert took is not None
     assert took.value_ns == 20e6
@@ -53,20 +53,24 @@ def test_uptime_is_read_where_date_knows_no_nanoseconds() -> None:
 
 
 def test_a_clock_that_was_set_during_a_pass_spoils_that_pass_only() -> None:
-    text = BY_DATE + "golden 4 1779870001390000000 1779870001390000001\ngolden 4 1779870005000000000 1\n"
+    text = (
+        BY_DATE + "reference 4 1779870001390000000 1779870001390000001\nreference 4 1779870005000000000 1\n"
+    )
     took = reference_time(evidence(text))
     assert took is not None
     assert took.value_ns == 20e6
 
 
-@pytest.mark.parametrize("text", ["", "golden 4 8 8\n", "golden 4 9 8\n", "golden_failed 1\n" + BY_DATE])
-def test_a_golden_run_that_did_not_end_or_took_no_time_tells_nothing(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "reference 4 8 8\n", "reference 4 9 8\n", "reference_failed 1\n" + BY_DATE]
+)
+def test_a_reference_run_that_did_not_end_or_took_no_time_tells_nothing(text: str) -> None:
     assert reference_time(evidence(text)) is None
 
 
 @given(st.text())
-def test_whatever_a_phone_prints_a_golden_time_is_positive_or_none(text: str) -> None:
-    for printed in (text, BY_DATE[: len(text) * 7] + text, "golden " + text):
+def test_whatever_a_phone_prints_a_reference_time_is_positive_or_none(text: str) -> None:
+    for printed in (text, BY_DATE[: len(text) * 7] + text, "reference " + text):
         took = reference_time(evidence(printed))
         assert took is None or took.value_ns > 0
 
@@ -122,13 +126,13 @@ def test_the_script_passes_and_times_itself_in_nanoseconds(tmp_path: Path) -> No
     took = reference_time(done)
     assert took is not None
     assert len(took.passes_ns) == 5
-    assert "golden_clock date" in done.stdout
+    assert "reference_clock date" in done.stdout
 
 
 def test_the_script_goes_by_the_uptime_where_date_knows_no_nanoseconds(tmp_path: Path) -> None:
     done, _ = run_script(tmp_path, path=old_date(tmp_path))
-    assert "golden_clock uptime" in done.stdout
-    passes = [line.split() for line in done.stdout.splitlines() if line.startswith("golden ")]
+    assert "reference_clock uptime" in done.stdout
+    passes = [line.split() for line in done.stdout.splitlines() if line.startswith("reference ")]
     assert [count for _, count, *_ in passes] == ["24"] * 5 or [count for _, count, *_ in passes] == ["6"] * 5
     uptime_s = float(Path("/proc/uptime").read_text().split()[0])
     assert all(0 < int(end) / 1e9 <= uptime_s for *_, end in passes)

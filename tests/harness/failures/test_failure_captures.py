@@ -95,7 +95,7 @@ def test_what_a_phone_printed_is_a_kind_of_failure_with_the_line_that_shows_it(
 ) -> None:
     lines = sample.captured(name).splitlines()
     text = "\r\n".join(f"{prefix}{line}" for line in lines)
-    failure = classify(evidence(stderr=text, code=1), signs=RUNTIME_PATTERNS)
+    failure = classify(evidence(stderr=text, code=1), patterns=RUNTIME_PATTERNS)
     assert failure is not None
     assert (failure.code, failure.outcome, failure.blame) == (code, outcome, blame)
     assert failure.line is not None
@@ -106,7 +106,7 @@ def test_what_a_phone_printed_is_a_kind_of_failure_with_the_line_that_shows_it(
 def test_it_is_seen_on_stdout_as_well(
     name: str, code: str, outcome: Outcome, blame: Blame, words: str
 ) -> None:
-    failure = classify(evidence(sample.captured(name), code=1), signs=RUNTIME_PATTERNS)
+    failure = classify(evidence(sample.captured(name), code=1), patterns=RUNTIME_PATTERNS)
     assert failure is not None
     assert (failure.code, failure.outcome, failure.blame) == (code, outcome, blame)
     assert words.lower() in str(failure.line).lower()

@@ -142,7 +142,7 @@ def test_what_ended_a_run_is_told_by_its_words(code: int, said: str, expected: s
     ],
 )
 def test_what_is_said_on_the_way_does_not_hide_what_ended_it(code: int, said: str, expected: str) -> None:
-    found = classify(sample.evidence(code=code, stderr=f"{said}\n"), signs=RUNTIME_PATTERNS)
+    found = classify(sample.evidence(code=code, stderr=f"{said}\n"), patterns=RUNTIME_PATTERNS)
     assert found is not None
     assert found.code == expected
 
@@ -152,9 +152,9 @@ def test_a_library_that_the_shell_may_not_load_does_not_hide_what_ended_the_run(
         'dlopen failed: library "libOpenCL.so" needed by "./a" is not accessible for the namespace "default"'
     )
     crashed = classify(
-        sample.evidence(code=139, stderr=f"{said}\nSegmentation fault\n"), signs=RUNTIME_PATTERNS
+        sample.evidence(code=139, stderr=f"{said}\nSegmentation fault\n"), patterns=RUNTIME_PATTERNS
     )
-    ended = classify(sample.evidence(code=1, stderr=f"{said}\n"), signs=RUNTIME_PATTERNS)
+    ended = classify(sample.evidence(code=1, stderr=f"{said}\n"), patterns=RUNTIME_PATTERNS)
     assert crashed is not None
     assert ended is not None
     assert (crashed.code, ended.code) == ("run.crashed", "run.backend_failed")
@@ -228,7 +228,7 @@ def test_a_library_that_the_shell_may_not_load_does_not_hide_what_ended_the_run(
 )
 def test_runtimes_say_why_they_run_nothing(code: int, said: str, expected: str) -> None:
     found = classify(
-        sample.evidence(code=code, stderr=f"something before\n{said}\nAborted\n"), signs=RUNTIME_PATTERNS
+        sample.evidence(code=code, stderr=f"something before\n{said}\nAborted\n"), patterns=RUNTIME_PATTERNS
     )
     assert found is not None
     assert (found.code, found.line) == (expected, said.strip())

@@ -231,7 +231,7 @@ def test_a_program_that_dies_in_silence_is_said_to_have_printed_nothing() -> Non
     ],
 )
 def test_what_phone_and_host_say_of_it_is_heard(said: str, code: str, outcome: Outcome, blame: Blame) -> None:
-    failure = classify(sample.evidence(code=1, stderr=f"first\n{said}\n"), signs=RUNTIME_PATTERNS)
+    failure = classify(sample.evidence(code=1, stderr=f"first\n{said}\n"), patterns=RUNTIME_PATTERNS)
     assert failure is not None
     assert (failure.code, failure.outcome, failure.blame, failure.line) == (code, outcome, blame, said)
 
@@ -259,7 +259,7 @@ def test_a_warning_of_the_linker_is_no_failure_to_link() -> None:
 def test_an_endless_line_is_cut_and_gone_through_once(words: str) -> None:
     # A pattern that starts over at every place of it would take hours, and the test's time is limited.
     long = words * (1_000_000 // len(words))
-    failure = classify(sample.evidence(code=1, stderr=long), signs=RUNTIME_PATTERNS)
+    failure = classify(sample.evidence(code=1, stderr=long), patterns=RUNTIME_PATTERNS)
     assert failure is not None
     assert failure.line is not None
     assert len(failure.line) == 400

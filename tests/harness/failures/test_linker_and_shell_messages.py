@@ -48,7 +48,7 @@ LINK = 'CANNOT LINK EXECUTABLE "./a":'
     ],
 )
 def test_a_program_that_came_to_nothing_is_told_by_its_words(code: int, said: str, expected: str) -> None:
-    found = classify(sample.evidence(code=code, stderr=f"{said}\n"), signs=DEVICE_PATTERNS)
+    found = classify(sample.evidence(code=code, stderr=f"{said}\n"), patterns=DEVICE_PATTERNS)
     assert found is not None
     assert (found.code, found.line) == (expected, said.strip())
 

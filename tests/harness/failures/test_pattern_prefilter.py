@@ -14,7 +14,7 @@ from farm.harness.executorch import placement as executorch_placement
 from farm.harness.failures.generic_patterns import GENERIC_PATTERNS
 from farm.harness.failures.pattern_prefilter import PatternPrefilter, find_prefilter, pattern_prefilter
 from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
-from farm.harness.nnapi import armnn, hardware_counter
+from farm.harness.nnapi import armnn
 from farm.harness.nnapi import placement as nnapi_placement
 from farm.harness.onnxruntime import placement as onnxruntime_placement
 from farm.harness.tflite import delegates
@@ -27,7 +27,6 @@ PLACEMENT_READERS: tuple[ModuleType, ...] = (
     armnn,
     delegates,
     executorch_placement,
-    hardware_counter,
     log_lines,
     nnapi_placement,
     onnxruntime_placement,
@@ -42,7 +41,7 @@ LOG = "I tflite  : Node 17 of 64 ran on the CPU for 12.5 ms; device well, 0x7fff
 
 def test_an_ordinary_log_is_searched_for_hardly_any_sign() -> None:
     """For each of some hundred signs by itself the farm took twenty seconds for a full output."""
-    assert len(pattern_prefilter(PATTERNS).possible(LOG)) <= 5
+    assert len(pattern_prefilter(PATTERNS).candidate_indexes(LOG)) <= 5
 
 
 @pytest.mark.parametrize("place", range(len(PATTERNS)))
@@ -53,23 +52,23 @@ def test_a_sign_that_is_there_is_always_looked_for(place: int, data: st.DataObje
     said = data.draw(st.from_regex(pattern, alphabet=st.characters(codec="ascii")))
     text = data.draw(st.sampled_from(("", LOG))) + said
     if pattern.search(text) is not None:
-        assert place in pattern_prefilter(PATTERNS).possible(text)
+        assert place in pattern_prefilter(PATTERNS).candidate_indexes(text)
 
 
 def test_what_no_word_tells_apart_is_always_possible() -> None:
-    assert list(PatternPrefilter(["abc", r"\d+"]).possible("nothing")) == [1]
-    assert list(PatternPrefilter(["abc"]).possible("")) == []
+    assert list(PatternPrefilter(["abc", r"\d+"]).candidate_indexes("nothing")) == [1]
+    assert list(PatternPrefilter(["abc"]).candidate_indexes("")) == []
 
 
 def test_halves_of_surrogate_pairs_are_no_trouble() -> None:
-    assert list(PatternPrefilter(["abc", "xyz"]).possible("\ud800 abc")) == [0]
+    assert list(PatternPrefilter(["abc", "xyz"]).candidate_indexes("\ud800 abc")) == [0]
 
 
 @given(st.text())
 def test_a_negative_look_ahead_is_left_out_which_only_finds_more(text: str) -> None:
     pattern = r"CODE -(?!1001\b)|ERROR_(?!NO\w)\w"
     if re.search(pattern, text) is not None:
-        assert list(PatternPrefilter([pattern]).possible(text)) == [0]
+        assert list(PatternPrefilter([pattern]).candidate_indexes(text)) == [0]
 
 
 def of_placements() -> Iterator[tuple[str, re.Pattern[str]]]:
@@ -89,7 +88,7 @@ def test_what_tells_of_a_placement_is_looked_for_where_it_may_be(
 ) -> None:
     said = data.draw(st.from_regex(pattern, alphabet=st.characters(codec="ascii")))
     sieve = find_prefilter(pattern)
-    assert sieve is None or pattern.search(said) is None or sieve.possible(f"{LOG}{said}")
+    assert sieve is None or pattern.search(said) is None or sieve.candidate_indexes(f"{LOG}{said}")
 
 
 def test_a_line_is_found_in_a_long_log_as_in_a_short_one() -> None:

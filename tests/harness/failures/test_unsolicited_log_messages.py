@@ -209,7 +209,7 @@ def test_a_line_of_counts_may_be_wrapped_anywhere() -> None:
     ],
 )
 def test_rarer_words_of_what_cannot_run(said: str, expected: str, outcome: Outcome) -> None:
-    found = classify(run_samples.evidence(code=1, stderr=said), signs=RUNTIME_PATTERNS)
+    found = classify(run_samples.evidence(code=1, stderr=said), patterns=RUNTIME_PATTERNS)
     assert found is not None
     assert (found.code, found.outcome) == (expected, outcome)
 

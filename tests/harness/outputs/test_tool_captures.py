@@ -3,7 +3,8 @@
 import pytest
 
 from farm.core.runs.measurement import Reading, RunFailure
-from farm.harness.executorch.output import app_benchmark, inspector_rows, reports_execution
+from farm.harness.executorch.executorch_inspector import inspector_table_rows
+from farm.harness.executorch.output import reports_execution
 from farm.harness.mnn.output import mnn_output
 from farm.harness.ncnn.output import ncnn_output
 from farm.harness.registry import get_harness, harness_names
@@ -160,18 +161,10 @@ def test_executorchs_older_runners_say_only_that_it_went_well(name: str) -> None
     assert "older" in sample.failure("executor_runner", text, backend="qnn").message
 
 
-def test_executorchs_app_writes_json() -> None:
-    found = app_benchmark(sample.captured(f"{OTHER}executorch_android_benchmark_json_s24plus_mv2.json"))
-    assert found is not None
-    assert (found.phone, found.os, found.model) == ("SM-S926U1", "Android 14", "mv2_xnnpack")
-    assert (found.mean_ms, found.load_ms, found.load_status) == (9.3611927, 27.418698, 0)
-
-
 def test_executorchs_inspector_has_a_row_for_each_event() -> None:
-    rows = inspector_rows(sample.captured(f"{OTHER}executorch_inspector_table.txt"))
+    rows = inspector_table_rows(sample.captured(f"{OTHER}executorch_inspector_table.txt"))
     by_event = {row.event: row for row in rows}
     assert len(rows) == 5
-    assert by_event["native_call_convolution.out"].average_ms == 0.958706
     assert not by_event["native_call_convolution.out"].delegated
 
 

@@ -10,7 +10,8 @@ from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.output_lines import plain_lines
-from farm.harness.executorch.output import app_benchmark, executions, inspector_rows
+from farm.harness.executorch.executorch_inspector import inspector_table_rows
+from farm.harness.executorch.output import executions
 from farm.harness.mnn.output import mnn_output
 from farm.harness.ncnn.output import ncnn_output
 from farm.harness.onnxruntime.output import ort_output
@@ -30,9 +31,8 @@ FILES = sorted(
 OUTPUTS = [path.read_text() for path in FILES]
 LINES = sorted({line for text in OUTPUTS for line in text.splitlines() if line})
 PARSERS = [
-    app_benchmark,
     executions,
-    inspector_rows,
+    inspector_table_rows,
     litert_output,
     mnn_output,
     ncnn_output,

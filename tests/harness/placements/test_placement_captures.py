@@ -9,7 +9,6 @@ from farm.core.runs.placement import Placement, placement_text, resolve_actual_b
 from farm.harness.base.log_lines import log_lines
 from farm.harness.executorch.placement import executorch_placement
 from farm.harness.nnapi.armnn import armnn_placement
-from farm.harness.nnapi.hardware_counter import counted_placements
 from farm.harness.nnapi.placement import nnapi_accelerators, nnapi_placement
 from farm.harness.onnxruntime.placement import ort_placement
 from farm.harness.tflite.placement import tflite_placement
@@ -33,7 +32,7 @@ def captured(name: str) -> str:
 
 
 @needs_captures
-@pytest.mark.parametrize("parse", [*PARSERS, counted_placements])
+@pytest.mark.parametrize("parse", PARSERS)
 def test_no_parser_raises_on_any_capture(parse: Callable[[str], object]) -> None:
     for path in FILES:
         if path.is_file():

@@ -10,7 +10,6 @@ from farm.core.runs.placement import Placement, nodes_by_accelerator, placement_
 from farm.harness.base.log_lines import log_lines
 from farm.harness.executorch.placement import executorch_placement
 from farm.harness.nnapi.armnn import armnn_placement
-from farm.harness.nnapi.hardware_counter import counted_placements
 from farm.harness.nnapi.placement import nnapi_placement
 from farm.harness.onnxruntime.placement import ort_placement
 from farm.harness.tflite.placement import tflite_placement
@@ -46,8 +45,6 @@ SAMPLES = [
     "Info: ArmNN v33.1.0\n",
     "-c GpuAcc,CpuAcc\n",
     "AdrenoVK-0: QUALCOMM build\n",
-    "--- a\nBACKEND DELEGATED PARTS TPU-INF\n",
-    "edgetpu 1.0 2.0 3x 5/4 1 0\n",
 ]
 SCRAPS = st.sampled_from([*SAMPLES, "\r\n", "\r", "\0", "\ufeff", "[", "(", "9" * 40, "²", "-1", "$ echo "])
 TEXTS = st.one_of(st.text(), st.lists(st.one_of(SCRAPS, st.text(max_size=8)), max_size=12).map("".join))
@@ -77,13 +74,6 @@ def test_a_text_that_is_cut_anywhere_is_read_as_far_as_it_goes(
     text = ("$ ./benchmark_model --use_nnapi=true\n" if echoed else "") + "".join(SAMPLES)
     parse(text.replace("\n", end)[:cut])
     parse(text.encode("utf-16").decode("utf-16")[cut:])
-
-
-@given(text=TEXTS)
-@example(text="")
-def test_a_table_of_counters_never_raises(text: str) -> None:
-    for found in counted_placements(text).values():
-        assert placement_text(found)
 
 
 @given(text=TEXTS)

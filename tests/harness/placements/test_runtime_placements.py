@@ -1,11 +1,10 @@
-"""ONNX Runtime, ExecuTorch, QNN, Arm NN and hardware counters: what each says of where a model ran."""
+"""Placements that ONNX Runtime, ExecuTorch, QNN and Arm NN print."""
 
 import pytest
 
 from farm.core.runs.placement import Accelerator, placement_text, resolve_actual_backend
 from farm.harness.executorch.placement import executorch_placement
 from farm.harness.nnapi.armnn import armnn_placement
-from farm.harness.nnapi.hardware_counter import counted_placements
 from farm.harness.onnxruntime.placement import ort_placement
 
 CPU, GPU, NPU, UNKNOWN = Accelerator.CPU, Accelerator.GPU, Accelerator.NPU, Accelerator.UNKNOWN
@@ -184,23 +183,3 @@ def test_backends_of_arm_nn(text: str, words: str, warned: bool) -> None:
     assert found is not None
     assert placement_text(found) == words
     assert bool(found.warnings) is warned
-
-
-def test_a_counter_of_the_hardware_decides_over_what_a_delegate_says() -> None:
-    text = (
-        "accelerator : google-edgetpu  (fw 2.1)\n\n--- squeezenet_int8.tflite\n"
-        "BACKEND            INIT(ms)   INFER(ms)   SPEEDUP    DELEGATED  PARTS    TPU-INF\n"
-        "---------------------------------------------------------------------------------\n"
-        "cpu-1thr               12.1       7.150      1.0x        30/33      2          0\n"
-        "edgetpu               911.0       0.812      8.8x        32/33      1        733\n"
-        "edgetpu-dyn           911.0       7.012      1.0x        33/33      1          0\n"
-    )
-    found = counted_placements(text)
-    assert {backend: placement_text(each) for (_, backend), each in found.items()} == {
-        "cpu-1thr": "cpu 33/33",
-        "edgetpu": "npu 32/33, cpu 1",
-        "edgetpu-dyn": "cpu 33/33",
-    }
-    silent = found["squeezenet_int8.tflite", "edgetpu-dyn"]
-    assert resolve_actual_backend(silent, "edgetpu").backend == "cpu"
-    assert "counted no inference" in silent.warnings[0]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from farm.phone.adb.decoding import decode_output
 from farm.phone.adb.listing import AdbDeviceRow, adb_device_rows
+from tests.phone.adb.capture_text import decode_output
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
 needs_captures = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures beside the checkout")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.phone.adb.decoding import decode_output
+from tests.phone.adb.capture_text import decode_output
 from tests.phone.adb.phone_samples import SAMPLES, Sample, told
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures"

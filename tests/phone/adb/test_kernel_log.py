@@ -9,7 +9,7 @@ NO_RESOURCES = "usb 3-1.4: Not enough host controller resources for new device s
 
 
 def refused(said: str, *, at_s: float | None = None, controller: str | None = "0000:00:14.0") -> UsbRefusal:
-    return UsbRefusal(controller=controller, bus=None if controller else 3, at_s=at_s, said=said)
+    return UsbRefusal(controller=controller, bus=None if controller else 3, at_s=at_s, message=said)
 
 
 @pytest.mark.fault(20)

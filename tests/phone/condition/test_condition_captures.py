@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from farm.core.devices.condition import ThermalStatus
-from farm.phone.adb.decoding import decode_output
 from farm.phone.condition.battery import battery_status
 from farm.phone.condition.clocks import clocks
 from farm.phone.condition.cpuinfo_dump import ProcessCpuLoad, cpu_load
 from farm.phone.condition.screen import screen_on
 from farm.phone.condition.thermal import thermal
 from farm.phone.condition.thermal_limits import skin_limit_c, thermal_limits
+from tests.phone.adb.capture_text import decode_output
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures beside the checkout")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from farm.phone.adb.decoding import decimal_number, decode_output, whole_number
+from farm.phone.adb.decoding import decimal_number, whole_number
 from farm.phone.adb.digests import digest_by_path
 from farm.phone.adb.exit_record import exit_record
 from farm.phone.adb.shell_sections import output_by_section
@@ -16,10 +16,11 @@ from farm.phone.condition.cpuinfo_dump import cpu_load
 from farm.phone.condition.screen import screen_on
 from farm.phone.condition.thermal import thermal
 from farm.phone.condition.thermal_limits import skin_limit_c, thermal_limits
-from farm.phone.hardware.proc import core_count, core_count_of_nproc, load_1m, memory_bytes, uptime_s
+from farm.phone.hardware.proc import core_count_of_nproc, load_1m, memory_bytes, uptime_s
 from farm.phone.hardware.storage import storage_free_bytes
 from farm.phone.identity import facts
 from farm.phone.identity.properties import properties
+from tests.phone.adb.capture_text import decode_output
 
 SCRAPS = st.sampled_from(
     [
@@ -63,7 +64,7 @@ PARSERS = [
         output_by_section,
     ],
     *[clocks, cpu_load, screen_on, thermal_limits, skin_limit_c],
-    *[core_count, core_count_of_nproc, load_1m, uptime_s, whole_number, decimal_number, facts.abi_of_machine],
+    *[core_count_of_nproc, load_1m, uptime_s, whole_number, decimal_number, facts.abi_of_machine],
 ]
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from farm.core.devices.hardware import NnapiDriver
-from farm.phone.adb.decoding import decode_output
 from farm.phone.assemble import device_facts
 from farm.phone.hardware.cpu import clusters, core_by_number, hardware_line
 from farm.phone.hardware.gpu import gpu
@@ -14,6 +13,7 @@ from farm.phone.hardware.storage import storage_size_bytes
 from farm.phone.identity import facts
 from farm.phone.identity.properties import properties
 from farm.phone.identity.soc import chip
+from tests.phone.adb.capture_text import decode_output
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures beside the checkout")

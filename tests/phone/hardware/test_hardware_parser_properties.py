@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from farm.core.devices.device import DeviceFacts
-from farm.phone.adb.decoding import decode_output
 from farm.phone.adb.listing import adb_device_rows
 from farm.phone.assemble import device_facts
 from farm.phone.hardware.cpu import clusters, core_by_number, hardware_line, possible_cores
@@ -16,6 +15,7 @@ from farm.phone.hardware.nnapi import nnapi_drivers
 from farm.phone.hardware.storage import data_file_system
 from farm.phone.identity.properties import properties
 from farm.phone.identity.soc import chip
+from tests.phone.adb.capture_text import decode_output
 
 SCRAPS = st.sampled_from(
     [

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from farm.core.devices.condition import ThermalStatus
-from farm.phone.adb.decoding import decode_output
 from farm.phone.condition.battery import BatteryStatus, battery_status
 from farm.phone.condition.thermal import thermal
-from farm.phone.hardware.proc import core_count
 from farm.phone.hardware.storage import storage_free_bytes
 from farm.phone.identity import facts
 from farm.phone.identity.properties import properties
+from tests.phone.adb.capture_text import decode_output
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
 needs_captures = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures beside the checkout")
@@ -23,7 +22,7 @@ def read(name: str) -> str:
     return decode_output((CAPTURES / name).read_bytes())
 
 
-@pytest.mark.parametrize("parse", [properties, battery_status, thermal, core_count, storage_free_bytes])
+@pytest.mark.parametrize("parse", [properties, battery_status, thermal, storage_free_bytes])
 @needs_captures
 def test_no_parser_raises_on_any_capture(parse: Callable[[str], object]) -> None:
     for file in FILES:
@@ -209,15 +208,6 @@ def test_a_thermal_dump_has_its_phones_heat(
     assert found.status is ThermalStatus(status)
     assert found.skin_c == skin_c
     assert found.temperatures_c[sensor] == sensor_c
-
-
-@needs_captures
-def test_every_cpuinfo_lists_its_cores() -> None:
-    cores_by_name = {"galaxy_j1_2016_sc8830": 4, "pixel8_tensor_g3": 9}
-    for file in CAPTURES.glob("device-state/cpuinfo_*.txt"):
-        name = file.stem.removeprefix("cpuinfo_")
-        expected = None if name.startswith("library") else cores_by_name.get(name, 8)
-        assert core_count(decode_output(file.read_bytes())) == expected, name
 
 
 @needs_captures

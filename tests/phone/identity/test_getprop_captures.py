@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from farm.phone.adb.decoding import decode_output
 from farm.phone.identity import facts
 from farm.phone.identity.properties import properties
+from tests.phone.adb.capture_text import decode_output
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures" / "getprop"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason="no captures beside the checkout")

@@ -120,7 +120,7 @@ def test_an_old_slow_run_does_not_cost_an_accepted_phone_its_health_by_a_check_w
     make_bad(farm, phone)
     farm.clock.advance(60)
     accept(farm)
-    assert phone.run(lambda each: golden(each, 26.0, said=["golden_failed 139"])) == 1
+    assert phone.run(lambda each: golden(each, 26.0, said=["reference_failed 139"])) == 1
     assert health(farm) == "good"
 
 

@@ -137,7 +137,7 @@ def test_a_phone_that_stays_slow_stays_bad_however_often_it_is_checked(farm: Far
 
 def test_a_slow_phone_is_not_good_because_its_golden_run_ends_no_more(farm: FarmRig, phone: HostRig) -> None:
     def untimed(assignment: Assignment) -> Evidence:
-        return golden(assignment, 20.0, said=["golden_failed 139"])
+        return golden(assignment, 20.0, said=["reference_failed 139"])
 
     check_again(phone, 26.0)
     farm.clock.advance(COOLDOWN.total_seconds())
@@ -159,7 +159,7 @@ def test_a_run_on_other_cores_is_compared_with_those_on_the_same(farm: FarmRig, 
     farm.clock.advance(DAY_S)
     phone.exchange()
     farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
-    assert phone.run(lambda each: golden(each, 40.0, said=["golden_cores taskset 80"])) == 1
+    assert phone.run(lambda each: golden(each, 40.0, said=["reference_cores taskset 80"])) == 1
     assert health(farm) == "good"
     last = farm.rows("SELECT verdict, band_key FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
     assert last == [{"verdict": "learning", "reference_key": "Nimbus 5 / host CPU / n/5:14/A1 / taskset 80"}]

@@ -234,7 +234,7 @@ def test_a_farm_that_starts_again_removes_what_was_set_aside(farm: FarmRig) -> N
     digest = upload(farm, b"a")
     farm.blobs.set_aside(digest)
     again = type(farm.blobs)(farm.blobs.folder)
-    assert again.take_back(digest) is False
+    assert again.restore(digest) is False
 
 
 @pytest.mark.long

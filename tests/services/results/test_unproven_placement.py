@@ -69,4 +69,4 @@ def test_a_phone_without_nnapi_is_unsupported_and_says_why(
     host.run(without_nnapi)
     assert outcomes(farm) == {("cpu", "succeeded", "valid"), ("nnapi", "unsupported", "-")}
     [failure] = {row["message"] for row in farm.rows("SELECT message FROM jobs WHERE message IS NOT NULL")}
-    assert "found no NNAPI on the phone" in failure
+    assert "found no NNAPI on the device" in failure

@@ -32,7 +32,7 @@ def golden(
     if plan_of(assignment).harness != "device_check":
         return good
     begun = 1779870001112233445
-    lines = [f"golden 4 {begun} {begun + int(4e6 * ms * slower)}" for slower in (1.02, 1.0, 1.4)]
+    lines = [f"reference 4 {begun} {begun + int(4e6 * ms * slower)}" for slower in (1.02, 1.0, 1.4)]
     lines.extend(said)
     look = Condition(taken_at=datetime(2026, 11, 1, tzinfo=UTC), thermal_status=status)
     done = ended(assignment, good.stdout + "\n".join(lines) + "\n", code=23)
