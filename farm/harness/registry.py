@@ -43,7 +43,7 @@ def get_harness(name: str) -> Harness:
 
 
 def get_options(name: str) -> HarnessOptions:
-    """What matrices may ask of the harness of that name; raises like `get_harness`."""
+    """Return the settings and backends of that harness; raises like `get_harness`."""
     options = _HARNESS_BY_NAME.get(name)
     if options is None:
         raise _unknown(name)

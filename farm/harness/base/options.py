@@ -1,4 +1,4 @@
-"""The options of a harness that a matrix is checked against: flags, backends and model files."""
+"""Options of a harness for matrices: its flags, its backends, and the files it runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Flag:
 
 
 class HarnessOptions(Protocol):
-    """The part of an adapter that a matrix is checked against. Pure: the same arguments, the same answer."""
+    """The part of an adapter that a matrix is checked against; pure."""
 
     name: str
     flags: Mapping[str, Flag]
@@ -33,7 +33,7 @@ class HarnessOptions(Protocol):
 
 
 class GenericOptions:
-    """The options of a program that has a definition of its own."""
+    """Options of a program that has a definition of its own."""
 
     def __init__(self, definition: Definition) -> None:
         self.name: str = definition.name

@@ -57,8 +57,8 @@ class ExecutorRunner:
     flags_are_words: bool = True
     backends: Sequence[str] = ("cpu", "xnnpack", "vulkan", _QNN, _NEUROPILOT, _ENN)
     clock_covers: str = (
-        "Method::execute() only, on inputs of ones; newer runners print each execution, older ones the mean of"
-        " all; the first is among them: there is no warm-up but qnn's and enn's"
+        "Method::execute() only, on inputs of ones; newer runners print each execution, older ones the mean"
+        " of all; the first is among them: there is no warm-up but qnn's and enn's"
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
