@@ -222,7 +222,7 @@ def test_a_reading_says_that_cpu_follows_from_the_command() -> None:
         (sample.printed([900], "Main run finished. Microseconds per iter: 25"), 1, "no complete line"),
         (sample.printed([900], sample.in_microseconds("inf", 0)), 1, "no complete line"),
         (sample.printed([900] * 3, sample.in_microseconds(901)), 2, "3 values for 2 iterations"),
-        (sample.printed([900], sample.in_microseconds(901)) * 2, 2, "2 runs ended in it"),
+        (sample.printed([900], sample.in_microseconds(901)) * 2, 2, "2 runs are in it"),
         (sample.printed([25, 25], sample.in_microseconds(25034)), 2, "average 25 us"),
         (sample.printed([], sample.in_microseconds(0)), 2, "no iteration takes no time"),
     ],
