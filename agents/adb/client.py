@@ -132,7 +132,7 @@ class AdbDevice:
             again: run it once more where the connection ended before the command did.
 
         Raises:
-            DeviceUnfit: the phone has no shell v2, so that exit codes would be lost.
+            DeviceUnfit: the device has no shell v2, so that exit codes would be lost.
         """
         async with self._call(f"shell {command[:60]!r}", deadline_s) as deadline:
 
@@ -167,7 +167,7 @@ class AdbDevice:
         """Write a local file to the device; return the bytes sent.
 
         Raises:
-            PushFailed: the phone refused the file, with its reason.
+            PushFailed: the device refused the file, with its reason.
             HostError: the local file cannot be read.
         """
         with await sync.open_source(source) as content:

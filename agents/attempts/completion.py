@@ -50,9 +50,9 @@ class RunCompletion:
         """Return the draft with the run's results, once it has ended.
 
         Raises:
-            DeviceLost: the phone stayed away too long.
+            DeviceLost: the device stayed away too long.
             DeviceRebooted, AdbdRestarted, RunLost: the run is gone, by whose doing.
-            DeviceError: the phone was too slow, or talks nonsense.
+            DeviceError: the device was too slow, or talks nonsense.
             AdbServerDown: our server was away too long.
         """
         try:

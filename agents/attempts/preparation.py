@@ -154,7 +154,7 @@ class DevicePreparation:
         already reported the state.
 
         Raises:
-            DeviceError: the phone went away, or was too slow.
+            DeviceError: the device went away, or was too slow.
         """
         async with device.memory.preflight_lock:
             if is_free() and device.memory.find_preflight(self._clock.monotonic()) is None:
@@ -164,7 +164,7 @@ class DevicePreparation:
         """Restore the screen to its previous state.
 
         Raises:
-            DeviceError: the phone went away, or was too slow.
+            DeviceError: the device went away, or was too slow.
         """
         async with device.memory.screen:
             device.memory.lasting_controls = None

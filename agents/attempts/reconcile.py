@@ -56,14 +56,14 @@ def startable_assignments(
     The fence keeps an attempt from being run twice when the answer to an older exchange arrives late. At most
     one per device.
     """
-    found: dict[DeviceId, Assignment] = {}
-    for assignment in sorted(assignments, key=lambda each: each.fence, reverse=True):
+    startable: dict[DeviceId, Assignment] = {}
+    for assignment in sorted(assignments, key=lambda assignment: assignment.fence, reverse=True):
         device = assignment.device_id
-        if assignment.plan is None or device in start_blockers.busy or device in found:
+        if assignment.plan is None or device in start_blockers.busy or device in startable:
             continue
         if assignment.fence > start_blockers.fence_by_device.get(device, 0):
-            found[device] = assignment
-    return tuple(found.values())
+            startable[device] = assignment
+    return tuple(startable.values())
 
 
 def _is_stoppable(phase: AttemptState) -> bool:

@@ -99,7 +99,7 @@ class AdbSide:
         return seen is not None and seen.presence is not Presence.ONLINE
 
     async def _look(self, identity: DeviceId, phone: ModelPhone) -> None:
-        """Probe, then clean up what nobody has in hand; as `Admission`."""
+        """Probe, then clean up what no active attempt has; as `DeviceReadiness`."""
         try:
             await self._ask(phone)
             if identity not in self._active.measuring():

@@ -242,10 +242,10 @@ class Life:
 
 
 class ModelErrands:
-    """As `agents.upkeep.device_actions`, with errands that always can be done."""
+    """As `agents.upkeep.device_actions`, with device actions that always succeed."""
 
-    def __init__(self, hand: ActiveAttempts, tasks: asyncio.TaskGroup, random: Random) -> None:
-        self._active, self._tasks, self._random = hand, tasks, random
+    def __init__(self, active: ActiveAttempts, tasks: asyncio.TaskGroup, random: Random) -> None:
+        self._active, self._tasks, self._random = active, tasks, random
         self._in_progress: set[int] = set()
         self._reports: dict[int, DeviceActionReport] = {}
 

@@ -173,7 +173,7 @@ class SimulatedWorld:
             # What was begun on a phone that is elsewhere now waits for its return.
             held = agent.life.active.attempt_by_id if agent.life is not None else {}
             found += [
-                f"{agent.host_id} has {attempt_id} in hand"
+                f"{agent.host_id} has {attempt_id} active"
                 for attempt_id, each in held.items()
                 if agent.index in self.phones[each.record.device_id].links
             ]

@@ -22,7 +22,7 @@ async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow
     The value that resumes it is recorded on the device first, for any later process.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     record = quote(charge_record(work_root))
     entries = " ".join(
@@ -46,7 +46,7 @@ async def resume_charging(device: AdbDevice, work_root: str) -> bool:
     """Resume the charging that `pause_charging` paused, in this process or another; return whether it did.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     record = quote(charge_record(work_root))
     read_back = f'[ "$(cat "$S/$p")" = "$go" ] && rm -f {record}'

@@ -26,8 +26,8 @@ async def set_controls(
     does the run's supervisor when the run ends.
 
     Raises:
-        ControlImpossible: the phone has no root, or nothing of that kind that could be set.
-        DeviceError: the phone went away, or was too slow.
+        ControlImpossible: the device has no root, or nothing of that kind that could be set.
+        DeviceError: the device went away, or was too slow.
     """
     folder, script = quote(work_folder(work_root)), quote(_script_path(work_root))
     put = f"mkdir -p {folder} && cat >{script}.new && mv -f {script}.new {script}"
@@ -51,7 +51,7 @@ async def restore_controls(device: AdbDevice, work_root: str) -> None:
     """Restore the values that `set_controls` replaced; does nothing where nothing is set.
 
     Raises:
-        DeviceError: the phone went away, was too slow, or has lost its root.
+        DeviceError: the device went away, was too slow, or has lost its root.
     """
     record, script = quote(controls_record(work_root)), quote(_script_path(work_root))
     command = f"[ ! -s {record} ] || sh {script} restore {quote(work_folder(work_root))}"

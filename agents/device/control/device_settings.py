@@ -27,7 +27,7 @@ async def check_settings(device: AdbDevice, *, on_network: bool) -> tuple[Settin
     """Check the settings; change nothing.
 
     Raises:
-        DeviceError: the phone went away, was too slow, or has no settings.
+        DeviceError: the device went away, was too slow, or has no settings.
     """
     return compare_settings(await _values(device), on_network=on_network)
 

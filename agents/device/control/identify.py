@@ -23,7 +23,7 @@ async def identify(device: AdbDevice, label: str, *, show_s: float = SHOW_S) -> 
     done.
 
     Raises:
-        DeviceError: the phone went away, was too slow, or could do neither.
+        DeviceError: the device went away, was too slow, or could do neither.
     """
     result = await device.shell(_command(label), deadline_s=_DEADLINE_S)
     match result.stdout.split():

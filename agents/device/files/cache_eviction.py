@@ -46,13 +46,13 @@ async def evict_files(
 
     Args:
         device: the phone; nothing of ours runs on it.
-        work_root: from the phone's facts.
+        work_root: from the device's facts.
         files: as the plan lists them.
         min_free_bytes: left free beside the plan's files; ignored where free space is unknown.
         cache_limit_bytes: all cached files together, the plan's included.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     folder = quote(cache_folder(work_root))
     commands = {"free": f"df -k {folder}", "cached": f"cd {folder} && stat -c '%Y %s %n' *"}

@@ -34,17 +34,17 @@ async def ensure_cached(
 
     Args:
         device: the phone.
-        work_root: from the phone's facts.
+        work_root: from the device's facts.
         files: as the plan lists them.
         local_path: gives the local copy of a file that is not on the phone yet.
         fence: of the run that uses the files; evictions remove the files of the oldest run first.
 
     Raises:
-        DeviceUnfit: the phone's adbd cannot tell the size of a file from 4 GiB on.
+        DeviceUnfit: the device's adbd cannot tell the size of a file from 4 GiB on.
         PushFailed: the device accepted no file, or has no space for one.
         PushCorrupted: the file arrived with another digest, three times.
         LocalCopyCorrupted: the local copy is corrupt; the caller may replace it and try again.
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     valid = await _verify_cached(device, work_root, files, fence) if files else {}
     # Of equal files the executable one comes last, and wins.

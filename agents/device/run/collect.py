@@ -75,7 +75,7 @@ async def collect_run(
 
     Args:
         device: the phone.
-        work_root: from the phone's facts.
+        work_root: from the device's facts.
         fence: the run's.
         limit_bytes: the rest is counted.
         now: what the condition after the run is dated with.

@@ -52,8 +52,8 @@ async def start_part(
     where the supervisor restores them when the part ends or the run is cleaned up.
 
     Raises:
-        SessionFenced: the phone has seen a higher fence, or has cleaned this one up.
-        DeviceError: the phone went away, was too slow, or the supervisor did not start.
+        SessionFenced: the device has seen a higher fence, or has cleaned this one up.
+        DeviceError: the device went away, was too slow, or the supervisor did not start.
     """
     folder = part_folder(work_root, fence, part)
     script = quote(f"{folder}/run.sh")

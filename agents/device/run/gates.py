@@ -53,7 +53,7 @@ async def wait_for_gates(
     With `controls`, the device must match them, too.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     began_s = clock.monotonic()
     while True:
@@ -83,7 +83,7 @@ async def keep_device_awake(device: AdbDevice, work_root: str, controls: Control
     a later process, or another host's. A state that cannot be recorded is not changed.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     if not controls.stay_awake and controls.screen is Screen.LEAVE:
         return ScreenState()
@@ -105,7 +105,7 @@ async def restore_screen_state(device: AdbDevice, work_root: str) -> None:
     """Restore the state that `keep_device_awake` replaced; does nothing when there is no record.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     record = quote(stay_on_record(work_root))
     # `settings get` prints null for an unset value; earlier releases recorded no screen.

@@ -83,8 +83,8 @@ async def start_run(
     just verified on this device.
 
     Raises:
-        SessionFenced: the phone has seen a higher fence, or has cleaned this one up.
-        DeviceError: the phone went away, was too slow, or the supervisor did not start.
+        SessionFenced: the device has seen a higher fence, or has cleaned this one up.
+        DeviceError: the device went away, was too slow, or the supervisor did not start.
     """
     if not checked:
         await ensure_supervisor(device, work_root)
@@ -123,7 +123,7 @@ async def wait_run(
 
     Args:
         device: the phone.
-        work_root: from the phone's facts.
+        work_root: from the device's facts.
         fence: the run's.
         deadline_s: for the run; `then` gets a little more.
         grace_s: how long the phone may be away.
@@ -132,7 +132,7 @@ async def wait_run(
     Raises:
         DeviceTimeout: the run, the phone, or `then` did not come to an end within `deadline_s`, or `then` not
             soon after the run's end.
-        DeviceOffline, AdbServerDown, DeviceProtocol: the phone stayed away longer than the grace period.
+        DeviceOffline, AdbServerDown, DeviceProtocol: the device stayed away longer than the grace period.
         RunLost: its supervisor was killed, or the phone has rebooted.
     """
     clock, absence = asyncio.get_running_loop().time, _Absence()
@@ -176,7 +176,7 @@ async def run_status(device: AdbDevice, work_root: str, fence: int) -> RunStatus
     """Return the status of a run, for an agent that was away itself.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     await ensure_supervisor(device, work_root)
     command = supervisor_command(work_root, "wait", fence, 0)
@@ -192,7 +192,7 @@ async def clean_run(
 
     Args:
         device: the phone.
-        work_root: from the phone's facts.
+        work_root: from the device's facts.
         fence: of the last run that is to go.
         checked: the supervisor was found right on this phone for one of them.
         then: what the same shell is to run once the device is clean; its output is returned.

@@ -80,7 +80,7 @@ def supervisor_exit(device: AdbDevice, result: ShellResult) -> SupervisorExit:
     """Return the script's exit code.
 
     Raises:
-        SessionFenced: the phone was handed to a newer attempt.
+        SessionFenced: the device was handed to a newer attempt.
         DeviceNotClean: the clean-up left something.
         DeviceProtocol: the script did not run, or failed in a way it does not know.
     """

@@ -49,7 +49,7 @@ async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Co
     """Read the condition once; `now` is its time stamp.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     result = await device.shell(section_command(condition_commands(work_root)), deadline_s=_DEADLINE_S)
     return condition(output_by_section(result.stdout.decode(errors="replace")), now)
@@ -59,7 +59,7 @@ async def read_boot_id(device: AdbDevice) -> str | None:
     """Return the boot id; None when the device does not report it.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     result = await device.shell(_first_line(BOOT_ID), deadline_s=_DEADLINE_S)
     return result.stdout.decode(errors="replace").strip() or None

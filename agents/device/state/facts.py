@@ -73,7 +73,7 @@ async def read_facts(device: AdbDevice) -> DeviceFacts:
 
     Raises:
         DeviceUnfit: it can run nothing: too old an Android, a tool missing, nowhere to write.
-        DeviceError: the phone went away, was too slow, or cut its answer short.
+        DeviceError: the device went away, was too slow, or cut its answer short.
     """
     result = await device.shell(FACTS_COMMAND, deadline_s=_DEADLINE_S)
     sections = output_by_section(result.stdout.decode(errors="replace"))

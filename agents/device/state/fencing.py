@@ -13,7 +13,7 @@ async def read_fence(device: AdbDevice, work_root: str) -> int:
     """Return the highest fence a run was started or cleaned up with; 0 on a new device.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     folder = quote(work_folder(work_root))
     result = await device.shell(f"cat {folder}/fence {folder}/cleaned 2>/dev/null", deadline_s=_DEADLINE_S)

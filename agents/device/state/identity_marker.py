@@ -16,7 +16,7 @@ async def read_identity_marker(device: AdbDevice, work_root: str) -> str | None:
     several phones one serial number, and virtual phones of one machine share its boot id.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     folder = quote(work_folder(work_root))
     # With noclobber only one of several writers creates the file. Android forbids hard links.

@@ -34,7 +34,7 @@ async def read_preflight(device: AdbDevice, work_root: str, now: datetime) -> Pr
     """Read the preflight once; `now` is the time stamp of the condition.
 
     Raises:
-        DeviceError: the phone went away, or was too slow.
+        DeviceError: the device went away, or was too slow.
     """
     commands = {"cached": cached_command(work_root), **condition_commands(work_root)}
     result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)

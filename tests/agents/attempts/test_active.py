@@ -1,4 +1,4 @@
-"""What the farm hears of attempts in hand: never more than the journal has, never late for a slow disk."""
+"""Reports of active attempts: never more than the journal has, never late for a slow disk."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ from farm.clock import SystemClock
 from farm.core.base.ids import AttemptId
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import Assignment, Report
-from tests.support.agents.fake_farm import PlayedFarm, comes_true, living
+from tests.support.agents.fake_farm import FakeFarm, comes_true, living
 from tests.support.agents.runner_fixture import Bench
 
 pytestmark = pytest.mark.anyio
@@ -108,7 +108,7 @@ async def test_the_farm_hears_of_no_phase_before_the_journal_has_it_on_disk(
 
 @pytest.mark.fault(37)
 @pytest.mark.invariant("I8", "I12")
-async def test_a_run_that_is_cut_short_is_ended_on_its_phone_and_reported_when_the_farm_is_back(
+async def test_an_interrupted_run_is_ended_on_its_phone_and_reported_when_the_farm_is_back(
     bench: Bench, tmp_path: Path
 ) -> None:
     await bench.phone()
@@ -131,7 +131,7 @@ async def test_a_run_that_is_cut_short_is_ended_on_its_phone_and_reported_when_t
 @pytest.mark.fault(28)
 @pytest.mark.invariant("I9")
 async def test_beats_wait_for_no_disk(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     """The journal's next write blocks for as long as nobody reads the pipe that is in its way."""
     async with living(config):
@@ -149,7 +149,7 @@ async def test_beats_wait_for_no_disk(
 
 @pytest.mark.fault(29)
 async def test_an_agent_without_room_for_evidence_says_so_with_its_beats(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     async with living(config.model_copy(update={"reserve_bytes": 2**50})):
         await played.until(lambda: any(said.pressure for said in played.exchanges))

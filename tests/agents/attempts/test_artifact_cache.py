@@ -71,7 +71,7 @@ async def test_what_was_not_used_for_longest_goes_first(host: Host) -> None:
     assert host.there == {A, C}
 
 
-async def test_a_file_that_an_attempt_in_hand_needs_stays_whatever_the_limit(host: Host) -> None:
+async def test_a_file_that_an_active_attempt_needs_stays_whatever_the_limit(host: Host) -> None:
     host.held = {A, B}
     await host.fetch(A, B, C, D)
     assert host.there == {A, B, D}

@@ -14,13 +14,13 @@ from agents.host.config import AgentConfig
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.devices.condition import Gates
 from farm.core.jobs.attempt import AttemptState
-from tests.support.agents.fake_farm import PlayedFarm, living
+from tests.support.agents.fake_farm import FakeFarm, living
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_run_comes_back_as_evidence_and_the_phone_is_clean_after_it(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     played.assign(3, phone.serial, "echo out; echo err >&2; exit 7")
     async with living(config):
@@ -37,7 +37,7 @@ async def test_a_run_comes_back_as_evidence_and_the_phone_is_clean_after_it(
 
 
 async def test_a_file_travels_to_the_phone_once(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     file = played.add_file(b"some weights" * 1000)
     read = ("sh", "-c", "wc -c <${file_data}")
@@ -52,7 +52,7 @@ async def test_a_file_travels_to_the_phone_once(
 
 
 async def test_a_file_that_was_damaged_in_the_hosts_cache_costs_no_job(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     file = played.add_file(b"some weights" * 1000)
     read = ("sh", "-c", "cat <${file_data}")
@@ -69,7 +69,7 @@ async def test_a_file_that_was_damaged_in_the_hosts_cache_costs_no_job(
 
 @pytest.mark.fault(7)
 async def test_a_run_that_never_ends_is_ended_and_says_so(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     played.assign(1, phone.serial, "echo begun; sleep 600", timeout_s=0.5)
     async with living(config):
@@ -81,7 +81,7 @@ async def test_a_run_that_never_ends_is_ended_and_says_so(
 
 @pytest.mark.fault(46, 47)
 async def test_a_phone_that_is_not_fit_gives_the_job_back_with_the_reason(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     gates = Gates(min_storage_bytes=2**60, wait_s=0.0)
     async with living(config):
@@ -93,7 +93,7 @@ async def test_a_phone_that_is_not_fit_gives_the_job_back_with_the_reason(
 
 
 async def test_the_farm_hears_what_a_run_waits_for_while_it_waits(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     def heard() -> list[str]:
         reports = [report for said in played.exchanges for report in said.attempts]
@@ -108,7 +108,7 @@ async def test_the_farm_hears_what_a_run_waits_for_while_it_waits(
 
 
 async def test_a_plan_that_names_what_is_not_there_is_reported_as_trouble(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     played.assign(1, phone.serial, "", argv=("${file_absent}",))
     async with living(config):
@@ -119,7 +119,7 @@ async def test_a_plan_that_names_what_is_not_there_is_reported_as_trouble(
 
 
 async def test_a_run_that_went_wrong_leaves_the_screen_as_it_was(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     screen = screen_setting(phone, "3\n")
     async with living(config):
@@ -130,7 +130,7 @@ async def test_a_run_that_went_wrong_leaves_the_screen_as_it_was(
 
 @pytest.mark.invariant("I16")
 async def test_an_attempt_the_farm_drops_is_ended_on_the_phone(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm, tmp_path: Path
 ) -> None:
     witness = tmp_path / "alive"
     played.assign(1, phone.serial, f"echo $$ >{witness}.new; mv {witness}.new {witness}; sleep 600")
@@ -146,7 +146,7 @@ async def test_an_attempt_the_farm_drops_is_ended_on_the_phone(
 @pytest.mark.invariant("I4", "I8")
 @pytest.mark.fault(24)
 async def test_a_run_outlives_its_agent_and_is_adopted_by_the_next_life(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm, tmp_path: Path
 ) -> None:
     go, begun = tmp_path / "go", tmp_path / "begun"
     os.mkfifo(go)
@@ -167,7 +167,7 @@ async def test_a_run_outlives_its_agent_and_is_adopted_by_the_next_life(
 
 @pytest.mark.invariant("I8")
 async def test_a_run_the_farm_gave_up_meanwhile_is_ended_by_the_next_life(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm, tmp_path: Path
 ) -> None:
     witness, screen = tmp_path / "alive", screen_setting(phone, "3\n")
     played.assign(1, phone.serial, f"echo $$ >{witness}.new; mv {witness}.new {witness}; sleep 600")
@@ -186,7 +186,7 @@ async def test_a_run_the_farm_gave_up_meanwhile_is_ended_by_the_next_life(
 
 @pytest.mark.fault(16)
 async def test_a_killed_adb_server_costs_no_run(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     played.assign(1, phone.serial, "sleep 2; echo done")
     async with living(config):
@@ -200,7 +200,7 @@ async def test_a_killed_adb_server_costs_no_run(
 
 @pytest.mark.fault(16)
 async def test_a_foreign_adb_that_would_end_the_server_does_not_and_costs_no_run(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm, tmp_path: Path
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm, tmp_path: Path
 ) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
     played.assign(1, phone.serial, f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done; echo done")

@@ -8,7 +8,7 @@ from agents.device.run.supervisor import supervisor_file
 from agents.host.config import AgentConfig
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.runs.plan import PlanFile
-from tests.support.agents.fake_farm import PlayedFarm, living
+from tests.support.agents.fake_farm import FakeFarm, living
 
 pytestmark = pytest.mark.anyio
 
@@ -32,7 +32,7 @@ def on_host(config: AgentConfig) -> set[str]:
 
 
 async def test_a_plan_larger_than_both_caches_runs_and_the_next_one_takes_its_place(
-    small: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    small: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     first = (named(played.add_file(b"a" * 1000), "a"), named(played.add_file(b"b" * 2000), "b"))
     second = named(played.add_file(b"c" * 3000), "c")

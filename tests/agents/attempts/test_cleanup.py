@@ -13,12 +13,12 @@ from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import CleanupOrder, Exchange, ExchangeAnswer
-from tests.support.agents.fake_farm import PlayedFarm, comes_true, living, serving
+from tests.support.agents.fake_farm import FakeFarm, comes_true, living, serving
 
 pytestmark = pytest.mark.anyio
 
 
-class FarmThatWantsOrder(PlayedFarm):
+class FarmThatWantsOrder(FakeFarm):
     """Lists a phone until it is clean up to a fence."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ async def test_a_run_of_another_host_goes_on_until_the_farm_wants_its_end(
         assert screen.read_text() == "3\n"
 
 
-async def test_a_run_in_hand_is_not_cleaned_away(
+async def test_an_active_run_is_not_cleaned_away(
     played: FarmThatWantsOrder, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     """An answer that was on its way when the run was granted."""

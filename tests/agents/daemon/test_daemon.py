@@ -11,7 +11,7 @@ import pytest
 
 from agents.host.config import AgentConfig
 from agents.host.instance_lock import host_lock
-from tests.support.agents.fake_farm import TOKEN, PlayedFarm
+from tests.support.agents.fake_farm import TOKEN, FakeFarm
 
 COMMAND = [sys.executable, "-m", "agents.daemon"]
 
@@ -49,9 +49,7 @@ def test_a_second_agent_leaves_with_the_hosts_exit_code(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_sigterm_ends_an_agent_in_order(
-    config: AgentConfig, played: PlayedFarm, tmp_path: Path
-) -> None:
+async def test_sigterm_ends_an_agent_in_order(config: AgentConfig, played: FakeFarm, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text(TOKEN)
     options = {"farm-url": config.farm_url, "data-dir": config.data_dir, "join-token-file": token}

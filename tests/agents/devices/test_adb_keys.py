@@ -14,7 +14,7 @@ from agents.virtual.pool import VirtualDeviceHandle
 from agents.virtual.transport.authorization import FILE
 from farm.core.devices.device import Presence
 from farm.wire.agents.protocol import DeviceReport
-from tests.support.agents.fake_farm import PlayedFarm, living
+from tests.support.agents.fake_farm import FakeFarm, living
 
 pytestmark = pytest.mark.anyio
 
@@ -26,7 +26,7 @@ def new_key(path: Path) -> Path:
     return path
 
 
-def reports(played: PlayedFarm) -> Iterator[DeviceReport]:
+def reports(played: FakeFarm) -> Iterator[DeviceReport]:
     return (device for said in played.exchanges for device in said.devices)
 
 
@@ -39,14 +39,14 @@ def key(tmp_path: Path, phone: VirtualDeviceHandle) -> Path:
 
 
 async def test_a_key_that_a_lab_shares_opens_its_phones(
-    config: AgentConfig, played: PlayedFarm, key: Path
+    config: AgentConfig, played: FakeFarm, key: Path
 ) -> None:
     async with living(config.model_copy(update={"adb_key": key})):
         await played.until(lambda: any(each.presence is Presence.ONLINE for each in reports(played)))
 
 
 async def test_the_operators_own_key_opens_phones_that_know_it(
-    config: AgentConfig, played: PlayedFarm, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    config: AgentConfig, played: FakeFarm, key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "home" / ".android").mkdir(parents=True)
     for half in (key, key.with_suffix(".pub")):
@@ -59,7 +59,7 @@ async def test_the_operators_own_key_opens_phones_that_know_it(
 
 @pytest.mark.fault(6)
 async def test_a_phone_that_knows_none_of_the_keys_stays_unauthorized_and_is_told_of_once(
-    config: AgentConfig, played: PlayedFarm, key: Path, phone: VirtualDeviceHandle, tmp_path: Path
+    config: AgentConfig, played: FakeFarm, key: Path, phone: VirtualDeviceHandle, tmp_path: Path
 ) -> None:
     other = config.model_copy(update={"adb_key": new_key(tmp_path / "other" / "adbkey")})
     with capture_logs() as logs:

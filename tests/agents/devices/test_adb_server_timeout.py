@@ -68,7 +68,7 @@ async def test_a_server_is_ended_when_three_pings_in_a_row_got_no_answer() -> No
         server = Ended(port, asked)
         async with asyncio.TaskGroup() as tasks:
             monitor = DeviceMonitor(adb=adb, active=ActiveAttempts(), clock=clock, random=random, tasks=tasks)
-            keeper = AdbSupervisor(
+            supervisor = AdbSupervisor(
                 server=server,
                 adb=adb,
                 monitor=monitor,
@@ -77,7 +77,7 @@ async def test_a_server_is_ended_when_three_pings_in_a_row_got_no_answer() -> No
                 random=random,
                 ping_s=PING_S,
             )
-            pinging = tasks.create_task(keeper.ping())
+            pinging = tasks.create_task(supervisor.ping())
             async with asyncio.timeout(60):
                 assert await server.after == told
             pinging.cancel()

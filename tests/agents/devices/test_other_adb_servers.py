@@ -21,11 +21,11 @@ from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from farm.core.errors import AdbServerDown
 from tests.support.agents.adb_supervisor_fixture import Watching, watching
-from tests.support.agents.fake_farm import PlayedFarm, living
+from tests.support.agents.fake_farm import FakeFarm, living
 
 pytestmark = pytest.mark.anyio
 
-#: Between the keeper's looks whether the server answers, in seconds.
+#: Between the supervisor's looks whether the server answers, in seconds.
 PING_S = 0.2
 
 
@@ -54,7 +54,7 @@ def is_not_online(found: TransportObservation | None) -> bool:
 
 
 async def test_an_agent_works_on_the_operators_server_and_leaves_it_running(
-    config: AgentConfig, played: PlayedFarm, server: AdbServer
+    config: AgentConfig, played: FakeFarm, server: AdbServer
 ) -> None:
     sharing = config.model_copy(update={"adb_server": f"127.0.0.1:{server.port}"})
     async with living(sharing):

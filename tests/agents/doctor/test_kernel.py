@@ -17,7 +17,7 @@ def config(tmp_path: Path, log: str) -> AgentConfig:
 def test_a_log_that_cannot_be_read_is_told_with_how_to_allow_it(tmp_path: Path) -> None:
     finding = check_kernel_log(read_refusals(config(tmp_path, "absent")))
     assert finding.level is Severity.WARNING
-    assert "goes unnoticed" in finding.message
+    assert "are not detected" in finding.message
     assert finding.hint is not None
     assert "systemd-journal" in finding.hint
     assert "FARM_AGENT_KERNEL_LOG" in finding.hint

@@ -17,7 +17,7 @@ from farm.clock import SystemClock
 from farm.core.errors import AuthError
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import Exchange
-from tests.support.agents.fake_farm import PlayedFarm, comes_true, living, serving
+from tests.support.agents.fake_farm import FakeFarm, comes_true, living, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 async def test_evidence_waits_for_a_farm_that_went_away(
     config: AgentConfig, phone: VirtualDeviceHandle, port: int, tmp_path: Path
 ) -> None:
-    farm, gone = PlayedFarm(), tmp_path / "gone"
+    farm, gone = FakeFarm(), tmp_path / "gone"
     farm.assign(1, phone.serial, f"until test -e {gone}; do sleep 0.05; done; echo done")
     async with living(config):
         async with serving(farm.app, port):
@@ -43,7 +43,7 @@ async def test_evidence_waits_for_a_farm_that_went_away(
     assert farm.reports[1][0] == body
 
 
-class SlowFarm(PlayedFarm):
+class SlowFarm(FakeFarm):
     """Takes longer for an answer than phones on a loose hub for coming and going."""
 
     async def _exchange(self, session_id: int, said: Exchange) -> Response:
@@ -84,7 +84,7 @@ async def test_a_farm_is_heard_while_phones_come_and_go_faster_than_it_answers(
 
 
 async def test_an_agent_waits_for_a_farm_that_is_not_there_yet(config: AgentConfig, port: int) -> None:
-    farm = PlayedFarm()
+    farm = FakeFarm()
     async with living(config) as agent:
         await asyncio.sleep(0.05)
         assert not agent.done()
@@ -92,7 +92,7 @@ async def test_an_agent_waits_for_a_farm_that_is_not_there_yet(config: AgentConf
             await farm.until(lambda: bool(farm.exchanges))
 
 
-async def test_a_fenced_session_is_followed_by_a_new_one(config: AgentConfig, played: PlayedFarm) -> None:
+async def test_a_fenced_session_is_followed_by_a_new_one(config: AgentConfig, played: FakeFarm) -> None:
     async with living(config):
         await played.until(lambda: bool(played.exchanges))
         played.fenced = True
@@ -102,14 +102,14 @@ async def test_a_fenced_session_is_followed_by_a_new_one(config: AgentConfig, pl
     assert played.exchanges[-1].seq < heard + 10
 
 
-async def test_a_wrong_join_token_ends_the_agent_with_a_hint(config: AgentConfig, played: PlayedFarm) -> None:
+async def test_a_wrong_join_token_ends_the_agent_with_a_hint(config: AgentConfig, played: FakeFarm) -> None:
     wrong = config.model_copy(update={"join_token": SecretStr("wrong")})
     with pytest.raises(AuthError, match="join token") as caught:
         await run_agent(wrong, SystemClock())
     assert "join token" in caught.value.hint
 
 
-async def test_a_credential_is_kept_private_and_used_again(config: AgentConfig, played: PlayedFarm) -> None:
+async def test_a_credential_is_kept_private_and_used_again(config: AgentConfig, played: FakeFarm) -> None:
     async with living(config):
         await played.until(lambda: bool(played.exchanges))
     kept = config.data_dir / "credential.json"
@@ -120,16 +120,14 @@ async def test_a_credential_is_kept_private_and_used_again(config: AgentConfig, 
 
 
 @pytest.mark.fault(26)
-async def test_a_second_agent_on_the_same_folder_ends_at_once(
-    config: AgentConfig, played: PlayedFarm
-) -> None:
+async def test_a_second_agent_on_the_same_folder_ends_at_once(config: AgentConfig, played: FakeFarm) -> None:
     async with living(config):
         await played.until(lambda: bool(played.openings))
         with pytest.raises(AgentRunningError):
             await run_agent(config, SystemClock())
 
 
-async def test_nothing_of_a_secret_is_logged(config: AgentConfig, played: PlayedFarm) -> None:
+async def test_nothing_of_a_secret_is_logged(config: AgentConfig, played: FakeFarm) -> None:
     with capture_logs() as logs:
         async with living(config):
             await played.until(lambda: bool(played.exchanges))

@@ -1,4 +1,4 @@
-"""What an answer of the farm means for the attempts in hand."""
+"""What an answer of the farm means for the active attempts."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ def test_an_assignment_without_a_plan_is_not_started() -> None:
 
 
 @pytest.mark.invariant("I8")
-def test_nothing_is_started_on_a_device_whose_last_attempt_is_still_in_hand() -> None:
+def test_nothing_is_started_on_a_device_whose_last_attempt_is_still_active() -> None:
     start_blockers = StartBlockers(
         busy=frozenset({DeviceId("phone-1")}), fence_by_device={DeviceId("phone-1"): 1}
     )

@@ -6,7 +6,7 @@ from agents.daemon import run_agent
 from agents.host.config import AgentConfig
 from farm.clock import SystemClock
 from farm.core.errors import WireVersionUnsupported
-from tests.support.agents.fake_farm import PlayedFarm, living
+from tests.support.agents.fake_farm import FakeFarm, living
 
 pytestmark = pytest.mark.anyio
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.fault(30)
 @pytest.mark.parametrize("has_joined", [False, True])
 async def test_an_agent_of_another_release_ends_and_says_which_the_farm_serves(
-    config: AgentConfig, played: PlayedFarm, has_joined: bool
+    config: AgentConfig, played: FakeFarm, has_joined: bool
 ) -> None:
     if has_joined:
         async with living(config):
@@ -27,7 +27,7 @@ async def test_an_agent_of_another_release_ends_and_says_which_the_farm_serves(
 
 @pytest.mark.invariant("I19")
 async def test_a_session_that_is_said_to_be_anothers_is_followed_by_a_new_one(
-    config: AgentConfig, played: PlayedFarm
+    config: AgentConfig, played: FakeFarm
 ) -> None:
     async with living(config):
         await played.until(lambda: bool(played.exchanges))

@@ -7,7 +7,7 @@ import pytest
 from agents.host.config import AgentConfig
 from agents.link.replay import FILE
 from agents.virtual.pool import VirtualDeviceHandle
-from tests.support.agents.fake_farm import PlayedFarm, comes_true, living
+from tests.support.agents.fake_farm import FakeFarm, comes_true, living
 
 pytestmark = pytest.mark.anyio
 
@@ -16,7 +16,7 @@ def shelf(config: AgentConfig) -> Path:
     return config.data_dir / "spool" / "acknowledged"
 
 
-async def ran_once(farm: PlayedFarm, config: AgentConfig, phone: VirtualDeviceHandle) -> None:
+async def ran_once(farm: FakeFarm, config: AgentConfig, phone: VirtualDeviceHandle) -> None:
     """One attempt is run, reported and answered."""
     farm.assign(1, phone.serial, "echo done")
     await farm.reported(1)
@@ -27,7 +27,7 @@ async def ran_once(farm: PlayedFarm, config: AgentConfig, phone: VirtualDeviceHa
 @pytest.mark.invariant("I12")
 @pytest.mark.fault(44)
 async def test_a_report_is_sent_again_to_a_database_that_began_another_history(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     async with living(config):
         await ran_once(played, config, phone)
@@ -42,7 +42,7 @@ async def test_a_report_is_sent_again_to_a_database_that_began_another_history(
 @pytest.mark.invariant("I12")
 @pytest.mark.fault(44)
 async def test_an_agent_that_was_away_meanwhile_sends_again_too(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     async with living(config):
         await ran_once(played, config, phone)
@@ -52,7 +52,7 @@ async def test_an_agent_that_was_away_meanwhile_sends_again_too(
 
 
 async def test_a_session_of_the_same_history_has_nothing_sent_again(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     async with living(config):
         await ran_once(played, config, phone)
@@ -65,7 +65,7 @@ async def test_a_session_of_the_same_history_has_nothing_sent_again(
 
 @pytest.mark.fault(42, 44)
 async def test_reports_that_the_farm_asks_for_go_before_anything_else_is_said(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     async with living(config):
         await ran_once(played, config, phone)
@@ -79,7 +79,7 @@ async def test_reports_that_the_farm_asks_for_go_before_anything_else_is_said(
 @pytest.mark.invariant("I3")
 @pytest.mark.fault(42)
 async def test_the_farm_is_told_the_highest_token_that_agent_and_phone_know(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: PlayedFarm
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
     async with living(config):
         await ran_once(played, config, phone)

@@ -36,7 +36,7 @@ def problem(kind: type[FarmError], status: int) -> dict[str, object]:
     return document.model_dump(mode="json")
 
 
-class PlayedFarm:
+class FakeFarm:
     """Takes every report; counts calls, and the reports in each."""
 
     def __init__(self) -> None:
@@ -82,9 +82,7 @@ def body_of(attempt_id: int) -> bytes:
     return json.dumps({"of": attempt_id, "text": 'a "quoted"\nline'}).encode()
 
 
-async def deliver(
-    farm: PlayedFarm, folder: Path, count: int, body: Callable[[int], bytes] = body_of
-) -> Spool:
+async def deliver(farm: FakeFarm, folder: Path, count: int, body: Callable[[int], bytes] = body_of) -> Spool:
     """Have so many reports delivered that begin to wait at the same moment."""
     spool, disk = Spool(folder), DiskThread()
     ids = [AttemptId(number) for number in range(1, count + 1)]
@@ -98,7 +96,7 @@ async def deliver(
 
 
 async def test_reports_that_wait_for_their_turn_go_in_one_call(tmp_path: Path) -> None:
-    farm, count = PlayedFarm(), 2 * MAX_REPORTS
+    farm, count = FakeFarm(), 2 * MAX_REPORTS
     spool = await deliver(farm, tmp_path, count)
     assert spool.acknowledged() == list(range(1, count + 1))
     assert all(len(call) <= MAX_REPORTS for call in farm.calls)
@@ -107,7 +105,7 @@ async def test_reports_that_wait_for_their_turn_go_in_one_call(tmp_path: Path) -
 
 
 async def test_a_report_that_waits_alone_goes_as_it_always_did(tmp_path: Path) -> None:
-    farm = PlayedFarm()
+    farm = FakeFarm()
     farm.refuses_several = problem(NotFound, 404)
     spool = await deliver(farm, tmp_path, 1)
     assert (spool.acknowledged(), farm.calls) == ([1], [[1]])
@@ -115,7 +113,7 @@ async def test_a_report_that_waits_alone_goes_as_it_always_did(tmp_path: Path) -
 
 @pytest.mark.fault(36)
 async def test_a_backlog_takes_few_calls_at_a_time(tmp_path: Path) -> None:
-    farm = PlayedFarm()
+    farm = FakeFarm()
     farm.refuses_several = problem(NotFound, 404)
     spool = await deliver(farm, tmp_path, 4 * MAX_CONCURRENT_CALLS)
     assert spool.acknowledged() == list(range(1, 4 * MAX_CONCURRENT_CALLS + 1))
@@ -123,7 +121,7 @@ async def test_a_backlog_takes_few_calls_at_a_time(tmp_path: Path) -> None:
 
 
 async def test_a_farm_of_an_earlier_release_is_sent_one_report_a_call(tmp_path: Path) -> None:
-    farm = PlayedFarm()
+    farm = FakeFarm()
     farm.refuses_several = problem(NotFound, 404)
     spool = await deliver(farm, tmp_path, 30)
     assert spool.acknowledged() == list(range(1, 31))
@@ -132,7 +130,7 @@ async def test_a_farm_of_an_earlier_release_is_sent_one_report_a_call(tmp_path: 
 
 @pytest.mark.invariant("I12")
 async def test_one_that_the_farm_refuses_for_good_is_put_aside_alone(tmp_path: Path) -> None:
-    farm = PlayedFarm()
+    farm = FakeFarm()
     farm.problem_by_attempt[7] = problem(ReportConflict, 409)
     spool = await deliver(farm, tmp_path, 20)
     assert spool.acknowledged() == [number for number in range(1, 21) if number != 7]
@@ -141,7 +139,7 @@ async def test_one_that_the_farm_refuses_for_good_is_put_aside_alone(tmp_path: P
 
 @pytest.mark.invariant("I12")
 async def test_one_that_the_farm_cannot_take_now_is_sent_again(tmp_path: Path) -> None:
-    farm = PlayedFarm()
+    farm = FakeFarm()
     farm.problem_once[7] = problem(FarmFault, 500)
     spool = await deliver(farm, tmp_path, 20)
     assert spool.acknowledged() == list(range(1, 21))
@@ -150,7 +148,7 @@ async def test_one_that_the_farm_cannot_take_now_is_sent_again(tmp_path: Path) -
 
 
 async def test_large_reports_share_no_call(tmp_path: Path) -> None:
-    farm = PlayedFarm()
+    farm = FakeFarm()
     spool = await deliver(farm, tmp_path, 8, lambda number: b" " * (MAX_BATCH_BYTES // 2 + number))
     assert spool.acknowledged() == list(range(1, 9))
     assert {len(call) for call in farm.calls} == {1}

@@ -12,7 +12,7 @@ from agents.virtual.state.faults import Faults, set_faults
 from farm.core.devices.device import Presence
 from farm.core.upkeep.recovery import RecoveryStep
 from tests.support.agents.fake_farm import comes_true
-from tests.support.agents.recovery_fixture import QUICK, Climbing, boots_of, climbing
+from tests.support.agents.recovery_fixture import QUICK, RunningLadder, boots_of, running_ladder
 from tests.support.agents.runner_fixture import Bench, benched
 
 pytestmark = [pytest.mark.anyio, pytest.mark.invariant("I18")]
@@ -36,7 +36,7 @@ def second(tmp_path: Path, phone: VirtualDeviceHandle) -> Iterator[VirtualDevice
     set_faults(second.state, Faults())
 
 
-async def restarted_once(episode: Climbing) -> None:
+async def restarted_once(episode: RunningLadder) -> None:
     """Have a restart that changes nothing, and end this life as soon as it is seen on the phone."""
     handle = episode.bench.handle
     set_faults(handle.state, STUCK)
@@ -47,9 +47,9 @@ async def test_a_phone_that_was_just_restarted_is_given_its_time_by_the_next_lif
     bench: Bench, folder: Path
 ) -> None:
     rules = replace(QUICK, restart_s=3.0)
-    async with climbing(bench, folder, rules, reboot=True) as episode:
+    async with running_ladder(bench, folder, rules, reboot=True) as episode:
         await restarted_once(episode)
-    async with climbing(bench, folder, rules, are_well=False, reboot=True) as episode:
+    async with running_ladder(bench, folder, rules, are_well=False, reboot=True) as episode:
         assert episode.disturbing == [RecoveryStep.REBOOT]
         await episode.until(episode.has_failed, "the end", allowed=True)
         assert episode.disturbing == [RecoveryStep.REBOOT, RecoveryStep.HUMAN]
@@ -63,12 +63,12 @@ async def test_a_life_that_never_saw_the_phone_answer_goes_on_with_it_where_the_
     rules = replace(QUICK, restart_s=3.0, absent_s=30.0)
     async with (
         benched(tmp_path / "first", phone) as bench,
-        climbing(bench, folder, rules, reboot=True) as episode,
+        running_ladder(bench, folder, rules, reboot=True) as episode,
     ):
         await restarted_once(episode)
     async with (
         benched(tmp_path / "second", phone) as bench,
-        climbing(bench, folder, rules, are_well=False, reboot=True) as episode,
+        running_ladder(bench, folder, rules, are_well=False, reboot=True) as episode,
     ):
         await episode.until(episode.has_failed, "the end", allowed=True)
         assert episode.disturbing == [RecoveryStep.REBOOT, RecoveryStep.HUMAN]
@@ -79,11 +79,11 @@ async def test_a_life_that_never_saw_the_phone_answer_goes_on_with_it_where_the_
 async def test_a_phone_that_was_well_between_two_lives_is_not_restarted_before_its_time(
     bench: Bench, folder: Path
 ) -> None:
-    async with climbing(bench, folder, reboot=True) as episode:
+    async with running_ladder(bench, folder, reboot=True) as episode:
         await restarted_once(episode)
         set_faults(bench.handle.state, Faults())
         await episode.until(episode.is_online, "it is back")
-    async with climbing(bench, folder, reboot=True) as episode:
+    async with running_ladder(bench, folder, reboot=True) as episode:
         await episode.until(lambda: episode.recovery is None, "it is well in this life, too")
         set_faults(bench.handle.state, STUCK)
         await episode.until(episode.has_failed, "the end", allowed=True)
@@ -95,18 +95,18 @@ async def test_two_phones_of_a_host_are_not_away_for_a_restart_together_though_i
     bench: Bench, second: VirtualDeviceHandle, folder: Path
 ) -> None:
     rules, loop = replace(QUICK, restart_s=6.0), asyncio.get_running_loop()
-    async with climbing(bench, folder, rules, beside=[second], reboot=True) as episode:
+    async with running_ladder(bench, folder, rules, beside=[second], reboot=True) as episode:
         before_s = loop.time()
         await restarted_once(episode)
-    async with climbing(bench, folder, rules, beside=[second], are_well=False, reboot=True) as episode:
+    async with running_ladder(bench, folder, rules, beside=[second], are_well=False, reboot=True) as episode:
         set_faults(second.state, STUCK)
         await episode.until(lambda: boots_of(second) == 1, "its turn", allowed=True)
         assert loop.time() - before_s >= rules.restart_s
     assert boots_of(bench.handle) == 1
 
 
-async def test_a_climb_that_is_over_leaves_nothing_to_go_on_with(bench: Bench, folder: Path) -> None:
-    async with climbing(bench, folder) as episode:
+async def test_a_recovery_that_is_over_leaves_no_saved_state(bench: Bench, folder: Path) -> None:
+    async with running_ladder(bench, folder) as episode:
         set_faults(bench.handle.state, Faults(exit1=True))
         bench.monitor.reprobe(bench.device_id)
         await episode.until(lambda: bool(episode.steps), "a step")

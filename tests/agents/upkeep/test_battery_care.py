@@ -41,7 +41,7 @@ class Bench:
             adb=self.adb, active=self.active, clock=SystemClock(), random=random.Random(1), tasks=tasks
         )
 
-    def keeper(
+    def battery_care(
         self, window: ChargeWindow | None = WINDOW, *, power: Sequence[str] | None = None
     ) -> BatteryCare:
         return BatteryCare(
@@ -65,7 +65,7 @@ class Bench:
         return condition.charging_note if condition else None
 
     async def be(self, faults: Faults) -> None:
-        """Have the phone be so, and the watch know of it."""
+        """Have the phone be so, and the monitor know of it."""
         set_faults(self.phone.state, faults)
         level = faults.battery_level_pct
         await self.until(lambda: f"level: {level}" in self._dumpsys())
@@ -105,27 +105,27 @@ async def bench(server: AdbServer, phone: VirtualDeviceHandle, tmp_path: Path) -
 
 
 async def test_a_battery_is_held_at_the_top_and_charged_again_at_the_bottom(bench: Bench) -> None:
-    keeper = bench.keeper()
-    await keeper.run_once()
+    battery_care = bench.battery_care()
+    await battery_care.run_once()
     assert not bench.is_suspended
     await bench.be(Faults(battery_level_pct=85, rooted=True))
-    await keeper.run_once()
+    await battery_care.run_once()
     assert bench.is_suspended
     assert bench.note is not None
     assert "at 85 %, until 40 %" in bench.note
     await bench.until(lambda: "AC powered: false" in (bench.phone.state / "dumpsys/battery").read_text())
     await bench.be(Faults(battery_level_pct=50, rooted=True))
-    await keeper.run_once()
+    await battery_care.run_once()
     assert bench.is_suspended
     await bench.be(Faults(battery_level_pct=40, rooted=True))
-    await keeper.run_once()
+    await battery_care.run_once()
     assert not bench.is_suspended
     assert bench.note == "charges again since 40 %"
 
 
 async def test_a_phone_charges_again_when_the_agent_ends(bench: Bench) -> None:
     await bench.be(Faults(battery_level_pct=90, rooted=True))
-    running = asyncio.create_task(bench.keeper().run())
+    running = asyncio.create_task(bench.battery_care().run())
     await bench.until(lambda: bench.is_suspended)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
@@ -134,33 +134,33 @@ async def test_a_phone_charges_again_when_the_agent_ends(bench: Bench) -> None:
 
 async def test_a_phone_charges_again_at_the_next_contact_after_a_kill(bench: Bench) -> None:
     await bench.be(Faults(battery_level_pct=90, rooted=True))
-    await bench.keeper().run_once()
+    await bench.battery_care().run_once()
     assert bench.is_suspended
     # Another life, which looks after no batteries.
-    await bench.keeper(window=None).run_once()
+    await bench.battery_care(window=None).run_once()
     assert not bench.is_suspended
 
 
 async def test_a_phone_without_root_says_that_it_cannot_be_held(bench: Bench) -> None:
     await bench.be(Faults(battery_level_pct=90, rooted=True))
     (bench.phone.state / "bin" / "su").write_text("#!/bin/sh\nexit 13\n")
-    await bench.keeper().run_once()
+    await bench.battery_care().run_once()
     assert not bench.is_suspended
     assert bench.note is not None
     assert "charging cannot be paused" in bench.note
 
 
-async def test_a_phone_that_an_errand_has_is_left_in_peace(bench: Bench) -> None:
+async def test_a_phone_with_a_device_action_is_not_disturbed(bench: Bench) -> None:
     await bench.be(Faults(battery_level_pct=90, rooted=True))
     bench.active.on_device_action.add(bench.identity)
-    await bench.keeper().run_once()
+    await bench.battery_care().run_once()
     assert not bench.is_suspended
 
 
 async def test_a_run_that_wants_mains_gets_them_before_it_begins(bench: Bench) -> None:
     await bench.be(Faults(battery_level_pct=90, rooted=True))
-    keeper = bench.keeper()
-    await keeper.run_once()
+    battery_care = bench.battery_care()
+    await battery_care.run_once()
     assert bench.is_suspended
     plan = RunPlan(
         harness="test", backend="cpu", files=(), argv=("true",), timeout_s=1.0, gates=Gates(mains=True)
@@ -175,20 +175,20 @@ async def test_a_run_that_wants_mains_gets_them_before_it_begins(bench: Bench) -
             draft=Evidence(fence=1),
         )
     )
-    await keeper.run_once()
+    await battery_care.run_once()
     assert not bench.is_suspended
-    # And none is begun to be held while it is in hand.
-    await keeper.run_once()
+    # And no pause begins while an attempt is active.
+    await battery_care.run_once()
     assert not bench.is_suspended
 
 
 async def test_ports_that_a_killed_agent_left_off_are_switched_on(bench: Bench) -> None:
     said = bench.folder / "said"
     (bench.folder / PORTS_FILE).write_text('[{"serial": "A1", "usb_path": "1-2"}]')
-    keeper = bench.keeper(
+    battery_care = bench.battery_care(
         None, power=("/bin/sh", "-c", f'echo "$@" >>{said}', "sh", "{usb_path}", "{action}")
     )
-    running = asyncio.create_task(keeper.run())
+    running = asyncio.create_task(battery_care.run())
     await bench.until(lambda: said.exists() and said.read_text().split() == ["1-2", "on"])
     await bench.until(lambda: not (bench.folder / PORTS_FILE).exists())
     running.cancel()
@@ -203,8 +203,8 @@ async def test_a_left_port_that_cannot_be_switched_holds_up_no_other_and_stays_w
         '[{"serial": "A1", "usb_path": "1-1"}, {"serial": "A2", "usb_path": "1-2"}]'
     )
     script = f'[ "$1" != 1-1 ] || exit 1; echo "$@" >>{said}'
-    keeper = bench.keeper(None, power=("/bin/sh", "-c", script, "sh", "{usb_path}", "{action}"))
-    running = asyncio.create_task(keeper.run())
+    battery_care = bench.battery_care(None, power=("/bin/sh", "-c", script, "sh", "{usb_path}", "{action}"))
+    running = asyncio.create_task(battery_care.run())
     await bench.until(lambda: said.exists() and said.read_text().split() == ["1-2", "on"])
     await bench.until(lambda: "1-2" not in (bench.folder / PORTS_FILE).read_text())
     assert "1-1" in (bench.folder / PORTS_FILE).read_text()

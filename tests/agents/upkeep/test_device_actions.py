@@ -12,13 +12,13 @@ from farm.core.base.ids import DeviceId, Digest
 from farm.core.devices.device import Presence
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.wire.agents.protocol import DeviceActionOrder, DeviceActionReport, Exchange
-from tests.support.agents.fake_farm import PlayedFarm, living, serving
+from tests.support.agents.fake_farm import FakeFarm, living, serving
 
 pytestmark = pytest.mark.anyio
 
 
-class FarmWithErrands(PlayedFarm):
-    """Lists errands until the test takes them away."""
+class FarmWithErrands(FakeFarm):
+    """A fake farm that lists device actions until the test removes them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class FarmWithErrands(PlayedFarm):
         )
 
     def ended(self, number: int) -> list[DeviceActionReport]:
-        """What every exchange so far said of an errand's end."""
+        """The results of device actions in every exchange so far."""
         return [
             report
             for each in self.exchanges
@@ -77,7 +77,7 @@ def looks(phone: VirtualDeviceHandle) -> int:
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-async def test_an_errand_is_done_once_and_reported_until_it_is_listed_no_longer(
+async def test_a_device_action_runs_once_and_is_reported_until_it_is_listed_no_longer(
     played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     slow_cleaning(phone)
@@ -91,7 +91,7 @@ async def test_an_errand_is_done_once_and_reported_until_it_is_listed_no_longer(
     assert (report.error, report.freed_bytes) == (None, 0)
 
 
-async def test_an_errand_waits_until_the_attempt_in_hand_is_over(
+async def test_a_device_action_waits_until_the_active_attempt_is_over(
     played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     async with living(config):
@@ -103,7 +103,7 @@ async def test_an_errand_waits_until_the_attempt_in_hand_is_over(
     assert not any(each.attempts and each.device_actions_in_progress for each in played.exchanges)
 
 
-async def test_an_attempt_waits_until_the_errand_in_hand_is_over(
+async def test_an_attempt_waits_until_the_running_device_action_is_over(
     played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     slow_cleaning(phone)
@@ -117,7 +117,7 @@ async def test_an_attempt_waits_until_the_errand_in_hand_is_over(
     assert not any(each.attempts and each.device_actions_in_progress for each in played.exchanges)
 
 
-async def test_an_errand_that_a_life_did_not_report_is_done_by_the_next(
+async def test_a_device_action_that_was_not_reported_runs_again_after_a_restart(
     played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     slow_cleaning(phone)
@@ -130,7 +130,7 @@ async def test_an_errand_that_a_life_did_not_report_is_done_by_the_next(
     assert played.ended(7)[0].error is None
 
 
-async def test_a_run_right_after_an_errand_that_freed_the_cache_finds_its_file(
+async def test_a_run_right_after_a_device_action_that_freed_the_cache_finds_its_file(
     config: AgentConfig, phone: VirtualDeviceHandle, played: FarmWithErrands
 ) -> None:
     file = played.add_file(b"weights " * 100)

@@ -14,7 +14,7 @@ from farm.clock import SystemClock
 from farm.core.devices.device import Presence
 from farm.core.upkeep.recovery import RecoveryStep
 from tests.support.agents.fake_farm import comes_true
-from tests.support.agents.recovery_fixture import QUICK, boots_of, climbing
+from tests.support.agents.recovery_fixture import QUICK, boots_of, running_ladder
 from tests.support.agents.runner_fixture import Bench
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_phone_that_answers_nothing_is_asked_anew_reconnected_cleaned_and_then_somebody_is_called(
     bench: Bench, tmp_path: Path
 ) -> None:
-    async with climbing(bench, tmp_path) as episode:
+    async with running_ladder(bench, tmp_path) as episode:
         set_faults(bench.handle.state, Faults(exit1=True))
         bench.monitor.reprobe(bench.device_id)
         await episode.until(lambda: len(episode.steps) == 2, "two steps")
@@ -34,13 +34,13 @@ async def test_a_phone_that_answers_nothing_is_asked_anew_reconnected_cleaned_an
         assert episode.steps[2:] == [RecoveryStep.CLEAN, RecoveryStep.HUMAN]
         set_faults(bench.handle.state, Faults())
         await episode.until(episode.is_online, "it is back")
-        await episode.until(lambda: episode.recovery is None, "the climb is over")
+        await episode.until(lambda: episode.recovery is None, "the recovery is over")
 
 
 @pytest.mark.invariant("I14")
 @pytest.mark.fault(8)
 async def test_no_step_that_disturbs_is_taken_without_the_farms_leave(bench: Bench, tmp_path: Path) -> None:
-    async with climbing(bench, tmp_path, reboot=True) as episode:
+    async with running_ladder(bench, tmp_path, reboot=True) as episode:
         boots = boots_of(bench.handle)
         set_faults(bench.handle.state, Faults(mode="recovery"))
         await episode.until(
@@ -59,7 +59,7 @@ async def test_no_step_that_disturbs_is_taken_without_the_farms_leave(bench: Ben
 async def test_a_phone_with_a_run_that_the_farm_has_not_heard_the_end_of_is_not_restarted(
     bench: Bench, tmp_path: Path
 ) -> None:
-    async with climbing(bench, tmp_path, reboot=True) as episode:
+    async with running_ladder(bench, tmp_path, reboot=True) as episode:
         held = bench.active.add(bench.entry(1, "true"))
         set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1))
         boots = boots_of(bench.handle)
@@ -79,18 +79,18 @@ async def test_a_phone_with_a_run_that_the_farm_has_not_heard_the_end_of_is_not_
 async def test_a_phone_in_recovery_is_restarted_into_android_where_that_is_allowed(
     bench: Bench, tmp_path: Path
 ) -> None:
-    async with climbing(bench, tmp_path, reboot=True) as episode:
+    async with running_ladder(bench, tmp_path, reboot=True) as episode:
         set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1, reboot_s=0.2))
         await episode.until(lambda: RecoveryStep.REBOOT in episode.steps, "the order", allowed=True)
         await episode.until(episode.is_online, "it is back")
-        await episode.until(lambda: episode.recovery is None, "the climb is over")
+        await episode.until(lambda: episode.recovery is None, "the recovery is over")
 
 
 @pytest.mark.fault(15)
 async def test_a_phone_in_recovery_that_may_not_be_restarted_is_left_to_somebody(
     bench: Bench, tmp_path: Path
 ) -> None:
-    async with climbing(bench, tmp_path) as episode:
+    async with running_ladder(bench, tmp_path) as episode:
         boots = boots_of(bench.handle)
         set_faults(bench.handle.state, Faults(mode="recovery", ends_with_reboot=1))
         await episode.until(episode.has_failed, "the end", allowed=True)
@@ -100,15 +100,15 @@ async def test_a_phone_in_recovery_that_may_not_be_restarted_is_left_to_somebody
 @pytest.mark.fault(5)
 async def test_a_phone_that_restarts_by_itself_is_not_restarted_by_us(bench: Bench, tmp_path: Path) -> None:
     rules = replace(QUICK, booting_s=2.0, boot_loop=1)
-    async with climbing(bench, tmp_path, rules, reboot=True) as episode:
+    async with running_ladder(bench, tmp_path, rules, reboot=True) as episode:
         set_faults(bench.handle.state, Faults(boot_loop=True, reboot_s=0.1))
         await episode.until(episode.has_failed, "the end", allowed=True)
         assert RecoveryStep.REBOOT not in episode.steps
 
 
 @pytest.mark.fault(6)
-async def test_a_phone_that_wants_our_key_climbs_nothing(bench: Bench, tmp_path: Path) -> None:
-    async with climbing(bench, tmp_path, reboot=True) as episode:
+async def test_a_phone_that_wants_our_key_is_not_recovered(bench: Bench, tmp_path: Path) -> None:
+    async with running_ladder(bench, tmp_path, reboot=True) as episode:
         set_faults(bench.handle.state, Faults(unauthorized=True))
         await episode.until(
             lambda: bench.monitor.observations()[bench.device_id].presence is Presence.UNAUTHORIZED, "it asks"
@@ -123,7 +123,7 @@ async def test_a_phone_that_wants_our_key_climbs_nothing(bench: Bench, tmp_path:
 async def test_a_phone_that_cannot_be_cleaned_is_restarted_and_clean_after_that(
     bench: Bench, tmp_path: Path
 ) -> None:
-    async with climbing(bench, tmp_path, reboot=True) as episode:
+    async with running_ladder(bench, tmp_path, reboot=True) as episode:
         boots = boots_of(bench.handle)
         until_next_boot(bench, 'case "$*" in *runs/7) exit 1 ;; esac')
         await bench.runner.run(bench.entry(7, "true"), heard, adopt=False)
@@ -132,14 +132,14 @@ async def test_a_phone_that_cannot_be_cleaned_is_restarted_and_clean_after_that(
         await cleared
         assert boots_of(bench.handle) == boots + 1
         bench.active.record_cleaned(bench.device_id, 7)
-        await episode.until(lambda: episode.recovery is None, "the climb is over")
+        await episode.until(lambda: episode.recovery is None, "the recovery is over")
 
 
 async def test_a_phone_that_adb_no_longer_lists_has_its_port_switched_off_and_on(
     bench: Bench, tmp_path: Path
 ) -> None:
     command = switch(tmp_path, bench)
-    async with climbing(bench, tmp_path, power_command=command) as episode:
+    async with running_ladder(bench, tmp_path, power_command=command) as episode:
         set_faults(bench.handle.state, Faults(vanish=True))
         await episode.until(lambda: RecoveryStep.POWER_CYCLE in episode.steps, "the port", allowed=True)
         await episode.until(episode.is_online, "it is back")
@@ -150,14 +150,14 @@ async def test_a_phone_that_adb_no_longer_lists_has_its_port_switched_off_and_on
 async def test_a_port_that_an_agent_left_off_is_switched_on_by_the_next(bench: Bench, tmp_path: Path) -> None:
     command = switch(tmp_path, bench)
     (tmp_path / PORTS_FILE).write_text(json.dumps([{"serial": "gone", "usb_path": None}]))
-    async with climbing(bench, tmp_path, power_command=command):
+    async with running_ladder(bench, tmp_path, power_command=command):
         await comes_true(lambda: not (tmp_path / PORTS_FILE).exists(), "the port is on")
     assert (tmp_path / "switched").read_text().split() == ["on"]
 
 
 @pytest.mark.fault(17)
-async def test_phones_behind_a_server_that_is_away_climb_nothing(bench: Bench, tmp_path: Path) -> None:
-    async with climbing(bench, tmp_path) as episode:
+async def test_phones_behind_a_server_that_is_away_are_not_recovered(bench: Bench, tmp_path: Path) -> None:
+    async with running_ladder(bench, tmp_path) as episode:
         bench.monitor.record_server_down()
         for _ in range(20):
             await asyncio.sleep(0.05)
@@ -166,11 +166,11 @@ async def test_phones_behind_a_server_that_is_away_climb_nothing(bench: Bench, t
 
 
 @pytest.mark.fault(7)
-async def test_a_hung_phone_is_asked_once_a_second_at_most_while_the_ladder_is_climbed(
+async def test_a_hung_phone_is_called_at_most_once_a_second_during_recovery(
     bench: Bench, tmp_path: Path
 ) -> None:
     rules = replace(QUICK, offline_s=1.0, step_interval_s=1.5)
-    async with climbing(bench, tmp_path, rules) as episode:
+    async with running_ladder(bench, tmp_path, rules) as episode:
         set_faults(bench.handle.state, Faults(exit1=True))
         bench.adb.asked = 0
         began_s = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""The memory of climbs: times mean the same in the next life, whatever restarted in between."""
+"""The saved recovery state: times mean the same in the next process, whatever restarted in between."""
 
 import asyncio
 import json
@@ -110,7 +110,7 @@ def test_a_system_that_does_not_tell_its_boots_apart_keeps_nobody_waiting_for_ev
     assert at_s < 1000.0
 
 
-@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"climbs": [1]}', b"\xff\x00"])
+@pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"episodes": [1]}', b"\xff\x00"])
 def test_a_file_that_is_none_is_put_aside_and_nothing_is_recalled(
     memory: Memory, tmp_path: Path, raw: bytes
 ) -> None:

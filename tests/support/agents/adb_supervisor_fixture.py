@@ -1,4 +1,4 @@
-"""An agent's keeper at work on a server, with the watch that it tells."""
+"""An adb supervisor on a server, with the monitor that it updates."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -59,7 +59,7 @@ async def watching(
         server: the one that lists.
         addresses: of phones.
         names: of places.
-        ping_s: how often the keeper looks whether the server answers; None: never.
+        ping_s: how often the supervisor looks whether the server answers; None: never.
     """
     adb, random, active = AdbClient(server.port, server.host), Random(1), ActiveAttempts()
     try:
@@ -72,7 +72,7 @@ async def watching(
                 tasks=tasks,
                 names=dict(names or {}),
             )
-            keeper = AdbSupervisor(
+            supervisor = AdbSupervisor(
                 server=server,
                 adb=adb,
                 monitor=monitor,
@@ -81,11 +81,11 @@ async def watching(
                 random=random,
                 ping_s=PING_S if ping_s is None else ping_s,
             )
-            tasks.create_task(keeper.track())
+            tasks.create_task(supervisor.track())
             if ping_s is not None:
-                tasks.create_task(keeper.ping())
+                tasks.create_task(supervisor.ping())
             for address in addresses:
-                tasks.create_task(keeper.keep_connected(address))
+                tasks.create_task(supervisor.keep_connected(address))
             yield Watching(adb=adb, monitor=monitor, active=active)
             raise _Over
     except* _Over:

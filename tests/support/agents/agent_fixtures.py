@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from agents.host.config import AgentConfig
 from agents.virtual.pool import VirtualDeviceHandle
-from tests.support.agents.fake_farm import TOKEN, PlayedFarm, serving
+from tests.support.agents.fake_farm import TOKEN, FakeFarm, serving
 from tests.support.agents.runner_fixture import Bench, benched
 from tests.support.faults.port_faults import held_port
 
@@ -32,8 +32,8 @@ def config(tmp_path: Path, phone: VirtualDeviceHandle, port: int) -> AgentConfig
 
 
 @pytest.fixture
-async def played(port: int) -> AsyncIterator[PlayedFarm]:
-    farm = PlayedFarm()
+async def played(port: int) -> AsyncIterator[FakeFarm]:
+    farm = FakeFarm()
     async with serving(farm.app, port):
         yield farm
 

@@ -16,7 +16,7 @@ PLAN = RunPlan(harness="test", backend="cpu", files=(), argv=("true",), timeout_
 
 
 def entry(attempt_id: int = 1, **changes: Any) -> JournalRecord:
-    """An attempt in hand on phone-1, its fence the same as its number."""
+    """An active attempt on phone-1, its fence the same as its number."""
     fields: dict[str, Any] = {
         "attempt_id": AttemptId(attempt_id),
         "job_id": JobId(attempt_id),

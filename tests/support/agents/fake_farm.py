@@ -40,7 +40,7 @@ TOKEN = "the-right-token"
 PATIENCE_S = 30.0
 
 
-class PlayedFarm:
+class FakeFarm:
     """Knows attempts by number, each its own fence; behaves as the wire's docstrings say."""
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ class _Over(Exception):
 
 
 @dataclass(frozen=True)
-class Climbing:
+class RunningLadder:
     """A ladder at work; what is asked without a phone's name is of the bench's own."""
 
     bench: Bench
@@ -81,7 +81,7 @@ class Climbing:
 
 
 @asynccontextmanager
-async def climbing(
+async def running_ladder(
     bench: Bench,
     folder: Path,
     rules: RecoveryRules = QUICK,
@@ -89,7 +89,7 @@ async def climbing(
     beside: Sequence[VirtualDeviceHandle] = (),
     are_well: bool = True,
     **settings: object,
-) -> AsyncIterator[Climbing]:
+) -> AsyncIterator[RunningLadder]:
     """One life of a ladder, which ends as it stands: what is in `folder` is all that the next one has.
 
     Args:
@@ -127,7 +127,7 @@ async def climbing(
                     lambda each=each: bench.monitor.find(each) is not None, "the phone is online"
                 )
                 await comes_true(lambda each=each: each in ladder.observations(), "the phone is known")
-            yield Climbing(bench, ladder, phones)
+            yield RunningLadder(bench, ladder, phones)
             raise _Over
     except* _Over:
         pass

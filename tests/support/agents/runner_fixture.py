@@ -91,9 +91,9 @@ class Bench:
 
     @asynccontextmanager
     async def kept(self, *further: str, ping_s: float = 0.5) -> AsyncIterator[Backpressure]:
-        """Have the agent's own keeper look after server, listing and address, and `further` addresses."""
+        """Have the agent's own supervisor look after server, listing and address, and `further` addresses."""
         pressure = Backpressure(asyncio.Event())
-        keeper = AdbSupervisor(
+        supervisor = AdbSupervisor(
             server=self.server,
             adb=self.adb,
             monitor=self.monitor,
@@ -102,8 +102,8 @@ class Bench:
             random=Random(1),
             ping_s=ping_s,
         )
-        work = [keeper.keep_connected(address) for address in (self.handle.address, *further)]
-        tasks = [asyncio.create_task(each) for each in (keeper.track(), keeper.ping(), *work)]
+        work = [supervisor.keep_connected(address) for address in (self.handle.address, *further)]
+        tasks = [asyncio.create_task(each) for each in (supervisor.track(), supervisor.ping(), *work)]
         try:
             yield pressure
         finally:
@@ -142,7 +142,7 @@ class Bench:
 async def benched(
     folder: Path, phone: VirtualDeviceHandle, *, interval_s: float = CONDITION_INTERVAL_S
 ) -> AsyncIterator[Bench]:
-    """Everything between a plan and a phone, but the keeper: adb's listing is the test's to tell."""
+    """Everything between a plan and a phone, but the supervisor: adb's listing is the test's to tell."""
     clock, random, active = SystemClock(), Random(1), ActiveAttempts()
     blobs = ArtifactCache(folder / "cache", FarmApi(httpx.AsyncClient()), clock, limit_bytes=0)
     async with AdbServer(folder / "adb", usb=False) as server:

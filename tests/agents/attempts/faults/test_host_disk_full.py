@@ -97,4 +97,4 @@ async def test_an_attempt_is_put_off_on_a_full_disk(stage: Stage) -> None:
     stage.attempts.apply(AttemptDecision(start=(assignment(1),)))
     reason = await stage.given_back(1)
     assert reason is not None
-    assert "phone went away" in reason
+    assert "device went away" in reason

@@ -16,7 +16,7 @@ def file(size_bytes: int) -> PlanFile:
 
 @pytest.mark.fault(12)
 def test_a_file_from_4_gib_on_is_refused_where_sizes_have_32_bits() -> None:
-    with pytest.raises(DeviceUnfit, match=r"phone-1 takes no file of 4\.29 GB") as refused:
+    with pytest.raises(DeviceUnfit, match=r"phone-1 accepts no file of 4\.29 GB") as refused:
         check_size("phone-1", file(LARGEST_V1_BYTES + 1), OLD)
     assert not refused.value.transient
 
