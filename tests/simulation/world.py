@@ -164,7 +164,7 @@ class SimulatedWorld:
         found = [f"job {row['job_id']} of {row['device_id']} is {row['state']}" for row in self._rows("jobs")]
         found += [f"attempt {row['attempt_id']} is {row['state']}" for row in self._rows("attempts")]
         open_device_actions = self.rig.rows(
-            "SELECT errand_id FROM errands WHERE finished_at IS NULL ORDER BY 1"
+            "SELECT device_action_id FROM device_actions WHERE finished_at IS NULL ORDER BY 1"
         )
         found += [f"errand {row['device_action_id']} is open" for row in open_device_actions]
         for agent in self.agents:

@@ -27,7 +27,7 @@ reference_runs = sa.Table(
     sa.Column("measured_at", UtcTime, nullable=False),
     one_of("verdict", ReferenceVerdict),
     # A run that says nothing of its phone says why.
-    sa.CheckConstraint("(verdict = 'unfit') = (unfit_reasons IS NOT NULL)", name="unfit_says_why"),
+    sa.CheckConstraint("(verdict = 'unfit') = (unfit_reasons IS NOT NULL)", name="unfit_has_reasons"),
     # A check has one golden run.
     sa.UniqueConstraint("job_id"),
     **NO_NUMBER_REUSE,
@@ -65,7 +65,7 @@ alarms = sa.Table(
     sa.Column("notify_again_at", UtcTime),
     one_of("kind", AlarmKind),
     # Somebody or something cleared it.
-    sa.CheckConstraint("(cleared_at IS NULL) = (cleared_by IS NULL)", name="cleared_by_somebody"),
+    sa.CheckConstraint("(cleared_at IS NULL) = (cleared_by IS NULL)", name="cleared_has_actor"),
     **NO_NUMBER_REUSE,
 )
 # The same trouble is one alarm, however often it is noticed.

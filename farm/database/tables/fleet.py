@@ -23,7 +23,7 @@ hosts = sa.Table(
     sa.Column("created_at", UtcTime, nullable=False),
     one_of("state", HostState),
     # A host that is to have no work is drained, which says so.
-    sa.CheckConstraint("max_runs > 0", name="max_runs_some"),
+    sa.CheckConstraint("max_runs > 0", name="max_runs_positive"),
     # A bearer token names one host.
     sa.UniqueConstraint("credential_hash"),
 )
@@ -60,7 +60,7 @@ incidents = sa.Table(
     metadata,
     sa.Column("incident_id", BigId, primary_key=True),
     sa.Column("host_id", sa.Text, sa.ForeignKey("hosts.host_id"), nullable=False),
-    #: `phones_lost_together`, ...: farm.core.checks.incident.
+    #: `correlated_failures`, ...: farm.core.checks.incident.
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("began_at", UtcTime, nullable=False),
     sa.Column("ended_at", UtcTime),
@@ -133,7 +133,7 @@ devices = sa.Table(
     #: Where the ladder of recovery stands, while it is climbed.
     sa.Column("recovery", sa.JSON(none_as_null=True)),
     #: What its settings are that a phone on a shelf needs, and what was set.
-    sa.Column("setup", sa.JSON(none_as_null=True)),
+    sa.Column("settings_record", sa.JSON(none_as_null=True)),
     #: The operator's name for it.
     sa.Column("label", sa.Text),
     sa.Column("tags", sa.JSON, nullable=False),
@@ -142,7 +142,7 @@ devices = sa.Table(
     #: Since when its golden runs are compared with its own alone: an operator accepted what it takes.
     sa.Column("rebaselined_at", UtcTime),
     #: Out of the pool for a person, until then at the latest.
-    sa.Column("held_until", UtcTime),
+    sa.Column("reserved_until", UtcTime),
     sa.Column("reserved_by", sa.Text),
     #: The fencing token of the last claim; only rises.
     sa.Column("fence", sa.BigInteger, nullable=False),
@@ -154,7 +154,7 @@ devices = sa.Table(
     one_of("health", Health),
     one_of("admin", Admin),
     # A hold has an end and an owner.
-    sa.CheckConstraint("(held_until IS NULL) = (reserved_by IS NULL)", name="reserved_by_somebody"),
+    sa.CheckConstraint("(reserved_until IS NULL) = (reserved_by IS NULL)", name="reservation_has_owner"),
     # A label names one phone.
     sa.UniqueConstraint("label"),
 )
@@ -180,7 +180,7 @@ device_actions = sa.Table(
     sa.CheckConstraint(
         "(finished_at IS NULL AND done IS NULL AND error IS NULL)"
         " OR (finished_at IS NOT NULL AND (done IS NULL) <> (error IS NULL))",
-        name="ends_one_way",
+        name="finished_exactly_one_way",
     ),
     **NO_NUMBER_REUSE,
 )

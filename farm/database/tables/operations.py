@@ -7,12 +7,12 @@ from farm.database.tables.columns import UtcTime, metadata
 leader_leases = sa.Table(
     "leader_leases",
     metadata,
-    # One holder of a duty at a time.
-    sa.Column("duty", sa.Text, primary_key=True),
+    # A lease has one holder at a time.
+    sa.Column("lease", sa.Text, primary_key=True),
     #: Which farm process: unique to each of its lives.
     sa.Column("holder", sa.Text, nullable=False),
     #: Anybody may take it over from then on.
-    sa.Column("held_until", UtcTime, nullable=False),
+    sa.Column("expires_at", UtcTime, nullable=False),
 )
 
 database_epochs = sa.Table(

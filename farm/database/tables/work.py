@@ -109,7 +109,7 @@ lazy_expansions = sa.Table(
     #: Since when the others are not to be queued any more.
     sa.Column("cancelled_at", UtcTime),
     # Nothing is queued twice, or without end.
-    sa.CheckConstraint("expanded_jobs >= 0 AND expanded_jobs < jobs", name="expanded_some"),
+    sa.CheckConstraint("expanded_jobs >= 0 AND expanded_jobs < jobs", name="expanded_fewer_than_all"),
 )
 # The cursor query: of a matrix, the devices that are behind the others.
 sa.Index(
@@ -133,7 +133,7 @@ jobs = sa.Table(
     sa.Column("repeat", sa.Integer, nullable=False),
     sa.Column("priority", sa.Integer, nullable=False),
     #: Within its priority, lower ones first: farm.core.jobs.fair_share.
-    sa.Column("turn", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("virtual_time", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("outcome", sa.Text),
     sa.Column("code", sa.Text),
@@ -160,7 +160,7 @@ sa.Index(
     "ix_jobs_queue",
     jobs.c.device_id,
     jobs.c.priority.desc(),
-    jobs.c.turn,
+    jobs.c.virtual_time,
     jobs.c.job_id,
     **where("state = 'queued'"),
 )
@@ -251,7 +251,7 @@ evidence = sa.Table(
 # Retention: what is kept, in the order it goes, and its sum without a look at the rows; for that SQLite wants
 # the column of the condition in the index, too.
 sa.Index(
-    "ix_evidence_kept",
+    "ix_evidence_stored",
     evidence.c.counted,
     evidence.c.received_at,
     evidence.c.body_bytes,

@@ -51,7 +51,7 @@ class Device:
     #: Since when its golden runs are compared with its own alone, by an operator's word.
     rebaselined_at: datetime | None
     #: Both or neither: a person has it until then at the latest.
-    held_until: datetime | None
+    reserved_until: datetime | None
     reserved_by: str | None
     facts_id: FactsId | None
     facts: DeviceFacts | None
@@ -184,7 +184,7 @@ def _device(row: sa.Row[Any]) -> Device:
         tags=tuple(row.tags),
         unit=row.unit,
         rebaselined_at=row.rebaselined_at,
-        held_until=row.held_until,
+        reserved_until=row.reserved_until,
         reserved_by=row.reserved_by,
         facts_id=row.facts_id,
         facts=None if row.facts is None else stored_facts(row.facts),

@@ -136,7 +136,7 @@ def put_reservation(
     connection: Connection, device: Device, *, by: str, until: datetime, now: datetime, actor: str, cause: str
 ) -> bool:
     """Take a device out of the pool for a person; False when its hold is no longer what `device` says."""
-    moved = connection.execute(_if_reservation_unchanged(device).values(reserved_by=by, held_until=until))
+    moved = connection.execute(_if_reservation_unchanged(device).values(reserved_by=by, reserved_until=until))
     if moved.rowcount == 1:
         _record(connection, device, DeviceEvent.RESERVED, cause, now=now, actor=actor)
     return moved.rowcount == 1
@@ -146,7 +146,9 @@ def end_reservation(connection: Connection, device: Device, *, now: datetime, ac
     """Give a device back to the pool; False when its hold is no longer what `device` says."""
     if device.reserved_by is None:
         return False
-    moved = connection.execute(_if_reservation_unchanged(device).values(reserved_by=None, held_until=None))
+    moved = connection.execute(
+        _if_reservation_unchanged(device).values(reserved_by=None, reserved_until=None)
+    )
     if moved.rowcount == 1:
         _record(connection, device, DeviceEvent.RELEASED, cause, now=now, actor=actor)
     return moved.rowcount == 1
@@ -168,7 +170,7 @@ def record_asserted_clean(
 
 def overdue_reservations(connection: Connection, now: datetime) -> list[DeviceId]:
     """Devices that were held until now at the latest."""
-    query = sa.select(devices.c.device_id).where(devices.c.held_until <= now)
+    query = sa.select(devices.c.device_id).where(devices.c.reserved_until <= now)
     return list(connection.execute(query).scalars())
 
 
@@ -183,7 +185,7 @@ def _if_reservation_unchanged(device: Device) -> sa.Update:
     return devices.update().where(
         devices.c.device_id == device.device_id,
         devices.c.reserved_by.is_not_distinct_from(device.reserved_by),
-        devices.c.held_until.is_not_distinct_from(device.held_until),
+        devices.c.reserved_until.is_not_distinct_from(device.reserved_until),
     )
 
 

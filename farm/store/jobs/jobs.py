@@ -32,7 +32,7 @@ def job_of(row: sa.Row[Any]) -> Job:
         round=row.round,
         repeat=row.repeat,
         priority=row.priority,
-        turn=row.turn,
+        virtual_time=row.virtual_time,
         state=JobState(row.state),
         outcome=None if row.outcome is None else Outcome(row.outcome),
         code=row.code,
@@ -49,7 +49,7 @@ class NewJob(NamedTuple):
     device_id: DeviceId
     cell_id: CellId
     round: int
-    turn: int
+    virtual_time: int
     repeat: int = 0
 
 

@@ -25,13 +25,13 @@ class OpenJobs:
 def count_before(connection: Connection, job: Job, *, limit: int) -> int:
     """How many jobs go before one in its device's queue, counted up to a limit.
 
-    Three ranges of the queue's index: what is more urgent, what has an earlier turn, what came earlier.
+    Three ranges of the index: higher priority, earlier virtual time, lower job number.
     """
     alike = jobs.c.priority == job.priority
     ranges = (
         jobs.c.priority > job.priority,
-        sa.and_(alike, jobs.c.turn < job.turn),
-        sa.and_(alike, jobs.c.turn == job.turn, jobs.c.job_id < job.job_id),
+        sa.and_(alike, jobs.c.virtual_time < job.virtual_time),
+        sa.and_(alike, jobs.c.virtual_time == job.virtual_time, jobs.c.job_id < job.job_id),
     )
     counted = 0
     for before in ranges:
@@ -52,7 +52,7 @@ def _count(connection: Connection, job: Job, before: sa.ColumnElement[bool], lim
 def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, OpenJobs]:
     """By device, what is left of a matrix; devices that are done are missing.
 
-    Jobs of a matrix have one priority, and their turns rise with their numbers: the lowest goes first.
+    Jobs of a matrix have one priority; virtual times rise with job numbers, so the lowest number runs first.
     """
     query = (
         sa.select(jobs.c.device_id, jobs.c.state, sa.func.count().label("jobs"), sa.func.min(jobs.c.job_id))

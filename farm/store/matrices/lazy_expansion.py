@@ -285,9 +285,12 @@ def needed_files(connection: Connection) -> tuple[set[int], set[int]]:
 def last_virtual_times(
     connection: Connection, device_ids: Collection[DeviceId], *, priority: int, submitted_by: str
 ) -> dict[DeviceId, int]:
-    """By device, the last turn of what somebody's matrices are still to queue there."""
+    """By device, the last virtual time of what somebody's matrices are still to queue there."""
     query = (
-        sa.select(lazy_expansions.c.device_id, sa.func.max(lazy_expansions.c.last_virtual_time).label("turn"))
+        sa.select(
+            lazy_expansions.c.device_id,
+            sa.func.max(lazy_expansions.c.last_virtual_time).label("virtual_time"),
+        )
         .join(job_templates, job_templates.c.matrix_id == lazy_expansions.c.matrix_id)
         .join(matrices, matrices.c.matrix_id == lazy_expansions.c.matrix_id)
         .where(
@@ -298,4 +301,4 @@ def last_virtual_times(
         )
         .group_by(lazy_expansions.c.device_id)
     )
-    return {DeviceId(row.device_id): row.turn for row in connection.execute(query)}
+    return {DeviceId(row.device_id): row.virtual_time for row in connection.execute(query)}

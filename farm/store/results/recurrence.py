@@ -95,7 +95,7 @@ def starved_devices(connection: Connection, *, queued_before: datetime) -> list[
     head = (
         sa.select(jobs.c.job_id)
         .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
-        .order_by(jobs.c.priority.desc(), jobs.c.turn, jobs.c.job_id)
+        .order_by(jobs.c.priority.desc(), jobs.c.virtual_time, jobs.c.job_id)
         .limit(1)
         .correlate(devices)
         .scalar_subquery()

@@ -192,5 +192,6 @@ def _record(
         kind=kind,
         subject=EventSubject.DEVICE,
         subject_id=device_action.device_id,
-        cause=f"errand {device_action.device_action_id}, {device_action.kind}" + (f": {how}" if how else ""),
+        cause=f"device action {device_action.device_action_id}, {device_action.kind}"
+        + (f": {how}" if how else ""),
     )

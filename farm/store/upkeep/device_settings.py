@@ -14,7 +14,7 @@ _RECORD = TypeAdapter(DeviceSettingsRecord)
 def find_settings_record(connection: Connection, device_id: DeviceId) -> DeviceSettingsRecord | None:
     """None: nobody has looked at its settings yet."""
     found = connection.execute(
-        sa.select(devices.c.setup).where(devices.c.device_id == device_id)
+        sa.select(devices.c.settings_record).where(devices.c.device_id == device_id)
     ).scalar_one_or_none()
     return None if found is None else _RECORD.validate_python(found, strict=False)
 
@@ -22,4 +22,6 @@ def find_settings_record(connection: Connection, device_id: DeviceId) -> DeviceS
 def put_settings_record(connection: Connection, device_id: DeviceId, record: DeviceSettingsRecord) -> None:
     """Keep it in place of the one before; the event is the errand's."""
     document = _RECORD.dump_python(record, mode="json")
-    connection.execute(devices.update().where(devices.c.device_id == device_id).values(setup=document))
+    connection.execute(
+        devices.update().where(devices.c.device_id == device_id).values(settings_record=document)
+    )
