@@ -16,7 +16,7 @@ def last_checks(connection: Connection, device_id: DeviceId) -> list[PastCheck]:
         sa.select(jobs.c.outcome, jobs.c.code, jobs.c.finished_at)
         .where(
             jobs.c.device_id == device_id,
-            jobs.c.kind == word(JobKind.CHECK),
+            jobs.c.kind == literal(JobKind.CHECK),
             jobs.c.state == JobState.FINISHED,
         )
         .order_by(jobs.c.job_id.desc())

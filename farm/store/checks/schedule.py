@@ -11,7 +11,7 @@ from farm.core.base.ids import DeviceId, HostId
 from farm.core.checks.reference_run import ReferenceVerdict
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.jobs.job import JobKind, JobState
-from farm.database.tables import attempts, devices, is_live, jobs, reference_runs, word
+from farm.database.tables import attempts, devices, is_live, jobs, literal, reference_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,7 @@ def _last_check() -> sa.ScalarSelect[int]:
     check = jobs.alias()
     return (
         sa.select(check.c.job_id)
-        .where(check.c.device_id == devices.c.device_id, check.c.kind == word(JobKind.CHECK))
+        .where(check.c.device_id == devices.c.device_id, check.c.kind == literal(JobKind.CHECK))
         .order_by(check.c.job_id.desc())
         .limit(1)
         .correlate(devices)
@@ -114,7 +114,7 @@ def _last_fence(check: sa.FromClause) -> sa.ScalarSelect[int]:
 
 def _has_work() -> sa.ColumnElement[bool]:
     waiting = sa.exists().where(
-        jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED)
+        jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
     )
     at_work = sa.exists().where(attempts.c.device_id == devices.c.device_id, is_live(attempts))
     return sa.or_(waiting, at_work)

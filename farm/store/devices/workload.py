@@ -13,7 +13,7 @@ from farm.core.devices.device import Admin
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.runs.measurement import Outcome
-from farm.database.tables import attempts, devices, jobs, lazy_expansions, word
+from farm.database.tables import attempts, devices, jobs, lazy_expansions, literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> M
     left = sa.func.sum(lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs).label("jobs")
     queued = (
         sa.select(jobs.c.matrix_id, sa.func.count().label("jobs"))
-        .where(of_jobs, jobs.c.state == word(JobState.QUEUED))
+        .where(of_jobs, jobs.c.state == literal(JobState.QUEUED))
         .group_by(jobs.c.matrix_id)
     )
     to_come = (
@@ -74,13 +74,17 @@ def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> M
 
 def idle_devices(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceId]:
     """Those of some devices for which nothing waits."""
-    waits = sa.exists().where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
+    waits = sa.exists().where(
+        jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
+    )
     query = sa.select(devices.c.device_id).where(devices.c.device_id.in_(device_ids), ~waits)
     return list(connection.execute(query).scalars())
 
 
 def retired_with_jobs(connection: Connection) -> list[DeviceId]:
     """Retired devices that something waits for all the same: it was queued again after an attempt, say."""
-    waits = sa.exists().where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
+    waits = sa.exists().where(
+        jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
+    )
     query = sa.select(devices.c.device_id).where(devices.c.admin == Admin.RETIRED, waits)
     return list(connection.execute(query).scalars())

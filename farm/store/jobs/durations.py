@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, Digest
 from farm.core.jobs.job import JobState
-from farm.database.tables import attempts, device_facts, jobs, measurements, series, word
+from farm.database.tables import attempts, device_facts, jobs, literal, measurements, series
 
 #: Runs that are taken, newest first: enough for a median, whatever the age of the farm.
 MAX_RUNS = 5000
@@ -71,7 +71,7 @@ def queue_lengths(connection: Connection, *, min_priority: int) -> dict[DeviceId
     """By device, how many queued jobs go before a new one of that priority; 0 is missing."""
     query = (
         sa.select(jobs.c.device_id, sa.func.count().label("job_count"))
-        .where(jobs.c.state == word(JobState.QUEUED), jobs.c.priority >= min_priority)
+        .where(jobs.c.state == literal(JobState.QUEUED), jobs.c.priority >= min_priority)
         .group_by(jobs.c.device_id)
     )
     return {row.device_id: row.job_count for row in connection.execute(query)}

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId
 from farm.core.jobs.fair_share import first_virtual_time
 from farm.core.jobs.job import JobState
-from farm.database.tables import devices, jobs, matrices, word
+from farm.database.tables import devices, jobs, literal, matrices
 from farm.store.matrices import lazy_expansion
 
 
@@ -36,7 +36,7 @@ def _heads(connection: Connection, device_ids: Collection[DeviceId], priority: i
         sa.select(jobs.c.virtual_time)
         .where(
             jobs.c.device_id == devices.c.device_id,
-            jobs.c.state == word(JobState.QUEUED),
+            jobs.c.state == literal(JobState.QUEUED),
             jobs.c.priority == priority,
         )
         .order_by(jobs.c.virtual_time)

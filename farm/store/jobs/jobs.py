@@ -13,7 +13,7 @@ from farm.core.jobs.job import Job, JobEvent, JobKind, JobState, advance
 from farm.core.operations.event import EventSubject, WorkEvent
 from farm.core.runs.measurement import Outcome
 from farm.database.bulk import insert_rows
-from farm.database.tables import jobs, word
+from farm.database.tables import jobs, literal
 from farm.database.tables.columns import BigId
 from farm.store.operations.events import record_event, record_if_moved, record_transitions
 
@@ -84,8 +84,8 @@ def add_check(
     open_check = connection.execute(
         sa.select(jobs.c.job_id).where(
             jobs.c.device_id == device_id,
-            jobs.c.kind == word(JobKind.CHECK),
-            jobs.c.state != word(JobState.FINISHED),
+            jobs.c.kind == literal(JobKind.CHECK),
+            jobs.c.state != literal(JobState.FINISHED),
         )
     ).scalar_one_or_none()
     if open_check is not None:
@@ -244,7 +244,7 @@ def cancel_jobs(
     """Finish jobs of a matrix, of a device or of both that are in one state as cancelled, each with its
     event row; how many. All of them, or so many at most: those that would begin first.
     """
-    found = sa.select(jobs.c.job_id).where(jobs.c.state == word(source))
+    found = sa.select(jobs.c.job_id).where(jobs.c.state == literal(source))
     if matrix_id is not None:
         found = found.where(jobs.c.matrix_id == matrix_id)
     if device_id is not None:

@@ -42,7 +42,7 @@ def count_before(connection: Connection, job: Job, *, limit: int) -> int:
 def _count(connection: Connection, job: Job, before: sa.ColumnElement[bool], limit: int) -> int:
     queued = (
         sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == job.device_id, jobs.c.state == word(JobState.QUEUED), before)
+        .where(jobs.c.device_id == job.device_id, jobs.c.state == literal(JobState.QUEUED), before)
         .limit(limit)
         .subquery()
     )

@@ -38,10 +38,10 @@ def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> d
         return {}
     query = sa.select(jobs).where(
         jobs.c.device_id.in_(list(device_ids)),
-        jobs.c.kind == word(JobKind.CHECK),
+        jobs.c.kind == literal(JobKind.CHECK),
         # As the partial index has it: of open checks, a device has one at most.
-        jobs.c.state != word(JobState.FINISHED),
-        jobs.c.state == word(JobState.QUEUED),
+        jobs.c.state != literal(JobState.FINISHED),
+        jobs.c.state == literal(JobState.QUEUED),
     )
     return {row.device_id: job_of(row) for row in connection.execute(query)}
 
@@ -79,7 +79,7 @@ def _files_of_heads_query() -> sa.Select[Any]:
 def _head() -> sa.ScalarSelect[JobId]:
     return (
         sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
+        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED))
         .order_by(jobs.c.priority.desc(), jobs.c.virtual_time, jobs.c.job_id)
         .limit(1)
         .correlate(devices)

@@ -10,7 +10,7 @@ from farm.core.errors import Blame
 from farm.core.jobs.job import JobState
 from farm.core.jobs.poison_job import POISON_JOB, DeviceLoss
 from farm.core.runs.measurement import Outcome
-from farm.database.tables import attempts, cells, jobs, word
+from farm.database.tables import attempts, cells, jobs, literal
 
 
 def equivalents_of_cell(connection: Connection, cell_id: CellId) -> list[CellId]:
@@ -42,8 +42,8 @@ def losses_of_cell(connection: Connection, matrix_id: MatrixId, cell_id: CellId)
         .join(other, other.c.cell_id == jobs.c.cell_id)
         .join(one, one.c.cell_id == cell_id)
         .where(
-            attempts.c.outcome == word(Outcome.INCONCLUSIVE),
-            attempts.c.blame == word(Blame.DEVICE),
+            attempts.c.outcome == literal(Outcome.INCONCLUSIVE),
+            attempts.c.blame == literal(Blame.DEVICE),
             # By the few attempts that ended so, not by the matrix, which may have a million jobs.
             jobs.c.matrix_id + 0 == matrix_id,
             other.c.variant_id.is_not_distinct_from(one.c.variant_id),

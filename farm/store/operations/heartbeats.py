@@ -14,7 +14,7 @@ from farm.core.checks.incident import REPORTED_BY_AGENTS
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import HostState, SessionState
 from farm.core.jobs.job import JobState
-from farm.database.tables import devices, hosts, incidents, jobs, sessions, word
+from farm.database.tables import devices, hosts, incidents, jobs, literal, sessions
 from farm.database.tables.columns import UtcTime
 
 
@@ -56,11 +56,11 @@ def _heartbeat_states_query() -> sa.Select[Any]:
     queued = sa.exists().where(
         devices.c.host_id == sessions.c.host_id,
         jobs.c.device_id == devices.c.device_id,
-        jobs.c.state == word(JobState.QUEUED),
+        jobs.c.state == literal(JobState.QUEUED),
     )
     troubled = sa.exists().where(
         incidents.c.host_id == sessions.c.host_id,
-        incidents.c.kind.in_([word(kind) for kind in REPORTED_BY_AGENTS]),
+        incidents.c.kind.in_([literal(kind) for kind in REPORTED_BY_AGENTS]),
         incidents.c.ended_at.is_(None),
     )
     return (

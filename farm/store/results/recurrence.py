@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, JobId
 from farm.core.jobs.job import JobKind, JobState
-from farm.database.tables import attempts, cells, devices, jobs, matrices, measurements, series, word
+from farm.database.tables import attempts, cells, devices, jobs, literal, matrices, measurements, series
 
 #: Of one series: more than a habit takes, however many rounds a matrix has.
 _MEASUREMENTS = 200
@@ -94,7 +94,7 @@ def starved_devices(connection: Connection, *, queued_before: datetime) -> list[
     """Heads of queues that were queued before a moment, on phones on which nothing ended since then."""
     head = (
         sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
+        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED))
         .order_by(jobs.c.priority.desc(), jobs.c.virtual_time, jobs.c.job_id)
         .limit(1)
         .correlate(devices)

@@ -58,8 +58,8 @@ def attempts_to_reparse(
         .join(jobs, jobs.c.attempt_id == attempts.c.attempt_id)
         .where(
             attempts.c.attempt_id > after,
-            jobs.c.kind == word(JobKind.BENCHMARK),
-            jobs.c.state == word(JobState.FINISHED),
+            jobs.c.kind == literal(JobKind.BENCHMARK),
+            jobs.c.state == literal(JobState.FINISHED),
             jobs.c.outcome.in_(_DECIDED),
         )
         .order_by(attempts.c.attempt_id)
