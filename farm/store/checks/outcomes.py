@@ -11,7 +11,7 @@ from farm.database.tables import jobs, word
 
 
 def last_checks(connection: Connection, device_id: DeviceId) -> list[PastCheck]:
-    """The last ended checks of a device, newest first."""
+    """Return the last finished checks of a device, newest first."""
     query = (
         sa.select(jobs.c.outcome, jobs.c.code, jobs.c.finished_at)
         .where(
