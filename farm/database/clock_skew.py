@@ -40,7 +40,7 @@ class ClockCheck:
 
     @property
     def agrees(self) -> bool:
-        """Whether what this process dates can be compared with what others date."""
+        """True if times of this process can be compared with times of other processes."""
         return abs(self.ahead) <= CLOCK_TOLERANCE
 
     def look(self, connection: Connection, clock: Clock) -> bool:

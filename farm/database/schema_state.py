@@ -67,7 +67,7 @@ def check_known(state: SchemaState) -> None:
     if state.revision in _UNRELEASED:
         raise SchemaMismatch(
             f"the database is of a development version before the first release (schema {state.revision})",
-            hint="start with an empty data folder or database; only the version that created this one reads it",
+            hint="start with an empty data folder or database; only the version that created it can read it",
         )
     if not state.is_known:
         raise SchemaMismatch(

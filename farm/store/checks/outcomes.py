@@ -7,7 +7,7 @@ from farm.core.base.ids import DeviceId
 from farm.core.checks.check_schedule import CHECKS_CONSIDERED, PastCheck
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.runs.measurement import Outcome
-from farm.database.tables import jobs, word
+from farm.database.tables import jobs, literal
 
 
 def last_checks(connection: Connection, device_id: DeviceId) -> list[PastCheck]:

@@ -40,7 +40,7 @@ def runs_of_kind(
     query = _of_kind(reference_key, program_digest, before).where(
         reference_runs.c.verdict != ReferenceVerdict.UNFIT
     )
-    return [_run(row).sample for row in connection.execute(query.limit(_RUNS_OF_KIND))]
+    return [_run(row).past for row in connection.execute(query.limit(_RUNS_OF_KIND))]
 
 
 def own_runs(connection: Connection, device_id: DeviceId, *, limit: int) -> list[ReferenceRun]:
@@ -60,7 +60,7 @@ def own_fit_runs(connection: Connection, run: ReferenceRun) -> list[ReferenceSam
         reference_runs.c.program_digest == run.program_digest,
         reference_runs.c.verdict != ReferenceVerdict.UNFIT,
     )
-    return [_run(row).sample for row in connection.execute(query)]
+    return [_run(row).past for row in connection.execute(query)]
 
 
 def find_reference_run(connection: Connection, job_id: JobId) -> ReferenceRun | None:

@@ -25,7 +25,7 @@ def stored_facts(document: Mapping[str, Any]) -> DeviceFacts:
 
 
 def known_devices(connection: Connection) -> list[KnownDevice]:
-    """The devices that matrices can be put on, in the order of their ids: the farm knows what they are."""
+    """Return the devices with known facts, on which matrices can run, in the order of their ids."""
     query = (
         sa.select(devices, device_facts.c.facts)
         .join(device_facts, device_facts.c.facts_id == devices.c.facts_id)
@@ -80,7 +80,7 @@ def _snapshot(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *
 def assign_unit_number(
     connection: Connection, device_id: DeviceId, device_model: str, *, now: datetime
 ) -> None:
-    """Number a phone among those of its device model, from 1; one that has a number keeps it.
+    """Give a device the next unit number of its model, from 1, unless it has one.
 
     Retired phones keep theirs, so none is given again.
     """

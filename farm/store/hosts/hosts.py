@@ -218,16 +218,16 @@ def record_heartbeat(connection: Connection, session_id: SessionId, *, seq: int,
 
     I11: the clock of another farm process may be ahead by the tolerance; its later time stays.
     """
-    said = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + CLOCK_TOLERANCE}
-    return connection.execute(_heartbeat_statement(), said).rowcount == 1
+    values = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + CLOCK_TOLERANCE}
+    return connection.execute(_heartbeat_statement(), values).rowcount == 1
 
 
 def record_heartbeats(
     connection: Connection, seq_by_session: Mapping[SessionId, int], *, now: datetime
 ) -> None:
-    """As `record_heartbeat`, of many sessions."""
+    """Record the exchanges of many sessions, as `record_heartbeat` does."""
     ahead = now + CLOCK_TOLERANCE
-    said = [
+    rows = [
         {"of_session": session_id, "seq": seq, "moment": now, "ahead": ahead}
         for session_id, seq in sorted(seq_by_session.items())
     ]

@@ -1,4 +1,4 @@
-"""The turns by which a device's queue is shared."""
+"""Virtual times by which users share a device's queue."""
 
 from collections.abc import Collection
 
@@ -15,7 +15,7 @@ from farm.store.matrices import lazy_expansion
 def first_virtual_times(
     connection: Connection, device_ids: Collection[DeviceId], *, priority: int, submitted_by: str | None
 ) -> dict[DeviceId, int]:
-    """By device, the virtual time at which somebody's next jobs of a priority join its queue."""
+    """Return by device the virtual time at which a submitter's next jobs of a priority join its queue."""
     heads = _heads(connection, device_ids, priority)
     tails: dict[DeviceId, int] = {}
     if submitted_by is not None:
@@ -31,7 +31,7 @@ def first_virtual_times(
 
 
 def _heads(connection: Connection, device_ids: Collection[DeviceId], priority: int) -> dict[DeviceId, int]:
-    """The virtual time that each device serves next: a lookup in the queue's index, whatever its length."""
+    """Return the virtual time at the head of each device's queue, by one index lookup per device."""
     head = (
         sa.select(jobs.c.virtual_time)
         .where(
@@ -57,7 +57,7 @@ def _heads(connection: Connection, device_ids: Collection[DeviceId], priority: i
 def _own_tails(
     connection: Connection, device_ids: Collection[DeviceId], priority: int, submitted_by: str
 ) -> dict[DeviceId, int]:
-    """The last virtual time of what somebody has waiting; the cost grows with that alone."""
+    """Return the last virtual time of a submitter's waiting jobs; the cost grows with these alone."""
     own = sa.select(matrices.c.matrix_id).where(matrices.c.submitted_by == submitted_by)
     query = (
         sa.select(jobs.c.device_id, sa.func.max(jobs.c.virtual_time).label("virtual_time"))

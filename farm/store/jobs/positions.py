@@ -1,4 +1,4 @@
-"""Where jobs stand in the queues of their devices."""
+"""Positions of jobs in the queues of their devices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, JobId, MatrixId
 from farm.core.jobs.job import Job, JobState
-from farm.database.tables import attempts, jobs, word
+from farm.database.tables import attempts, jobs, literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenJobs:
-    """What a matrix still has on a device."""
+    """The open jobs of a matrix on a device."""
 
     queued: int = 0
-    #: The one of them that goes first.
+    #: The one that runs first.
     first_queued: JobId | None = None
     active: JobId | None = None
 
 
 def count_before(connection: Connection, job: Job, *, limit: int) -> int:
-    """How many jobs go before one in its device's queue, counted up to a limit.
+    """Count the jobs ahead of one in its device's queue, up to a limit.
 
     Three ranges of the index: higher priority, earlier virtual time, lower job number.
     """
@@ -50,7 +50,7 @@ def _count(connection: Connection, job: Job, before: sa.ColumnElement[bool], lim
 
 
 def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, OpenJobs]:
-    """By device, what is left of a matrix; devices that are done are missing.
+    """Return the open jobs of a matrix by device; devices without open jobs are missing.
 
     Jobs of a matrix have one priority; virtual times rise with job numbers, so the lowest number runs first.
     """
@@ -71,7 +71,7 @@ def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, 
 
 
 def last_progress_at(connection: Connection, matrix_id: MatrixId) -> datetime | None:
-    """When a job of a matrix last began or ended; None while none has."""
+    """Return when a job of a matrix last began or ended; None if none has."""
     ended = connection.execute(
         sa.select(sa.func.max(jobs.c.finished_at)).where(
             jobs.c.matrix_id == matrix_id, jobs.c.state == JobState.FINISHED
