@@ -63,6 +63,15 @@ def farm(tmp_path: Path) -> "Iterator[FarmRig]":
 
 
 @pytest.fixture
+def sqlite_farm(tmp_path: Path) -> "Iterator[FarmRig]":
+    """Return an empty farm on SQLite, for tests of SQLite alone and tests that change its file."""
+    from tests.support.farm.service_fixture import checked_rig
+
+    with checked_rig(tmp_path) as rig:
+        yield rig
+
+
+@pytest.fixture
 def host(farm: "FarmRig") -> "HostRig":
     """A host with two healthy phones, on a farm that has both variants of the usual matrix."""
     farm.variant("float32")

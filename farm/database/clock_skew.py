@@ -1,4 +1,4 @@
-"""Whether this machine's clock and the database server's agree."""
+"""Comparison of this machine's clock with the database server's."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,26 +13,26 @@ _log = structlog.get_logger(__name__)
 
 
 def clock_offset(connection: Connection, clock: Clock) -> timedelta:
-    """How far this machine's clock is ahead of the database server's, for certain; SQLite has no other clock.
+    """Return how far this machine's clock is at least ahead of the database server's; 0 on SQLite.
 
-    What the question may have taken on its way is in favour of agreement.
+    The round trip of the query counts in favour of agreement.
     """
     if connection.dialect.name == "sqlite":
         return timedelta(0)
     before = clock.now()
     epoch_s = connection.exec_driver_sql("SELECT extract(epoch FROM clock_timestamp())").scalar_one()
-    theirs = datetime.fromtimestamp(float(epoch_s), UTC)
-    if theirs < before:
-        return before - theirs
-    return min(timedelta(0), clock.now() - theirs)
+    server_time = datetime.fromtimestamp(float(epoch_s), UTC)
+    if server_time < before:
+        return before - server_time
+    return min(timedelta(0), clock.now() - server_time)
 
 
 class ClockCheck:
-    """What the last look at both clocks came to.
+    """The result of the last comparison of both clocks.
 
-    Farm processes on several machines date what they do with clocks of their own. Where one is wrong, its
-    agents' leases would end too early or too late, so a process that is too far off serves no agents and does
-    no duties until the clocks agree again.
+    Farm processes on several machines record times by their own clocks. Where one is wrong, the leases of its
+    agents would end too early or too late, so a process that is too far off serves no agents and runs no
+    periodic tasks until the clocks agree again.
     """
 
     def __init__(self) -> None:
@@ -40,11 +40,11 @@ class ClockCheck:
 
     @property
     def agrees(self) -> bool:
-        """Whether what this process dates can be compared with what others date."""
+        """True if times of this process can be compared with times of other processes."""
         return abs(self.ahead) <= CLOCK_TOLERANCE
 
     def look(self, connection: Connection, clock: Clock) -> bool:
-        """Compare the clocks; whether they agree."""
+        """Compare the clocks and return True if they agree."""
         did_agree = self.agrees
         self.ahead = clock_offset(connection, clock)
         if not self.agrees:
@@ -54,10 +54,10 @@ class ClockCheck:
         return self.agrees
 
     def demand(self) -> None:
-        """Refuse to date anything while the clocks disagree.
+        """Refuse to record times while the clocks disagree.
 
         Raises:
-            FarmBusy: they do.
+            FarmBusy: the clocks disagree.
         """
         if not self.agrees:
             raise FarmBusy(
@@ -66,4 +66,6 @@ class ClockCheck:
             )
 
 
-_HINT = "have NTP set the clocks of the farm's machines and of the database's; agents wait meanwhile"
+_HINT = (
+    "synchronize the clocks of the farm's machines and of the database server by NTP; agents wait until then"
+)

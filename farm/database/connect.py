@@ -1,4 +1,4 @@
-"""Opens the database that the settings name, or says what keeps a farm from using it."""
+"""Connection to the configured database, with a clear error if it cannot be used."""
 
 import os
 import secrets
@@ -13,52 +13,52 @@ from farm.config import FarmConfig
 from farm.core.errors import FarmBusy, FarmFault, InvalidInput
 from farm.database.engine import Database, create_engine, libpq_parameters, sqlite_url
 
-#: The oldest PostgreSQL that the tests were run on; an older one is refused.
+#: The oldest PostgreSQL that the tests run on; older servers are refused.
 OLDEST_MAJOR = 16
-#: How long a look waits for a server that does not answer.
+#: How long a check waits for a server that does not answer.
 _CONNECT_TIMEOUT_S = 5
-_HINT = "FARM_DATABASE_URL, or the file that FARM_DATABASE_URL_FILE names, says where it is"
+_HINT = "FARM_DATABASE_URL, or the file that FARM_DATABASE_URL_FILE names, sets its address"
 
 
 def open_database(config: FarmConfig, *, process: str = "") -> Database:
-    """The farm's database; nothing is connected yet."""
+    """Return the farm's database without connecting yet."""
     return Database(url_of(config), process=process)
 
 
 def process_name() -> str:
-    """A name for this life of this process that no other has, and that tells people where it is."""
+    """Return a unique name of this run of the process, with its host name and process id."""
     return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 def url_of(config: FarmConfig) -> str:
-    """Where the database is, with its password."""
+    """Return the URL of the database, password included."""
     if config.database_url is None:
         return sqlite_url(config.database_path)
     return config.database_url.get_secret_value()
 
 
 def display_url(config: FarmConfig) -> str:
-    """Where the database is, for people: without its password."""
+    """Return the address of the database without its password, for messages."""
     if config.database_url is None:
         return str(config.database_path)
     address = _parse_url(config.database_url.get_secret_value())
-    # Parameters may hold one, too.
+    # Parameters may contain a password, too.
     return address.set(query={}, drivername="postgresql").render_as_string(hide_password=True)
 
 
 def check_server(config: FarmConfig) -> None:
-    """Try the PostgreSQL server, if the farm is to use one.
+    """Check that the PostgreSQL server can be used, if one is configured.
 
     Raises:
-        InvalidInput: the address is none, the login is refused, there is no such database, or the server is
-            too old.
-        FarmFault: nothing answers there, or it does not let anybody in yet.
-        FarmBusy: it ended the connection, and takes others.
+        InvalidInput: the address is invalid, the login is refused, the database does not exist, or the server
+            is too old.
+        FarmFault: no server answers there, or it does not accept connections yet.
+        FarmBusy: the server ended the connection, but accepts others.
     """
     if config.database_url is None:
         return
     place = display_url(config)
-    engine = create_engine(url_of(config), patience_s=_CONNECT_TIMEOUT_S)
+    engine = create_engine(url_of(config), connect_timeout_s=_CONNECT_TIMEOUT_S)
     try:
         with engine.connect() as connection:
             driver = connection.connection.driver_connection
@@ -71,28 +71,28 @@ def check_server(config: FarmConfig) -> None:
 
 
 def check_version(version: int) -> None:
-    """Refuse a server that is older than any that was tried.
+    """Refuse a server that is older than the tested ones.
 
     Args:
         version: as libpq gives it, 160014 for 16.14.
 
     Raises:
-        InvalidInput: so it is.
+        InvalidInput: the server is too old.
     """
     if version // 10_000 < OLDEST_MAJOR:
         raise InvalidInput(
             f"the database's server is PostgreSQL {version // 10_000}.{version % 10_000}",
-            hint=f"benchfarm was tried on {OLDEST_MAJOR} and 18: use such a server, or a newer one",
+            hint=f"benchfarm is tested on {OLDEST_MAJOR} and 18: use such a server, or a newer one",
         )
 
 
 def _refusal(engine: Engine, place: str, error: sa.exc.OperationalError) -> InvalidInput | FarmFault:
-    """Why nobody gets in. libpq has no codes for it, so it is found out by trying."""
+    """Return why the connection failed; libpq has no codes for it, so further connections find out."""
     match _ping(engine.url):
         case pq.Ping.OK:
             pass
         case pq.Ping.REJECT:
-            return FarmFault(f"the server of {place} starts, or stops", hint="try again in a moment")
+            return FarmFault(f"the server of {place} is starting or stopping", hint="try again in a moment")
         case _:
             return FarmFault(
                 f"no PostgreSQL answers at {place}", hint=f"start it, or correct its address: {_HINT}"
@@ -102,18 +102,19 @@ def _refusal(engine: Engine, place: str, error: sa.exc.OperationalError) -> Inva
     if _can_connect(engine.url.set(database="postgres")):
         name = engine.url.database or engine.url.username
         return InvalidInput(
-            f"{place} is not there, or not for this user", hint=f"create it: `createdb {name}`. {_HINT}"
+            f"{place} does not exist, or this user has no access",
+            hint=f"create it: `createdb {name}`. {_HINT}",
         )
-    said = str(error.orig).strip().splitlines()[-1:]
-    return InvalidInput(f"{place} refuses the login: {' '.join(said)}", hint=f"user or password? {_HINT}")
+    reason = " ".join(str(error.orig).strip().splitlines()[-1:])
+    return InvalidInput(f"{place} refuses the login: {reason}", hint=f"check user and password: {_HINT}")
 
 
 def _ping(url: URL) -> pq.Ping:
     try:
-        where = psycopg.conninfo.make_conninfo(**libpq_parameters(url), connect_timeout=_CONNECT_TIMEOUT_S)
+        conninfo = psycopg.conninfo.make_conninfo(**libpq_parameters(url), connect_timeout=_CONNECT_TIMEOUT_S)
     except psycopg.ProgrammingError:
         return pq.Ping.NO_ATTEMPT
-    return pq.Ping(pq.PGconn.ping(where.encode()))
+    return pq.Ping(pq.PGconn.ping(conninfo.encode()))
 
 
 def _can_connect(url: URL) -> bool:
@@ -128,5 +129,5 @@ def _parse_url(url: str) -> URL:
     try:
         return sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
-        # Without what was said: the password may be part of it.
+        # Without the original message, which may contain the password.
         raise InvalidInput("the address of the database cannot be read", hint=_HINT) from None

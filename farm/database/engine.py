@@ -1,4 +1,4 @@
-"""The database: whole transactions, as if one came after the other, on SQLite and on PostgreSQL."""
+"""The database: serializable transactions on SQLite and PostgreSQL."""
 
 import asyncio
 import random
@@ -23,38 +23,39 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _READERS = 4
-#: For what takes no time, such as who calls: it waits for no long read.
+#: Threads for short lookups, such as authentication, which must not wait for long reads.
 _PEEKERS = 2
-#: What people read for longer than this on PostgreSQL is called off; SQLite has no such limit.
+#: The statement timeout of requested reads on PostgreSQL; SQLite has none.
 READ_MS = 60_000
-#: So many of a process's writes queue for PostgreSQL's lock; the others queue here.
+#: How many writes of a process queue for PostgreSQL's lock at once; the others queue in the process.
 _POSTGRES_WRITERS = 4
-#: A process that stands still in a transaction keeps all others from writing for so long.
+#: How long a process that is idle in a transaction may keep all others from writing.
 STUCK_MS = 30_000
-#: How often a transaction is run again that PostgreSQL could not put in an order with the others, and the
-#: longest pause before: whoever is out of step with others for a moment need not meet them again.
+#: How often a transaction that PostgreSQL could not serialize is retried, and the longest random pause before
+#: a retry, so that the same transactions do not conflict again.
 _MAX_RETRIES = 30
 _RETRY_PAUSE_S = 0.1
-#: How long anybody waits for a connection of the pool, or for a server to answer.
+#: How long a caller waits for a connection of the pool, or for the server to answer.
 _CONNECT_S = 10
-#: How long a writer waits for another process's transaction before it says that the farm is busy.
+#: How long a writer waits for another process's transaction before it raises FarmBusy.
 BUSY_MS = 10_000
 
 
 def sqlite_url(path: Path) -> str:
-    """The URL of a database file."""
+    """Return the URL of an SQLite file."""
     return f"sqlite:///{path}"
 
 
 class Database:
-    """Runs services in transactions: each call is one, committed when the service returns, else rolled back.
+    """A database that runs services in transactions: each call commits when the service returns, else rolls
+    back.
 
-    Services may read, decide and write as if nobody else were there. On SQLite every write runs on one thread
-    of its own, because its file lock makes waiting unfair between threads. On PostgreSQL writes queue for one
-    lock, whichever farm process they come from, and first come is first served; they are serializable
-    transactions all the same, so one that meets a writer that asked for no lock is run again; that is why a
-    service does nothing but through its connection. Errors of the database that waiting can cure leave as
-    FarmBusy; others are mistakes of ours.
+    Services may read, decide and write without regard to concurrent callers. On SQLite every write runs on
+    one dedicated thread, because its file lock is unfair between threads. On PostgreSQL writes of all farm
+    processes queue for one lock, first come, first served; they are serializable all the same, so a
+    transaction that conflicts with a writer without the lock is retried. A service must therefore have no
+    effects but through its connection. Transient errors of the database are raised as FarmBusy; others are
+    bugs.
     """
 
     def __init__(
@@ -70,47 +71,47 @@ class Database:
 
         Args:
             busy_ms: how long a transaction waits for others.
-            stuck_ms: how long one may stand still on PostgreSQL before it is undone.
-            read_ms: how long a statement may take on PostgreSQL that somebody waits to read.
-            process: which farm process this is, to the others.
+            stuck_ms: how long a transaction may be idle on PostgreSQL before it is rolled back.
+            read_ms: how long a statement of a requested read may take on PostgreSQL.
+            process: the name of this farm process in notifications.
         """
         self.engine = create_engine(url, busy_ms=busy_ms, stuck_ms=stuck_ms)
         self._busy_ms = busy_ms
         self._read_ms = read_ms
         self.process = process
-        #: How often a transaction had to be run again.
+        #: How often a transaction was retried.
         self.reruns = 0
-        #: Told, on a writer's thread, whom a committed change may concern.
+        #: Called on a writer's thread with the hosts that a committed change may concern.
         self.on_change: Callable[[HostNotification], None] = lambda _: None
         writers = 1 if self.engine.dialect.name == "sqlite" else _POSTGRES_WRITERS
         self._writer = ThreadPoolExecutor(writers, thread_name_prefix="farm-writer")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="farm-reader")
-        self._glancers = ThreadPoolExecutor(_PEEKERS, thread_name_prefix="farm-glancer")
+        self._peekers = ThreadPoolExecutor(_PEEKERS, thread_name_prefix="farm-peeker")
         self._closing = threading.Lock()
 
     def write(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a service that may write, and wait for its commit; whom it says it concerns looks again."""
+        """Run a service that may write, and wait for its commit; the hosts that it names are notified."""
         return self._submit(NO_HOSTS, service, *args, **kwargs).result()
 
     async def write_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `write`; a cancelled caller does not undo a transaction that has begun."""
+        """Run `write` on a writer's thread; cancelling the caller undoes no transaction that has begun."""
         return await asyncio.wrap_future(self._submit(NO_HOSTS, service, *args, **kwargs))
 
     async def change_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `write_async`; then whoever waits for work looks again, in this process and in all others.
+        """Run `write_async`, then notify waiting exchanges in this process and all others.
 
-        That is everybody, unless the service says whom it concerns.
+        All hosts are notified, unless the service names them.
         """
         return await asyncio.wrap_future(self.submit_change(service, *args, **kwargs))
 
     def submit_change(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> Future[T]:
-        """As `change_async`, waiting for nothing."""
+        """Submit a change as `change_async` does, without waiting for it."""
         return self._submit(ALL_HOSTS, service, *args, **kwargs)
 
     def read(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -130,55 +131,55 @@ class Database:
     async def read_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `read`, on a reader thread; what takes too long ends in FarmBusy on PostgreSQL."""
+        """Run `read` on a reader thread; on PostgreSQL, raise FarmBusy if it takes too long."""
         run = partial(self._read, self._read_ms, service, *args, **kwargs)
         return await asyncio.wrap_future(self._readers.submit(run))
 
     async def peek_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """As `read_async`, for a lookup or two: it never waits for those who read much."""
+        """Run a short lookup as `read_async` does, without waiting for long reads."""
         run = partial(self._read, self._read_ms, service, *args, **kwargs)
-        return await asyncio.wrap_future(self._glancers.submit(run))
+        return await asyncio.wrap_future(self._peekers.submit(run))
 
     def close(self) -> None:
-        """Finish what is under way, then let go of the file."""
+        """Finish running transactions, then close all connections."""
         with self._closing:
             self._writer.shutdown(wait=True)
             self._readers.shutdown(wait=True)
-            self._glancers.shutdown(wait=True)
+            self._peekers.shutdown(wait=True)
             self.engine.dispose()
 
     def _submit(
         self,
-        otherwise: HostNotification,
+        default: HostNotification,
         service: Callable[Concatenate[Connection, P], T],
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Future[T]:
-        """Have a service run, and whom it concerns told: `otherwise` where it does not say."""
-        asked_s = time.monotonic()
+        """Run a service on a writer's thread and notify the hosts that it names, else those of `default`."""
+        submitted_s = time.monotonic()
 
         def run() -> tuple[T, HostNotification]:
-            waking = PendingNotification(otherwise)
-            with self._writing(waking, asked_s) as connection:
+            pending = PendingNotification(default)
+            with self._writing(pending, submitted_s) as connection:
                 result = service(connection, *args, **kwargs)
-                publish(connection, waking.wake(), process=self.process)
-            return result, waking.wake()
+                publish(connection, pending.resolve(), process=self.process)
+            return result, pending.resolve()
 
-        def run_and_tell() -> T:
-            result, wake = self._with_retries(run)
-            if wake != NO_HOSTS:
-                self.on_change(wake)
+        def run_and_notify() -> T:
+            result, notification = self._with_retries(run)
+            if notification != NO_HOSTS:
+                self.on_change(notification)
             return result
 
-        return self._writer.submit(run_and_tell)
+        return self._writer.submit(run_and_notify)
 
     @contextmanager
-    def _writing(self, waking: PendingNotification, asked_s: float) -> Iterator[Connection]:
-        # Counted from the question: behind a held lock, writers must not wait one after the other.
-        left_ms = max(0, self._busy_ms - round(1000 * (time.monotonic() - asked_s)))
-        options = {"farm_writes": True, "farm_notification": waking, "farm_busy_ms": left_ms}
+    def _writing(self, pending: PendingNotification, submitted_s: float) -> Iterator[Connection]:
+        # Counted from the submission: behind a held lock, writers must not add up their waits.
+        remaining_ms = max(0, self._busy_ms - round(1000 * (time.monotonic() - submitted_s)))
+        options = {"farm_writes": True, "farm_notification": pending, "farm_busy_ms": remaining_ms}
         with self.engine.connect().execution_options(**options) as connection, connection.begin():
             exclude_other_writers(connection)
             yield connection
@@ -197,37 +198,37 @@ class Database:
 
 
 def exclude_other_writers(connection: Connection) -> None:
-    """Have PostgreSQL keep all other writers waiting until the transaction ends; SQLite does so anyway.
+    """Lock out all other writers on PostgreSQL until the transaction ends; SQLite does so anyway.
 
-    First of all in it: a snapshot taken before the wait would not show what was waited for (PostgreSQL
-    manual, LOCK). The table is as good as any that is hardly ever written.
+    Must be the first statement of the transaction: a snapshot taken before the wait would not show what was
+    committed during it (PostgreSQL manual, LOCK). Any table that is rarely written would do.
     """
     if connection.dialect.name != "sqlite":
         connection.exec_driver_sql(f"LOCK TABLE {database_epochs.name} IN EXCLUSIVE MODE")
 
 
 def disable_idle_timeout(connection: Connection) -> None:
-    """Have PostgreSQL not end a transaction that waits for a slow disk of ours, however long."""
+    """Disable PostgreSQL's idle timeout for a transaction that waits for a slow local disk."""
     if connection.dialect.name != "sqlite":
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
 
 
 def libpq_parameters(url: sa.URL) -> dict[str, Any]:
-    """The parameters of a connection of psycopg's own to the database of an engine."""
+    """Return the parameters of a plain psycopg connection to the database of an engine."""
     _, parameters = url.get_dialect()().create_connect_args(url)
     return dict(parameters)
 
 
 def create_engine(
-    url: str, *, busy_ms: int = BUSY_MS, stuck_ms: int = STUCK_MS, patience_s: int = _CONNECT_S
+    url: str, *, busy_ms: int = BUSY_MS, stuck_ms: int = STUCK_MS, connect_timeout_s: int = _CONNECT_S
 ) -> Engine:
-    """An engine whose transactions behave alike on both databases.
+    """Return an engine whose transactions behave alike on both databases.
 
     Args:
         url: SQLAlchemy's; `postgresql://` means psycopg 3.
         busy_ms: how long a transaction waits for locks of other processes, or in a statement for a row.
-        stuck_ms: how long a transaction may stand still on PostgreSQL.
-        patience_s: how long anybody waits for a PostgreSQL connection.
+        stuck_ms: how long a transaction may be idle on PostgreSQL.
+        connect_timeout_s: how long a caller waits for a PostgreSQL connection.
     """
     if sa.make_url(url).get_backend_name() == "sqlite":
         engine = sa.create_engine(url)
@@ -240,11 +241,11 @@ def create_engine(
         isolation_level="SERIALIZABLE",
         pool_size=_READERS + _PEEKERS + _POSTGRES_WRITERS,
         max_overflow=0,
-        pool_timeout=patience_s,
+        pool_timeout=connect_timeout_s,
         pool_pre_ping=True,
         connect_args={
             "options": " ".join(f"-c {name}={value}" for name, value in settings.items()),
-            "connect_timeout": patience_s,
+            "connect_timeout": connect_timeout_s,
             "application_name": "benchfarm",
         },
     )
@@ -253,11 +254,11 @@ def create_engine(
 
 
 def _prepare_sqlite(raw: Any, busy_ms: int) -> None:
-    # The driver would otherwise begin and commit by itself, around DDL for one.
+    # The driver would otherwise begin and commit implicitly, for instance around DDL.
     raw.isolation_level = None
     for pragma in (
         "journal_mode=WAL",
-        # The agent forgets a report once it is acknowledged: the commit must be on disk by then.
+        # The agent deletes a report once it is acknowledged: the commit must be on disk by then.
         "synchronous=FULL",
         "foreign_keys=ON",
         f"busy_timeout={busy_ms}",
@@ -268,17 +269,17 @@ def _prepare_sqlite(raw: Any, busy_ms: int) -> None:
 def _begin_sqlite(connection: Connection, busy_ms: int) -> None:
     options = connection.get_execution_options()
     writes = options.get("farm_writes", False)
-    # Most transactions are shorter than SQLAlchemy takes for three statements.
+    # Three statements through SQLAlchemy would take longer than most transactions.
     run = _driver_errors(connection)
     run(f"PRAGMA busy_timeout={options.get('farm_busy_ms', busy_ms)}")
-    # A write on a reader's connection would be rolled back without a word.
+    # A write on a reader's connection would otherwise be rolled back silently.
     run(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
-    # Taking the write lock at once: a lock taken halfway could not wait for another writer.
+    # Take the write lock at once: a lock taken later in the transaction could not wait for another writer.
     run("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _driver_errors(connection: Connection) -> Callable[[str], object]:
-    """Runs statements past SQLAlchemy; errors leave as its own."""
+    """Return a function that runs statements on the driver and raises SQLAlchemy's errors."""
     raw: Any = connection.connection.driver_connection
 
     def run(statement: str) -> object:
@@ -293,7 +294,7 @@ def _driver_errors(connection: Connection) -> Callable[[str], object]:
 def _begin_postgres(connection: Connection) -> None:
     writes = connection.get_execution_options().get("farm_writes", False)
     if not writes:
-        # A snapshot is enough for who only reads; it neither waits nor makes others wait.
+        # A snapshot is enough for a reader; it neither waits nor blocks others.
         begin = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
         limit_ms = connection.get_execution_options().get("farm_read_ms") or 0
         connection.exec_driver_sql(f"{begin}; SET LOCAL statement_timeout = {limit_ms}")

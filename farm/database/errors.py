@@ -1,4 +1,4 @@
-"""Which errors of a database waiting can cure, and which mean that a transaction is to be run again."""
+"""Classification of database errors: transient ones, and those that require a retry of the transaction."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from farm.core.errors import FarmBusy
 
-#: What waiting can cure: a lock, a full disk, a disk that comes back (https://sqlite.org/rescode.html).
+#: Transient errors: a lock, a full disk, an I/O error (https://sqlite.org/rescode.html).
 _TRANSIENT = frozenset(
     {
         sqlite3.SQLITE_BUSY,
@@ -18,20 +18,20 @@ _TRANSIENT = frozenset(
         sqlite3.SQLITE_IOERR,
         sqlite3.SQLITE_CANTOPEN,
         sqlite3.SQLITE_NOMEM,
-        # A race for the write-ahead log with others that begin, as after one was killed.
+        # A race for the write-ahead log between starting processes, as after a kill.
         sqlite3.SQLITE_PROTOCOL,
     }
 )
-#: Connections, resources, an operator's shutdown, locks, and an order that was not found
-#: (PostgreSQL manual, appendix A): the first two characters of a code are its class.
+#: Connection, serialization, resource, lock and shutdown errors (PostgreSQL manual, appendix A): the first
+#: two characters of a code are its class.
 _TRANSIENT_CLASSES = frozenset({"08", "40", "53", "55", "57"})
 
 
 def is_serialization_failure(error: BaseException | None) -> bool:
-    """Whether PostgreSQL asks for the transaction to be run again (PostgreSQL manual, chapter 13.5).
+    """Return True if PostgreSQL requires a retry of the transaction (PostgreSQL manual, chapter 13.5).
 
-    It may call it a broken unique constraint when two transactions add the same row: the one that is run
-    again sees the other's.
+    PostgreSQL may report a unique violation when two transactions add the same row; the retried one sees the
+    other's row.
     """
     return isinstance(
         error,
@@ -43,11 +43,11 @@ def is_serialization_failure(error: BaseException | None) -> bool:
 
 @contextmanager
 def transient_errors_as_busy() -> Iterator[None]:
-    """Translate the errors of a database.
+    """Raise transient errors of the database as FarmBusy.
 
     Raises:
-        FarmBusy: waiting can cure it.
-        sqlalchemy.exc.DBAPIError: it cannot: a mistake of ours.
+        FarmBusy: the error is transient.
+        sqlalchemy.exc.DBAPIError: the error is not transient, which means a bug.
     """
     try:
         yield
@@ -61,22 +61,19 @@ def transient_errors_as_busy() -> Iterator[None]:
 
 def _is_transient(error: BaseException | None) -> bool:
     if isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
-        # This process stood still in a transaction; it is undone.
+        # This process was idle in a transaction, which was rolled back.
         return True
     if isinstance(error, sqlite3.OperationalError):
-        # The lower byte is the primary code; the rest says which kind of it.
-        # The driver's own errors have none.
+        # The lower byte is the primary code, the rest its extension; the driver's own errors have none.
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in _TRANSIENT
     if isinstance(error, psycopg.OperationalError):
-        # Without a code the connection was lost, or never made.
+        # Without a code, the connection was lost or never made.
         return error.sqlstate is None or error.sqlstate[:2] in _TRANSIENT_CLASSES
     return False
 
 
 def _remedy(error: BaseException | None) -> str | None:
-    """What helps where waiting alone does not."""
+    """Return a hint for errors that waiting alone does not resolve."""
     if isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
-        return (
-            "free space on the farm's disk (`farm storage show`); agents keep what they have, and try again"
-        )
+        return "free space on the farm's disk (`farm storage show`); agents keep their reports and retry"
     return None

@@ -1,8 +1,8 @@
-"""One transaction for all that waits to be written in the same way: it pays for the lock and the commit once.
+"""Group commit: one transaction for many requests to one service, so they pay for lock and commit once.
 
-The first question begins a transaction; what is asked until that one has the database's lock comes along, and
-what is asked later waits for the next. So a question that comes alone waits for nobody, and the more come the
-more of them share.
+The first request begins a transaction; requests that arrive before it has the database's lock join it, later
+ones wait for the next. A single request never waits for others, and the more arrive, the more share a
+transaction.
 """
 
 import asyncio
@@ -18,178 +18,176 @@ from sqlalchemy.engine import Connection
 from farm.core.errors import FarmBusy, FarmError
 from farm.database.engine import Database
 
-Q = TypeVar("Q")
-A = TypeVar("A")
+RequestT = TypeVar("RequestT")
+ResultT = TypeVar("ResultT")
 
-#: While they are settled nobody else writes.
+#: The most requests of one transaction: while it runs, nothing else is written.
 MAX_BATCH_ENTRIES = 40
-#: Likewise; one that is larger goes alone.
+#: The most bytes of one transaction; a larger request runs alone.
 MAX_BATCH_BYTES = 4 * 1024 * 1024
-#: What waits is in memory, and there may be many askers; whoever is turned away comes again.
+#: The most bytes of pending requests in memory; a rejected caller retries.
 MAX_PENDING_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _PendingWrite(Generic[Q, A]):
-    question: Q
+class _PendingWrite(Generic[RequestT, ResultT]):
+    request: RequestT
     size_bytes: int
-    answer: Future[A] = field(default_factory=Future)
+    result: Future[ResultT] = field(default_factory=Future)
 
 
-class GroupCommit(Generic[Q, A]):
-    """Has a service answer questions in the order they came, as many in a transaction as have come by then.
+class GroupCommit(Generic[RequestT, ResultT]):
+    """A queue of requests that a service handles in order, as many in a transaction as are pending.
 
-    An answer is given after the commit that holds it. Whatever undoes a transaction of several has each of
-    them tried alone, so that one that cannot be answered harms no other. What is not answered yet has a
-    bound: a question beyond it is turned away untouched, unless it is the only one.
+    A result is returned after its commit. If a transaction of several requests fails, each is retried alone,
+    so that one bad request fails no other. Pending requests have a limit: a request beyond it is rejected,
+    unless it is the only one.
     """
 
     def __init__(
         self,
         database: Database,
-        service: Callable[[Connection, Sequence[Q]], Sequence[A | FarmError]],
+        service: Callable[[Connection, Sequence[RequestT]], Sequence[ResultT | FarmError]],
         *,
-        size_bytes: Callable[[Q], int],
+        size_bytes: Callable[[RequestT], int],
         max_pending_bytes: int = MAX_PENDING_BYTES,
     ) -> None:
-        """Nothing is asked yet.
+        """Create an empty queue.
 
         Args:
-            database: where.
-            service: gives for each question its answer, or the error that its asker is to get.
-            size_bytes: of a question; of large ones, fewer come together.
-            max_pending_bytes: of all questions that are not answered yet.
+            database: runs the transactions.
+            service: returns for each request its result, or the error to raise for its caller.
+            size_bytes: returns the size of a request; fewer large ones share a transaction.
+            max_pending_bytes: the limit of all pending requests.
         """
         self._database = database
         self._service = service
         self._size_bytes = size_bytes
         self._max_pending_bytes = max_pending_bytes
-        self._waiting: deque[_PendingWrite[Q, A]] = deque()
-        #: Of all that are not answered yet, those under way among them.
-        self._held_bytes = 0
+        self._waiting: deque[_PendingWrite[RequestT, ResultT]] = deque()
+        #: The size of all pending requests, running ones included.
+        self._pending_bytes = 0
         self._is_under_way = False
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
 
-    async def ask(self, questions: Sequence[Q]) -> list[A | BaseException]:
-        """The answers, or what kept each from being answered; an asker who goes away takes nothing back."""
-        asked: list[_PendingWrite[Q, A]] = [
-            _PendingWrite(question=each, size_bytes=self._size_bytes(each)) for each in questions
+    async def ask(self, requests: Sequence[RequestT]) -> list[ResultT | BaseException]:
+        """Return the result or the error of each request; cancelling the caller cancels no request."""
+        writes: list[_PendingWrite[RequestT, ResultT]] = [
+            _PendingWrite(request=request, size_bytes=self._size_bytes(request)) for request in requests
         ]
-        for each in asked:
-            # From here on nobody can cancel it.
-            each.answer.set_running_or_notify_cancel()
-        with self._turn:
-            turned_away = [each for each in asked if not self._take(each)]
+        for write in writes:
+            # From here on it cannot be cancelled.
+            write.result.set_running_or_notify_cancel()
+        with self._lock:
+            rejected = [write for write in writes if not self._enqueue(write)]
             begins = bool(self._waiting) and not self._is_under_way
             self._is_under_way |= begins
-        for each in turned_away:
-            each.answer.set_exception(_queue_is_full())
+        for write in rejected:
+            write.result.set_exception(_queue_is_full())
         if begins:
             self._begin()
         return await asyncio.gather(
-            *(asyncio.wrap_future(each.answer) for each in asked), return_exceptions=True
+            *(asyncio.wrap_future(write.result) for write in writes), return_exceptions=True
         )
 
     def check_space(self) -> None:
-        """Spare an asker the way who would be turned away now.
+        """Raise early for a caller whose request would be rejected now.
 
         Raises:
-            FarmBusy: no question would be taken.
+            FarmBusy: no request would be accepted.
         """
-        if self._held_bytes >= self._max_pending_bytes:
+        if self._pending_bytes >= self._max_pending_bytes:
             raise _queue_is_full()
 
-    def _take(self, asked: _PendingWrite[Q, A]) -> bool:
-        """Have a question wait, unless there is no room for it."""
-        if self._held_bytes and self._held_bytes + asked.size_bytes > self._max_pending_bytes:
+    def _enqueue(self, write: _PendingWrite[RequestT, ResultT]) -> bool:
+        """Enqueue a request and return True, unless the queue is full."""
+        if self._pending_bytes and self._pending_bytes + write.size_bytes > self._max_pending_bytes:
             return False
-        self._held_bytes += asked.size_bytes
-        self._waiting.append(asked)
+        self._pending_bytes += write.size_bytes
+        self._waiting.append(write)
 
-        def answered(_: Future[A]) -> None:
-            with self._turn:
-                self._held_bytes -= asked.size_bytes
+        def finished(_: Future[ResultT]) -> None:
+            with self._lock:
+                self._pending_bytes -= write.size_bytes
 
-        asked.answer.add_done_callback(answered)
+        write.result.add_done_callback(finished)
         return True
 
     def _begin(self) -> None:
-        together: list[_PendingWrite[Q, A]] = []
+        batch: list[_PendingWrite[RequestT, ResultT]] = []
 
-        def serve(connection: Connection) -> Sequence[A | FarmError]:
-            if not together:
-                # Not before the lock is there. Run again, it is about the same ones.
-                together.extend(self._taken())
-            return self._service(connection, [each.question for each in together])
+        def serve(connection: Connection) -> Sequence[ResultT | FarmError]:
+            if not batch:
+                # Only once the lock is held; a retry handles the same batch.
+                batch.extend(self._take_batch())
+            return self._service(connection, [write.request for write in batch])
 
-        self._submit(serve, lambda done: self._ended(together, done))
+        self._submit(serve, lambda done: self._finish(batch, done))
 
-    def _taken(self) -> list[_PendingWrite[Q, A]]:
-        with self._turn:
-            taken = [self._waiting.popleft()]
-            left_bytes = MAX_BATCH_BYTES - taken[0].size_bytes
+    def _take_batch(self) -> list[_PendingWrite[RequestT, ResultT]]:
+        with self._lock:
+            batch = [self._waiting.popleft()]
+            free_bytes = MAX_BATCH_BYTES - batch[0].size_bytes
             while (
-                self._waiting and len(taken) < MAX_BATCH_ENTRIES and self._waiting[0].size_bytes <= left_bytes
+                self._waiting and len(batch) < MAX_BATCH_ENTRIES and self._waiting[0].size_bytes <= free_bytes
             ):
-                taken.append(self._waiting.popleft())
-                left_bytes -= taken[-1].size_bytes
-            return taken
+                batch.append(self._waiting.popleft())
+                free_bytes -= batch[-1].size_bytes
+            return batch
 
-    def _ended(
-        self, together: Sequence[_PendingWrite[Q, A]], done: "Future[Sequence[A | FarmError]]"
+    def _finish(
+        self, batch: Sequence[_PendingWrite[RequestT, ResultT]], done: "Future[Sequence[ResultT | FarmError]]"
     ) -> None:
         error = done.exception()
-        # Without the lock nothing was taken, and no further try would get it sooner.
-        concerned = together or self._take_all_pending()
-        with self._turn:
-            self._is_under_way = goes_on = bool(self._waiting)
-        if goes_on:
+        # Without the lock no batch was taken, and another attempt would not get it sooner.
+        writes = batch or self._take_all_pending()
+        with self._lock:
+            self._is_under_way = has_more = bool(self._waiting)
+        if has_more:
             self._begin()
         if error is None:
-            for asked, answer in zip(concerned, done.result(), strict=True):
-                _resolve(asked, answer)
-        elif len(together) > 1:
-            for each in together:
-                self._run_alone(each)
+            for write, result in zip(writes, done.result(), strict=True):
+                _resolve(write, result)
+        elif len(batch) > 1:
+            for write in batch:
+                self._run_alone(write)
         else:
-            for each in concerned:
-                each.answer.set_exception(error)
+            for write in writes:
+                write.result.set_exception(error)
 
-    def _take_all_pending(self) -> list[_PendingWrite[Q, A]]:
-        with self._turn:
-            taken = list(self._waiting)
+    def _take_all_pending(self) -> list[_PendingWrite[RequestT, ResultT]]:
+        with self._lock:
+            writes = list(self._waiting)
             self._waiting.clear()
-            return taken
+            return writes
 
-    def _run_alone(self, asked: _PendingWrite[Q, A]) -> None:
-        def ended(done: "Future[Sequence[A | FarmError]]") -> None:
+    def _run_alone(self, write: _PendingWrite[RequestT, ResultT]) -> None:
+        def finish(done: "Future[Sequence[ResultT | FarmError]]") -> None:
             error = done.exception()
-            _resolve(asked, done.result()[0]) if error is None else asked.answer.set_exception(error)
+            _resolve(write, done.result()[0]) if error is None else write.result.set_exception(error)
 
-        self._submit(lambda connection: self._service(connection, [asked.question]), ended)
+        self._submit(lambda connection: self._service(connection, [write.request]), finish)
 
     def _submit(
         self,
-        serve: Callable[[Connection], Sequence[A | FarmError]],
-        ended: Callable[["Future[Sequence[A | FarmError]]"], None],
+        serve: Callable[[Connection], Sequence[ResultT | FarmError]],
+        finish: Callable[["Future[Sequence[ResultT | FarmError]]"], None],
     ) -> None:
         try:
             done = self._database.submit_change(serve)
         except RuntimeError as error:
-            # The database was closed meanwhile: the farm stops.
+            # The database is closed: the farm is stopping.
             done = Future()
             done.set_exception(error)
-        done.add_done_callback(ended)
+        done.add_done_callback(finish)
 
 
 def _queue_is_full() -> FarmBusy:
-    return FarmBusy(
-        "more waits to be written than the farm keeps in memory", hint="send it again in a moment"
-    )
+    return FarmBusy("the farm's queue of pending writes is full", hint="send it again in a moment")
 
 
-def _resolve(asked: _PendingWrite[Q, A], answer: A | FarmError) -> None:
-    if isinstance(answer, FarmError):
-        asked.answer.set_exception(answer)
+def _resolve(write: _PendingWrite[RequestT, ResultT], result: ResultT | FarmError) -> None:
+    if isinstance(result, FarmError):
+        write.result.set_exception(result)
     else:
-        asked.answer.set_result(answer)
+        write.result.set_result(result)

@@ -1,4 +1,4 @@
-"""Brings a database to the schema this version needs."""
+"""Migration of a database to the schema of this release."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 from farm.database.errors import transient_errors_as_busy
 from farm.database.schema_state import MIGRATIONS, check_is_farm_database, check_known, schema_state
 
-#: Of all farms that share a PostgreSQL, one migrates at a time; any number would do.
+#: The advisory lock that lets one farm of a PostgreSQL server migrate at a time; any number would do.
 _LOCK = 8470
 
 
@@ -19,9 +19,9 @@ def upgrade(engine: Engine) -> None:
     """Apply all missing migrations in one transaction; does nothing on an up-to-date database.
 
     Raises:
-        SchemaMismatch: the database is a newer release's.
-        Conflict: it is another program's.
-        FarmBusy: it went away meanwhile, say; nothing is done then.
+        SchemaMismatch: the database is from a newer release.
+        Conflict: another program uses the database.
+        FarmBusy: a transient error, such as a lost connection; nothing is changed then.
     """
     with (
         transient_errors_as_busy(),
@@ -37,7 +37,7 @@ def upgrade(engine: Engine) -> None:
 
 
 def config_for(connection: Connection) -> Config:
-    """Alembic's settings for migrating over a connection."""
+    """Return Alembic's settings for migrating over a connection."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
@@ -46,15 +46,15 @@ def config_for(connection: Connection) -> Config:
 
 @contextmanager
 def _exclusive_transaction(connection: Connection) -> Iterator[None]:
-    """A transaction that sees what the one before it did, however long that took."""
+    """Open a transaction that sees all changes of the previous migration, however long that took."""
     if connection.dialect.name == "sqlite":
         with connection.begin():
             yield
         return
-    # Any other level would look at the database as it was before the wait for the lock.
+    # Any other level would see the database as it was before the wait for the lock.
     connection.execution_options(isolation_level="READ COMMITTED")
     with connection.begin():
-        # A migration of much takes as long as it takes.
+        # A large migration may take any time.
         connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
         yield
@@ -62,13 +62,13 @@ def _exclusive_transaction(connection: Connection) -> Iterator[None]:
 
 @contextmanager
 def defer_foreign_keys(connection: Connection) -> Iterator[None]:
-    """Have SQLite tolerate that a table is dropped and made again though others refer to it.
+    """Let SQLite drop and recreate a table that others refer to.
 
-    It cannot alter a column otherwise, and takes the order between transactions only. PostgreSQL alters in
-    place and needs none of this.
+    SQLite cannot alter a column otherwise, and accepts this setting between transactions only. PostgreSQL
+    alters in place and does not need it.
 
     Raises:
-        IntegrityError: a migration left rows that refer to nothing; it is undone.
+        IntegrityError: a migration left dangling references; it is rolled back.
     """
     if connection.dialect.name != "sqlite":
         yield
@@ -85,8 +85,8 @@ def defer_foreign_keys(connection: Connection) -> Iterator[None]:
 
 
 def _check_references(connection: Connection) -> None:
-    astray = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
-    if astray:
+    dangling = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchall()
+    if dangling:
         raise sa.exc.IntegrityError(
-            f"rows that refer to nothing: {astray[:3]}", None, ValueError(len(astray))
+            f"rows with dangling references: {dangling[:3]}", None, ValueError(len(dangling))
         )

@@ -1,4 +1,4 @@
-"""Which schema a database has, by a look that changes nothing."""
+"""The schema version of a database, read without changing it."""
 
 import sqlite3
 from contextlib import closing
@@ -15,35 +15,35 @@ from sqlalchemy.engine import Connection
 import farm
 from farm.core.errors import Conflict, SchemaMismatch
 
-#: Where Alembic notes the last migration.
+#: The table in which Alembic records the last migration.
 VERSION_TABLE = "alembic_version"
-#: Schemas of development versions, which the first release does not read.
+#: Schemas of development versions, which the first release does not support.
 _UNRELEASED = frozenset(f"{number:04}" for number in range(1, 9))
 MIGRATIONS = Path(farm.__file__).resolve().parent.parent / "migrations"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaState:
-    """What a database says of itself."""
+    """The recorded schema version of a database."""
 
-    #: The last migration that was applied; None on a database without any.
+    #: The last applied migration; None for an empty database.
     revision: str | None
-    #: The newest this version knows.
+    #: The newest migration of this release.
     newest: str
-    #: Whether this version knows the database's migration.
+    #: True if this release has the database's migration.
     is_known: bool
 
     @property
     def is_newest(self) -> bool:
-        """Whether this version can work with it as it is."""
+        """True if this release can use the database as it is."""
         return self.revision == self.newest
 
 
 def read_schema_state(path: Path) -> SchemaState:
-    """Look into an SQLite file; a farm may be at work on it.
+    """Return the schema state of an SQLite file, which a farm may be using.
 
     Raises:
-        sqlite3.Error: it is not a database of ours, damaged, or cannot be read.
+        sqlite3.Error: the file is no database of a farm, is damaged, or cannot be read.
     """
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         (table,) = connection.execute(
@@ -54,7 +54,7 @@ def read_schema_state(path: Path) -> SchemaState:
 
 
 def schema_state(connection: Connection) -> SchemaState:
-    """As `read_schema_state`, of any database."""
+    """Return the schema state of any database."""
     return _state(MigrationContext.configure(connection).get_current_revision())
 
 
@@ -67,13 +67,13 @@ def check_known(state: SchemaState) -> None:
     if state.revision in _UNRELEASED:
         raise SchemaMismatch(
             f"the database is of a development version before the first release (schema {state.revision})",
-            hint="begin with an empty data folder or database; only the version that made this one reads it",
+            hint="start with an empty data folder or database; only the version that created it can read it",
         )
     if not state.is_known:
         raise SchemaMismatch(
-            f"the database has the schema of a newer release ({state.revision}); this one knows"
+            f"the database has the schema of a newer release ({state.revision}); this one supports"
             f" {state.newest} at most",
-            hint="run the release that made it, or a newer one: there is no way back but a backup",
+            hint="run the release that created it, or a newer one; to go back, restore a backup",
         )
 
 
@@ -81,12 +81,12 @@ def check_is_farm_database(connection: Connection, state: SchemaState) -> None:
     """Refuse a database that another program uses, whatever its tables are called.
 
     Raises:
-        Conflict: no farm was ever in it, and there are tables.
+        Conflict: the database has tables, but no schema version of a farm.
     """
-    there = sorted(set(sa.inspect(connection).get_table_names()) - {VERSION_TABLE})
-    if state.revision is None and there:
+    tables = sorted(set(sa.inspect(connection).get_table_names()) - {VERSION_TABLE})
+    if state.revision is None and tables:
         raise Conflict(
-            f"the database is somebody else's: it has a table {there[0]}",
+            f"another program uses the database: it has a table {tables[0]}",
             hint="give the farm an empty database of its own",
         )
 
@@ -95,19 +95,19 @@ def check_newest(connection: Connection) -> None:
     """Refuse a database whose schema is not this release's.
 
     Raises:
-        SchemaMismatch: it is older or newer, or there is none yet.
+        SchemaMismatch: the schema is older or newer, or there is none yet.
     """
     state = schema_state(connection)
     check_known(state)
     if not state.is_newest:
         raise SchemaMismatch(
-            f"the database has schema {state.revision or 'none'}, this release works with {state.newest}"
+            f"the database has schema {state.revision or 'none'}, this release needs {state.newest}"
         )
 
 
 def _state(revision: str | None) -> SchemaState:
-    newest, known = _revisions()
-    return SchemaState(revision=revision, newest=newest, is_known=revision is None or revision in known)
+    newest, revisions = _revisions()
+    return SchemaState(revision=revision, newest=newest, is_known=revision is None or revision in revisions)
 
 
 @cache

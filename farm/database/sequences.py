@@ -1,4 +1,4 @@
-"""The numbers that the database gives to rows: where they go on."""
+"""The sequences that generate row ids."""
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
@@ -8,20 +8,17 @@ from farm.database.tables import metadata
 
 
 def tables_with_sequence() -> list[sa.Table]:
-    """Tables whose rows the database numbers itself."""
+    """Return the tables whose ids the database generates."""
     return [table for table in metadata.sorted_tables if table.autoincrement_column is not None]
 
 
 def tables_with_public_ids() -> list[sa.Table]:
-    """Those whose numbers leave the database: none of them is given twice."""
+    """Return the tables whose ids leave the database, and are therefore never reused."""
     return [table for table in tables_with_sequence() if table.dialect_options["sqlite"]["autoincrement"]]
 
 
 def advance_sequences(connection: Connection) -> None:
-    """After rows were copied with their numbers: have the next of each table be higher than all of them.
-
-    SQLite sees to that itself.
-    """
+    """Advance each sequence beyond the ids of copied rows; SQLite does so itself."""
     if connection.dialect.name == "postgresql":
         for table in tables_with_sequence():
             last = connection.execute(sa.select(sa.func.max(_primary_key(table)))).scalar()
@@ -30,7 +27,7 @@ def advance_sequences(connection: Connection) -> None:
 
 
 def skip_sequence_numbers(connection: Connection, count: int) -> None:
-    """Leave out the next numbers of every table whose numbers are quoted."""
+    """Skip the next ids of every table with public ids."""
     for table in tables_with_public_ids():
         if connection.dialect.name == "postgresql":
             _set_sequence(connection, table, _last_number(connection, table) + count)
@@ -49,7 +46,7 @@ def _set_sequence(connection: Connection, table: sa.Table, last: int) -> None:
 
 
 def _last_number(connection: Connection, table: sa.Table) -> int:
-    # What a sequence says counts for more than the rows: those of some may be gone.
+    # Read from the sequence, not from the rows: the newest rows may be deleted.
     query = sa.select(sa.func.coalesce(sa.func.pg_sequence_last_value(_sequence(table)), 0))
     return int(connection.execute(query).scalar_one())
 

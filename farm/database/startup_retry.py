@@ -1,4 +1,4 @@
-"""What a farm that starts does about a database that goes away for a moment: try again."""
+"""Retries of start-up steps while the database is temporarily unavailable."""
 
 import time
 from collections.abc import Callable
@@ -12,16 +12,16 @@ T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
-#: Longer than a transaction waits for a lock: whoever holds one may stand still for that long.
+#: Longer than a transaction waits for a lock, because the holder may be idle for that long.
 RETRY_FOR_S = 20.0
 _RETRY_EVERY_S = 0.2
 
 
 def retry_while_busy(step: Callable[[], T], *, within_s: float = RETRY_FOR_S) -> T:
-    """What a step of the start gives, which may be run several times.
+    """Run a step of the start-up until it succeeds, and return its result.
 
     Raises:
-        FarmBusy: the database refused all the time.
+        FarmBusy: the database was unavailable all the time.
     """
     deadline_s = time.monotonic() + within_s
     while True:
@@ -30,5 +30,5 @@ def retry_while_busy(step: Callable[[], T], *, within_s: float = RETRY_FOR_S) ->
         except FarmBusy as error:
             if time.monotonic() >= deadline_s:
                 raise
-            _log.warning("start_waits_for_database", message=str(error))
+            _log.warning("startup_waiting_for_database", message=str(error))
         time.sleep(_RETRY_EVERY_S)

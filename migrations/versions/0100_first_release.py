@@ -46,7 +46,7 @@ def upgrade() -> None:
             name=op.f("ck_alarms_kind_known"),
         ),
         sa.CheckConstraint(
-            "(cleared_at IS NULL) = (cleared_by IS NULL)", name=op.f("ck_alarms_cleared_by_somebody")
+            "(cleared_at IS NULL) = (cleared_by IS NULL)", name=op.f("ck_alarms_cleared_has_actor")
         ),
         sa.PrimaryKeyConstraint("alarm_id", name=op.f("pk_alarms")),
         sqlite_autoincrement=True,
@@ -119,16 +119,16 @@ def upgrade() -> None:
         sa.Column("max_runs", sa.Integer(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint("state IN ('active', 'draining', 'retired')", name=op.f("ck_hosts_state_known")),
-        sa.CheckConstraint("max_runs > 0", name=op.f("ck_hosts_max_runs_some")),
+        sa.CheckConstraint("max_runs > 0", name=op.f("ck_hosts_max_runs_positive")),
         sa.PrimaryKeyConstraint("host_id", name=op.f("pk_hosts")),
         sa.UniqueConstraint("credential_hash", name=op.f("uq_hosts_credential_hash")),
     )
     op.create_table(
         "leader_leases",
-        sa.Column("duty", sa.Text(), nullable=False),
+        sa.Column("lease", sa.Text(), nullable=False),
         sa.Column("holder", sa.Text(), nullable=False),
-        sa.Column("held_until", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("duty", name=op.f("pk_leader_leases")),
+        sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("lease", name=op.f("pk_leader_leases")),
     )
     op.create_table(
         "matrices",
@@ -186,12 +186,12 @@ def upgrade() -> None:
         sa.Column("cpu_domain", sa.Text(), nullable=True),
         sa.Column("condition", sa.JSON(), nullable=True),
         sa.Column("recovery", sa.JSON(none_as_null=True), nullable=True),
-        sa.Column("setup", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("settings_record", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("label", sa.Text(), nullable=True),
         sa.Column("tags", sa.JSON(), nullable=False),
         sa.Column("unit", sa.Integer(), nullable=True),
         sa.Column("rebaselined_at", sa.BigInteger(), nullable=True),
-        sa.Column("held_until", sa.BigInteger(), nullable=True),
+        sa.Column("reserved_until", sa.BigInteger(), nullable=True),
         sa.Column("reserved_by", sa.Text(), nullable=True),
         sa.Column("fence", sa.BigInteger(), nullable=False),
         sa.Column("cleaned_fence", sa.BigInteger(), nullable=False),
@@ -208,7 +208,7 @@ def upgrade() -> None:
             name=op.f("ck_devices_presence_known"),
         ),
         sa.CheckConstraint(
-            "(held_until IS NULL) = (reserved_by IS NULL)", name=op.f("ck_devices_reserved_by_somebody")
+            "(reserved_until IS NULL) = (reserved_by IS NULL)", name=op.f("ck_devices_reservation_has_owner")
         ),
         sa.ForeignKeyConstraint(["facts_id"], ["device_facts.facts_id"], name=op.f("fk_devices_facts_id")),
         sa.ForeignKeyConstraint(["host_id"], ["hosts.host_id"], name=op.f("fk_devices_host_id")),
@@ -374,7 +374,7 @@ def upgrade() -> None:
         ),
         sa.CheckConstraint(
             "(finished_at IS NULL AND done IS NULL AND error IS NULL) OR (finished_at IS NOT NULL AND (done IS NULL) <> (error IS NULL))",
-            name=op.f("ck_device_actions_ends_one_way"),
+            name=op.f("ck_device_actions_finished_exactly_one_way"),
         ),
         sa.ForeignKeyConstraint(
             ["device_id"], ["devices.device_id"], name=op.f("fk_device_actions_device_id")
@@ -406,7 +406,8 @@ def upgrade() -> None:
         sa.Column("last_virtual_time", sa.BigInteger(), nullable=False),
         sa.Column("cancelled_at", sa.BigInteger(), nullable=True),
         sa.CheckConstraint(
-            "expanded_jobs >= 0 AND expanded_jobs < jobs", name=op.f("ck_lazy_expansions_expanded_some")
+            "expanded_jobs >= 0 AND expanded_jobs < jobs",
+            name=op.f("ck_lazy_expansions_expanded_fewer_than_all"),
         ),
         sa.ForeignKeyConstraint(
             ["device_id"], ["devices.device_id"], name=op.f("fk_lazy_expansions_device_id")
@@ -449,7 +450,7 @@ def upgrade() -> None:
         sa.Column("round", sa.Integer(), nullable=False),
         sa.Column("repeat", sa.Integer(), nullable=False),
         sa.Column("priority", sa.Integer(), nullable=False),
-        sa.Column("turn", sa.BigInteger(), server_default="0", nullable=False),
+        sa.Column("virtual_time", sa.BigInteger(), server_default="0", nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("outcome", sa.Text(), nullable=True),
         sa.Column("code", sa.Text(), nullable=True),
@@ -488,7 +489,7 @@ def upgrade() -> None:
         batch_op.create_index("ix_jobs_matrix_id", ["matrix_id", "state", "job_id"], unique=False)
         batch_op.create_index(
             "ix_jobs_queue",
-            ["device_id", sa.literal_column("priority DESC"), "turn", "job_id"],
+            ["device_id", sa.literal_column("priority DESC"), "virtual_time", "job_id"],
             unique=False,
             sqlite_where=sa.text("state = 'queued'"),
             postgresql_where=sa.text("state = 'queued'"),
@@ -593,7 +594,8 @@ def upgrade() -> None:
         sa.Column("unfit_reasons", sa.Text(), nullable=True),
         sa.Column("measured_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint(
-            "(verdict = 'unfit') = (unfit_reasons IS NOT NULL)", name=op.f("ck_reference_runs_unfit_says_why")
+            "(verdict = 'unfit') = (unfit_reasons IS NOT NULL)",
+            name=op.f("ck_reference_runs_unfit_has_reasons"),
         ),
         sa.CheckConstraint(
             "verdict IN ('unfit', 'learning', 'in_range', 'slow', 'fast', 'drifted')",
@@ -641,7 +643,7 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("evidence", schema=None) as batch_op:
         batch_op.create_index(
-            "ix_evidence_kept",
+            "ix_evidence_stored",
             ["counted", "received_at", "body_bytes", "expired_at"],
             unique=False,
             sqlite_where=sa.text("expired_at IS NULL"),
@@ -729,7 +731,7 @@ def downgrade() -> None:
     op.drop_table("measurements")
     with op.batch_alter_table("evidence", schema=None) as batch_op:
         batch_op.drop_index(
-            "ix_evidence_kept",
+            "ix_evidence_stored",
             sqlite_where=sa.text("expired_at IS NULL"),
             postgresql_where=sa.text("expired_at IS NULL"),
         )

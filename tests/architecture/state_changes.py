@@ -19,7 +19,7 @@ STATE_COLUMNS: Mapping[str, frozenset[str]] = {
     "sessions": frozenset({"state"}),
     "incidents": frozenset({"ended_at"}),
     "alarms": frozenset({"cleared_at"}),
-    "devices": frozenset({"presence", "health", "admin", "reserved_by", "held_until"}),
+    "devices": frozenset({"presence", "health", "admin", "reserved_by", "reserved_until"}),
     "device_actions": frozenset({"finished_at"}),
     "join_tokens": frozenset({"used_at", "used_by", "expires_at"}),
     "access_tokens": frozenset({"revoked_at"}),

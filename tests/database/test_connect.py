@@ -102,11 +102,11 @@ def test_a_server_that_does_not_answer_is_the_farms_trouble() -> None:
         assert "answers" in refusal(farm_config(database_url=url), FarmFault).message
 
 
-def test_a_database_that_is_not_there_is_told_from_a_login_that_is_refused(
+def test_a_missing_database_is_distinguished_from_a_refused_login(
     postgres: PostgresServer, database: str
 ) -> None:
     missing = refusal(farm_config(database_url=postgres.url("none")), InvalidInput)
-    assert "is not there" in missing.message
+    assert "does not exist" in missing.message
     assert "createdb none" in (missing.hint or "")
     _, rest = postgres.url(database).split("postgres@")
     stranger = farm_config(database_url=f"postgresql://stranger:{PASSWORD}@{rest}")

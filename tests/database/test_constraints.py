@@ -138,7 +138,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_hosts_state_known": [
         (tables.hosts, {**HOST_ROW, "host_id": "b", "credential_hash": "y", "state": "gone"})
     ],
-    "ck_hosts_max_runs_some": [
+    "ck_hosts_max_runs_positive": [
         (tables.hosts, {**HOST_ROW, "host_id": "b", "credential_hash": "y", "max_runs": 0})
     ],
     "ck_sessions_state_known": [(tables.sessions, {**SESSION, "epoch": 2, "state": "gone"})],
@@ -162,8 +162,10 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.attempts, ATTEMPT),
         (tables.evidence, {**EVIDENCE, "expired_by": "1 day"}),
     ],
-    "ck_devices_reserved_by_somebody": [(tables.devices, {**DEVICE, "device_id": "p", "held_until": NOW})],
-    "ck_devices_reserved_by_somebody ": [
+    "ck_devices_reservation_has_owner": [
+        (tables.devices, {**DEVICE, "device_id": "p", "reserved_until": NOW})
+    ],
+    "ck_devices_reservation_has_owner ": [
         (tables.devices, {**DEVICE, "device_id": "p", "reserved_by": "ann"})
     ],
     "uq_devices_label": [
@@ -171,8 +173,12 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.devices, {**DEVICE, "device_id": "q", "label": "shelf 1"}),
     ],
     "ck_device_actions_kind_known": [(tables.device_actions, {**DEVICE_ACTION, "kind": "polish"})],
-    "ck_device_actions_ends_one_way": [(tables.device_actions, {**DEVICE_ACTION, "finished_at": NOW})],
-    "ck_device_actions_ends_one_way ": [(tables.device_actions, {**DEVICE_ACTION, "done": "woke it"})],
+    "ck_device_actions_finished_exactly_one_way": [
+        (tables.device_actions, {**DEVICE_ACTION, "finished_at": NOW})
+    ],
+    "ck_device_actions_finished_exactly_one_way ": [
+        (tables.device_actions, {**DEVICE_ACTION, "done": "woke it"})
+    ],
     "uq_device_actions_one_open_per_kind": [
         (tables.device_actions, DEVICE_ACTION),
         (tables.device_actions, DEVICE_ACTION),
@@ -180,10 +186,10 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_access_tokens_role_known": [(tables.access_tokens, {**ACCESS_TOKEN, "role": "king"})],
     "uq_incidents_one_open_per_kind": [(tables.incidents, INCIDENT), (tables.incidents, INCIDENT)],
     "ck_reference_runs_verdict_known": [(tables.reference_runs, {**GOLDEN, "verdict": "lovely"})],
-    "ck_reference_runs_unfit_says_why": [(tables.reference_runs, {**GOLDEN, "verdict": "unfit"})],
+    "ck_reference_runs_unfit_has_reasons": [(tables.reference_runs, {**GOLDEN, "verdict": "unfit"})],
     "uq_reference_runs_job_id": [(tables.reference_runs, GOLDEN), (tables.reference_runs, GOLDEN)],
     "ck_alarms_kind_known": [(tables.alarms, {**ALARM, "kind": "boredom"})],
-    "ck_alarms_cleared_by_somebody": [(tables.alarms, {**ALARM, "cleared_at": NOW})],
+    "ck_alarms_cleared_has_actor": [(tables.alarms, {**ALARM, "cleared_at": NOW})],
     "uq_alarms_one_open_per_kind": [(tables.alarms, ALARM), (tables.alarms, ALARM)],
     "ck_measurements_quality_known": [
         (tables.attempts, ATTEMPT),
@@ -211,7 +217,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
         )
     ],
     "uq_programs_harness_abi_digest": [(tables.programs, PROGRAM)],
-    "ck_lazy_expansions_expanded_some": [
+    "ck_lazy_expansions_expanded_fewer_than_all": [
         (
             tables.lazy_expansions,
             {

@@ -51,7 +51,7 @@ def device_view(**changes: object) -> DeviceView:
             "why": None,
             "advice": None,
             "reserved_by": None,
-            "held_until": None,
+            "reserved_until": None,
             "condition": None,
             "seen_at": NOON,
             **changes,

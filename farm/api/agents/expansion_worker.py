@@ -57,7 +57,7 @@ class ExpansionWorker:
         """
         maker: RowBuilder | None = None
         failed: set[MatrixId] = set()
-        while (next_id := await self._database.read_async(next_matrix, beside=failed)) is not None:
+        while (next_id := await self._database.read_async(next_matrix, excluded=failed)) is not None:
             try:
                 if maker is None or maker.matrix_id != next_id:
                     maker = await self._database.read_async(open_row_builder, next_id)

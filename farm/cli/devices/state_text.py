@@ -81,7 +81,7 @@ def recovery_text(recovery: Recovery) -> str:
 
 def reservation_text(view: DeviceView) -> str:
     """`held by anna until 2026-11-20 18:40`, in the reader's own time zone."""
-    return f"held by {view.reserved_by} until {local_time_text(view.held_until)}"
+    return f"held by {view.reserved_by} until {local_time_text(view.reserved_until)}"
 
 
 def _step_text(step: RecoveryStep) -> str:

@@ -71,7 +71,7 @@ class Job:
     round: int
     repeat: int
     priority: int
-    turn: int
+    virtual_time: int
     state: JobState
     outcome: Outcome | None
     code: str | None

@@ -11,7 +11,7 @@ class LeaderLease:
 
     #: A farm process; unique to each of its lives.
     holder: str
-    held_until: datetime
+    expires_at: datetime
 
 
 class LeaseDecision(StrEnum):
@@ -35,6 +35,6 @@ def decide_lease(
     """
     if found is None:
         return LeaseDecision.TAKEN
-    if now < found.held_until <= now + 2 * lease:
+    if now < found.expires_at <= now + 2 * lease:
         return LeaseDecision.KEPT if found.holder == process else LeaseDecision.ELSEWHERE
     return LeaseDecision.TAKEN

@@ -26,7 +26,7 @@ class EventSubject(StrEnum):
     ARTIFACT = "artifact"
     STORAGE = "storage"
     DATABASE = "database"
-    DUTY = "duty"
+    LEADER_LEASE = "leader_lease"
 
 
 class WorkEvent(StrEnum):

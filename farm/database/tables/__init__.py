@@ -1,6 +1,6 @@
 """The schema: every table, with the rule each constraint enforces and the query each index serves."""
 
-from farm.database.tables.columns import UtcTime, is_one_of, metadata, word
+from farm.database.tables.columns import UtcTime, is_one_of, literal, metadata
 from farm.database.tables.device_checks import alarms, reference_runs
 from farm.database.tables.event_log import events
 from farm.database.tables.files import artifacts, program_files, programs, variants
@@ -50,6 +50,7 @@ __all__ = [
     "join_tokens",
     "lazy_expansions",
     "leader_leases",
+    "literal",
     "matrices",
     "measurements",
     "metadata",
@@ -60,5 +61,4 @@ __all__ = [
     "series",
     "sessions",
     "variants",
-    "word",
 ]

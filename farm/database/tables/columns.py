@@ -1,4 +1,4 @@
-"""What the tables are made of: names of constraints, types of columns, conditions of partial indexes."""
+"""Naming of constraints, column types, and conditions of partial indexes."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -20,13 +20,13 @@ metadata = sa.MetaData(
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-#: For tables whose numbers people and agents quote: none is given twice, even if the row it had is gone, and
-#: a database that was restored goes on above all that were given before (farm.database.sequences).
+#: For tables with public ids: an id is never reused, even if its row is deleted, and a restored database
+#: continues above all ids given before (farm.database.sequences).
 NO_NUMBER_REUSE: dict[str, Any] = {"sqlite_autoincrement": True}
 
 
 class UtcTime(sa.types.TypeDecorator[datetime]):
-    """An aware datetime, stored as whole microseconds since 1970-01-01 UTC on every database."""
+    """An aware datetime, stored as whole microseconds since 1970-01-01 UTC on both databases."""
 
     impl = sa.BigInteger
     cache_ok = True
@@ -38,27 +38,26 @@ class UtcTime(sa.types.TypeDecorator[datetime]):
         return None if value is None else _EPOCH + timedelta(microseconds=value)
 
 
-def one_of(column: str, words: type[StrEnum]) -> sa.CheckConstraint:
-    """Only words of the enum; a word nobody knows would be a state nobody leaves."""
-    listed = ", ".join(f"'{word.value}'" for word in words)
+def one_of(column: str, enum: type[StrEnum]) -> sa.CheckConstraint:
+    """Return a constraint that allows only the enum's values: no transition leaves an unknown state."""
+    listed = ", ".join(f"'{member.value}'" for member in enum)
     return sa.CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
 
 
 def where(condition: str) -> dict[str, Any]:
-    """The condition of a partial index, for both databases."""
+    """Return the condition of a partial index for both databases."""
     return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
 
 
-def word(value: StrEnum) -> sa.BindParameter[str]:
-    """A word of ours written into the statement itself, as it stands in a partial index.
+def literal(value: StrEnum) -> sa.BindParameter[str]:
+    """Return an enum value written into the statement itself, as in the condition of a partial index.
 
-    Neither SQLite nor a prepared statement of PostgreSQL sees that a partial index serves a query whose words
-    are parameters.
+    With a parameter, neither SQLite nor a prepared statement of PostgreSQL would use the partial index.
     """
     return sa.bindparam(None, value.value, type_=sa.Text(), literal_execute=True)
 
 
-def is_one_of(column: sa.ColumnElement[Any], words: Iterable[StrEnum]) -> sa.ColumnElement[bool]:
-    """As `word`, for several of them."""
-    values = [value.value for value in words]
+def is_one_of(column: sa.ColumnElement[Any], members: Iterable[StrEnum]) -> sa.ColumnElement[bool]:
+    """Return the condition that a column has one of several enum values, written as `literal` does."""
+    values = [member.value for member in members]
     return column.in_(sa.bindparam(None, values, expanding=True, literal_execute=True))

@@ -1,4 +1,4 @@
-"""What happened: one row for each change of state."""
+"""The event log: one row for each change of state."""
 
 import sqlalchemy as sa
 
@@ -9,7 +9,7 @@ events = sa.Table(
     metadata,
     sa.Column("event_id", BigId, primary_key=True),
     sa.Column("at", UtcTime, nullable=False),
-    #: Who did it: `agent:HOST`, `farm`, `user`.
+    #: `agent:HOST`, `farm` or `user:NAME`.
     sa.Column("actor", sa.Text, nullable=False),
     #: `noun_verbed`.
     sa.Column("kind", sa.Text, nullable=False),
@@ -20,11 +20,11 @@ events = sa.Table(
     sa.Column("cause", sa.Text),
     **NO_NUMBER_REUSE,
 )
-# The story of one thing.
+# The history of one subject.
 sa.Index("ix_events_subject", events.c.subject, events.c.subject_id, events.c.event_id)
-# What somebody did.
+# The actions of one actor.
 sa.Index("ix_events_actor", events.c.actor, events.c.event_id)
-# Everything of a kind.
+# Events of one kind.
 sa.Index("ix_events_kind", events.c.kind, events.c.event_id)
-# What happened since a moment.
+# Events since a time.
 sa.Index("ix_events_at", events.c.at)

@@ -1,4 +1,4 @@
-"""What can be run: artifacts, variants, programs."""
+"""Artifacts, variants and programs."""
 
 import sqlalchemy as sa
 
@@ -10,9 +10,9 @@ artifacts = sa.Table(
     sa.Column("digest", sa.Text, primary_key=True),
     sa.Column("size_bytes", sa.BigInteger, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
-    #: When a claim last needed the bytes, or somebody sent them.
+    #: When a claim last needed the bytes, or a client uploaded them.
     sa.Column("used_at", UtcTime, nullable=False),
-    #: Since when the bytes are gone, to make room; the row stays, because measurements refer to it.
+    #: When the bytes were deleted to free space; the row stays, because measurements refer to it.
     sa.Column("expired_at", UtcTime),
     sa.CheckConstraint("length(digest) = 64", name="digest_is_sha256"),
 )
@@ -37,18 +37,18 @@ programs = sa.Table(
     sa.Column("program_id", BigId, primary_key=True),
     sa.Column("harness", sa.Text, nullable=False),
     sa.Column("abi", sa.Text, nullable=False),
-    #: Over files, environment, command and definition: the version of the series that it makes.
+    #: Over files, environment, command and definition: the program version of its series.
     sa.Column("digest", sa.Text, nullable=False),
-    #: Which of its files is started.
+    #: The file that is started.
     sa.Column("entry", sa.Text, nullable=False),
     sa.Column("env", sa.JSON, nullable=False),
     sa.Column("command", sa.JSON, nullable=False),
-    #: How a generic harness is called and read; none where the farm has an adapter of its own.
+    #: The command and output format of a generic harness; None if the farm has an adapter.
     sa.Column("definition", sa.JSON(none_as_null=True)),
-    #: Flags of the adapter that this program does not know.
+    #: Flags of the adapter that this program does not support.
     sa.Column("missing_flags", sa.JSON, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
-    #: When somebody last registered it: of a harness and ABI, new matrices use the latest.
+    #: When it was last registered: new matrices use the latest of a harness and ABI.
     sa.Column("chosen_at", UtcTime, nullable=False),
     # Registering the same files again is the same program.
     sa.UniqueConstraint("harness", "abi", "digest"),
@@ -58,7 +58,7 @@ program_files = sa.Table(
     "program_files",
     metadata,
     sa.Column("program_id", BigId, sa.ForeignKey("programs.program_id"), primary_key=True),
-    #: Below the run's folder.
+    #: Relative to the run's folder.
     sa.Column("path", sa.Text, primary_key=True),
     sa.Column("digest", sa.Text, sa.ForeignKey("artifacts.digest"), nullable=False),
     sa.Column("executable", sa.Boolean, nullable=False),

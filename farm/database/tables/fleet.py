@@ -13,17 +13,17 @@ hosts = sa.Table(
     metadata,
     sa.Column("host_id", sa.Text, primary_key=True),
     sa.Column("state", sa.Text, nullable=False),
-    #: New phones of this host become active without an operator.
+    #: True if new devices of this host are admitted automatically.
     sa.Column("auto_admit", sa.Boolean, nullable=False),
     sa.Column("credential_hash", sa.Text, nullable=False),
-    #: Where its adb server listens, on that machine's loopback.
+    #: The port of its adb server, on that machine's loopback.
     sa.Column("adb_port", sa.Integer),
-    #: How many runs it may have at once; None: as many as it has phones.
+    #: The most concurrent runs; None: as many as it has devices.
     sa.Column("max_runs", sa.Integer),
     sa.Column("created_at", UtcTime, nullable=False),
     one_of("state", HostState),
-    # A host that is to have no work is drained, which says so.
-    sa.CheckConstraint("max_runs > 0", name="max_runs_some"),
+    # A host without work is drained instead.
+    sa.CheckConstraint("max_runs > 0", name="max_runs_positive"),
     # A bearer token names one host.
     sa.UniqueConstraint("credential_hash"),
 )
@@ -42,9 +42,9 @@ join_tokens = sa.Table(
 access_tokens = sa.Table(
     "access_tokens",
     metadata,
-    # Only the hash is kept: SHA-256 of 256 random bits.
+    # Only the hash is stored: SHA-256 of 256 random bits.
     sa.Column("token_hash", sa.Text, primary_key=True),
-    #: Whom it proves: the actor of events.
+    #: The actor of events.
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("role", sa.Text, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
@@ -60,16 +60,16 @@ incidents = sa.Table(
     metadata,
     sa.Column("incident_id", BigId, primary_key=True),
     sa.Column("host_id", sa.Text, sa.ForeignKey("hosts.host_id"), nullable=False),
-    #: `phones_lost_together`, ...: farm.core.checks.incident.
+    #: farm.core.devices.host_state.IncidentKind.
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("began_at", UtcTime, nullable=False),
     sa.Column("ended_at", UtcTime),
-    #: The phones it hit; none of them is blamed for what happened then (I15).
+    #: The affected devices; none of them is blamed for failures during the incident (I15).
     sa.Column("devices", sa.JSON, nullable=False),
     sa.Column("cause", sa.Text, nullable=False),
     **NO_NUMBER_REUSE,
 )
-# One incident of a kind at a time: what else happens then is part of it.
+# A host has one open incident of a kind at a time; further failures join it.
 sa.Index(
     "uq_incidents_one_open_per_kind",
     incidents.c.host_id,
@@ -87,7 +87,7 @@ sessions = sa.Table(
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("boot_id", sa.Text, nullable=False),
     sa.Column("agent_version", sa.Text, nullable=False),
-    #: The highest exchange that was applied; a lower one changes nothing.
+    #: The highest applied exchange; a lower one changes nothing.
     sa.Column("exchange_seq", sa.BigInteger, nullable=False),
     sa.Column("opened_at", UtcTime, nullable=False),
     sa.Column("heartbeat_at", UtcTime, nullable=False),
@@ -96,7 +96,7 @@ sessions = sa.Table(
     sa.UniqueConstraint("host_id", "epoch"),
     **NO_NUMBER_REUSE,
 )
-# One life of an agent at a time.
+# A host has one open session at a time.
 sa.Index(
     "uq_sessions_one_live_per_host",
     sessions.c.host_id,
@@ -127,38 +127,39 @@ devices = sa.Table(
     sa.Column("health", sa.Text, nullable=False),
     sa.Column("admin", sa.Text, nullable=False),
     sa.Column("facts_id", BigId, sa.ForeignKey("device_facts.facts_id")),
-    #: The CPU it shares with other devices now. No part of its facts: the number changes when its host boots.
+    #: The CPU that it shares with other devices; not part of its facts, because it changes when its host
+    #: reboots.
     sa.Column("cpu_domain", sa.Text),
     sa.Column("condition", sa.JSON),
-    #: Where the ladder of recovery stands, while it is climbed.
+    #: The state of its recovery episode, if one is open.
     sa.Column("recovery", sa.JSON(none_as_null=True)),
-    #: What its settings are that a phone on a shelf needs, and what was set.
-    sa.Column("setup", sa.JSON(none_as_null=True)),
+    #: The last check of its device settings, and the provisioned values.
+    sa.Column("settings_record", sa.JSON(none_as_null=True)),
     #: The operator's name for it.
     sa.Column("label", sa.Text),
     sa.Column("tags", sa.JSON, nullable=False),
-    #: Its number among the phones of its device model, from 1; never given again.
+    #: Its number among the devices of its model, from 1; never reused.
     sa.Column("unit", sa.Integer),
-    #: Since when its golden runs are compared with its own alone: an operator accepted what it takes.
+    #: When an operator re-baselined it: since then its reference runs are compared with its own only.
     sa.Column("rebaselined_at", UtcTime),
-    #: Out of the pool for a person, until then at the latest.
-    sa.Column("held_until", UtcTime),
+    #: The end of its reservation, at the latest.
+    sa.Column("reserved_until", UtcTime),
     sa.Column("reserved_by", sa.Text),
-    #: The fencing token of the last claim; only rises.
+    #: The fencing token of the last claim; it never decreases.
     sa.Column("fence", sa.BigInteger, nullable=False),
-    #: Everything of runs up to this token is gone from the phone.
+    #: All files and processes of runs up to this token are removed from the device.
     sa.Column("cleaned_fence", sa.BigInteger, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
     sa.Column("seen_at", UtcTime, nullable=False),
     one_of("presence", Presence),
     one_of("health", Health),
     one_of("admin", Admin),
-    # A hold has an end and an owner.
-    sa.CheckConstraint("(held_until IS NULL) = (reserved_by IS NULL)", name="reserved_by_somebody"),
-    # A label names one phone.
+    # A reservation has an end and an owner.
+    sa.CheckConstraint("(reserved_until IS NULL) = (reserved_by IS NULL)", name="reservation_has_owner"),
+    # A label names one device.
     sa.UniqueConstraint("label"),
 )
-# The exchange's look at the devices of its host.
+# The exchange: the devices of a host.
 sa.Index("ix_devices_host_id", devices.c.host_id)
 
 device_actions = sa.Table(
@@ -170,21 +171,21 @@ device_actions = sa.Table(
     sa.Column("requested_by", sa.Text, nullable=False),
     sa.Column("requested_at", UtcTime, nullable=False),
     sa.Column("finished_at", UtcTime),
-    #: What was done, in words, or why nothing was.
+    #: The result as text, or the error.
     sa.Column("done", sa.Text),
     sa.Column("error", sa.Text),
-    #: What a clean-up gave back to the phone.
+    #: The space that a clean-up freed on the device.
     sa.Column("freed_bytes", sa.BigInteger),
     one_of("kind", DeviceActionKind),
-    # An errand ends well or not, and only an ended one says how.
+    # A finished action has a result or an error, an open one has neither.
     sa.CheckConstraint(
         "(finished_at IS NULL AND done IS NULL AND error IS NULL)"
         " OR (finished_at IS NOT NULL AND (done IS NULL) <> (error IS NULL))",
-        name="ends_one_way",
+        name="finished_exactly_one_way",
     ),
     **NO_NUMBER_REUSE,
 )
-# Asking twice is asking once; and the exchange's look at what is to be done.
+# A repeated request is one action; and the exchange: the open actions of a device.
 sa.Index(
     "uq_device_actions_one_open_per_kind",
     device_actions.c.device_id,

@@ -1,4 +1,4 @@
-"""How farm processes agree: who does periodic duties, and which history of the database this is."""
+"""Leader leases of the farm processes, and database epochs."""
 
 import sqlalchemy as sa
 
@@ -7,20 +7,20 @@ from farm.database.tables.columns import UtcTime, metadata
 leader_leases = sa.Table(
     "leader_leases",
     metadata,
-    # One holder of a duty at a time.
-    sa.Column("duty", sa.Text, primary_key=True),
-    #: Which farm process: unique to each of its lives.
+    # A lease has one holder at a time.
+    sa.Column("lease", sa.Text, primary_key=True),
+    #: The name of the farm process; unique to each of its runs.
     sa.Column("holder", sa.Text, nullable=False),
-    #: Anybody may take it over from then on.
-    sa.Column("held_until", UtcTime, nullable=False),
+    #: Any process may acquire it from then on.
+    sa.Column("expires_at", UtcTime, nullable=False),
 )
 
 database_epochs = sa.Table(
     "database_epochs",
     metadata,
-    #: Random; a restored database gets another one, because what it says last may not be what happened last.
+    #: Random; a restored database gets a new one, because it may lack the latest changes.
     sa.Column("epoch", sa.Text, primary_key=True),
     sa.Column("began_at", UtcTime, nullable=False),
-    #: Why: `created`, `restored from ...`.
+    #: `created` or `restored from ...`.
     sa.Column("cause", sa.Text, nullable=False),
 )

@@ -1,4 +1,4 @@
-"""What came of it: series and measurements."""
+"""Series and measurements."""
 
 import sqlalchemy as sa
 
@@ -10,12 +10,12 @@ series = sa.Table(
     metadata,
     sa.Column("series_id", BigId, primary_key=True),
     sa.Column("series_digest", sa.Text, nullable=False),
-    #: None, and no recipe, where the harness runs no model.
+    #: None, as the recipe is, if the harness runs no model.
     sa.Column("model", sa.Text),
     sa.Column("recipe", sa.JSON(none_as_null=True)),
     sa.Column("backend", sa.Text, nullable=False),
     sa.Column("harness", sa.Text, nullable=False),
-    #: Only what is not the harness's default, so that a new flag leaves old series whole.
+    #: Only settings that are not the harness's default, so that a new flag does not split old series.
     sa.Column("settings", sa.JSON, nullable=False),
     sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), nullable=False),
     # The digest is the identity.
@@ -44,34 +44,34 @@ measurements = sa.Table(
     sa.Column("proof", sa.Text, nullable=False),
     sa.Column("kind", sa.Text, nullable=False),
     sa.Column("sample_count", sa.Integer, nullable=False),
-    #: The value: median of the samples, or the tool's mean.
+    #: The median of the samples, or the tool's mean.
     sa.Column("value_ns", sa.Double, nullable=False),
     sa.Column("mean_ns", sa.Double, nullable=False),
     sa.Column("min_ns", sa.BigInteger),
     sa.Column("max_ns", sa.BigInteger),
     sa.Column("p90_ns", sa.Double),
     sa.Column("scatter", sa.Double),
-    #: farm.core.runs.samples; empty kind `summary` has none.
+    #: farm.core.runs.samples; None for the kind `summary`.
     sa.Column("samples", sa.LargeBinary),
-    #: What is to be known of it without being held against it: conditions that the phone does not report.
+    #: Notices that do not lower its quality: conditions that the device does not report.
     sa.Column("notices", sa.JSON(none_as_null=True)),
-    #: Further figures that the harness printed: farm.core.runs.measurement.Metric.
+    #: Further metrics that the harness printed: farm.core.runs.measurement.Metric.
     sa.Column("metrics", sa.JSON, nullable=False),
-    #: Which hardware ran which part: farm.core.runs.placement.
+    #: The hardware that ran each part: farm.core.runs.placement.
     sa.Column("placement", sa.JSON(none_as_null=True)),
-    #: What was set on the phone, as read back: farm.core.devices.controls.
+    #: The settings of the device as read back: farm.core.devices.controls.
     sa.Column("controls", sa.JSON(none_as_null=True)),
     #: farm.core.devices.controls.ControlLevel.
     sa.Column("control_level", sa.Integer, nullable=False, server_default="0"),
-    #: What the run used of the CPU.
+    #: The CPU time of the run.
     sa.Column("cpu_s", sa.Double),
     sa.Column("parser_version", sa.Integer, nullable=False),
-    #: Since when another reading of the same evidence counts instead.
+    #: When a reparse of the same evidence replaced it.
     sa.Column("superseded_at", UtcTime),
     sa.Column("measured_at", UtcTime, nullable=False),
     one_of("quality", Quality),
     one_of("kind", SampleKind),
-    # A version of the parser reads an attempt's evidence once.
+    # A parser version parses an attempt's evidence once.
     sa.UniqueConstraint("attempt_id", "parser_version"),
     **NO_NUMBER_REUSE,
 )

@@ -1,4 +1,4 @@
-"""What is to be run and was: matrices, cells, jobs, attempts and their evidence."""
+"""Matrices, cells, jobs, attempts and their evidence."""
 
 import sqlalchemy as sa
 
@@ -11,7 +11,9 @@ _LIVE_SQL = "state IN ({})".format(", ".join(f"'{state}'" for state in LIVE_STAT
 
 
 def is_live(of: sa.FromClause) -> sa.ColumnElement[bool]:
-    """Whether a row of attempts, or of an alias, is somebody's lease."""
+    """Return the condition that a row of attempts, or of an alias, is live, so that it holds its device's
+    lease.
+    """
     return is_one_of(of.c.state, LIVE_STATES)
 
 
@@ -21,23 +23,23 @@ matrices = sa.Table(
     sa.Column("matrix_id", BigId, primary_key=True),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("harness", sa.Text, nullable=False),
-    #: As submitted, with defaults filled in and the seed drawn.
+    #: As submitted, with defaults and the seed filled in.
     sa.Column("spec", sa.JSON, nullable=False),
     sa.Column("rounds", sa.Integer, nullable=False),
     sa.Column("seed", sa.BigInteger, nullable=False),
-    #: How many cells get no jobs: `rejections` has them.
+    #: The number of cells without jobs, which `rejections` lists.
     sa.Column("rejected_count", sa.Integer, nullable=False, server_default="0"),
-    #: The matrix that this one runs again.
+    #: The matrix that this one reruns.
     sa.Column("rerun_of", BigId, sa.ForeignKey("matrices.matrix_id")),
-    #: Who submitted it; None before schema 0003.
+    #: The submitting actor.
     sa.Column("submitted_by", sa.Text),
     sa.Column("created_at", UtcTime, nullable=False),
-    #: Under which key it was submitted, and the digest of what was asked for; None without a key.
+    #: The idempotency key of the request and the digest of its body; None without a key.
     sa.Column("request_key", sa.Text),
     sa.Column("request_digest", sa.Text),
     **NO_NUMBER_REUSE,
 )
-# Sent again because its answer was lost, a submission makes no second matrix.
+# A submission that is sent again, because its response was lost, creates no second matrix.
 _HAS_KEY = matrices.c.request_key.is_not(None)
 sa.Index(
     "uq_matrices_one_per_request",
@@ -48,12 +50,12 @@ sa.Index(
     postgresql_where=_HAS_KEY,
 )
 
-#: The cells of a matrix that get no jobs, so many in a row: there may be a million, and nobody changes them.
+#: The cells of a matrix without jobs, many in a row: there may be a million, and they never change.
 rejections = sa.Table(
     "rejections",
     metadata,
     sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
-    #: The place of the first one among all of the matrix, from 0.
+    #: The index of the first one among all rejections of the matrix, from 0.
     sa.Column("first_index", sa.Integer, primary_key=True, autoincrement=False),
     #: Device, label and reason of each.
     sa.Column("cells", sa.JSON, nullable=False),
@@ -66,52 +68,52 @@ cells = sa.Table(
     sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), nullable=False),
     sa.Column("cell_index", sa.Integer, nullable=False),
     sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), nullable=False),
-    #: None where the harness runs no model.
+    #: None if the harness runs no model.
     sa.Column("variant_id", BigId, sa.ForeignKey("variants.variant_id")),
     sa.Column("program_id", BigId, sa.ForeignKey("programs.program_id"), nullable=False),
     sa.Column("backend", sa.Text, nullable=False),
     sa.Column("settings", sa.JSON, nullable=False),
     sa.Column("replica", sa.Integer, nullable=False),
     sa.Column("label", sa.Text, nullable=False),
-    #: The cell this one is compared to, by its index.
+    #: The index of the cell that this one is compared with.
     sa.Column("baseline_index", sa.Integer),
     # A cell of a matrix is stored once.
     sa.UniqueConstraint("matrix_id", "cell_index"),
 )
-# The cells of one device: a block that is repeated, an explanation.
+# The cells of one device, for repeated blocks and explanations.
 sa.Index("ix_cells_of_device", cells.c.matrix_id, cells.c.device_id, cells.c.cell_index)
 
-#: What the rows of a large matrix are made from, while some of them are not there yet.
+#: The templates of large matrices, from which their rows are generated while some are missing.
 job_templates = sa.Table(
     "job_templates",
     metadata,
     sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
     sa.Column("priority", sa.Integer, nullable=False),
-    #: What its cells need, those not stored yet among them.
+    #: The files that its cells need, including cells that are not stored yet.
     sa.Column("variant_ids", sa.JSON, nullable=False),
     sa.Column("program_ids", sa.JSON, nullable=False),
     #: farm.core.matrices.job_template, as JSON, zlib-compressed.
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 
-#: How far the jobs of a large matrix are queued on a device. The row goes with the last of them.
+#: The progress of queueing a large matrix on a device. The row is deleted with the last job.
 lazy_expansions = sa.Table(
     "lazy_expansions",
     metadata,
     sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
     sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), primary_key=True),
     sa.Column("jobs", sa.Integer, nullable=False),
-    #: The cursor: so many of them are queued, in the order in which the device runs them.
+    #: The cursor: the number of queued jobs, in the order in which the device runs them.
     sa.Column("expanded_jobs", sa.Integer, nullable=False),
     #: Of the first round and of the last: farm.core.jobs.fair_share.
     sa.Column("first_virtual_time", sa.BigInteger, nullable=False),
     sa.Column("last_virtual_time", sa.BigInteger, nullable=False),
-    #: Since when the others are not to be queued any more.
+    #: When queueing of the others was cancelled.
     sa.Column("cancelled_at", UtcTime),
-    # Nothing is queued twice, or without end.
-    sa.CheckConstraint("expanded_jobs >= 0 AND expanded_jobs < jobs", name="expanded_some"),
+    # No job is queued twice, and a finished expansion has no row.
+    sa.CheckConstraint("expanded_jobs >= 0 AND expanded_jobs < jobs", name="expanded_fewer_than_all"),
 )
-# The cursor query: of a matrix, the devices that are behind the others.
+# The cursor query: the devices of a matrix with the fewest queued jobs.
 sa.Index(
     "ix_lazy_expansions_next",
     lazy_expansions.c.matrix_id,
@@ -129,11 +131,11 @@ jobs = sa.Table(
     sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id")),
     sa.Column("cell_id", BigId, sa.ForeignKey("cells.cell_id")),
     sa.Column("round", sa.Integer, nullable=False),
-    #: 0, or how often this block (device and round) had to be measured again before.
+    #: How often this block (device and round) was repeated before.
     sa.Column("repeat", sa.Integer, nullable=False),
     sa.Column("priority", sa.Integer, nullable=False),
-    #: Within its priority, lower ones first: farm.core.jobs.fair_share.
-    sa.Column("turn", sa.BigInteger, nullable=False, server_default="0"),
+    #: Within a priority, lower ones run first: farm.core.jobs.fair_share.
+    sa.Column("virtual_time", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("outcome", sa.Text),
     sa.Column("code", sa.Text),
@@ -145,13 +147,13 @@ jobs = sa.Table(
     one_of("kind", JobKind),
     one_of("state", JobState),
     one_of("outcome", Outcome),
-    # A job ends with an outcome, and only an ended job has one.
+    # Exactly finished jobs have an outcome.
     sa.CheckConstraint("(state = 'finished') = (outcome IS NOT NULL)", name="outcome_exactly_when_finished"),
     # A benchmark belongs to a cell of a matrix, a check to neither.
     sa.CheckConstraint(
         "(kind = 'benchmark') = (cell_id IS NOT NULL AND matrix_id IS NOT NULL)", name="benchmark_has_cell"
     ),
-    # A cell runs once per round and repeat of its block.
+    # A cell has one job per round and repeat of its block.
     sa.UniqueConstraint("cell_id", "round", "repeat"),
     **NO_NUMBER_REUSE,
 )
@@ -160,18 +162,18 @@ sa.Index(
     "ix_jobs_queue",
     jobs.c.device_id,
     jobs.c.priority.desc(),
-    jobs.c.turn,
+    jobs.c.virtual_time,
     jobs.c.job_id,
     **where("state = 'queued'"),
 )
-# One check of a device at a time.
+# A device has one open check at a time.
 sa.Index(
     "uq_jobs_one_open_check_per_device",
     jobs.c.device_id,
     unique=True,
     **where("kind = 'check' AND state <> 'finished'"),
 )
-# Progress and results of a matrix; a page of its jobs is a range for each state.
+# Progress and results of a matrix; a page of its jobs is one range per state.
 sa.Index("ix_jobs_matrix_id", jobs.c.matrix_id, jobs.c.state, jobs.c.job_id)
 
 attempts = sa.Table(
@@ -184,7 +186,7 @@ attempts = sa.Table(
     sa.Column("session_id", BigId, sa.ForeignKey("sessions.session_id"), nullable=False),
     sa.Column("facts_id", BigId, sa.ForeignKey("device_facts.facts_id")),
     sa.Column("fence", sa.BigInteger, nullable=False),
-    #: Copied from the facts at the claim: phones that share a CPU never run at the same time.
+    #: Copied at the claim: devices that share a CPU never run at the same time.
     sa.Column("cpu_domain", sa.Text),
     sa.Column("state", sa.Text, nullable=False),
     sa.Column("outcome", sa.Text),
@@ -192,7 +194,7 @@ attempts = sa.Table(
     sa.Column("code", sa.Text),
     sa.Column("message", sa.Text),
     sa.Column("plan", sa.JSON, nullable=False),
-    #: What its agent waits for before the run, in words: a phone that is too warm, say.
+    #: What its agent waits for before the run, as text, such as a device that is too warm.
     sa.Column("waiting_for", sa.Text),
     #: SHA-256 of the report that settled it.
     sa.Column("report_digest", sa.Text),
@@ -200,26 +202,26 @@ attempts = sa.Table(
     sa.Column("finished_at", UtcTime),
     one_of("state", AttemptState),
     one_of("outcome", Outcome),
-    # A fencing token is given once per device.
+    # A fencing token of a device is used once.
     sa.UniqueConstraint("device_id", "fence"),
     **NO_NUMBER_REUSE,
 )
 # I1: the live attempt row is the device's lease.
 sa.Index("uq_attempts_one_live_per_device", attempts.c.device_id, unique=True, **where(_LIVE_SQL))
-# I2: a job is tried by one attempt at a time.
+# I2: a job has one live attempt at a time.
 sa.Index("uq_attempts_one_live_per_job", attempts.c.job_id, unique=True, **where(_LIVE_SQL))
-# Phones on one CPU would slow each other.
+# Devices on one CPU would slow each other down.
 sa.Index(
     "uq_attempts_one_live_per_cpu",
     attempts.c.cpu_domain,
     unique=True,
     **where(f"cpu_domain IS NOT NULL AND {_LIVE_SQL}"),
 )
-# The exchange's list of what a session owns.
+# The exchange: the live attempts of a session.
 sa.Index("ix_attempts_session_live", attempts.c.session_id, **where(_LIVE_SQL))
-# The tries of a job.
+# The attempts of a job.
 sa.Index("ix_attempts_job_id", attempts.c.job_id)
-# What made a phone go away: few, in a farm of any size.
+# Attempts that lost their device: few in any farm.
 sa.Index(
     "ix_attempts_lost_by_device",
     attempts.c.job_id,
@@ -232,26 +234,26 @@ evidence = sa.Table(
     sa.Column("evidence_id", BigId, primary_key=True),
     sa.Column("attempt_id", BigId, sa.ForeignKey("attempts.attempt_id"), nullable=False),
     sa.Column("report_digest", sa.Text, nullable=False),
-    #: False when it came too late to decide anything; kept all the same.
+    #: False if it arrived too late to settle the attempt.
     sa.Column("counted", sa.Boolean, nullable=False),
     #: The report's bytes, zlib-compressed.
     sa.Column("body", sa.LargeBinary),
-    #: What the body takes, or took: a sum over many rows must not read their bodies.
+    #: The size of the body, deleted or not: a sum over many rows must not read the bodies.
     sa.Column("body_bytes", sa.BigInteger, nullable=False),
     sa.Column("received_at", UtcTime, nullable=False),
-    #: Since when the body is gone, and the rule of retention that let it go.
+    #: When the body was deleted, and the retention rule that applied.
     sa.Column("expired_at", UtcTime),
     sa.Column("expired_by", sa.Text),
-    # Nothing disappears without being recorded as expired.
+    # A body is never deleted without a record.
     sa.CheckConstraint("(body IS NULL) = (expired_at IS NOT NULL)", name="body_until_expired"),
     sa.CheckConstraint("(expired_at IS NULL) = (expired_by IS NULL)", name="expired_by_a_rule"),
-    # The same report again is the same evidence.
+    # A repeated report is the same evidence.
     sa.UniqueConstraint("attempt_id", "report_digest"),
 )
-# Retention: what is kept, in the order it goes, and its sum without a look at the rows; for that SQLite wants
-# the column of the condition in the index, too.
+# Retention: stored bodies in the order of deletion, and their total size from the index alone; for that,
+# SQLite needs the column of the condition in the index.
 sa.Index(
-    "ix_evidence_kept",
+    "ix_evidence_stored",
     evidence.c.counted,
     evidence.c.received_at,
     evidence.c.body_bytes,

@@ -98,14 +98,14 @@ def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:
             f"the agent of host {device.host_id} does not say where its adb server listens there",
             hint="it shares one of another machine, or is of an older release: bring it up to this one",
         )
-    assert device.held_until is not None, "the schema pairs them"
+    assert device.reserved_until is not None, "the schema pairs them"
     return AdbAccess(
         device_id=device.device_id,
         host=device.host_id,
         boot_id=session.boot_id,
         adb_port=adb_port,
         serial=device.serial,
-        held_until=device.held_until,
+        reserved_until=device.reserved_until,
     )
 
 
@@ -138,7 +138,7 @@ def _end(connection: Connection, device: Device, *, now: datetime, actor: str, c
 
 
 def _reserved_by_other(device: Device) -> Conflict:
-    until = f" until {_moment(device.held_until)}" if device.held_until else ""
+    until = f" until {_moment(device.reserved_until)}" if device.reserved_until else ""
     return Conflict(
         f"{device.name} is held by {device.reserved_by}{until}",
         hint=f"ask {device.reserved_by}, or take it: farm device release {quote(device.name)} --force",

@@ -127,7 +127,7 @@ def _view(connection: Connection, device: Device, load: Load) -> DeviceView:
         health=device.health,
         admin=device.admin,
         reserved_by=device.reserved_by,
-        held_until=device.held_until,
+        reserved_until=device.reserved_until,
         virtual=facts.virtual if facts else False,
         fence=device.fence,
         job_id=device.job_id,

@@ -39,7 +39,7 @@ class RowBatch:
 
     pieces: Sequence[ExpansionBatch]
     cells: Sequence[NewCell]
-    #: Cell index, device, round and turn of each job, by device in the order it runs them.
+    #: Cell index, device, round and virtual_time of each job, by device in the order it runs them.
     jobs: Sequence[tuple[int, DeviceId, int, int]]
 
 
@@ -65,10 +65,10 @@ class RowBuilder:
             own = list(unfolding.jobs(piece.start, piece.stop))
             cells += _new_cells(unfolding, (job.index for job in own if job.round == 1))
             for job in own:
-                turn = round_virtual_time(
+                virtual_time = round_virtual_time(
                     piece.first_virtual_time, round=job.round, cells=unfolding.cell_count
                 )
-                rows.append((job.index, piece.device_id, job.round, turn))
+                rows.append((job.index, piece.device_id, job.round, virtual_time))
         return RowBatch(pieces=pieces, cells=sorted(cells), jobs=rows)
 
     def whole(self, first_virtual_times: Mapping[DeviceId, int]) -> RowBatch:
@@ -136,7 +136,8 @@ def put_rows(connection: Connection, maker: RowBuilder, chunk: RowBatch) -> None
     indexes = [row[0] for row in chunk.jobs]
     id_by_index = matrices.cell_ids(connection, maker.matrix_id, indexes)
     new_jobs = [
-        NewJob(device_id, id_by_index[index], round, turn) for index, device_id, round, turn in chunk.jobs
+        NewJob(device_id, id_by_index[index], round, virtual_time)
+        for index, device_id, round, virtual_time in chunk.jobs
     ]
     jobs.add_jobs(connection, maker.matrix_id, new_jobs, priority=maker.priority, now=maker.created_at)
 

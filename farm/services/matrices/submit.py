@@ -176,30 +176,30 @@ def _queue_jobs(
     """Queue each device's rounds one after the other, every round in an order of its own."""
     job_template, priority = ready.job_template, ready.expanded.plan.priority
     device_ids = [part.device_id for part in job_template.parts]
-    turns = first_virtual_times(connection, device_ids, priority=priority, submitted_by=submitted_by)
+    virtual_times = first_virtual_times(connection, device_ids, priority=priority, submitted_by=submitted_by)
     if ready.packed is None:
         maker = RowBuilder(job_template, matrix_id=matrix_id, priority=priority, created_at=now)
-        put_rows(connection, maker, maker.whole(turns))
+        put_rows(connection, maker, maker.whole(virtual_times))
         return
     lazy_expansion.add_lazy_expansion(
         connection,
         matrix_id,
         ready.packed,
-        _cursors(job_template, turns),
+        _cursors(job_template, virtual_times),
         priority=priority,
         variant_ids={slot.variant_id for slot in job_template.slots if slot.variant_id is not None},
         program_ids={part.program_id for part in job_template.parts},
     )
 
 
-def _cursors(job_template: JobTemplate, turns: Mapping[DeviceId, int]) -> list[NewLazyExpansion]:
+def _cursors(job_template: JobTemplate, virtual_times: Mapping[DeviceId, int]) -> list[NewLazyExpansion]:
     return [
         NewLazyExpansion(
             device_id=part.device_id,
             jobs=job_template.job_count(part),
-            first_virtual_time=turns[part.device_id],
+            first_virtual_time=virtual_times[part.device_id],
             last_virtual_time=round_virtual_time(
-                turns[part.device_id], round=job_template.rounds, cells=job_template.cell_count(part)
+                virtual_times[part.device_id], round=job_template.rounds, cells=job_template.cell_count(part)
             ),
         )
         for part in job_template.parts

@@ -99,7 +99,7 @@ class PeriodicLeader:
     def _turn(self, connection: Connection, now: datetime) -> LeaseDecision:
         if not self.clock_check.look(connection, self.clock):
             return LeaseDecision.ELSEWHERE
-        return acquire_lease(connection, LEASE_NAME, self.process, now=now, lease=self._lease)
+        return acquire_lease(connection, LEASE_NAME, self.process, now=now, duration=self._lease)
 
     def do(self, connection: Connection, now: datetime, up_since: datetime) -> None:
         """Do what is due, whoever has the duties."""

@@ -93,12 +93,18 @@ def _repeat_block(connection: Connection, block: RepeatBlock) -> None:
     own = matrices.list_cells(connection, job.matrix_id, device_id=job.device_id)
     cells = [cell for cell in own if cell.cell_id not in killers]
     matrix = matrices.get_matrix(connection, job.matrix_id)
-    turns = first_virtual_times(
+    virtual_times = first_virtual_times(
         connection, [job.device_id], priority=job.priority, submitted_by=matrix.submitted_by
     )
-    turn = turns[job.device_id]
+    virtual_time = virtual_times[job.device_id]
     new_jobs = [
-        NewJob(device_id=job.device_id, cell_id=cell.cell_id, round=job.round, turn=turn, repeat=repeat)
+        NewJob(
+            device_id=job.device_id,
+            cell_id=cell.cell_id,
+            round=job.round,
+            virtual_time=virtual_time,
+            repeat=repeat,
+        )
         for cell in shuffle_round(cells, round=job.round, seed=matrix.seed, repeat=repeat)
     ]
     jobs.add_jobs(connection, job.matrix_id, new_jobs, priority=job.priority, now=now)

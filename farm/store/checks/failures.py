@@ -1,4 +1,4 @@
-"""What went wrong with the phones of a host lately."""
+"""Recent failures of the devices of a host."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -15,14 +15,14 @@ from farm.core.errors import Blame
 from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.database.tables import attempts, events
 
-#: More than a phone can fail within the time that is looked at.
+#: More than a device can fail within the examined time.
 _LAST_ATTEMPTS = 5
 
 
 def disconnects_since(
     connection: Connection, device_ids: Collection[DeviceId], since: datetime
 ) -> list[DeviceFailure]:
-    """When devices went away that could be used, oldest first."""
+    """Return when online devices became unreachable since a time, oldest first."""
     query = (
         sa.select(events.c.subject_id, events.c.at, events.c.to_state)
         .where(
@@ -42,7 +42,7 @@ def disconnects_since(
 
 
 def boots_since(connection: Connection, device_id: DeviceId, since: datetime) -> list[datetime]:
-    """When a device began to start since then, oldest first; only what came after it was last online."""
+    """Return when a device began to boot since a time, oldest first; only boots after it was last online."""
     query = (
         sa.select(events.c.at, events.c.to_state)
         .where(
@@ -60,8 +60,8 @@ def boots_since(connection: Connection, device_id: DeviceId, since: datetime) ->
 def failures_since(
     connection: Connection, device_ids: Collection[DeviceId], since: datetime
 ) -> list[DeviceFailure]:
-    """Ends of attempts since then that are blamed on their devices, and may be their host's doing."""
-    found: list[DeviceFailure] = []
+    """Return failed attempts since a time that are blamed on their devices but may be caused by the host."""
+    failures: list[DeviceFailure] = []
     for device_id in device_ids:
         query = (
             sa.select(attempts.c.finished_at, attempts.c.blame, attempts.c.code)
@@ -69,13 +69,13 @@ def failures_since(
             .order_by(attempts.c.fence.desc())
             .limit(_LAST_ATTEMPTS)
         )
-        found += [
+        failures += [
             DeviceFailure(device_id=device_id, at=row.finished_at)
             for row in connection.execute(query)
             if row.finished_at is not None and row.finished_at >= since
             if may_be_host_caused(None if row.blame is None else Blame(row.blame), row.code)
         ]
-    return found
+    return failures
 
 
 def health_changes_since(

@@ -1,4 +1,4 @@
-"""Incidents of hosts: opened once, grown while they last, ended once; each change with its event row."""
+"""Incidents of hosts: opened, widened and ended, each change with its event row."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -17,25 +17,25 @@ from farm.store.operations.events import record_event, record_if_moved
 
 
 def open_incidents(connection: Connection, host_id: HostId | None = None) -> list[Incident]:
-    """What is not over, of all hosts or of one; oldest first."""
-    query = _open() if host_id is None else _open_of_host_query()
-    found = [_incident(row) for row in connection.execute(query, {"host_id": host_id})]
-    return sorted(found, key=lambda incident: incident.incident_id)
+    """Return the open incidents of all hosts or of one, oldest first."""
+    query = _open_query() if host_id is None else _open_of_host_query()
+    incidents_of_host = [_incident(row) for row in connection.execute(query, {"host_id": host_id})]
+    return sorted(incidents_of_host, key=lambda incident: incident.incident_id)
 
 
 @cache
-def _open() -> sa.Select[Any]:
+def _open_query() -> sa.Select[Any]:
     return sa.select(incidents).where(incidents.c.ended_at.is_(None))
 
 
 @cache
 def _open_of_host_query() -> sa.Select[Any]:
-    """Built once: every exchange asks."""
-    return _open().where(incidents.c.host_id == sa.bindparam("host_id"))
+    """Build the query once: every exchange runs it."""
+    return _open_query().where(incidents.c.host_id == sa.bindparam("host_id"))
 
 
 def last_incidents(connection: Connection, host_id: HostId, *, limit: int) -> list[Incident]:
-    """The newest incidents of a host, newest first."""
+    """Return the last incidents of a host, newest first."""
     query = (
         sa.select(incidents)
         .where(incidents.c.host_id == host_id)
@@ -46,7 +46,7 @@ def last_incidents(connection: Connection, host_id: HostId, *, limit: int) -> li
 
 
 def incidents_since(connection: Connection, host_ids: Collection[HostId], since: datetime) -> list[Incident]:
-    """Incidents of hosts that lasted at some time since a moment."""
+    """Return the incidents of hosts that were open at some time since `since`."""
     query = sa.select(incidents).where(
         incidents.c.host_id.in_(host_ids),
         sa.or_(incidents.c.ended_at.is_(None), incidents.c.ended_at >= since),
@@ -64,7 +64,7 @@ def add_incident(
     cause: str,
     now: datetime,
 ) -> Incident:
-    """Open an incident; the caller has looked that none of its kind is open there."""
+    """Open an incident; the caller has checked that the host has no open one of its kind."""
     row = connection.execute(
         incidents.insert()
         .values(host_id=host_id, kind=kind, began_at=began_at, devices=sorted(devices), cause=cause)
@@ -84,7 +84,7 @@ def add_incident(
 
 
 def widen_incident(connection: Connection, incident: Incident, devices: Collection[DeviceId]) -> Incident:
-    """Count further phones among those that an open incident hit."""
+    """Add devices to those that an open incident affects."""
     row = connection.execute(
         incidents.update()
         .where(incidents.c.incident_id == incident.incident_id)
@@ -95,7 +95,7 @@ def widen_incident(connection: Connection, incident: Incident, devices: Collecti
 
 
 def end_incident(connection: Connection, incident: Incident, *, now: datetime, cause: str) -> bool:
-    """End an incident; False when that happened already."""
+    """End an incident; False if it had ended already."""
     return record_if_moved(
         connection,
         incidents.update()
@@ -113,13 +113,13 @@ def end_incident(connection: Connection, incident: Incident, *, now: datetime, c
 
 
 def _incident(row: sa.Row[Any]) -> Incident:
-    found: Sequence[str] = row.devices
+    device_ids: Sequence[str] = row.devices
     return Incident(
         incident_id=row.incident_id,
         host_id=HostId(row.host_id),
         kind=IncidentKind(row.kind),
         began_at=row.began_at,
         ended_at=row.ended_at,
-        devices=tuple(map(DeviceId, found)),
+        devices=tuple(map(DeviceId, device_ids)),
         cause=row.cause,
     )

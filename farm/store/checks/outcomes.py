@@ -7,16 +7,16 @@ from farm.core.base.ids import DeviceId
 from farm.core.checks.check_schedule import CHECKS_CONSIDERED, PastCheck
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.runs.measurement import Outcome
-from farm.database.tables import jobs, word
+from farm.database.tables import jobs, literal
 
 
 def last_checks(connection: Connection, device_id: DeviceId) -> list[PastCheck]:
-    """The last ended checks of a device, newest first."""
+    """Return the last finished checks of a device, newest first."""
     query = (
         sa.select(jobs.c.outcome, jobs.c.code, jobs.c.finished_at)
         .where(
             jobs.c.device_id == device_id,
-            jobs.c.kind == word(JobKind.CHECK),
+            jobs.c.kind == literal(JobKind.CHECK),
             jobs.c.state == JobState.FINISHED,
         )
         .order_by(jobs.c.job_id.desc())

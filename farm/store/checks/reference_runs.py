@@ -1,4 +1,4 @@
-"""Golden runs: what a phone's check took, as it is judged; learned from by the kind of phone."""
+"""Reference runs of device checks, from which the reference range of a device model is learned."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,13 +11,13 @@ from farm.core.checks.reference_range import ReferenceSample
 from farm.core.checks.reference_run import ReferenceRun, ReferenceVerdict
 from farm.database.tables import reference_runs
 
-#: What bands are learned from, and drifts: so many runs of a kind at most, and of so long.
+#: Limits of the runs from which reference ranges and drift are learned: number and age.
 _RUNS_OF_KIND = 512
 _MAX_AGE = timedelta(days=60)
 
 
 def add_reference_run(connection: Connection, run: ReferenceRun) -> None:
-    """Keep a check's golden run."""
+    """Store a check's reference run."""
     connection.execute(
         reference_runs.insert().values(
             job_id=run.job_id,
@@ -36,7 +36,7 @@ def add_reference_run(connection: Connection, run: ReferenceRun) -> None:
 def runs_of_kind(
     connection: Connection, reference_key: str, program_digest: Digest, *, before: datetime
 ) -> list[ReferenceSample]:
-    """The last fit runs of a kind of phone before a moment, newest first."""
+    """Return the last fit runs of a reference key before a time, newest first."""
     query = _of_kind(reference_key, program_digest, before).where(
         reference_runs.c.verdict != ReferenceVerdict.UNFIT
     )
@@ -44,14 +44,14 @@ def runs_of_kind(
 
 
 def own_runs(connection: Connection, device_id: DeviceId, *, limit: int) -> list[ReferenceRun]:
-    """The newest runs of a device, newest first; those of other bands are older systems of it."""
+    """Return the last runs of a device, newest first; other reference keys belong to its older systems."""
     query = sa.select(reference_runs).where(reference_runs.c.device_id == device_id)
     query = query.order_by(reference_runs.c.measured_at.desc(), reference_runs.c.reference_run_id.desc())
     return [_run(row) for row in connection.execute(query.limit(limit))]
 
 
 def own_fit_runs(connection: Connection, run: ReferenceRun) -> list[ReferenceSample]:
-    """Fit runs of the same device and band before a run, of as long as drifts are looked for."""
+    """Return earlier fit runs of the same device and reference key, within the age limit for drift."""
     query = sa.select(reference_runs).where(
         reference_runs.c.device_id == run.device_id,
         reference_runs.c.measured_at < run.measured_at,
@@ -64,7 +64,7 @@ def own_fit_runs(connection: Connection, run: ReferenceRun) -> list[ReferenceSam
 
 
 def find_reference_run(connection: Connection, job_id: JobId) -> ReferenceRun | None:
-    """The golden run of a check."""
+    """Return the reference run of a check, or None."""
     row = connection.execute(sa.select(reference_runs).where(reference_runs.c.job_id == job_id)).one_or_none()
     return None if row is None else _run(row)
 

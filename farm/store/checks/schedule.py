@@ -1,4 +1,4 @@
-"""Good phones whose last check is long ago, in time or in jobs."""
+"""Good devices that are due for a check, by time or by number of jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,25 +11,26 @@ from farm.core.base.ids import DeviceId, HostId
 from farm.core.checks.reference_run import ReferenceVerdict
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.jobs.job import JobKind, JobState
-from farm.database.tables import attempts, devices, is_live, jobs, reference_runs, word
+from farm.database.tables import attempts, devices, is_live, jobs, literal, reference_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueCheck:
-    """A good phone of the pool that is to be checked again."""
+    """A good device that is due for a check."""
 
     device_id: DeviceId
     host_id: HostId
     checked_at: datetime
-    #: Claims since.
+    #: The number of claims since then.
     claims: int
 
 
 def checks_due(
     connection: Connection, *, checked_before: datetime, after_jobs: int, limit: int
 ) -> list[DueCheck]:
-    """Good, online phones that had so many claims since their last check; of those without work, also such as
-    were last checked before a moment. The longest ago first."""
+    """Return good, online devices with at least `after_jobs` claims since their last check, and those without
+    work that were last checked before a time; the longest ago first.
+    """
     last, check = _last_check(), jobs.alias("last_check")
     fence = _last_fence(check)
     claims = devices.c.fence - sa.func.coalesce(fence, devices.c.fence)
@@ -57,7 +58,7 @@ def checks_due(
 def devices_with_unfit_runs(
     connection: Connection, *, checked_before: datetime
 ) -> list[tuple[DeviceId, HostId]]:
-    """Good, online phones without work whose last golden run, before a moment, was not fit to be judged."""
+    """Return good, online devices without work whose last reference run, before a time, was unfit."""
     newest = sa.alias(reference_runs)
     last = (
         sa.select(newest.c.reference_run_id)
@@ -95,7 +96,7 @@ def _last_check() -> sa.ScalarSelect[int]:
     check = jobs.alias()
     return (
         sa.select(check.c.job_id)
-        .where(check.c.device_id == devices.c.device_id, check.c.kind == word(JobKind.CHECK))
+        .where(check.c.device_id == devices.c.device_id, check.c.kind == literal(JobKind.CHECK))
         .order_by(check.c.job_id.desc())
         .limit(1)
         .correlate(devices)
@@ -114,7 +115,7 @@ def _last_fence(check: sa.FromClause) -> sa.ScalarSelect[int]:
 
 def _has_work() -> sa.ColumnElement[bool]:
     waiting = sa.exists().where(
-        jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED)
+        jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
     )
-    at_work = sa.exists().where(attempts.c.device_id == devices.c.device_id, is_live(attempts))
-    return sa.or_(waiting, at_work)
+    is_running = sa.exists().where(attempts.c.device_id == devices.c.device_id, is_live(attempts))
+    return sa.or_(waiting, is_running)

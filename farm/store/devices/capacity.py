@@ -11,7 +11,7 @@ from farm.database.tables import attempts, devices, is_live
 
 
 def runs_by_host(connection: Connection) -> Counter[HostId]:
-    """How many live attempts each host has."""
+    """Return the number of live attempts by host."""
     query = sa.select(attempts.c.host_id, sa.func.count()).where(is_live(attempts))
     return Counter(
         {HostId(host): count for host, count in connection.execute(query.group_by(attempts.c.host_id))}
@@ -19,13 +19,13 @@ def runs_by_host(connection: Connection) -> Counter[HostId]:
 
 
 def busy_cpus(connection: Connection) -> set[str]:
-    """CPU domains on which something runs."""
+    """Return the CPU domains with a live attempt."""
     query = sa.select(attempts.c.cpu_domain).where(is_live(attempts), attempts.c.cpu_domain.is_not(None))
     return set(connection.execute(query).scalars())
 
 
 def uncleaned_cpus(connection: Connection) -> set[str]:
-    """CPU domains on which something of a run may be left: a phone there is online and not cleaned up."""
+    """Return the CPU domains of online devices that need a clean-up."""
     query = sa.select(devices.c.cpu_domain).where(
         devices.c.cpu_domain.is_not(None),
         devices.c.presence == Presence.ONLINE,
@@ -35,5 +35,5 @@ def uncleaned_cpus(connection: Connection) -> set[str]:
 
 
 def unquiet_cpus(connection: Connection) -> set[str]:
-    """CPU domains on which a run is alive, or may have left something alive."""
+    """Return the CPU domains with a live attempt, or with an online device that needs a clean-up."""
     return busy_cpus(connection) | uncleaned_cpus(connection)

@@ -1,4 +1,4 @@
-"""Devices: one row a phone, with the facts of its present system build."""
+"""Devices: one row each, with the facts of its current system build."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -44,28 +44,28 @@ class Device:
     detail: str | None
     health: Health
     admin: Admin
-    #: The operator's name for it, words of theirs, and its number among the phones of its device model.
+    #: The operator's name and tags for it, and its number among the devices of its model.
     label: str | None
     tags: tuple[str, ...]
     unit: int | None
-    #: Since when its golden runs are compared with its own alone, by an operator's word.
+    #: When an operator re-baselined it: since then its reference runs are compared with its own only.
     rebaselined_at: datetime | None
-    #: Both or neither: a person has it until then at the latest.
-    held_until: datetime | None
+    #: The latest end of its reservation and its owner; both or neither.
+    reserved_until: datetime | None
     reserved_by: str | None
     facts_id: FactsId | None
     facts: DeviceFacts | None
     #: Devices of one domain never run at the same time.
     cpu_domain: str | None
     condition: Condition | None
-    #: What its agent does to have it back, as last heard.
+    #: The recovery episode, as last reported by its agent.
     recovery: Recovery | None
     fence: int
     cleaned_fence: int
     seen_at: datetime
     session_live: bool
     host_state: HostState
-    #: How many runs its host may have at once; None: any number.
+    #: The most concurrent runs of its host; None: no limit.
     host_max_runs: int | None
     #: The job of its live attempt.
     job_id: JobId | None
@@ -77,11 +77,11 @@ class Device:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The label if it has one, else the id."""
         return self.label or self.device_id
 
     def state(self, *, cpu_busy: bool = False, host_runs: int = 0) -> DeviceState:
-        """What decides whether it can be given work; `host_runs` are under way on its host."""
+        """Return the state that decides whether it can be claimed; `host_runs` are live on its host."""
         return DeviceState(
             device_id=self.device_id,
             session_live=self.session_live,
@@ -102,18 +102,20 @@ class Device:
 def list_devices(
     connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
 ) -> list[Device]:
-    """Devices in the order of their ids; of one host, or one device, where asked."""
-    asked = {"host_id": host_id, "device_id": device_id}
-    query = _devices(*(name for name, value in asked.items() if value is not None))
-    return [_device(row) for row in connection.execute(query, asked)]
+    """Return devices in the order of their ids: all, those of one host, or one device."""
+    filters = {"host_id": host_id, "device_id": device_id}
+    query = _devices_query(*(name for name, value in filters.items() if value is not None))
+    return [_device(row) for row in connection.execute(query, filters)]
 
 
 def devices_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> dict[HostId, list[Device]]:
-    """The devices of each host, in the order of their ids; in one statement, however many hosts."""
-    found: dict[HostId, list[Device]] = {host_id: [] for host_id in host_ids}
-    for row in connection.execute(_devices_of_hosts_query(), {"host_ids": list(host_ids)}) if found else ():
-        found[HostId(row.host_id)].append(_device(row))
-    return found
+    """Return the devices of each host in the order of their ids, by one statement."""
+    devices_by_host: dict[HostId, list[Device]] = {host_id: [] for host_id in host_ids}
+    for row in (
+        connection.execute(_devices_of_hosts_query(), {"host_ids": list(host_ids)}) if devices_by_host else ()
+    ):
+        devices_by_host[HostId(row.host_id)].append(_device(row))
+    return devices_by_host
 
 
 @cache
@@ -122,13 +124,13 @@ def _devices_of_hosts_query() -> sa.Select[Any]:
 
 
 @cache
-def _devices(*asked: str) -> sa.Select[Any]:
-    return _all_devices_query().where(*(devices.c[name] == sa.bindparam(name) for name in asked))
+def _devices_query(*columns: str) -> sa.Select[Any]:
+    return _all_devices_query().where(*(devices.c[name] == sa.bindparam(name) for name in columns))
 
 
 @cache
 def _all_devices_query() -> sa.Select[Any]:
-    """Built once: that takes several times as long as carrying it out, and every exchange asks twice."""
+    """Build the query once: building takes several times as long as running it, twice in every exchange."""
     live = sa.alias(attempts)
     last = sa.alias(attempts)
     connected = sa.exists().where(
@@ -161,12 +163,12 @@ def _all_devices_query() -> sa.Select[Any]:
 
 
 def find_device(connection: Connection, device_id: DeviceId) -> Device | None:
-    """One device by its id."""
+    """Return a device by its id, or None."""
     return next(iter(list_devices(connection, device_id=device_id)), None)
 
 
 def get_device(connection: Connection, device_id: DeviceId) -> Device:
-    """One device that is known to exist."""
+    """Return a device that exists."""
     (device,) = list_devices(connection, device_id=device_id)
     return device
 
@@ -184,7 +186,7 @@ def _device(row: sa.Row[Any]) -> Device:
         tags=tuple(row.tags),
         unit=row.unit,
         rebaselined_at=row.rebaselined_at,
-        held_until=row.held_until,
+        reserved_until=row.reserved_until,
         reserved_by=row.reserved_by,
         facts_id=row.facts_id,
         facts=None if row.facts is None else stored_facts(row.facts),
@@ -206,9 +208,9 @@ def _device(row: sa.Row[Any]) -> Device:
 
 
 def raise_fences(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, int]:
-    """The next fencing token of each device."""
-    risen = connection.execute(_raise_fences_statement(), {"device_ids": list(device_ids)})
-    return {row.device_id: row.fence for row in risen}
+    """Raise the fencing token of each device by one and return the new ones."""
+    rows = connection.execute(_raise_fences_statement(), {"device_ids": list(device_ids)})
+    return {row.device_id: row.fence for row in rows}
 
 
 @cache

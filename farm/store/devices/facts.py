@@ -20,12 +20,12 @@ _FACTS = TypeAdapter(DeviceFacts)
 
 
 def stored_facts(document: Mapping[str, Any]) -> DeviceFacts:
-    """Facts as they stand in a row."""
+    """Parse the facts of a row."""
     return _FACTS.validate_python(document, strict=False)
 
 
 def known_devices(connection: Connection) -> list[KnownDevice]:
-    """The devices that matrices can be put on, in the order of their ids: the farm knows what they are."""
+    """Return the devices with known facts, on which matrices can run, in the order of their ids."""
     query = (
         sa.select(devices, device_facts.c.facts)
         .join(device_facts, device_facts.c.facts_id == devices.c.facts_id)
@@ -46,9 +46,9 @@ def known_devices(connection: Connection) -> list[KnownDevice]:
 
 
 def put_facts(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *, now: datetime) -> FactsId:
-    """Give a device its facts; the same facts as before are the same snapshot.
+    """Store the facts of a device; unchanged facts keep their snapshot.
 
-    Which CPU a virtual phone shares is no fact that numbers depend on, and stays out of the snapshot.
+    The CPU domain of a virtual device does not influence measurements and is not part of the snapshot.
     """
     facts_id = _snapshot(connection, device_id, replace(facts, cpu_domain=None), now=now)
     connection.execute(
@@ -61,13 +61,13 @@ def put_facts(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *
 
 def _snapshot(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *, now: datetime) -> FactsId:
     digest = digest_of(_FACTS.dump_json(facts))
-    found = connection.execute(
+    facts_id = connection.execute(
         sa.select(device_facts.c.facts_id).where(
             device_facts.c.device_id == device_id, device_facts.c.facts_digest == digest
         )
     ).scalar_one_or_none()
-    if found is not None:
-        return FactsId(found)
+    if facts_id is not None:
+        return FactsId(facts_id)
     document = _FACTS.dump_python(facts, mode="json")
     inserted = connection.execute(
         device_facts.insert()
@@ -80,7 +80,7 @@ def _snapshot(connection: Connection, device_id: DeviceId, facts: DeviceFacts, *
 def assign_unit_number(
     connection: Connection, device_id: DeviceId, device_model: str, *, now: datetime
 ) -> None:
-    """Number a phone among those of its device model, from 1; one that has a number keeps it.
+    """Give a device the next unit number of its model, from 1, unless it has one.
 
     Retired phones keep theirs, so none is given again.
     """

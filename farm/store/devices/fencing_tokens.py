@@ -1,4 +1,4 @@
-"""The fencing tokens of devices, raised without a claim; each time with its event row."""
+"""Fencing tokens of devices, raised without a claim; each change with its event row."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -13,7 +13,7 @@ from farm.store.operations.events import record_event
 
 
 def fences(connection: Connection, host_id: HostId, device_ids: Collection[DeviceId]) -> dict[DeviceId, int]:
-    """The last tokens of those of the devices that are the host's."""
+    """Return the last tokens of those devices that belong to the host."""
     if not device_ids:
         return {}
     query = sa.select(devices.c.device_id, devices.c.fence).where(
@@ -25,21 +25,21 @@ def fences(connection: Connection, host_id: HostId, device_ids: Collection[Devic
 def raise_fence_to(
     connection: Connection, device_id: DeviceId, fence: int, *, now: datetime, actor: str, cause: str
 ) -> None:
-    """Have the device's next token be higher than `fence`; one that is so already stays as it is.
+    """Raise the device's token to `fence`, unless it is that high already.
 
-    The phone counts as not cleaned up then: something ran there that the database does not know of.
+    The device then needs a clean-up: a run that the database does not know took place on it.
     """
     query = sa.select(devices.c.fence).where(devices.c.device_id == device_id)
     before = connection.execute(query).scalar_one()
-    raised = connection.execute(
+    update = connection.execute(
         devices.update().where(devices.c.device_id == device_id, devices.c.fence < fence).values(fence=fence)
     )
-    if raised.rowcount == 1:
+    if update.rowcount == 1:
         record_fence_raised(connection, device_id, before, fence, now=now, actor=actor, cause=cause)
 
 
 def raise_all_fences(connection: Connection, by: int, *, now: datetime, actor: str, cause: str) -> None:
-    """Leave out the next tokens of every device."""
+    """Skip the next tokens of every device."""
     rows = connection.execute(sa.select(devices.c.device_id, devices.c.fence).order_by(devices.c.device_id))
     for row in rows.all():
         raise_fence_to(connection, row.device_id, row.fence + by, now=now, actor=actor, cause=cause)
@@ -55,7 +55,7 @@ def record_fence_raised(
     actor: str,
     cause: str,
 ) -> None:
-    """The event of a token that rose without a claim."""
+    """Record the event of a token that was raised without a claim."""
     record_event(
         connection,
         at=now,

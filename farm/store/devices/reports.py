@@ -1,4 +1,4 @@
-"""What agents see of phones, in the devices' rows: what changes who can be given work has its event."""
+"""Reported states of devices; each change of presence has its event."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _RECOVERY = TypeAdapter(Recovery)
 def add_device(
     connection: Connection, *, device_id: DeviceId, host_id: HostId, serial: str, admin: Admin, now: datetime
 ) -> Device:
-    """A phone the farm sees for the first time."""
+    """Add a device that the farm detects for the first time."""
     connection.execute(
         devices.insert().values(
             device_id=device_id,
@@ -56,22 +56,22 @@ def add_device(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStatusUpdate:
-    """What an agent sees of a phone now."""
+    """The current state of a device as its agent reports it."""
 
-    #: As it was before.
+    #: The device before this report.
     device: Device
     serial: str
     presence: Presence
     detail: str | None
-    #: None: as before.
+    #: None: unchanged.
     condition: Condition | None
-    #: What its agent does to have it back.
+    #: Its recovery episode.
     recovery: Recovery | None = None
     #: One below what is recorded changes nothing; one above the last claim is the caller's to heed.
     cleaned_fence: int
 
     def is_unchanged(self, host_id: HostId) -> bool:
-        """Whether the phone's row says all that already, when it was seen apart."""
+        """Return True if the device's row has the same state already, but for the time of the report."""
         before = self.device
         return (
             (before.host_id, before.serial, before.presence) == (host_id, self.serial, self.presence)
@@ -85,7 +85,7 @@ class DeviceStatusUpdate:
 def record_status_updates(
     connection: Connection, host_id: HostId, seen: Sequence[DeviceStatusUpdate], *, now: datetime
 ) -> None:
-    """Note what an agent sees of phones now; a changed presence gets its event row.
+    """Record the reported state of devices; a changed presence gets its event row.
 
     In one statement for all that are as before, and in another for all others.
     """
@@ -145,7 +145,7 @@ def _record(connection: Connection, seen: DeviceStatusUpdate, host_id: HostId, *
 
 @cache
 def _status_update_statement() -> sa.Update:
-    """Built once: every exchange notes phones. What it sets, its parameters name."""
+    """Build the statement once: every exchange runs it. Its parameters name the columns to set."""
     return devices.update().where(devices.c.device_id == sa.bindparam("of_device"))
 
 
@@ -158,7 +158,7 @@ def _unchanged_statement() -> sa.Update:
 def mark_absent(
     connection: Connection, device_id: DeviceId, *, presence: Presence, now: datetime, cause: str
 ) -> None:
-    """A device its agent no longer lists, or whose agent is gone."""
+    """Mark a device as absent: its agent no longer lists it, or is gone."""
     connection.execute(
         devices.update()
         .where(devices.c.device_id == device_id)

@@ -1,4 +1,5 @@
-"""What changes of a device by decision: its health, and what operators say of it; each with its event row."""
+"""Changes of a device's health, administrative state, label, tags and reservation, each with its event row.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -24,7 +25,7 @@ def move_health(
     now: datetime,
     cause: str,
 ) -> bool:
-    """Compare-and-set of a device's health, with its event row; False when it is not in `sources`."""
+    """Change a device's health by compare-and-set with its event row; False if it is not in `sources`."""
     before = connection.execute(
         sa.select(devices.c.health).where(devices.c.device_id == device_id)
     ).scalar_one()
@@ -49,7 +50,8 @@ def move_health(
 def move_admin(
     connection: Connection, device: Device, event: AdminEvent, *, now: datetime, actor: str, cause: str | None
 ) -> Admin | None:
-    """Compare-and-set of what operators want of a device; None when it is no longer where `device` says."""
+    """Change a device's administrative state by compare-and-set; None if it is not as in `device` any more.
+    """
     to = advance(device.admin, event)
     if to is None:
         return None
@@ -79,7 +81,7 @@ def put_label(
     actor: str,
     reason: str | None = None,
 ) -> bool:
-    """Name a device, or take its name away; False when somebody else named it meanwhile.
+    """Set or remove a device's label; False if it changed in the meantime.
 
     Raises:
         sqlalchemy.exc.IntegrityError: another device has the label.
@@ -107,7 +109,7 @@ def put_tags(
     actor: str,
     reason: str | None = None,
 ) -> None:
-    """Give a device its tags; the caller has read `device` in this transaction, and locked it."""
+    """Set a device's tags; the caller has locked the device in this transaction."""
     connection.execute(
         devices.update().where(devices.c.device_id == device.device_id).values(tags=list(tags))
     )
@@ -118,7 +120,7 @@ def put_tags(
 def rebaseline_device(
     connection: Connection, device: Device, level: str, *, now: datetime, actor: str, reason: str
 ) -> bool:
-    """Begin a band of a device's own; False when somebody else did meanwhile."""
+    """Re-baseline a device, whose reference range begins anew; False if it changed in the meantime."""
     moved = connection.execute(
         devices.update()
         .where(
@@ -135,18 +137,20 @@ def rebaseline_device(
 def put_reservation(
     connection: Connection, device: Device, *, by: str, until: datetime, now: datetime, actor: str, cause: str
 ) -> bool:
-    """Take a device out of the pool for a person; False when its hold is no longer what `device` says."""
-    moved = connection.execute(_if_reservation_unchanged(device).values(reserved_by=by, held_until=until))
+    """Reserve a device for a person; False if its reservation is not as in `device` any more."""
+    moved = connection.execute(_if_reservation_unchanged(device).values(reserved_by=by, reserved_until=until))
     if moved.rowcount == 1:
         _record(connection, device, DeviceEvent.RESERVED, cause, now=now, actor=actor)
     return moved.rowcount == 1
 
 
 def end_reservation(connection: Connection, device: Device, *, now: datetime, actor: str, cause: str) -> bool:
-    """Give a device back to the pool; False when its hold is no longer what `device` says."""
+    """Release a device; False if its reservation is not as in `device` any more."""
     if device.reserved_by is None:
         return False
-    moved = connection.execute(_if_reservation_unchanged(device).values(reserved_by=None, held_until=None))
+    moved = connection.execute(
+        _if_reservation_unchanged(device).values(reserved_by=None, reserved_until=None)
+    )
     if moved.rowcount == 1:
         _record(connection, device, DeviceEvent.RELEASED, cause, now=now, actor=actor)
     return moved.rowcount == 1
@@ -155,7 +159,7 @@ def end_reservation(connection: Connection, device: Device, *, now: datetime, ac
 def record_asserted_clean(
     connection: Connection, device: Device, *, now: datetime, actor: str, reason: str | None
 ) -> None:
-    """Note on somebody's word that nothing up to the last token is left on a device."""
+    """Record an operator's assertion that the device is clean up to its last token."""
     connection.execute(
         devices.update()
         .where(devices.c.device_id == device.device_id, devices.c.fence == device.fence)
@@ -167,13 +171,13 @@ def record_asserted_clean(
 
 
 def overdue_reservations(connection: Connection, now: datetime) -> list[DeviceId]:
-    """Devices that were held until now at the latest."""
-    query = sa.select(devices.c.device_id).where(devices.c.held_until <= now)
+    """Return the devices whose reservation has ended."""
+    query = sa.select(devices.c.device_id).where(devices.c.reserved_until <= now)
     return list(connection.execute(query).scalars())
 
 
 def lock_device(connection: Connection, device_id: DeviceId) -> None:
-    """Have nobody else change the device's row until this transaction ends."""
+    """Lock the device's row until this transaction ends."""
     connection.execute(
         sa.select(devices.c.device_id).where(devices.c.device_id == device_id).with_for_update()
     )
@@ -183,7 +187,7 @@ def _if_reservation_unchanged(device: Device) -> sa.Update:
     return devices.update().where(
         devices.c.device_id == device.device_id,
         devices.c.reserved_by.is_not_distinct_from(device.reserved_by),
-        devices.c.held_until.is_not_distinct_from(device.held_until),
+        devices.c.reserved_until.is_not_distinct_from(device.reserved_until),
     )
 
 

@@ -1,4 +1,4 @@
-"""What a device did last, and what waits for it."""
+"""The last attempts on devices, and the jobs that wait for them."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ from farm.core.devices.device import Admin
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.runs.measurement import Outcome
-from farm.database.tables import attempts, devices, jobs, lazy_expansions, word
+from farm.database.tables import attempts, devices, jobs, lazy_expansions, literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class PastAttempt:
 
 
 def last_attempts(connection: Connection, device_id: DeviceId, *, limit: int) -> list[PastAttempt]:
-    """The newest attempts on a device, newest first."""
+    """Return the last attempts on a device, newest first."""
     query = (
         sa.select(attempts, jobs.c.kind)
         .join(jobs, jobs.c.job_id == attempts.c.job_id)
@@ -53,34 +53,39 @@ def last_attempts(connection: Connection, device_id: DeviceId, *, limit: int) ->
 
 
 def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> Mapping[MatrixId | None, int]:
-    """By matrix, None for checks, how many jobs wait for some devices, those without a row yet among them."""
+    """Return by matrix (None for checks) how many jobs wait for these devices, including jobs without a row.
+    """
     of_jobs, of_cursors = jobs.c.device_id.in_(device_ids), lazy_expansions.c.device_id.in_(device_ids)
-    left = sa.func.sum(lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs).label("jobs")
+    remaining = sa.func.sum(lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs).label("jobs")
     queued = (
         sa.select(jobs.c.matrix_id, sa.func.count().label("jobs"))
-        .where(of_jobs, jobs.c.state == word(JobState.QUEUED))
+        .where(of_jobs, jobs.c.state == literal(JobState.QUEUED))
         .group_by(jobs.c.matrix_id)
     )
-    to_come = (
-        sa.select(lazy_expansions.c.matrix_id, left)
+    unqueued = (
+        sa.select(lazy_expansions.c.matrix_id, remaining)
         .where(of_cursors, lazy_expansions.c.cancelled_at.is_(None))
         .group_by(lazy_expansions.c.matrix_id)
     )
-    found: Counter[MatrixId | None] = Counter()
-    for query in (queued, to_come):
-        found.update({row.matrix_id: row.jobs for row in connection.execute(query)})
-    return found
+    counts: Counter[MatrixId | None] = Counter()
+    for query in (queued, unqueued):
+        counts.update({row.matrix_id: row.jobs for row in connection.execute(query)})
+    return counts
 
 
 def idle_devices(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceId]:
-    """Those of some devices for which nothing waits."""
-    waits = sa.exists().where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
+    """Return those of these devices for which no job waits."""
+    waits = sa.exists().where(
+        jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
+    )
     query = sa.select(devices.c.device_id).where(devices.c.device_id.in_(device_ids), ~waits)
     return list(connection.execute(query).scalars())
 
 
 def retired_with_jobs(connection: Connection) -> list[DeviceId]:
-    """Retired devices that something waits for all the same: it was queued again after an attempt, say."""
-    waits = sa.exists().where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
+    """Return retired devices with waiting jobs, such as jobs queued again after an attempt."""
+    waits = sa.exists().where(
+        jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
+    )
     query = sa.select(devices.c.device_id).where(devices.c.admin == Admin.RETIRED, waits)
     return list(connection.execute(query).scalars())

@@ -1,4 +1,4 @@
-"""Artifacts: which bytes the farm has, when they were last needed, and which of them may go."""
+"""Artifacts: the stored files, when they were last used, and which may be deleted."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _UNFINISHED = (JobState.QUEUED, JobState.ACTIVE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """An artifact's row. It stays when the bytes go."""
+    """An artifact's row, which stays when its bytes are deleted."""
 
     digest: Digest
     size_bytes: int
@@ -40,39 +40,39 @@ class Artifact:
 
 
 def put_artifact(connection: Connection, digest: Digest, size_bytes: int, *, now: datetime) -> bool:
-    """Record that the farm has these bytes, again or for the first time; False when it had them."""
-    known = find_artifact(connection, digest)
-    if known is None:
+    """Record that the bytes are stored, again or for the first time; False if they were stored before."""
+    artifact = find_artifact(connection, digest)
+    if artifact is None:
         row = {"digest": digest, "size_bytes": size_bytes, "created_at": now, "used_at": now}
         connection.execute(artifacts.insert().values(row))
         return True
     there = artifacts.update().where(artifacts.c.digest == digest)
     connection.execute(there.values(used_at=now, expired_at=None))
-    if known.expired_at is not None:
+    if artifact.expired_at is not None:
         _record(connection, digest, FarmEvent.ARTIFACT_RESTORED, "expired", "kept", "sent again", now)
-    return known.expired_at is not None
+    return artifact.expired_at is not None
 
 
 def find_artifact(connection: Connection, digest: Digest) -> Artifact | None:
-    """An artifact the farm has, or had."""
+    """Return an artifact, expired or not, or None."""
     row = connection.execute(sa.select(artifacts).where(artifacts.c.digest == digest)).one_or_none()
     return None if row is None else _artifact(row)
 
 
 def mark_used(connection: Connection, digests: Collection[Digest], *, now: datetime) -> None:
-    """Note that somebody needs these bytes now."""
+    """Record that these artifacts are used now."""
     connection.execute(_use_statement(), {"digests": sorted(digests), "moment": now})
 
 
 @cache
 def _use_statement() -> sa.Update:
-    """Built once: every claim notes what it needs."""
+    """Build the statement once: every claim runs it."""
     needed = artifacts.c.digest.in_(sa.bindparam("digests", expanding=True))
     return artifacts.update().where(needed).values(used_at=sa.bindparam("moment"))
 
 
 def stored_artifacts(connection: Connection, among: Collection[Digest] | None = None) -> list[Artifact]:
-    """The artifacts whose bytes are there, least recently used first; of these only, where they are named."""
+    """Return the stored artifacts, or those of them in `among`, least recently used first."""
     query = sa.select(artifacts).where(artifacts.c.expired_at.is_(None))
     if among is not None:
         query = query.where(artifacts.c.digest.in_(among))
@@ -81,7 +81,7 @@ def stored_artifacts(connection: Connection, among: Collection[Digest] | None = 
 
 
 def expired_at_by_digest(connection: Connection) -> dict[Digest, datetime]:
-    """The artifacts that the farm had and has no more."""
+    """Return when each expired artifact expired."""
     query = sa.select(artifacts.c.digest, artifacts.c.expired_at).where(artifacts.c.expired_at.is_not(None))
     return {Digest(digest): expired_at for digest, expired_at in connection.execute(query)}
 
@@ -89,18 +89,18 @@ def expired_at_by_digest(connection: Connection) -> dict[Digest, datetime]:
 def expire_artifacts(
     connection: Connection, digests: Iterable[Digest], *, now: datetime, cause: str
 ) -> list[Digest]:
-    """Record that these bytes go, or are gone; those of which that was known already are left out."""
-    moved: list[Digest] = []
+    """Mark artifacts as expired and return those that were not before."""
+    expired: list[Digest] = []
     for digest in digests:
-        kept = (artifacts.c.digest == digest) & artifacts.c.expired_at.is_(None)
-        if connection.execute(artifacts.update().where(kept).values(expired_at=now)).rowcount:
+        is_stored = (artifacts.c.digest == digest) & artifacts.c.expired_at.is_(None)
+        if connection.execute(artifacts.update().where(is_stored).values(expired_at=now)).rowcount:
             _record(connection, digest, FarmEvent.ARTIFACT_EXPIRED, "kept", "expired", cause, now)
-            moved.append(digest)
-    return moved
+            expired.append(digest)
+    return expired
 
 
 def needed_digests(connection: Connection) -> set[Digest]:
-    """What unfinished matrices need: a block of theirs may be repeated with every cell that it has."""
+    """Return the artifacts that unfinished matrices need: all cells of a block may be repeated."""
     unfinished = sa.exists().where(
         jobs.c.matrix_id == matrices.c.matrix_id, is_one_of(jobs.c.state, _UNFINISHED)
     )
@@ -111,7 +111,7 @@ def needed_digests(connection: Connection) -> set[Digest]:
 
 
 def _digests_of_unstored_cells(connection: Connection) -> set[Digest]:
-    """What cells need that are not stored yet."""
+    """Return the artifacts of cells that are not stored yet."""
     variant_ids, program_ids = lazy_expansion.needed_files(connection)
     models = sa.select(variants.c.digest).where(variants.c.variant_id.in_(variant_ids))
     files = sa.select(program_files.c.digest).where(program_files.c.program_id.in_(program_ids))
@@ -119,7 +119,7 @@ def _digests_of_unstored_cells(connection: Connection) -> set[Digest]:
 
 
 def measured_digests(connection: Connection) -> set[Digest]:
-    """What measurements were taken with."""
+    """Return the artifacts with measurements."""
     return _digests_of_cells(connection, cells.c.cell_id.in_(sa.select(measurements.c.cell_id)))
 
 

@@ -1,4 +1,4 @@
-"""What a database takes on disk."""
+"""The size of a database on disk."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from sqlalchemy.engine import Connection
 
 
 def size_bytes(connection: Connection) -> int:
-    """What a database takes on disk, with what it has yet to write where it belongs."""
+    """Return the size of a database on disk, including its write-ahead log."""
     if connection.dialect.name != "sqlite":
         size: int = connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one()
         return size
@@ -16,9 +16,9 @@ def size_bytes(connection: Connection) -> int:
 
 
 def free_bytes_inside(connection: Connection) -> int:
-    """What rows that went have left inside an SQLite file, for rows to come; it does not shrink by itself.
+    """Return the free bytes inside an SQLite file, which does not shrink automatically.
 
-    PostgreSQL looks after that itself, and says nothing of it: 0.
+    PostgreSQL reuses free space itself and does not report it: 0.
     """
     if connection.dialect.name != "sqlite":
         return 0

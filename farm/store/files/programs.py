@@ -1,4 +1,4 @@
-"""Programs of harnesses: the bundle for each ABI."""
+"""Programs of harnesses, each for one ABI."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -21,22 +21,22 @@ class Program:
 
     program_id: int
     harness: str
-    #: `any` for scripts, which run wherever there is a shell.
+    #: `any` for scripts, which run on any ABI.
     abi: str
-    #: The version that it makes of a series.
+    #: The program version of its series.
     digest: Digest
     bundle: Bundle
-    #: How a generic harness is called and read, as its author wrote it; None where the farm has an adapter.
+    #: The definition of a generic harness; None if the farm has an adapter.
     definition: Mapping[str, Any] | None
-    #: Flags of the adapter that this program does not know.
+    #: Flags of the adapter that this program does not support.
     missing_flags: frozenset[str]
     created_at: datetime
-    #: When somebody last registered it.
+    #: When it was last registered.
     chosen_at: datetime
 
 
 def program_digest(bundle: Bundle, definition: Mapping[str, Any] | None) -> Digest:
-    """The version of a program: its bundle, and for a generic harness how it is called and read."""
+    """Return the digest of a program: of its bundle and, for a generic harness, its definition."""
     if definition is None:
         return bundle_digest(bundle)
     text = json.dumps([bundle_digest(bundle), definition], sort_keys=True, separators=(",", ":"))
@@ -53,23 +53,23 @@ def put_program(
     missing_flags: frozenset[str] = frozenset(),
     now: datetime,
 ) -> Program:
-    """Register a program whose artifacts are there; from now on it is the one in use for its ABI.
+    """Register a program whose artifacts are stored, and make it the current one for its ABI.
 
-    Registering it again makes no second one.
+    Registering it again adds no second row.
 
     Raises:
         sqlalchemy.exc.IntegrityError: one of its files is no artifact.
     """
     digest = program_digest(bundle, definition)
-    known = connection.execute(
+    known_id = connection.execute(
         sa.select(programs.c.program_id).where(
             programs.c.harness == harness, programs.c.abi == abi, programs.c.digest == digest
         )
     ).scalar_one_or_none()
-    if known is not None:
+    if known_id is not None:
         values = {"chosen_at": now, "missing_flags": sorted(missing_flags)}
-        connection.execute(programs.update().where(programs.c.program_id == known).values(values))
-        return get_program(connection, known)
+        connection.execute(programs.update().where(programs.c.program_id == known_id).values(values))
+        return get_program(connection, known_id)
     inserted = connection.execute(
         programs.insert()
         .values(
@@ -101,26 +101,28 @@ def _file_row(program_id: int, file: BundleFile) -> dict[str, object]:
 
 
 def list_programs(connection: Connection, *, harness: str | None = None) -> list[Program]:
-    """All programs, or one harness's, by when they were last registered: the last of an ABI is in use."""
+    """Return all programs, or those of one harness, in the order of registration; the last of an ABI is
+    current.
+    """
     query = _with_files_query()
     return _programs(connection, query if harness is None else query.where(programs.c.harness == harness))
 
 
 def current_programs(connection: Connection, harness: str) -> dict[str, Program]:
-    """The program in use by ABI."""
+    """Return the current program by ABI."""
     return {program.abi: program for program in list_programs(connection, harness=harness)}
 
 
 def get_program(connection: Connection, program_id: int) -> Program:
-    """A program that exists: cells refer to it by a foreign key."""
+    """Return a program that exists: cells refer to it by a foreign key."""
     (program,) = _programs(connection, _with_files_query().where(programs.c.program_id == program_id))
     return program
 
 
 def programs_by_id(connection: Connection, program_ids: Iterable[int]) -> dict[int, Program]:
-    """Several programs at once; ids that nothing has are missing."""
-    found = _programs(connection, _by_ids_query(), program_ids=list(program_ids))
-    return {program.program_id: program for program in found}
+    """Return programs by id; unknown ids are missing."""
+    matching = _programs(connection, _by_ids_query(), program_ids=list(program_ids))
+    return {program.program_id: program for program in matching}
 
 
 @cache

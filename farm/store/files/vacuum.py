@@ -1,4 +1,4 @@
-"""Gives the room that rows have left inside a SQLite file back to the disk."""
+"""Compaction of an SQLite file."""
 
 import sqlite3
 from contextlib import closing
@@ -8,10 +8,10 @@ from farm.core.errors import FarmDiskFull
 
 
 def compact(path: Path) -> int:
-    """Rewrite a database file that nobody uses, dense; the bytes that were freed.
+    """Compact a database file that is not in use, and return the freed bytes.
 
     Raises:
-        FarmDiskFull: the disk has no room for a second file; the first stays as it was.
+        FarmDiskFull: the disk has no space for a second copy; the file stays unchanged.
     """
     before_bytes = path.stat().st_size
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -21,8 +21,8 @@ def compact(path: Path) -> int:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
                 raise
             raise FarmDiskFull(
-                f"there is no room to rewrite {path}",
-                hint="free as much as the file has first",
+                f"there is not enough disk space to rewrite {path}",
+                hint="free as many bytes as the file has first",
             ) from error
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return before_bytes - path.stat().st_size

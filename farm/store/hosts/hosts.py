@@ -26,13 +26,13 @@ from farm.store.operations.events import record_event, record_if_moved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One life of an agent's process."""
+    """A session: one run of an agent's process."""
 
     session_id: SessionId
     host_id: HostId
     epoch: int
     state: SessionState
-    #: Of the machine's boot that the agent runs in.
+    #: The id of the host's boot.
     boot_id: str
     exchange_seq: int
     agent_version: str
@@ -43,7 +43,7 @@ class Session:
 def put_host(
     connection: Connection, *, host_id: HostId, credential_hash: str, auto_admit: bool, now: datetime
 ) -> None:
-    """Register a host, or give a known one a new credential."""
+    """Register a host, or give an existing one a new credential."""
     updated = connection.execute(
         hosts.update()
         .where(hosts.c.host_id == host_id)
@@ -71,31 +71,31 @@ def put_host(
 
 
 def is_auto_admitting(connection: Connection, host_id: HostId) -> bool:
-    """Whether new phones of the host become active by themselves."""
+    """Return True if new devices of the host are admitted automatically."""
     return bool(connection.execute(sa.select(hosts.c.auto_admit).where(hosts.c.host_id == host_id)).scalar())
 
 
 def record_adb_port(connection: Connection, host_id: HostId, adb_port: int | None) -> None:
-    """Note where a host's adb server listens; None when its agent does not say."""
+    """Record the port of a host's adb server; None if its agent does not report it."""
     connection.execute(hosts.update().where(hosts.c.host_id == host_id).values(adb_port=adb_port))
 
 
 def find_adb_port(connection: Connection, host_id: HostId) -> int | None:
-    """Where a host's adb server listens, on that machine's loopback; None when nobody said."""
+    """Return the port of a host's adb server on its loopback; None if it was not reported."""
     return connection.execute(sa.select(hosts.c.adb_port).where(hosts.c.host_id == host_id)).scalar()
 
 
 def find_host_by_credential(connection: Connection, credential_hash: str) -> HostId | None:
-    """The host a credential's hash belongs to, unless it is retired."""
-    found = connection.execute(
+    """Return the host with a credential's hash; None if there is none or it is retired."""
+    host_id = connection.execute(
         _by_credential_query(), {"credential_hash": credential_hash}
     ).scalar_one_or_none()
-    return None if found is None else HostId(found)
+    return None if host_id is None else HostId(host_id)
 
 
 @cache
 def _by_credential_query() -> sa.Select[Any]:
-    """Built once: every call of an agent asks."""
+    """Build the query once: every request of an agent runs it."""
     return sa.select(hosts.c.host_id).where(
         hosts.c.credential_hash == sa.bindparam("credential_hash"), hosts.c.state != HostState.RETIRED
     )
@@ -116,7 +116,7 @@ def _session(row: sa.Row[tuple[object, ...]]) -> Session:
 
 
 def find_session(connection: Connection, session_id: SessionId) -> Session | None:
-    """A session by its id, whatever its state."""
+    """Return a session by its id, in any state, or None."""
     row = connection.execute(_by_id_query(), {"session_id": session_id}).one_or_none()
     return None if row is None else _session(row)
 
@@ -127,7 +127,7 @@ def _by_id_query() -> sa.Select[Any]:
 
 
 def current_session(connection: Connection, host_id: HostId) -> Session | None:
-    """The host's live or silent session; there is one at most."""
+    """Return the host's open (live or silent) session, or None."""
     row = connection.execute(
         sa.select(sessions).where(
             sessions.c.host_id == host_id,
@@ -138,7 +138,7 @@ def current_session(connection: Connection, host_id: HostId) -> Session | None:
 
 
 def last_sessions(connection: Connection, host_id: HostId | None = None) -> dict[HostId, Session]:
-    """The last session of each host, or of one; hosts whose agents never called are missing."""
+    """Return the last session of each host, or of one; hosts whose agents never called are missing."""
     newest = sa.select(sessions.c.host_id, sa.func.max(sessions.c.epoch).label("epoch"))
     if host_id is not None:
         newest = newest.where(sessions.c.host_id == host_id)
@@ -152,7 +152,7 @@ def last_sessions(connection: Connection, host_id: HostId | None = None) -> dict
 def add_session(
     connection: Connection, *, host_id: HostId, boot_id: str, agent_version: str, now: datetime
 ) -> Session:
-    """Open the next session of a host; its older ones must be closed already."""
+    """Open the next session of a host, whose older ones must be closed."""
     last = connection.execute(
         sa.select(sa.func.max(sessions.c.epoch)).where(sessions.c.host_id == host_id)
     ).scalar()
@@ -193,7 +193,7 @@ def move_session(
     cause: str,
     actor: str = "farm",
 ) -> bool:
-    """Compare-and-set of a session's state, with its event row; False when nothing leads there."""
+    """Change a session's state by compare-and-set, with its event row; False if no transition leads there."""
     event = EVENT_BY_SESSION_STATE[to]
     if advance_session(session.state, event) is None:
         return False
@@ -214,25 +214,25 @@ def move_session(
 
 
 def record_heartbeat(connection: Connection, session_id: SessionId, *, seq: int, now: datetime) -> bool:
-    """Note an exchange; False when a later one was noted before, which then alone counts.
+    """Record an exchange; False, and no change, if a later one was recorded before.
 
-    I11: of two farm processes one may be ahead by what clocks are allowed to differ; its later moment stands.
+    I11: the clock of another farm process may be ahead by the tolerance; its later time stays.
     """
-    said = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + CLOCK_TOLERANCE}
-    return connection.execute(_heartbeat_statement(), said).rowcount == 1
+    values = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + CLOCK_TOLERANCE}
+    return connection.execute(_heartbeat_statement(), values).rowcount == 1
 
 
 def record_heartbeats(
     connection: Connection, seq_by_session: Mapping[SessionId, int], *, now: datetime
 ) -> None:
-    """As `record_heartbeat`, of many sessions."""
+    """Record the exchanges of many sessions, as `record_heartbeat` does."""
     ahead = now + CLOCK_TOLERANCE
-    said = [
+    rows = [
         {"of_session": session_id, "seq": seq, "moment": now, "ahead": ahead}
         for session_id, seq in sorted(seq_by_session.items())
     ]
-    if said:
-        connection.execute(_heartbeat_statement(), said)
+    if rows:
+        connection.execute(_heartbeat_statement(), rows)
 
 
 @cache
@@ -247,13 +247,13 @@ def _heartbeat_statement() -> sa.Update:
 
 
 def sessions_in_state(connection: Connection, state: SessionState) -> list[Session]:
-    """All sessions in a state, oldest first."""
+    """Return all sessions in a state, oldest first."""
     query = sa.select(sessions).where(sessions.c.state == state).order_by(sessions.c.session_id)
     return [_session(row) for row in connection.execute(query)]
 
 
 def reset_heartbeats_after(connection: Connection, moment: datetime, *, now: datetime) -> None:
-    """Count beats of open sessions from now that are of later than a moment: the clock went back since."""
+    """Set heartbeats of open sessions that are later than a time to now, after the clock was set back."""
     connection.execute(
         sessions.update()
         .where(is_one_of(sessions.c.state, OPEN_SESSION), sessions.c.heartbeat_at > moment)
@@ -264,7 +264,7 @@ def reset_heartbeats_after(connection: Connection, moment: datetime, *, now: dat
 def sessions_last_heard_before(
     connection: Connection, state: SessionState, moment: datetime
 ) -> list[Session]:
-    """Open sessions in a state whose last beat is older than the moment."""
+    """Return the open sessions in a state whose last heartbeat is before a time."""
     rows = connection.execute(
         sa.select(sessions).where(
             is_one_of(sessions.c.state, OPEN_SESSION),

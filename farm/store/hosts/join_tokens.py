@@ -1,4 +1,4 @@
-"""Join tokens: each lets one agent enroll, once. Only hashes are kept."""
+"""Join tokens: each enrolls one agent once. Only hashes are stored."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ from farm.wire.tokens import ID_LENGTH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinToken:
-    """What is known of a token, without the token."""
+    """A join token without its secret."""
 
     token_id: str
     auto_admit: bool
@@ -35,7 +35,7 @@ def add_join_token(
     valid_for: timedelta,
     actor: str,
 ) -> JoinToken:
-    """Keep a single-use token's hash."""
+    """Store the hash of a single-use token."""
     token = JoinToken(
         token_id=token_hash[:ID_LENGTH], auto_admit=auto_admit, created_at=now, expires_at=now + valid_for
     )
@@ -58,20 +58,20 @@ def add_join_token(
 
 
 def find_join_token(connection: Connection, token_hash: str) -> JoinToken | None:
-    """The token with a hash, good for anything or not."""
+    """Return the token with a hash, valid or not."""
     query = sa.select(join_tokens).where(join_tokens.c.token_hash == token_hash)
     row = connection.execute(query).one_or_none()
     return None if row is None else _token(row)
 
 
 def is_valid_token(connection: Connection, token_hash: str, *, now: datetime) -> bool:
-    """Whether a host could join with a token now."""
-    found = sa.exists().where(_is_valid(token_hash, now))
-    return bool(connection.execute(sa.select(found)).scalar())
+    """Return True if a host can join with the token now."""
+    is_valid = sa.exists().where(_is_valid(token_hash, now))
+    return bool(connection.execute(sa.select(is_valid)).scalar())
 
 
 def use_join_token(connection: Connection, *, token_hash: str, host_id: HostId, now: datetime) -> bool | None:
-    """Use a token up; its auto_admit, or None when it is unknown, used or too old."""
+    """Mark a token as used and return its auto_admit; None if it is unknown, used or expired."""
     auto_admit = connection.execute(
         join_tokens.update()
         .where(_is_valid(token_hash, now))
@@ -94,7 +94,7 @@ def use_join_token(connection: Connection, *, token_hash: str, host_id: HostId, 
 
 
 def expire_join_token(connection: Connection, token_id: str, *, now: datetime, actor: str) -> bool:
-    """End the validity of a token that nobody used; False when there is none."""
+    """Revoke an unused token; False if there is none."""
     return record_if_moved(
         connection,
         join_tokens.update()
@@ -115,7 +115,7 @@ def expire_join_token(connection: Connection, token_id: str, *, now: datetime, a
 
 
 def list_join_tokens(connection: Connection) -> list[JoinToken]:
-    """Every token there was, newest first."""
+    """Return all tokens, newest first."""
     rows = connection.execute(
         sa.select(join_tokens).order_by(join_tokens.c.created_at.desc(), join_tokens.c.token_hash)
     )

@@ -1,4 +1,4 @@
-"""Hosts as operators see them, and what operators decide of them; each change with its event row."""
+"""Hosts, and their changes by operators, each with its event row."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,28 +17,28 @@ from farm.store.operations.events import record_event, record_if_moved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A host's row, with the last life of its agent."""
+    """A host's row, with the last session of its agent."""
 
     host_id: HostId
     state: HostState
     auto_admit: bool
     adb_port: int | None
-    #: How many runs it may have at once; None: any number.
+    #: The most concurrent runs; None: no limit.
     max_runs: int | None
     created_at: datetime
-    #: None before its agent ever called.
+    #: None if its agent never called.
     session: Session | None
 
 
 def list_hosts(connection: Connection) -> list[Host]:
-    """All hosts, in the order of their ids."""
+    """Return all hosts in the order of their ids."""
     session_by_host = last_sessions(connection)
     rows = connection.execute(sa.select(hosts).order_by(hosts.c.host_id))
     return [_host(row, session_by_host.get(row.host_id)) for row in rows]
 
 
 def find_host(connection: Connection, host_id: HostId) -> Host | None:
-    """One host."""
+    """Return a host, or None."""
     row = connection.execute(sa.select(hosts).where(hosts.c.host_id == host_id)).one_or_none()
     return None if row is None else _host(row, last_sessions(connection, host_id).get(host_id))
 
@@ -46,7 +46,7 @@ def find_host(connection: Connection, host_id: HostId) -> Host | None:
 def move_host(
     connection: Connection, host: Host, event: HostEvent, *, now: datetime, actor: str, cause: str | None
 ) -> bool:
-    """Compare-and-set of a host's state; False when it has moved meanwhile, or nothing leads there."""
+    """Change a host's state by compare-and-set; False if it changed or no transition leads there."""
     if advance_host(host.state, event) is None:
         return False
     to = TARGET_BY_HOST_EVENT[event]
@@ -65,7 +65,7 @@ def move_host(
 
 
 def reactivate_host(connection: Connection, host_id: HostId, *, now: datetime) -> None:
-    """Make a retired host active again; others stay as they are."""
+    """Make a retired host active again; other states stay unchanged."""
     host = find_host(connection, host_id)
     if host is not None and host.state is HostState.RETIRED:
         move_host(
@@ -76,7 +76,7 @@ def reactivate_host(connection: Connection, host_id: HostId, *, now: datetime) -
 def put_max_runs(
     connection: Connection, host: Host, max_runs: int | None, *, now: datetime, actor: str, reason: str | None
 ) -> None:
-    """Set how many runs a host may have at once; None takes the limit away."""
+    """Set the most concurrent runs of a host; None removes the limit."""
     connection.execute(hosts.update().where(hosts.c.host_id == host.host_id).values(max_runs=max_runs))
     change = f"from {host.max_runs or 'no limit'} to {max_runs or 'no limit'}"
     record_event(

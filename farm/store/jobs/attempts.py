@@ -1,4 +1,4 @@
-"""Attempts."""
+"""Attempts and their transitions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _PLAN = TypeAdapter(RunPlan)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewAttempt:
-    """A job that a device is to be given."""
+    """A claim of a job for a device."""
 
     job_id: JobId
     device_id: DeviceId
@@ -76,7 +76,7 @@ def _blame(word: str | None) -> Blame | None:
 def add_attempts(
     connection: Connection, claims: Sequence[NewAttempt], *, session_id: SessionId, now: datetime
 ) -> list[AttemptId]:
-    """New live attempts, in the order of the claims; each is its device's lease from here on.
+    """Add live attempts in the order of the claims; each is its device's lease from here on.
 
     Raises:
         sqlalchemy.exc.IntegrityError: a device, job or CPU has a live attempt already; none is added.
@@ -122,12 +122,12 @@ def _insert_statement() -> sa.Insert:
 
 
 def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | None:
-    """One attempt."""
+    """Return an attempt, or None."""
     return find_attempts(connection, [attempt_id]).get(attempt_id)
 
 
 def find_attempts(connection: Connection, attempt_ids: Collection[AttemptId]) -> dict[AttemptId, Attempt]:
-    """Several at once; ids that nothing has are missing."""
+    """Return rows by id; unknown ids are missing."""
     rows = connection.execute(_by_ids_query(), {"attempt_ids": list(attempt_ids)})
     return {row.attempt_id: attempt_of(row) for row in rows}
 
@@ -138,31 +138,31 @@ def _by_ids_query() -> sa.Select[Any]:
 
 
 def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | None:
-    """The attempt that has a device now."""
+    """Return the live attempt on a device, or None."""
     query = sa.select(attempts).where(is_live(attempts), attempts.c.device_id == device_id)
     row = connection.execute(query).one_or_none()
     return None if row is None else attempt_of(row)
 
 
 def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt]:
-    """The live attempts of a session, oldest first."""
+    """Return the live attempts of a session, oldest first."""
     return _oldest_first(connection, _live_of_session_query(), session_id=session_id)
 
 
 @cache
 def _live_of_session_query() -> sa.Select[Any]:
-    """Built once, as the next: every exchange asks twice."""
+    """Build the query once: every exchange runs it twice."""
     return sa.select(attempts).where(is_live(attempts), attempts.c.session_id == sa.bindparam("session_id"))
 
 
 def live_attempts_of_host(connection: Connection, host_id: HostId) -> list[Attempt]:
-    """The live attempts on a host's phones, oldest first."""
+    """Return the live attempts on a host's devices, oldest first."""
     query = sa.select(attempts).where(is_live(attempts), attempts.c.host_id == host_id)
     return _oldest_first(connection, query)
 
 
 def attempts_to_stop(connection: Connection, session_id: SessionId) -> set[AttemptId]:
-    """The live attempts of a session whose jobs are finished: somebody cancelled them."""
+    """Return the live attempts of a session whose jobs are cancelled."""
     return set(connection.execute(_attempts_to_stop_query(), {"session_id": session_id}).scalars())
 
 
@@ -180,7 +180,7 @@ def _attempts_to_stop_query() -> sa.Select[Any]:
 
 
 def unstarted_attempts(connection: Connection, *, claimed_before: datetime) -> list[Attempt]:
-    """Live attempts that were claimed before a moment and never moved, oldest first."""
+    """Return the live attempts that were claimed before a time and have not started, oldest first."""
     query = sa.select(attempts).where(
         is_live(attempts), attempts.c.state == AttemptState.CLAIMED, attempts.c.claimed_at < claimed_before
     )
@@ -188,18 +188,18 @@ def unstarted_attempts(connection: Connection, *, claimed_before: datetime) -> l
 
 
 def _oldest_first(connection: Connection, query: sa.Select[Any], **parameters: object) -> list[Attempt]:
-    # Sorted here: for an ORDER BY, SQLite would walk the whole table instead of the index of live rows.
+    # Sorted here: with ORDER BY, SQLite would scan the table instead of the index of live rows.
     rows = [attempt_of(row) for row in connection.execute(query, parameters)]
     return sorted(rows, key=lambda attempt: attempt.attempt_id)
 
 
 def attempts_of_job(connection: Connection, job_id: JobId) -> list[Attempt]:
-    """The attempts of a job, oldest first."""
+    """Return the attempts of a job, oldest first."""
     return _oldest_first(connection, sa.select(attempts).where(attempts.c.job_id == job_id))
 
 
 def count_attempts(connection: Connection, job_id: JobId, state: AttemptState) -> int:
-    """How many attempts of a job are in a state."""
+    """Count the attempts of a job in a state."""
     query = sa.select(sa.func.count()).where(attempts.c.job_id == job_id, attempts.c.state == state)
     return connection.execute(query).scalar_one()
 
@@ -261,14 +261,16 @@ def move_attempt(
 
 @cache
 def _move_statement() -> sa.Update:
-    """Built once: that takes longer than carrying it out. What it sets, its parameters name."""
+    """Build the statement once: building takes longer than running it. Its parameters name the columns to
+    set.
+    """
     return attempts.update().where(
         attempts.c.attempt_id == sa.bindparam("of_attempt"), attempts.c.state == sa.bindparam("state_before")
     )
 
 
 def record_waiting(connection: Connection, attempt: Attempt, waiting_for: str | None) -> None:
-    """Note what an attempt's agent waits for before the run; no change of state, and no event."""
+    """Record what an attempt's agent waits for before the run; not a transition, so without an event."""
     connection.execute(
         attempts.update()
         .where(attempts.c.attempt_id == attempt.attempt_id, attempts.c.state == attempt.state)

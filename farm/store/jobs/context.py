@@ -1,4 +1,4 @@
-"""What benchmark jobs are about: cell, terms of the matrix, variant and program; read for many at once."""
+"""Contexts of benchmark jobs: cell, terms of the matrix, variant and program, read in bulk."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from farm.store.matrices.matrices import CellRow, cell_of, cells_with_models
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixTerms:
-    """What a matrix says of all its jobs, without its list of rejected cells, which may be long."""
+    """The properties of a matrix that all its jobs share."""
 
     matrix_id: MatrixId
     harness: str
@@ -28,17 +28,17 @@ class MatrixTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobContext:
-    """What a benchmark job is about. Nothing of it ever changes."""
+    """The immutable context of a benchmark job: cell, matrix terms, variant and program."""
 
     cell: CellRow
     terms: MatrixTerms
-    #: None where the harness runs no model.
+    #: None if the harness runs no model.
     variant: Variant | None
     program: Program
 
 
 def job_contexts(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, JobContext]:
-    """What benchmark jobs are about; checks, which have no cell, are missing.
+    """Return the contexts of benchmark jobs; checks, which have no cell, are missing.
 
     Two statements, however many jobs.
     """
@@ -62,7 +62,7 @@ def _job_context(row: sa.Row[Any], program: Program) -> JobContext:
 
 @cache
 def _contexts_query() -> sa.Select[Any]:
-    """Built once: every claim asks, and every report."""
+    """Build the query once: every claim and every report runs it."""
     return (
         cells_with_models()
         .add_columns(variants.c.name, variants.c.manifest, variants.c.created_at)

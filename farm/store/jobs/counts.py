@@ -1,4 +1,4 @@
-"""How far jobs are, counted."""
+"""Counts of jobs by state and outcome."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -15,41 +15,41 @@ from farm.database.tables import attempts, jobs
 
 @dataclass(slots=True)
 class Tally:
-    """Jobs of a matrix by outcome, or by state while they have none."""
+    """Counts of jobs by outcome, or by state while they have none."""
 
     jobs_by_outcome: dict[str, int] = field(default_factory=dict)
     last_finished_at: datetime | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether a job is left to do."""
+        """True if a job is not finished."""
         return any(state in self.jobs_by_outcome for state in (JobState.QUEUED, JobState.ACTIVE))
 
     @property
     def total(self) -> int:
-        """All jobs."""
+        """The number of all jobs."""
         return sum(self.jobs_by_outcome.values())
 
     @property
     def finished(self) -> int:
-        """Jobs that ended, however."""
+        """The number of finished jobs, whatever their outcome."""
         jobs = self.jobs_by_outcome
         return self.total - jobs.get(JobState.QUEUED, 0) - jobs.get(JobState.ACTIVE, 0)
 
     def add(self, state: str, count: int, finished_at: datetime | None) -> None:
-        """Count jobs of one outcome or state, of which the last ended then."""
+        """Add jobs of one outcome or state, with the time at which the last of them ended."""
         self.jobs_by_outcome[state] = self.jobs_by_outcome.get(state, 0) + count
         if finished_at is not None:
             self.last_finished_at = max(finished_at, self.last_finished_at or finished_at)
 
     def merge(self, other: "Tally") -> None:
-        """Count what another has counted, too."""
+        """Add the counts of another tally."""
         for state, count in other.jobs_by_outcome.items():
             self.add(state, count, other.last_finished_at)
 
 
 def tallies(connection: Connection) -> dict[MatrixId, Tally]:
-    """How far each matrix is; one without jobs is missing."""
+    """Return the tally of each matrix; matrices without jobs are missing."""
     state = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
     query = (
         sa.select(jobs.c.matrix_id, state, sa.func.count(), sa.func.max(jobs.c.finished_at))
@@ -63,7 +63,7 @@ def tallies(connection: Connection) -> dict[MatrixId, Tally]:
 
 
 def tally_of_cell(connection: Connection, cell_id: CellId) -> Tally:
-    """How far a cell is."""
+    """Return the tally of a cell."""
     state = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
     query = (
         sa.select(state, sa.func.count(), sa.func.max(jobs.c.finished_at))
@@ -79,7 +79,7 @@ def tally_of_cell(connection: Connection, cell_id: CellId) -> Tally:
 def count_by_state(
     connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None
 ) -> dict[JobState, int]:
-    """How many jobs of a matrix, or of its part on one device, are in each state; 0 is missing."""
+    """Count the jobs of a matrix, in total or on one device, by state; states without jobs are missing."""
     query = (
         sa.select(jobs.c.state, sa.func.count().label("job_count"))
         .where(jobs.c.matrix_id == matrix_id)
@@ -91,7 +91,7 @@ def count_by_state(
 
 
 def tally_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, Tally]:
-    """By device, how far a matrix is; devices without jobs are missing."""
+    """Return the tally of a matrix by device; devices without jobs are missing."""
     state = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
     query = (
         sa.select(jobs.c.device_id, state, sa.func.count(), sa.func.max(jobs.c.finished_at))
@@ -107,7 +107,7 @@ def tally_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceI
 def last_finish_times(
     connection: Connection, matrix_id: MatrixId, *, limit: int
 ) -> dict[DeviceId, list[datetime]]:
-    """By device, when jobs of a matrix ended, the last of those times; none is there twice."""
+    """Return by device the last distinct times at which jobs of a matrix ended."""
     ends = (
         sa.select(jobs.c.device_id, jobs.c.finished_at)
         .where(jobs.c.matrix_id == matrix_id, jobs.c.state == JobState.FINISHED)
@@ -126,7 +126,7 @@ def last_finish_times(
 def attempt_ids_by_job(
     connection: Connection, job_ids: Collection[JobId]
 ) -> dict[JobId, tuple[AttemptId, ...]]:
-    """The attempts of each of some jobs, oldest first; jobs never tried are missing."""
+    """Return the attempts of jobs, oldest first; jobs without attempts are missing."""
     query = (
         sa.select(attempts.c.job_id, attempts.c.attempt_id)
         .where(attempts.c.job_id.in_(job_ids))

@@ -1,4 +1,4 @@
-"""How long past runs kept their phones busy."""
+"""Durations of past runs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,29 +9,29 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, Digest
 from farm.core.jobs.job import JobState
-from farm.database.tables import attempts, device_facts, jobs, measurements, series, word
+from farm.database.tables import attempts, device_facts, jobs, literal, measurements, series
 
-#: Runs that are taken, newest first: enough for a median, whatever the age of the farm.
+#: The most runs that are used, newest first: enough for a median.
 MAX_RUNS = 5000
-#: Measurements among which they are looked for: a harness that nobody runs any more costs no more than that.
+#: The most measurements that are scanned for them, so that a disused harness costs no more.
 MAX_RUNS_SCANNED = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDuration:
-    """A run that yielded a measurement."""
+    """The duration of a run with a measurement."""
 
     series_digest: Digest
     model: str | None
-    #: Those that are not the harness's defaults.
+    #: Only settings that are not the harness's defaults.
     settings: Mapping[str, Any]
     device_model: str | None
-    #: From the claim to the settled report.
+    #: From the claim to the settled report, in seconds.
     seconds: float
 
 
 def recent_run_durations(connection: Connection, harness: str) -> list[RunDuration]:
-    """The latest runs of a harness, among the latest of all."""
+    """Return the latest runs of a harness, among the latest of all harnesses."""
     newest = sa.select(sa.func.max(measurements.c.measurement_id)).scalar_subquery()
     query = (
         sa.select(
@@ -68,10 +68,12 @@ def recent_run_durations(connection: Connection, harness: str) -> list[RunDurati
 
 
 def queue_lengths(connection: Connection, *, min_priority: int) -> dict[DeviceId, int]:
-    """By device, how many queued jobs go before a new one of that priority; 0 is missing."""
+    """Return by device how many queued jobs are ahead of a new one of a priority; devices with none are
+    missing.
+    """
     query = (
         sa.select(jobs.c.device_id, sa.func.count().label("job_count"))
-        .where(jobs.c.state == word(JobState.QUEUED), jobs.c.priority >= min_priority)
+        .where(jobs.c.state == literal(JobState.QUEUED), jobs.c.priority >= min_priority)
         .group_by(jobs.c.device_id)
     )
     return {row.device_id: row.job_count for row in connection.execute(query)}

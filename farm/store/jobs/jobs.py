@@ -1,4 +1,4 @@
-"""Jobs, and their moves: each a compare-and-set with its event row."""
+"""Jobs and their transitions, each a compare-and-set with its event row."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -13,16 +13,16 @@ from farm.core.jobs.job import Job, JobEvent, JobKind, JobState, advance
 from farm.core.operations.event import EventSubject, WorkEvent
 from farm.core.runs.measurement import Outcome
 from farm.database.bulk import insert_rows
-from farm.database.tables import jobs, word
+from farm.database.tables import jobs, literal
 from farm.database.tables.columns import BigId
 from farm.store.operations.events import record_event, record_if_moved, record_transitions
 
-#: Checks go before everything users ask for.
+#: Checks run before all jobs of users.
 CHECK_PRIORITY = 1_000_000
 
 
 def job_of(row: sa.Row[Any]) -> Job:
-    """A job from all columns of its row."""
+    """Return the job of a row with all columns."""
     return Job(
         job_id=row.job_id,
         kind=JobKind(row.kind),
@@ -32,7 +32,7 @@ def job_of(row: sa.Row[Any]) -> Job:
         round=row.round,
         repeat=row.repeat,
         priority=row.priority,
-        turn=row.turn,
+        virtual_time=row.virtual_time,
         state=JobState(row.state),
         outcome=None if row.outcome is None else Outcome(row.outcome),
         code=row.code,
@@ -44,12 +44,12 @@ def job_of(row: sa.Row[Any]) -> Job:
 
 
 class NewJob(NamedTuple):
-    """A benchmark job to be queued, in the order it is to run on its device; a plain tuple, as `NewCell`."""
+    """A benchmark job to be queued; a plain tuple, as `NewCell` is."""
 
     device_id: DeviceId
     cell_id: CellId
     round: int
-    turn: int
+    virtual_time: int
     repeat: int = 0
 
 
@@ -61,7 +61,8 @@ def add_jobs(
     priority: int,
     now: datetime,
 ) -> None:
-    """Queue benchmark jobs of a matrix in one insert; the creating event is the caller's."""
+    """Queue benchmark jobs of a matrix by one insert, in the order of running; the caller records the event.
+    """
     insert_rows(
         connection,
         jobs,
@@ -80,12 +81,12 @@ def add_jobs(
 def add_check(
     connection: Connection, device_id: DeviceId, *, now: datetime, cause: str, actor: str = "farm"
 ) -> JobId | None:
-    """Queue a health check; None when one is open already."""
+    """Queue a health check; None if one is open already."""
     open_check = connection.execute(
         sa.select(jobs.c.job_id).where(
             jobs.c.device_id == device_id,
-            jobs.c.kind == word(JobKind.CHECK),
-            jobs.c.state != word(JobState.FINISHED),
+            jobs.c.kind == literal(JobKind.CHECK),
+            jobs.c.state != literal(JobState.FINISHED),
         )
     ).scalar_one_or_none()
     if open_check is not None:
@@ -119,12 +120,12 @@ def add_check(
 
 
 def find_job(connection: Connection, job_id: JobId) -> Job | None:
-    """One job."""
+    """Return a job, or None."""
     return find_jobs(connection, [job_id]).get(job_id)
 
 
 def find_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, Job]:
-    """Several at once; ids that nothing has are missing."""
+    """Return rows by id; unknown ids are missing."""
     rows = connection.execute(_by_ids_query(), {"job_ids": list(job_ids)})
     return {row.job_id: job_of(row) for row in rows}
 
@@ -135,7 +136,7 @@ def _by_ids_query() -> sa.Select[Any]:
 
 
 def is_block_repeated(connection: Connection, cell_id: CellId | None, *, round: int, repeat: int) -> bool:
-    """Whether a cell's round was queued so often already: a block is repeated with all of its cells."""
+    """Return True if a cell's round already has this repeat: a block is repeated with all of its cells."""
     query = sa.select(
         sa.exists().where(jobs.c.cell_id == cell_id, jobs.c.round == round, jobs.c.repeat == repeat)
     )
@@ -181,7 +182,9 @@ def move_job(
 
 @cache
 def _move_statement() -> sa.Update:
-    """Built once: that takes longer than carrying it out. What it sets, its parameters name."""
+    """Build the statement once: building takes longer than running it. Its parameters name the columns to
+    set.
+    """
     return jobs.update().where(
         jobs.c.job_id == sa.bindparam("of_job"),
         jobs.c.state == sa.bindparam("state_before"),
@@ -244,7 +247,7 @@ def cancel_jobs(
     """Finish jobs of a matrix, of a device or of both that are in one state as cancelled, each with its
     event row; how many. All of them, or so many at most: those that would begin first.
     """
-    found = sa.select(jobs.c.job_id).where(jobs.c.state == word(source))
+    found = sa.select(jobs.c.job_id).where(jobs.c.state == literal(source))
     if matrix_id is not None:
         found = found.where(jobs.c.matrix_id == matrix_id)
     if device_id is not None:
@@ -257,7 +260,7 @@ def cancel_jobs(
         )
         .returning(jobs.c.job_id)
     )
-    # RETURNING has no order, and the events of a cancel are the same on both databases (I20).
+    # RETURNING has no order, but the events of a cancel must be the same on both databases (I20).
     cancelled = sorted(connection.execute(update).scalars())
     record_transitions(
         connection,

@@ -1,4 +1,4 @@
-"""The jobs of a matrix, page by page and part by part: there may be a million."""
+"""Pages and parts of the jobs of a matrix, which may be a million."""
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -12,8 +12,8 @@ from farm.store.jobs.jobs import job_of
 def list_jobs(
     connection: Connection, matrix_id: MatrixId, *, after: int = 0, limit: int | None = None
 ) -> list[Job]:
-    """The jobs of a matrix, in the order they were queued: so many at most of those after one."""
-    # A range of the index for each state: whatever their number, a page costs as much as it has rows.
+    """Return up to `limit` jobs of a matrix after one, in the order of queueing."""
+    # One range of the index per state, so that a page costs no more than its rows.
     of_states = [
         sa.select(jobs)
         .where(jobs.c.matrix_id == matrix_id, jobs.c.state == state, jobs.c.job_id > after)
@@ -28,7 +28,7 @@ def list_jobs(
 
 
 def jobs_of_cells(connection: Connection, matrix_id: MatrixId, first: int, last: int) -> list[Job]:
-    """The jobs of the cells of a matrix from one index to another, oldest first."""
+    """Return the jobs of a matrix's cells from one index to another, oldest first."""
     query = (
         sa.select(jobs)
         .join(cells, cells.c.cell_id == jobs.c.cell_id)
@@ -39,7 +39,7 @@ def jobs_of_cells(connection: Connection, matrix_id: MatrixId, first: int, last:
 
 
 def running_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, str]:
-    """By device, what of a matrix is under way there, in words."""
+    """Return by device a text on the running jobs of a matrix."""
     query = (
         sa.select(jobs.c.device_id, jobs.c.round, cells.c.label)
         .join(cells, cells.c.cell_id == jobs.c.cell_id)

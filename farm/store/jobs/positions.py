@@ -1,4 +1,4 @@
-"""Where jobs stand in the queues of their devices."""
+"""Positions of jobs in the queues of their devices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,29 +9,29 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, JobId, MatrixId
 from farm.core.jobs.job import Job, JobState
-from farm.database.tables import attempts, jobs, word
+from farm.database.tables import attempts, jobs, literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenJobs:
-    """What a matrix still has on a device."""
+    """The open jobs of a matrix on a device."""
 
     queued: int = 0
-    #: The one of them that goes first.
+    #: The one that runs first.
     first_queued: JobId | None = None
     active: JobId | None = None
 
 
 def count_before(connection: Connection, job: Job, *, limit: int) -> int:
-    """How many jobs go before one in its device's queue, counted up to a limit.
+    """Count the jobs ahead of one in its device's queue, up to a limit.
 
-    Three ranges of the queue's index: what is more urgent, what has an earlier turn, what came earlier.
+    Three ranges of the index: higher priority, earlier virtual time, lower job number.
     """
     alike = jobs.c.priority == job.priority
     ranges = (
         jobs.c.priority > job.priority,
-        sa.and_(alike, jobs.c.turn < job.turn),
-        sa.and_(alike, jobs.c.turn == job.turn, jobs.c.job_id < job.job_id),
+        sa.and_(alike, jobs.c.virtual_time < job.virtual_time),
+        sa.and_(alike, jobs.c.virtual_time == job.virtual_time, jobs.c.job_id < job.job_id),
     )
     counted = 0
     for before in ranges:
@@ -42,7 +42,7 @@ def count_before(connection: Connection, job: Job, *, limit: int) -> int:
 def _count(connection: Connection, job: Job, before: sa.ColumnElement[bool], limit: int) -> int:
     queued = (
         sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == job.device_id, jobs.c.state == word(JobState.QUEUED), before)
+        .where(jobs.c.device_id == job.device_id, jobs.c.state == literal(JobState.QUEUED), before)
         .limit(limit)
         .subquery()
     )
@@ -50,9 +50,9 @@ def _count(connection: Connection, job: Job, before: sa.ColumnElement[bool], lim
 
 
 def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, OpenJobs]:
-    """By device, what is left of a matrix; devices that are done are missing.
+    """Return the open jobs of a matrix by device; devices without open jobs are missing.
 
-    Jobs of a matrix have one priority, and their turns rise with their numbers: the lowest goes first.
+    Jobs of a matrix have one priority; virtual times rise with job numbers, so the lowest number runs first.
     """
     query = (
         sa.select(jobs.c.device_id, jobs.c.state, sa.func.count().label("jobs"), sa.func.min(jobs.c.job_id))
@@ -71,7 +71,7 @@ def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, 
 
 
 def last_progress_at(connection: Connection, matrix_id: MatrixId) -> datetime | None:
-    """When a job of a matrix last began or ended; None while none has."""
+    """Return when a job of a matrix last began or ended; None if none has."""
     ended = connection.execute(
         sa.select(sa.func.max(jobs.c.finished_at)).where(
             jobs.c.matrix_id == matrix_id, jobs.c.state == JobState.FINISHED

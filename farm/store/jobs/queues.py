@@ -1,4 +1,4 @@
-"""The queue of each device: its jobs that wait, by priority, then by turns."""
+"""The queue of each device: waiting jobs by priority, then by virtual time."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, Digest, HostId, JobId
 from farm.core.jobs.job import Job, JobKind, JobState
-from farm.database.tables import cells, devices, jobs, program_files, variants, word
+from farm.database.tables import cells, devices, jobs, literal, program_files, variants
 from farm.store.jobs.jobs import job_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextJobFiles:
-    """The artifacts that a device's next job needs; none for a check, which belongs to no cell."""
+    """The artifacts that a device's next job needs; none for a check, which has no cell."""
 
     digests: tuple[Digest, ...]
 
 
 def queue_heads(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, Job]:
-    """The job that each device is to run next; devices without one are missing.
+    """Return the next job of each device; devices without one are missing.
 
     An index lookup for each, whatever the length of its queue.
     """
@@ -33,21 +33,21 @@ def queue_heads(connection: Connection, device_ids: Collection[DeviceId]) -> dic
 
 
 def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, Job]:
-    """The check that waits for each device; devices without one are missing."""
+    """Return the queued check of each device; devices without one are missing."""
     if not device_ids:
         return {}
     query = sa.select(jobs).where(
         jobs.c.device_id.in_(list(device_ids)),
-        jobs.c.kind == word(JobKind.CHECK),
+        jobs.c.kind == literal(JobKind.CHECK),
         # As the partial index has it: of open checks, a device has one at most.
-        jobs.c.state != word(JobState.FINISHED),
-        jobs.c.state == word(JobState.QUEUED),
+        jobs.c.state != literal(JobState.FINISHED),
+        jobs.c.state == literal(JobState.QUEUED),
     )
     return {row.device_id: job_of(row) for row in connection.execute(query)}
 
 
 def next_job_files(connection: Connection, host_id: HostId) -> list[NextJobFiles]:
-    """The next job of each device of a host that has one queued."""
+    """Return the files of the next job of each device of a host; devices without one are missing."""
     digests_by_job: dict[JobId, list[Digest]] = {}
     for row in connection.execute(_files_of_heads_query(), {"host_id": host_id}):
         digests_by_job.setdefault(row.job_id, []).extend(filter(None, (row.variant, row.program)))
@@ -58,7 +58,7 @@ def next_job_files(connection: Connection, host_id: HostId) -> list[NextJobFiles
 
 @cache
 def _heads_query() -> sa.Select[Any]:
-    """Built once, as the next, because every exchange asks."""
+    """Build the query once: every exchange runs it."""
     asked = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
     return sa.select(jobs).select_from(devices).join(jobs, jobs.c.job_id == _head()).where(asked)
 
@@ -79,8 +79,8 @@ def _files_of_heads_query() -> sa.Select[Any]:
 def _head() -> sa.ScalarSelect[JobId]:
     return (
         sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
-        .order_by(jobs.c.priority.desc(), jobs.c.turn, jobs.c.job_id)
+        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED))
+        .order_by(jobs.c.priority.desc(), jobs.c.virtual_time, jobs.c.job_id)
         .limit(1)
         .correlate(devices)
         .scalar_subquery()

@@ -1,4 +1,4 @@
-"""Cells that are compared with another one, page by page."""
+"""Pages of the cells that have a baseline."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,36 +13,35 @@ from farm.store.matrices.matrices import CellRow, cell_of, cells_with_models
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateFilter:
-    """Which ones; None does not narrow."""
+    """A filter of cells; None does not restrict."""
 
     device_id: DeviceId | None = None
     model: str | None = None
-    #: On these devices only.
     devices: Collection[DeviceId] | None = None
 
     def conditions(self) -> list[sa.ColumnElement[bool]]:
-        """What rows of cells, joined with their variants, have to meet."""
-        found: list[sa.ColumnElement[bool]] = []
+        """Return the conditions on rows of cells joined with their variants."""
+        conditions: list[sa.ColumnElement[bool]] = []
         if self.device_id is not None:
-            found.append(cells.c.device_id == self.device_id)
+            conditions.append(cells.c.device_id == self.device_id)
         if self.model is not None:
-            found.append(variants.c.model == self.model)
+            conditions.append(variants.c.model == self.model)
         if self.devices is not None:
-            found.append(cells.c.device_id.in_(self.devices))
-        return found
+            conditions.append(cells.c.device_id.in_(self.devices))
+        return conditions
 
 
 def page_of_candidates(
-    connection: Connection, matrix_id: MatrixId, among: CandidateFilter, *, after: int, limit: int
+    connection: Connection, matrix_id: MatrixId, which: CandidateFilter, *, after: int, limit: int
 ) -> list[CellRow]:
-    """So many cells of a matrix with a baseline at most of those behind an index, by index."""
+    """Return up to `limit` matching cells with a baseline whose index is above `after`, by index."""
     query = (
         cells_with_models()
         .where(
             cells.c.matrix_id == matrix_id,
             cells.c.cell_index > after,
             cells.c.baseline_index.is_not(None),
-            *among.conditions(),
+            *which.conditions(),
         )
         .order_by(cells.c.cell_index)
         .limit(limit)

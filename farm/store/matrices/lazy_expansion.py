@@ -1,4 +1,4 @@
-"""Matrices whose jobs are queued in pieces: their blueprints, and a cursor for each device."""
+"""Lazy expansion of large matrices: their job templates, and a cursor for each device."""
 
 import zlib
 from collections import defaultdict
@@ -15,15 +15,15 @@ from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.matrices.job_template import JobTemplate
 from farm.database.tables import job_templates, lazy_expansions, matrices
 
-_BLUEPRINT = TypeAdapter(JobTemplate)
-#: About so many jobs of a device are queued together: a cursor costs as much as several of them.
+_JOB_TEMPLATE = TypeAdapter(JobTemplate)
+#: About how many jobs of a device are queued together: moving a cursor costs as much as several jobs.
 _JOBS_PER_CURSOR = 50
 _OPEN = lazy_expansions.c.cancelled_at.is_(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewLazyExpansion:
-    """A device whose jobs are to be queued in pieces."""
+    """A device whose jobs of a matrix are queued in batches."""
 
     device_id: DeviceId
     jobs: int
@@ -33,7 +33,7 @@ class NewLazyExpansion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemainingJobs:
-    """What of a matrix is not queued yet on a device, or never will be."""
+    """The jobs of a matrix on a device that are not queued yet, or never will be."""
 
     device_id: DeviceId
     jobs: int
@@ -43,19 +43,19 @@ class RemainingJobs:
 
     @property
     def count(self) -> int:
-        """Jobs without a row."""
+        """The number of jobs without a row."""
         return self.jobs - self.expanded_jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpansionBatch:
-    """Jobs of one device that are queued together: from one, up to another that is not among them."""
+    """Jobs of one device that are queued together: from `start` to before `stop`."""
 
     device_id: DeviceId
     start: int
     stop: int
     first_virtual_time: int
-    #: Whether these are the last.
+    #: True if these are the last jobs of the device.
     is_last: bool
 
 
@@ -69,7 +69,7 @@ def add_lazy_expansion(
     variant_ids: Collection[int],
     program_ids: Collection[int],
 ) -> None:
-    """Have the jobs of a matrix queued later; `blueprint` is `packed`."""
+    """Store a packed job template, from which the jobs of a matrix are queued later."""
     connection.execute(
         job_templates.insert().values(
             matrix_id=matrix_id,
@@ -94,41 +94,42 @@ def add_lazy_expansion(
 
 
 def pack_job_template(job_template: JobTemplate) -> bytes:
-    """A blueprint as it is stored."""
-    return zlib.compress(_BLUEPRINT.dump_json(job_template), level=1)
+    """Compress a job template for storage."""
+    return zlib.compress(_JOB_TEMPLATE.dump_json(job_template), level=1)
 
 
 def unpack_job_template(body: bytes) -> JobTemplate:
-    """What `packed` made."""
-    return _BLUEPRINT.validate_json(zlib.decompress(body))
+    """Decompress a stored job template."""
+    return _JOB_TEMPLATE.validate_json(zlib.decompress(body))
 
 
 def get_job_template(connection: Connection, matrix_id: MatrixId) -> tuple[JobTemplate, int]:
-    """The blueprint of a matrix that is being unfolded, and the priority of its jobs."""
+    """Return the job template of a matrix in lazy expansion, and the priority of its jobs."""
     row = connection.execute(sa.select(job_templates).where(job_templates.c.matrix_id == matrix_id)).one()
     return unpack_job_template(row.body), row.priority
 
 
-def next_matrix(connection: Connection, *, beside: Collection[MatrixId] = ()) -> MatrixId | None:
-    """The one to go on with, of those that are being unfolded: the most urgent, and of these the one that
-    lacks least, so that nobody's few thousand jobs wait for somebody's million. `beside` are left out.
+def next_matrix(connection: Connection, *, excluded: Collection[MatrixId] = ()) -> MatrixId | None:
+    """Return the matrix to expand next: of the highest priority, the one with the fewest missing jobs.
+
+    So a few thousand jobs never wait for another user's million. Matrices in `excluded` are left out.
     """
-    left = sa.func.sum(lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs)
+    remaining = sa.func.sum(lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs)
     query = (
         sa.select(lazy_expansions.c.matrix_id)
         .join(job_templates, job_templates.c.matrix_id == lazy_expansions.c.matrix_id)
-        .where(_OPEN, lazy_expansions.c.matrix_id.not_in(list(beside)))
+        .where(_OPEN, lazy_expansions.c.matrix_id.not_in(list(excluded)))
         .group_by(lazy_expansions.c.matrix_id, job_templates.c.priority)
-        .order_by(job_templates.c.priority.desc(), left, lazy_expansions.c.matrix_id)
+        .order_by(job_templates.c.priority.desc(), remaining, lazy_expansions.c.matrix_id)
         .limit(1)
     )
     return connection.execute(query).scalar()
 
 
 def next_batches(connection: Connection, matrix_id: MatrixId, *, jobs: int) -> list[ExpansionBatch]:
-    """What is to be queued next of a matrix: so many jobs, or a few more, of the devices that have fewest.
+    """Return the next batches of a matrix: about `jobs` jobs of the devices with the fewest queued ones.
 
-    Nothing, once all is queued or was cancelled.
+    The list is empty once all jobs are queued or cancelled.
     """
     rows = connection.execute(
         _next_query(), {"matrix": matrix_id, "devices": -(-jobs // _JOBS_PER_CURSOR)}
@@ -164,39 +165,41 @@ def _next_query() -> sa.Select[tuple[DeviceId, int, int, int]]:
 def batch_up_to(
     connection: Connection, matrix_id: MatrixId, device_id: DeviceId, stop: int
 ) -> ExpansionBatch | None:
-    """What a device still lacks of its first jobs; None when they are all queued, or will not be."""
-    found = next(
-        (left for left in remaining_jobs(connection, matrix_id) if left.device_id == device_id), None
+    """Return the batch of a device's missing jobs before `stop`; None if all are queued or cancelled."""
+    remaining = next(
+        (row for row in remaining_jobs(connection, matrix_id) if row.device_id == device_id), None
     )
-    if found is None or found.is_cancelled or found.expanded_jobs >= stop:
+    if remaining is None or remaining.is_cancelled or remaining.expanded_jobs >= stop:
         return None
     return ExpansionBatch(
         device_id=device_id,
-        start=found.expanded_jobs,
+        start=remaining.expanded_jobs,
         stop=stop,
-        first_virtual_time=found.first_virtual_time,
-        is_last=stop == found.jobs,
+        first_virtual_time=remaining.first_virtual_time,
+        is_last=stop == remaining.jobs,
     )
 
 
-def move_cursors(connection: Connection, matrix_id: MatrixId, pieces: Sequence[ExpansionBatch]) -> bool:
-    """Say that pieces are queued; False where another was quicker with one, or it was cancelled meanwhile.
+def move_cursors(connection: Connection, matrix_id: MatrixId, batches: Sequence[ExpansionBatch]) -> bool:
+    """Record that batches are queued; False if one was queued by another process or cancelled.
 
-    The caller then takes all of it back.
+    The caller then rolls back.
     """
     moved = 0
     for change, own in (
-        (_delete_statement(), [piece for piece in pieces if piece.is_last]),
-        (_advance_statement(), [piece for piece in pieces if not piece.is_last]),
+        (_delete_statement(), [batch for batch in batches if batch.is_last]),
+        (_advance_statement(), [batch for batch in batches if not batch.is_last]),
     ):
         if own:
-            moved += connection.execute(change, [_of_cursor(matrix_id, piece) for piece in own]).rowcount
-    return moved == len(pieces)
+            moved += connection.execute(
+                change, [_cursor_parameters(matrix_id, batch) for batch in own]
+            ).rowcount
+    return moved == len(batches)
 
 
-def _of_cursor(matrix_id: MatrixId, piece: ExpansionBatch) -> dict[str, object]:
-    stop = {} if piece.is_last else {"stop": piece.stop}
-    return {"matrix": matrix_id, "device": piece.device_id, "start": piece.start, **stop}
+def _cursor_parameters(matrix_id: MatrixId, batch: ExpansionBatch) -> dict[str, object]:
+    stop = {} if batch.is_last else {"stop": batch.stop}
+    return {"matrix": matrix_id, "device": batch.device_id, "start": batch.start, **stop}
 
 
 @cache
@@ -220,41 +223,43 @@ def _advance_statement() -> sa.Update:
 
 
 def drop_job_template_if_done(connection: Connection, matrix_id: MatrixId) -> bool:
-    """Let go of a blueprint once nothing is to be made from it; whether that was now."""
-    wanted = sa.exists().where(lazy_expansions.c.matrix_id == matrix_id, _OPEN)
-    done = job_templates.delete().where(job_templates.c.matrix_id == matrix_id, ~wanted)
-    return connection.execute(done).rowcount == 1
+    """Delete a job template without open expansions; True if it was deleted now."""
+    is_needed = sa.exists().where(lazy_expansions.c.matrix_id == matrix_id, _OPEN)
+    deletion = job_templates.delete().where(job_templates.c.matrix_id == matrix_id, ~is_needed)
+    return connection.execute(deletion).rowcount == 1
 
 
 def cancel_lazy_expansion(
     connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None, now: datetime
 ) -> int:
-    """Have nothing more queued of a matrix, on one device or on any; how many jobs never will be."""
+    """Cancel the lazy expansion of a matrix on one device or all; return the number of jobs never queued."""
     update = lazy_expansions.update().where(_OPEN, lazy_expansions.c.matrix_id == matrix_id)
     if device_id is not None:
         update = update.where(lazy_expansions.c.device_id == device_id)
-    left = lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs
-    ended = connection.execute(update.values(cancelled_at=now).returning(left)).scalars().all()
-    if ended:
+    remaining = lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs
+    remaining_counts = (
+        connection.execute(update.values(cancelled_at=now).returning(remaining)).scalars().all()
+    )
+    if remaining_counts:
         drop_job_template_if_done(connection, matrix_id)
-    return sum(ended)
+    return sum(remaining_counts)
 
 
 def remaining_jobs(connection: Connection, matrix_id: MatrixId) -> list[RemainingJobs]:
-    """What of a matrix has no rows, by device."""
+    """Return the jobs of a matrix without rows, by device."""
     return remaining_jobs_by_matrix(connection, matrix_id).get(matrix_id, [])
 
 
 def remaining_jobs_by_matrix(
     connection: Connection, matrix_id: MatrixId | None = None
 ) -> Mapping[MatrixId, list[RemainingJobs]]:
-    """As `remaining_jobs`, of all matrices or of one; those whose jobs all have their rows are missing."""
+    """Return the jobs without rows by matrix; matrices whose jobs all have rows are missing."""
     query = sa.select(lazy_expansions).order_by(lazy_expansions.c.matrix_id, lazy_expansions.c.device_id)
     if matrix_id is not None:
         query = query.where(lazy_expansions.c.matrix_id == matrix_id)
-    found: defaultdict[MatrixId, list[RemainingJobs]] = defaultdict(list)
+    remaining_by_matrix: defaultdict[MatrixId, list[RemainingJobs]] = defaultdict(list)
     for row in connection.execute(query):
-        found[row.matrix_id].append(
+        remaining_by_matrix[row.matrix_id].append(
             RemainingJobs(
                 device_id=row.device_id,
                 jobs=row.jobs,
@@ -263,20 +268,20 @@ def remaining_jobs_by_matrix(
                 is_cancelled=row.cancelled_at is not None,
             )
         )
-    return found
+    return remaining_by_matrix
 
 
 def remaining_counts_on(connection: Connection, device_id: DeviceId) -> dict[MatrixId, int]:
-    """By matrix, how many jobs are still to be queued on a device."""
-    left = lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs
-    query = sa.select(lazy_expansions.c.matrix_id, left.label("jobs")).where(
+    """Return by matrix how many jobs are still to be queued on a device."""
+    remaining = lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs
+    query = sa.select(lazy_expansions.c.matrix_id, remaining.label("jobs")).where(
         lazy_expansions.c.device_id == device_id, _OPEN
     )
     return {row.matrix_id: row.jobs for row in connection.execute(query)}
 
 
 def needed_files(connection: Connection) -> tuple[set[int], set[int]]:
-    """The variants and programs of cells that may not be stored yet."""
+    """Return the ids of variants and programs of cells that may not be stored yet."""
     rows = connection.execute(sa.select(job_templates.c.variant_ids, job_templates.c.program_ids)).all()
     variant_ids = {variant_id for row in rows for variant_id in row.variant_ids}
     return variant_ids, {program_id for row in rows for program_id in row.program_ids}
@@ -285,9 +290,13 @@ def needed_files(connection: Connection) -> tuple[set[int], set[int]]:
 def last_virtual_times(
     connection: Connection, device_ids: Collection[DeviceId], *, priority: int, submitted_by: str
 ) -> dict[DeviceId, int]:
-    """By device, the last turn of what somebody's matrices are still to queue there."""
+    """Return by device the last virtual time of jobs that a submitter's matrices still have to queue there.
+    """
     query = (
-        sa.select(lazy_expansions.c.device_id, sa.func.max(lazy_expansions.c.last_virtual_time).label("turn"))
+        sa.select(
+            lazy_expansions.c.device_id,
+            sa.func.max(lazy_expansions.c.last_virtual_time).label("virtual_time"),
+        )
         .join(job_templates, job_templates.c.matrix_id == lazy_expansions.c.matrix_id)
         .join(matrices, matrices.c.matrix_id == lazy_expansions.c.matrix_id)
         .where(
@@ -298,4 +307,4 @@ def last_virtual_times(
         )
         .group_by(lazy_expansions.c.device_id)
     )
-    return {DeviceId(row.device_id): row.turn for row in connection.execute(query)}
+    return {DeviceId(row.device_id): row.virtual_time for row in connection.execute(query)}

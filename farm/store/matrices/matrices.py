@@ -28,9 +28,9 @@ class Matrix:
     rounds: int
     seed: int
     rejected_count: int
-    #: The matrix that this one runs again.
+    #: The matrix that this one reruns.
     rerun_of: MatrixId | None
-    #: As events name them; None where nobody noted it.
+    #: The submitting actor, as in events.
     submitted_by: str | None
     created_at: datetime
 
@@ -41,10 +41,10 @@ class CellRow:
 
     cell_id: CellId
     matrix_id: MatrixId
-    #: Its place in the expansion, from 0.
+    #: Its index in the expansion, from 0.
     index: int
     device_id: DeviceId
-    #: None, as name and model are, where the harness runs no model.
+    #: None, as name and model are, if the harness runs no model.
     variant_id: VariantId | None
     variant_name: str | None
     model: str | None
@@ -57,7 +57,7 @@ class CellRow:
 
 
 class NewCell(NamedTuple):
-    """A cell that is to get jobs; a plain tuple, for there may be a million."""
+    """A cell to be stored; a plain tuple, because there may be a million."""
 
     cell_index: int
     device_id: DeviceId
@@ -84,7 +84,7 @@ def add_matrix(
     request: IdempotencyKey | None = None,
     now: datetime,
 ) -> MatrixId:
-    """A new matrix; its cells and jobs follow in the same transaction, or its blueprint."""
+    """Add a matrix; its cells and jobs, or its job template, follow in the same transaction."""
     inserted = connection.execute(
         matrices.insert()
         .values(
@@ -106,13 +106,13 @@ def add_matrix(
 
 
 def add_cells(connection: Connection, matrix_id: MatrixId, rows: Sequence[NewCell]) -> None:
-    """Cells of a matrix in one insert; those that are there already stay as they are."""
+    """Add cells of a matrix by one insert; existing ones stay unchanged."""
     same = {"matrix_id": matrix_id}
     insert_rows(connection, cells, NewCell._fields, rows, same=same, unless=("matrix_id", "cell_index"))
 
 
 def cell_ids(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> dict[int, CellId]:
-    """By index, cells of a matrix."""
+    """Return cell ids of a matrix by index."""
     query = sa.select(cells.c.cell_index, cells.c.cell_id).where(
         cells.c.matrix_id == matrix_id, is_among(connection, cells.c.cell_index, indexes)
     )
@@ -132,21 +132,21 @@ def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
 
 
 def find_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix | None:
-    """One matrix."""
+    """Return a matrix, or None."""
     row = connection.execute(sa.select(matrices).where(matrices.c.matrix_id == matrix_id)).one_or_none()
     return None if row is None else _matrix(row)
 
 
 class Submission(NamedTuple):
-    """What came of a request that had a key."""
+    """The matrix created by a request with an idempotency key."""
 
     matrix_id: MatrixId
-    #: Of the request.
+    #: The digest of the request's body.
     digest: str
 
 
 def find_submission(connection: Connection, key: str, submitted_by: str) -> Submission | None:
-    """What somebody submitted under a key."""
+    """Return the submission of an actor with a key, or None."""
     query = sa.select(matrices.c.matrix_id, matrices.c.request_digest).where(
         matrices.c.request_key == key, matrices.c.submitted_by == submitted_by
     )
@@ -155,7 +155,7 @@ def find_submission(connection: Connection, key: str, submitted_by: str) -> Subm
 
 
 def list_matrices(connection: Connection) -> list[Matrix]:
-    """All matrices, newest first."""
+    """Return all matrices, newest first."""
     return [_matrix(row) for row in connection.execute(sa.select(matrices).order_by(sa.desc("matrix_id")))]
 
 
@@ -175,7 +175,7 @@ def _matrix(row: sa.Row[Any]) -> Matrix:
 
 
 def cell_counts(connection: Connection) -> dict[MatrixId, int]:
-    """How many cells each matrix has stored; one without is missing."""
+    """Return the number of stored cells by matrix; matrices without cells are missing."""
     query = sa.select(cells.c.matrix_id, sa.func.count().label("cell_count")).group_by(cells.c.matrix_id)
     return {row.matrix_id: row.cell_count for row in connection.execute(query)}
 
@@ -183,7 +183,7 @@ def cell_counts(connection: Connection) -> dict[MatrixId, int]:
 def count_cells(
     connection: Connection, matrix_id: MatrixId, device_ids: Collection[DeviceId] | None = None
 ) -> int:
-    """How many cells a matrix has stored, in all or on some devices."""
+    """Count the stored cells of a matrix, in total or on some devices."""
     query = sa.select(sa.func.count()).select_from(cells).where(cells.c.matrix_id == matrix_id)
     if device_ids is not None:
         query = query.where(cells.c.device_id.in_(device_ids))
@@ -193,7 +193,7 @@ def count_cells(
 def list_cells(
     connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None
 ) -> list[CellRow]:
-    """The cells of a matrix, or those on one device, by index."""
+    """Return the cells of a matrix, or those on one device, by index."""
     query = cells_with_models().where(cells.c.matrix_id == matrix_id).order_by(cells.c.cell_index)
     if device_id is not None:
         query = query.where(cells.c.device_id == device_id)
@@ -201,7 +201,7 @@ def list_cells(
 
 
 def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, limit: int) -> list[CellRow]:
-    """So many cells of a matrix at most of those behind an index, by index."""
+    """Return up to `limit` cells of a matrix whose index is above `after`, by index."""
     query = (
         cells_with_models()
         .where(cells.c.matrix_id == matrix_id, cells.c.cell_index > after)
@@ -212,7 +212,7 @@ def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, li
 
 
 def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> list[CellRow]:
-    """Cells of a matrix by their indexes; those that are not stored yet are missing."""
+    """Return cells of a matrix by their indexes; cells that are not stored yet are missing."""
     query = cells_with_models().where(
         cells.c.matrix_id == matrix_id, is_among(connection, cells.c.cell_index, indexes)
     )
@@ -220,7 +220,7 @@ def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[in
 
 
 def labels_by_index(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> dict[int, str]:
-    """By index, what cells of a matrix are called."""
+    """Return labels of cells of a matrix by index."""
     query = sa.select(cells.c.cell_index, cells.c.label).where(
         cells.c.matrix_id == matrix_id, cells.c.cell_index.in_(indexes)
     )
@@ -228,30 +228,30 @@ def labels_by_index(connection: Connection, matrix_id: MatrixId, indexes: Collec
 
 
 def labels_by_cell(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, str]:
-    """By id, what cells are called."""
+    """Return labels of cells by id."""
     query = sa.select(cells.c.cell_id, cells.c.label).where(cells.c.cell_id.in_(cell_ids))
     return {row.cell_id: row.label for row in connection.execute(query)}
 
 
 def get_cell(connection: Connection, cell_id: CellId) -> CellRow:
-    """A cell that exists: jobs refer to it by a foreign key."""
+    """Return a cell that exists: jobs refer to it by a foreign key."""
     return cell_of(connection.execute(cells_with_models().where(cells.c.cell_id == cell_id)).one())
 
 
 def find_cell(connection: Connection, cell_id: CellId) -> CellRow | None:
-    """One cell."""
+    """Return a cell, or None."""
     row = connection.execute(cells_with_models().where(cells.c.cell_id == cell_id)).one_or_none()
     return None if row is None else cell_of(row)
 
 
 @cache
 def cells_with_models() -> sa.Select[Any]:
-    """All cells, each with name and model of its variant, if it has one."""
+    """Return the query of all cells, each with name and model of its variant, if it has one."""
     return sa.select(cells, variants.c.name.label("variant_name"), variants.c.model).outerjoin(variants)
 
 
 def cell_of(row: sa.Row[Any]) -> CellRow:
-    """A cell from a row with all columns of `cells_with_models`."""
+    """Return the cell of a row with all columns of `cells_with_models`."""
     return CellRow(
         cell_id=row.cell_id,
         matrix_id=row.matrix_id,

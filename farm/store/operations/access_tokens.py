@@ -1,4 +1,4 @@
-"""Access tokens: each proves who calls, and what they may do. Only hashes are kept."""
+"""Access tokens: each proves the name and role of a caller. Only hashes are stored."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,10 +16,10 @@ from farm.wire.tokens import ID_LENGTH
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessToken:
-    """What is known of a token, without the token."""
+    """An access token without its secret."""
 
     token_id: str
-    #: Whom it proves.
+    #: The name of its owner.
     name: str
     role: Role
     created_at: datetime
@@ -39,7 +39,7 @@ def add_access_token(
     now: datetime,
     actor: str,
 ) -> AccessToken:
-    """Keep a token's hash."""
+    """Store a token's hash."""
     token_id = token_hash[:ID_LENGTH]
     connection.execute(
         access_tokens.insert().values(
@@ -67,7 +67,7 @@ def add_access_token(
 
 
 def find_token(connection: Connection, token_hash: str) -> AccessToken | None:
-    """The token with a hash, whether it lets anybody in or not."""
+    """Return the token with a hash, valid or not, or None."""
     row = connection.execute(
         sa.select(access_tokens).where(access_tokens.c.token_hash == token_hash)
     ).one_or_none()
@@ -75,7 +75,7 @@ def find_token(connection: Connection, token_hash: str) -> AccessToken | None:
 
 
 def find_valid_token(connection: Connection, token_hash: str, *, now: datetime) -> AccessToken | None:
-    """The token with a hash, if it lets anybody in now."""
+    """Return the token with a hash if it is valid now, else None."""
     row = connection.execute(
         sa.select(access_tokens).where(access_tokens.c.token_hash == token_hash, _is_valid(now))
     ).one_or_none()
@@ -83,13 +83,13 @@ def find_valid_token(connection: Connection, token_hash: str, *, now: datetime) 
 
 
 def has_valid_token(connection: Connection, role: Role, *, now: datetime) -> bool:
-    """Whether somebody of a role can get in now."""
-    found = sa.exists().where(access_tokens.c.role == role.value, _is_valid(now))
-    return bool(connection.execute(sa.select(found)).scalar())
+    """Return True if a role has a valid token now."""
+    is_valid = sa.exists().where(access_tokens.c.role == role.value, _is_valid(now))
+    return bool(connection.execute(sa.select(is_valid)).scalar())
 
 
 def revoke_access_token(connection: Connection, token_id: str, *, now: datetime, actor: str) -> bool:
-    """Revoke a token that is valid; False when there is none."""
+    """Revoke a valid token; False if there is none."""
     return record_if_moved(
         connection,
         access_tokens.update().where(_has_id(token_id), _is_valid(now)).values(revoked_at=now),
@@ -104,13 +104,13 @@ def revoke_access_token(connection: Connection, token_id: str, *, now: datetime,
 
 
 def find_access_token(connection: Connection, token_id: str) -> AccessToken | None:
-    """A token by what it is called in listings."""
+    """Return a token by its public id, or None."""
     row = connection.execute(sa.select(access_tokens).where(_has_id(token_id))).one_or_none()
     return None if row is None else _token(row)
 
 
 def list_access_tokens(connection: Connection) -> list[AccessToken]:
-    """Every token there was, newest first."""
+    """Return all tokens, newest first."""
     newest_first = access_tokens.c.created_at.desc(), access_tokens.c.token_hash
     return [_token(row) for row in connection.execute(sa.select(access_tokens).order_by(*newest_first))]
 

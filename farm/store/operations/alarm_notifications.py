@@ -1,4 +1,4 @@
-"""Which alarms the operators' command is still to be told of."""
+"""Alarms of which the operators' command is not notified yet."""
 
 from datetime import datetime, timedelta
 
@@ -8,14 +8,16 @@ from sqlalchemy.engine import Connection
 from farm.database.tables import alarms
 from farm.store.operations.alarms import Alarm, find_alarm
 
-#: A command that does not take an alarm is tried so often, each time twice as long after the last.
+#: The most attempts to notify of an alarm, with a doubled pause after each.
 MAX_NOTIFY_ATTEMPTS = 5
 _RETRY_AFTER = timedelta(minutes=2)
 
 
 def claim_alarm_to_notify(connection: Connection, *, now: datetime) -> Alarm | None:
-    """The oldest open alarm that is due to be told of; for a while nobody else gets it."""
-    tries = connection.execute(
+    """Claim the oldest open alarm that is due for notification; no other process gets it until its next
+    retry.
+    """
+    due = connection.execute(
         sa.select(alarms.c.alarm_id, alarms.c.notify_attempts)
         .where(
             alarms.c.cleared_at.is_(None),
@@ -26,19 +28,19 @@ def claim_alarm_to_notify(connection: Connection, *, now: datetime) -> Alarm | N
         .order_by(alarms.c.alarm_id)
         .limit(1)
     ).one_or_none()
-    if tries is None:
+    if due is None:
         return None
-    taken = connection.execute(
+    update = connection.execute(
         alarms.update()
-        .where(alarms.c.alarm_id == tries.alarm_id, alarms.c.notify_attempts == tries.notify_attempts)
+        .where(alarms.c.alarm_id == due.alarm_id, alarms.c.notify_attempts == due.notify_attempts)
         .values(
-            notify_attempts=tries.notify_attempts + 1,
-            notify_again_at=now + _RETRY_AFTER * (1 << tries.notify_attempts),
+            notify_attempts=due.notify_attempts + 1,
+            notify_again_at=now + _RETRY_AFTER * (1 << due.notify_attempts),
         )
     )
-    return find_alarm(connection, tries.alarm_id) if taken.rowcount else None
+    return find_alarm(connection, due.alarm_id) if update.rowcount else None
 
 
 def record_notified(connection: Connection, alarm_id: int, *, now: datetime) -> None:
-    """Note that the command took it."""
+    """Record that the command succeeded."""
     connection.execute(alarms.update().where(alarms.c.alarm_id == alarm_id).values(notified_at=now))

@@ -1,4 +1,4 @@
-"""Alarms: raised once however often the trouble is noticed, cleared once; each with its event row."""
+"""Alarms: each condition raises one, which is cleared once; each change with its event row."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,7 +39,7 @@ def add_alarm(
     hint: str,
     now: datetime,
 ) -> bool:
-    """Raise an alarm; False, and nothing changes, when one of that kind is open for the subject."""
+    """Raise an alarm; False, and no change, if one of that kind is open for the subject."""
     insert = alarms.insert().values(
         kind=kind, subject=subject, subject_id=subject_id, message=message, hint=hint, raised_at=now
     )
@@ -62,7 +62,7 @@ def add_alarm(
 
 
 def clear_alarm(connection: Connection, alarm: Alarm, *, now: datetime, actor: str, cause: str) -> bool:
-    """Clear an alarm; False when that happened already."""
+    """Clear an alarm; False if it was cleared already."""
     return record_if_moved(
         connection,
         alarms.update()
@@ -80,19 +80,19 @@ def clear_alarm(connection: Connection, alarm: Alarm, *, now: datetime, actor: s
 
 
 def open_alarms(connection: Connection) -> list[Alarm]:
-    """What is not cleared, oldest first."""
+    """Return the open alarms, oldest first."""
     query = sa.select(alarms).where(alarms.c.cleared_at.is_(None)).order_by(alarms.c.alarm_id)
     return [_alarm(row) for row in connection.execute(query)]
 
 
 def last_alarms(connection: Connection, *, limit: int) -> list[Alarm]:
-    """The newest alarms, cleared ones too, newest first."""
+    """Return the last alarms, cleared ones included, newest first."""
     query = sa.select(alarms).order_by(alarms.c.alarm_id.desc()).limit(limit)
     return [_alarm(row) for row in connection.execute(query)]
 
 
 def find_alarm(connection: Connection, alarm_id: int) -> Alarm | None:
-    """An alarm by its number."""
+    """Return an alarm by its id, or None."""
     row = connection.execute(sa.select(alarms).where(alarms.c.alarm_id == alarm_id)).one_or_none()
     return None if row is None else _alarm(row)
 
@@ -100,7 +100,7 @@ def find_alarm(connection: Connection, alarm_id: int) -> Alarm | None:
 def find_open_alarm(
     connection: Connection, kind: AlarmKind, subject: AlarmSubject, subject_id: str
 ) -> Alarm | None:
-    """The open alarm of a kind for a subject."""
+    """Return the open alarm of a kind for a subject, or None."""
     query = sa.select(alarms).where(
         alarms.c.kind == kind,
         alarms.c.subject == subject,
@@ -112,7 +112,7 @@ def find_open_alarm(
 
 
 def cleared_since(connection: Connection, since: datetime) -> list[Alarm]:
-    """Alarms that were cleared after a moment."""
+    """Return the alarms that were cleared after a time, oldest first."""
     query = sa.select(alarms).where(alarms.c.cleared_at > since).order_by(alarms.c.alarm_id)
     return [_alarm(row) for row in connection.execute(query)]
 

@@ -1,4 +1,4 @@
-"""Copies all rows from one database to another, of either kind, in bounded memory."""
+"""Copy of all rows from one database to another, of either kind, in bounded memory."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,14 +14,14 @@ from farm.database.schema_state import VERSION_TABLE
 from farm.database.sequences import advance_sequences
 from farm.database.tables import UtcTime, database_epochs, metadata
 
-#: Rows under way at once; fewer where one of them may have megabytes.
+#: Rows in memory at once; fewer if a row may have megabytes.
 _ROWS, _ROWS_WITH_BYTES = 1000, 50
 
 Progress = Callable[[str, int], None]
 
 
 def count_rows(connection: Connection) -> dict[str, int]:
-    """How many rows each table has, by its name."""
+    """Return the number of rows by table name."""
     return {
         table.name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
         for table in metadata.sorted_tables
@@ -29,30 +29,30 @@ def count_rows(connection: Connection) -> dict[str, int]:
 
 
 def has_rows(connection: Connection) -> bool:
-    """Whether a database was used: anything but the epoch that it began with."""
-    there = sa.inspect(connection).get_table_names()
-    used = (table for table in metadata.sorted_tables if table is not database_epochs and table.name in there)
-    query = (sa.select(sa.literal(1)).select_from(table).limit(1) for table in used)
-    return any(connection.execute(each).first() is not None for each in query)
+    """Return True if the database has any row but its first epoch."""
+    names = sa.inspect(connection).get_table_names()
+    used = (table for table in metadata.sorted_tables if table is not database_epochs and table.name in names)
+    queries = (sa.select(sa.literal(1)).select_from(table).limit(1) for table in used)
+    return any(connection.execute(query).first() is not None for query in queries)
 
 
 def unknown_tables(connection: Connection) -> list[str]:
-    """Tables that no farm has: the database is another program's, or shared with one."""
+    """Return tables that are not a farm's: another program uses the database, too."""
     return sorted(set(sa.inspect(connection).get_table_names()) - {*metadata.tables, VERSION_TABLE})
 
 
 def copy_rows(
     source: Connection, target: Connection, progress: Progress = lambda table, rows: None
 ) -> dict[str, int]:
-    """Copy every row of ours into empty tables; how many each table had, by its name.
+    """Copy all rows of the farm into empty tables, and return the number of rows by table name.
 
-    Both have the newest schema. What other rows refer to goes first; numbers stay as they are, and the next
-    that the target gives are higher.
+    Both databases have the newest schema. Referenced rows are copied first; ids stay unchanged, and new ids
+    of the target are higher.
 
     Args:
         source: in a transaction that sees one snapshot.
         target: in a transaction that may write, and is committed by the caller.
-        progress: told each table's name with its rows so far.
+        progress: called with each table's name and the number of its rows copied so far.
     """
     counts = {table.name: _copy_table(source, target, table, progress) for table in metadata.sorted_tables}
     advance_sequences(target)
@@ -61,7 +61,7 @@ def copy_rows(
 
 def _copy_table(source: Connection, target: Connection, table: sa.Table, progress: Progress) -> int:
     plain = _without_conversions(table)
-    # A new database has an epoch of its own: it goes on with the history that it is given.
+    # A new database has an epoch of its own, which the copied ones replace.
     target.execute(plain.delete())
     size = _chunk_rows(table)
     rows = _rows(source, plain, size)
@@ -79,7 +79,7 @@ def _put_into_sqlite(target: Connection, table: sa.Table, rows: list[dict[str, A
 
 
 def _put_into_postgres(target: Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
-    # Row by row it takes several times as long.
+    # Single inserts take several times as long.
     raw = target.connection.driver_connection
     assert isinstance(raw, psycopg.Connection)
     names = list(table.columns.keys())
@@ -91,17 +91,17 @@ def _put_into_postgres(target: Connection, table: sa.Table, rows: list[dict[str,
 
 
 def _rows(source: Connection, table: sa.Table, size: int) -> Iterator[dict[str, Any]]:
-    # In the order of their keys: a row refers to older ones of its table only.
+    # In key order: a row refers only to older rows of its table.
     query = sa.select(table).order_by(*table.primary_key.columns)
-    with source.execute(query, execution_options={"yield_per": size}) as found:
-        for row in found.mappings():
+    with source.execute(query, execution_options={"yield_per": size}) as result:
+        for row in result.mappings():
             yield dict(row)
 
 
 def _postgres_value(value: Any) -> Any:
     if isinstance(value, dict | list):
         return json.dumps(value)
-    # SQLite keeps the one character that PostgreSQL's texts cannot hold.
+    # PostgreSQL's texts cannot contain the character NUL, which SQLite stores.
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 
 
@@ -111,7 +111,7 @@ def _chunk_rows(table: sa.Table) -> int:
 
 
 def _without_conversions(table: sa.Table) -> sa.Table:
-    """The table without conversions that a copy would only undo; no value in JSON stays none."""
+    """Return the table without type conversions, which a copy would only undo; JSON null stays null."""
     columns = [
         sa.Column(column.name, _stored_type(column.type), primary_key=column.primary_key)
         for column in table.columns

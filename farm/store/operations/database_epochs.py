@@ -1,4 +1,4 @@
-"""Which history of the database this is: a restored one begins another, as it forgot the last one's end."""
+"""Database epochs: a restored database begins a new one, because it may lack the latest changes."""
 
 import secrets
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from sqlalchemy.engine import Connection
 
 from farm.database.tables import database_epochs
 
-#: Built once: every exchange asks.
+#: Built once: every exchange runs it.
 _OLDEST_FIRST = sa.select(database_epochs).order_by(database_epochs.c.began_at, database_epochs.c.epoch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseEpoch:
-    """A stretch of history in which nothing was forgotten that was committed."""
+    """A period in which no committed change was lost."""
 
     epoch: str
     began_at: datetime
@@ -23,12 +23,12 @@ class DatabaseEpoch:
 
 
 def current_epoch(connection: Connection) -> DatabaseEpoch:
-    """The history that is being written."""
+    """Return the current epoch."""
     return list_epochs(connection)[-1]
 
 
 def list_epochs(connection: Connection) -> list[DatabaseEpoch]:
-    """All of them, the oldest first; a migrated database has one at least."""
+    """Return all epochs, oldest first; a migrated database has at least one."""
     return [
         DatabaseEpoch(epoch=row.epoch, began_at=row.began_at, cause=row.cause)
         for row in connection.execute(_OLDEST_FIRST)
@@ -36,11 +36,11 @@ def list_epochs(connection: Connection) -> list[DatabaseEpoch]:
 
 
 def add_epoch(connection: Connection, *, cause: str, now: datetime) -> DatabaseEpoch:
-    """Begin the next history."""
-    # The latest is the current one, whatever the clock of a machine that is new to it says.
+    """Begin the next epoch."""
+    # The current epoch is the latest one, so a clock that is behind must not date the new one earlier.
     began_at = max(now, current_epoch(connection).began_at + timedelta(microseconds=1))
-    begun = DatabaseEpoch(epoch=secrets.token_hex(8), began_at=began_at, cause=cause)
+    epoch = DatabaseEpoch(epoch=secrets.token_hex(8), began_at=began_at, cause=cause)
     connection.execute(
-        database_epochs.insert().values(epoch=begun.epoch, began_at=begun.began_at, cause=begun.cause)
+        database_epochs.insert().values(epoch=epoch.epoch, began_at=epoch.began_at, cause=epoch.cause)
     )
-    return begun
+    return epoch

@@ -1,4 +1,4 @@
-"""What happened to one thing, read back from the event log."""
+"""The event history of single subjects."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from farm.database.tables import events
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One change: who made it, what it was, why."""
+    """An event without its subject."""
 
     at: datetime
     actor: str
@@ -34,7 +34,7 @@ def last_events(
     kinds: Collection[str] = (),
     limit: int = 1,
 ) -> list[Event]:
-    """The newest events of one thing, newest first; of these kinds only, where some are named."""
+    """Return the last events of a subject, newest first; of these kinds only, if any are given."""
     query = (
         sa.select(events)
         .where(events.c.subject == subject, events.c.subject_id == str(subject_id))
@@ -57,7 +57,7 @@ def last_events(
 
 
 def last_online_at(connection: Connection, device_id: DeviceId) -> datetime | None:
-    """When a phone could last be used until; None when it never could."""
+    """Return when a device was last online; None if it never was."""
     query = _last_change_query(device_id, DeviceEvent.PRESENCE_CHANGED).where(
         events.c.from_state == Presence.ONLINE
     )
@@ -65,14 +65,14 @@ def last_online_at(connection: Connection, device_id: DeviceId) -> datetime | No
 
 
 def health_since(connection: Connection, device_id: DeviceId) -> datetime | None:
-    """Since when a phone's health is what it is; None when it is what it was in the beginning."""
+    """Return when a device's health last changed; None if it never did."""
     return connection.execute(_last_change_query(device_id, DeviceEvent.HEALTH_CHANGED)).scalar()
 
 
 def devices_with_events_since(
     connection: Connection, kind: DeviceEvent, since: datetime
 ) -> dict[DeviceId, str | None]:
-    """The phones that events of a kind were told of since a moment, with the newest cause of each."""
+    """Return the devices with events of a kind since a time, with the newest cause of each."""
     query = (
         sa.select(events.c.subject_id, events.c.cause)
         .where(events.c.kind == kind, events.c.at >= since)
@@ -82,7 +82,7 @@ def devices_with_events_since(
 
 
 def _last_change_query(device_id: DeviceId, kind: DeviceEvent) -> sa.Select[Any]:
-    """When a phone's last change of a kind was."""
+    """Return the query of the time of a device's last event of a kind."""
     return (
         sa.select(events.c.at)
         .where(

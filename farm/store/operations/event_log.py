@@ -1,4 +1,4 @@
-"""Events read back: the newest, or those after one; of one thing, actor or kind where asked."""
+"""Pages of the event log: the newest events, or those after one, by subject, actor, kind or time."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,9 +28,9 @@ class LoggedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """What is asked for; None asks for all."""
+    """A filter of events; None does not restrict."""
 
-    #: A kind of thing and its id. A job's attempts and a host's sessions are part of its story.
+    #: A kind of subject and its id. A job includes its attempts, a host its sessions.
     about: tuple[EventSubject, str] | None = None
     actor: str | None = None
     kind: str | None = None
@@ -38,25 +38,24 @@ class EventFilter:
 
 
 def newest_events(connection: Connection, which: EventFilter, *, until: int, limit: int) -> list[LoggedEvent]:
-    """The last events up to a number, oldest first."""
+    """Return the last events up to an id, oldest first."""
     number = _number(which)
     query = _conditions(which).where(number <= until).order_by(number.desc()).limit(limit)
-    found = connection.execute(query)
-    return [_event(row) for row in found][::-1]
+    return [_event(row) for row in connection.execute(query)][::-1]
 
 
 def events_after(
     connection: Connection, which: EventFilter, *, after: int, until: int, limit: int
 ) -> list[LoggedEvent]:
-    """The first events after one number and up to another, oldest first."""
+    """Return the first events after one id and up to another, oldest first."""
     query = _conditions(which).where(events.c.event_id > after, events.c.event_id <= until)
     return [_event(row) for row in connection.execute(query.order_by(events.c.event_id).limit(limit))]
 
 
 def _number(which: EventFilter) -> sa.ColumnElement[int]:
-    """An event's number; no column where a moment narrows more than the order does.
+    """Return an event's id; as an expression if a time is given, so that the index of times is used.
 
-    Walking back from the newest, a database would go through the whole log for the few of the last hours.
+    By the index of ids, a database would read the whole log for the few events of the last hours.
     """
     return events.c.event_id if which.since is None else events.c.event_id + 0
 

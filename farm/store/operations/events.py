@@ -16,7 +16,7 @@ _INSERT = events.insert()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """What happened (`kind`) to which thing (`subject`, `subject_id`)."""
+    """An event to be recorded."""
 
     at: datetime
     actor: str
@@ -29,9 +29,9 @@ class NewEvent:
 
 
 def record_events(connection: Connection, new: Sequence[NewEvent]) -> None:
-    """Append events, in their order."""
+    """Append events in their order."""
     if new:
-        connection.execute(_INSERT, [_row(each) for each in new])
+        connection.execute(_INSERT, [_row(event) for event in new])
 
 
 def _row(new: NewEvent) -> dict[str, object]:
@@ -59,7 +59,7 @@ def record_event(
     to_state: str | None = None,
     cause: str | None = None,
 ) -> None:
-    """Append one event: what happened (`kind`) to which thing (`subject`, `subject_id`)."""
+    """Append one event of a subject."""
     record_transitions(
         connection,
         at=at,
@@ -83,7 +83,7 @@ def record_transitions(
     from_state: str | None,
     to_state: str | None,
 ) -> None:
-    """Append one event for each of many things that moved alike, in the order of the mapping."""
+    """Append one event for each of many subjects with the same transition, in the order of the mapping."""
     same = {
         "at": at,
         "actor": actor,
@@ -92,7 +92,9 @@ def record_transitions(
         "from_state": from_state,
         "to_state": to_state,
     }
-    rows = [{**same, "subject_id": str(each), "cause": cause} for each, cause in cause_by_id.items()]
+    rows = [
+        {**same, "subject_id": str(subject_id), "cause": cause} for subject_id, cause in cause_by_id.items()
+    ]
     if rows:
         connection.execute(_INSERT, rows)
 
@@ -111,7 +113,7 @@ def record_if_moved(
     cause: str | None = None,
     parameters: Mapping[str, object] | None = None,
 ) -> bool:
-    """Run a compare-and-set and append its event; False, and no event, when it found nothing to move.
+    """Run a compare-and-set and append its event; False, and no event, if it changed no row.
 
     `parameters` are those of an update that was built once; such as are named after a column are set.
     """
@@ -134,7 +136,7 @@ def record_if_moved(
 def last_event_at(
     connection: Connection, kind: EventKind, subject: EventSubject, subject_id: object
 ) -> datetime | None:
-    """When something of a kind was last told of one thing."""
+    """Return the time of the last event of a kind of a subject."""
     query = sa.select(events.c.at).where(
         events.c.subject == subject.value, events.c.subject_id == str(subject_id), events.c.kind == kind.value
     )

@@ -1,4 +1,4 @@
-"""What stands against taking a session's call for one with nothing in it: asked for many at a time."""
+"""Batched handling of idle heartbeats: the state of many sessions, and their devices."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -14,29 +14,29 @@ from farm.core.checks.incident import REPORTED_BY_AGENTS
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import HostState, SessionState
 from farm.core.jobs.job import JobState
-from farm.database.tables import devices, hosts, incidents, jobs, sessions, word
+from farm.database.tables import devices, hosts, incidents, jobs, literal, sessions
 from farm.database.tables.columns import UtcTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatState:
-    """A session, and whether anything waits for its host."""
+    """A session, and whether work waits for its host."""
 
     host_id: HostId
     credential_hash: str
     host_state: HostState
     state: SessionState
     exchange_seq: int
-    #: A job is queued for a phone of its, whatever keeps it waiting.
+    #: True if a job is queued for a device of the host, blocked or not.
     has_jobs: bool
-    #: Its agent said that something is wrong with the host as a whole.
+    #: True if the host has an open incident.
     has_incident: bool
 
 
 def heartbeat_states(
     connection: Connection, session_ids: Collection[SessionId]
 ) -> dict[SessionId, HeartbeatState]:
-    """Each session that there is; in one statement, however many."""
+    """Return the states of these sessions, by one statement; unknown ones are missing."""
     return {
         SessionId(row.session_id): HeartbeatState(
             host_id=row.host_id,
@@ -56,11 +56,11 @@ def _heartbeat_states_query() -> sa.Select[Any]:
     queued = sa.exists().where(
         devices.c.host_id == sessions.c.host_id,
         jobs.c.device_id == devices.c.device_id,
-        jobs.c.state == word(JobState.QUEUED),
+        jobs.c.state == literal(JobState.QUEUED),
     )
     troubled = sa.exists().where(
         incidents.c.host_id == sessions.c.host_id,
-        incidents.c.kind.in_([word(kind) for kind in REPORTED_BY_AGENTS]),
+        incidents.c.kind.in_([literal(kind) for kind in REPORTED_BY_AGENTS]),
         incidents.c.ended_at.is_(None),
     )
     return (
@@ -80,7 +80,7 @@ def _heartbeat_states_query() -> sa.Select[Any]:
 
 
 def record_devices_seen(connection: Connection, host_ids: Collection[HostId], *, now: datetime) -> None:
-    """Every phone that these hosts have is there now, and as it was before."""
+    """Record that all devices of these hosts are present and unchanged."""
     if host_ids:
         connection.execute(_devices_seen_statement(), {"host_ids": list(host_ids), "moment": now})
 

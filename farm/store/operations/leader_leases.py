@@ -1,4 +1,4 @@
-"""Duties: what one farm process does for all of them."""
+"""Leader leases: each names the farm process that runs a periodic task for all of them."""
 
 from datetime import datetime, timedelta
 
@@ -11,46 +11,46 @@ from farm.database.tables import leader_leases
 from farm.store.operations.events import record_event
 
 
-def find_lease(connection: Connection, duty: str) -> LeaderLease | None:
-    """Who holds a duty, and until when."""
-    row = connection.execute(sa.select(leader_leases).where(leader_leases.c.duty == duty)).one_or_none()
-    return None if row is None else LeaderLease(holder=row.holder, held_until=row.held_until)
+def find_lease(connection: Connection, lease: str) -> LeaderLease | None:
+    """Return a lease by its name, or None."""
+    row = connection.execute(sa.select(leader_leases).where(leader_leases.c.lease == lease)).one_or_none()
+    return None if row is None else LeaderLease(holder=row.holder, expires_at=row.expires_at)
 
 
 def acquire_lease(
-    connection: Connection, duty: str, process: str, *, now: datetime, lease: timedelta
+    connection: Connection, lease: str, process: str, *, now: datetime, duration: timedelta
 ) -> LeaseDecision:
-    """Take a duty, or keep it, for the length of a lease from now; no row moves where another has it."""
-    found = find_lease(connection, duty)
-    whose = decide_lease(found, process, now=now, lease=lease)
-    if whose is LeaseDecision.ELSEWHERE and connection.dialect.name != "sqlite":
-        return whose
-    if whose is LeaseDecision.ELSEWHERE:
-        # One process at a time has the file: this holder is an earlier life, which was killed.
-        whose = LeaseDecision.TAKEN
-    values = {"holder": process, "held_until": now + lease}
-    if found is None:
-        connection.execute(leader_leases.insert().values(duty=duty, **values))
+    """Acquire or renew a lease; no row changes if another process holds it."""
+    current = find_lease(connection, lease)
+    decision = decide_lease(current, process, now=now, lease=duration)
+    if decision is LeaseDecision.ELSEWHERE and connection.dialect.name != "sqlite":
+        return decision
+    if decision is LeaseDecision.ELSEWHERE:
+        # One process at a time uses the file: this holder is an earlier process, which was killed.
+        decision = LeaseDecision.TAKEN
+    values = {"holder": process, "expires_at": now + duration}
+    if current is None:
+        connection.execute(leader_leases.insert().values(lease=lease, **values))
     else:
-        connection.execute(leader_leases.update().where(leader_leases.c.duty == duty).values(values))
-    if whose is LeaseDecision.TAKEN:
+        connection.execute(leader_leases.update().where(leader_leases.c.lease == lease).values(values))
+    if decision is LeaseDecision.TAKEN:
         record_event(
             connection,
             at=now,
             actor="farm",
             kind=FarmEvent.LEASE_ACQUIRED,
-            subject=EventSubject.DUTY,
-            subject_id=duty,
-            from_state=None if found is None else found.holder,
+            subject=EventSubject.LEADER_LEASE,
+            subject_id=lease,
+            from_state=None if current is None else current.holder,
             to_state=process,
         )
-    return whose
+    return decision
 
 
-def release_lease(connection: Connection, duty: str, process: str, *, now: datetime) -> None:
-    """Let others have a duty at once; nothing happens when another has it already."""
+def release_lease(connection: Connection, lease: str, process: str, *, now: datetime) -> None:
+    """Release a lease at once; no row changes if another process holds it."""
     connection.execute(
         leader_leases.update()
-        .where(leader_leases.c.duty == duty, leader_leases.c.holder == process)
-        .values(held_until=now)
+        .where(leader_leases.c.lease == lease, leader_leases.c.holder == process)
+        .values(expires_at=now)
     )

@@ -1,4 +1,4 @@
-"""A database as it is at one moment, as an SQLite file of its own, while others go on writing."""
+"""Consistent snapshot of a database as an SQLite file, while others write."""
 
 import sqlite3
 from contextlib import closing
@@ -15,7 +15,7 @@ from farm.store.operations.database_copy import Progress, copy_rows
 
 @transient_errors_as_busy()
 def write_snapshot(engine: Engine, target: Path, progress: Progress = lambda table, rows: None) -> None:
-    """Write all rows into a new file, which is an ordinary database of a farm's.
+    """Write all rows into a new file, which is an ordinary database of a farm.
 
     Nobody has to wait meanwhile: both databases keep a snapshot for a reader.
 
@@ -36,7 +36,7 @@ def _copy_file(connection: Connection, target: Path) -> None:
     raw = connection.connection.driver_connection
     assert isinstance(raw, sqlite3.Connection)
     with closing(sqlite3.connect(target)) as copy:
-        # In one step: one of many would begin anew whenever somebody writes in between.
+        # In one step: with several, a write in between would restart the copy.
         raw.backup(copy, pages=-1)
 
 
@@ -51,6 +51,6 @@ def _copy_all(source: Connection, target: Path, progress: Progress) -> None:
 
 
 def fold_write_ahead_log(path: Path) -> None:
-    """Have everything in the one file, which nobody uses: no log beside it, as for a database in use."""
+    """Move the write-ahead log of an unused database into its file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=DELETE")

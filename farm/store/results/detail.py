@@ -1,4 +1,4 @@
-"""What was read off one attempt, samples included."""
+"""Details of one reading, samples included."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from farm.database.tables import measurements
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReading:
-    """A reading as it was judged and kept."""
+    """A stored reading with its assessment."""
 
     quality: Quality
     quality_reasons: Sequence[str]
     actual_backend: str
     accelerator: str
     proof: str
-    #: Accelerators that NNAPI named as there.
+    #: Accelerators that NNAPI listed.
     offered: tuple[str, ...]
     kind: SampleKind
     #: The median of the samples, or the tool's mean.
@@ -31,7 +31,7 @@ class StoredReading:
     max_ns: int | None
     p90_ns: float | None
     scatter: float | None
-    #: One value an iteration; empty where the tool printed a summary only.
+    #: One value per iteration; empty if the tool printed a summary only.
     samples_ns: tuple[int, ...]
     metrics: tuple[Metric, ...]
     variant_digest: Digest | None
@@ -40,7 +40,7 @@ class StoredReading:
 
 
 def find_reading(connection: Connection, attempt_id: AttemptId) -> StoredReading | None:
-    """What came of one attempt: the reading that counts, or else the latest that was kept."""
+    """Return the reading of an attempt: the accepted one, else the latest stored one, or None."""
     row = connection.execute(
         sa.select(measurements)
         .where(measurements.c.attempt_id == attempt_id)

@@ -1,4 +1,4 @@
-"""Reports as they came: the raw text behind measurements, kept until the rules of retention let it go."""
+"""Reports: the raw text behind measurements, stored until a retention rule expires it."""
 
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -19,20 +19,20 @@ _INSERT = evidence.insert()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReport:
-    """A report as it came."""
+    """A stored report."""
 
     report_digest: Digest
     counted: bool
-    #: None once it expired.
+    #: None if it expired.
     body: bytes | None
     expired_at: datetime | None
-    #: The rule that let it go.
+    #: The retention rule that applied.
     expired_by: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewReport:
-    """A report that is to be kept."""
+    """A report to be stored."""
 
     attempt_id: AttemptId
     digest: Digest
@@ -42,7 +42,7 @@ class NewReport:
 
 
 def add_reports(connection: Connection, new: Sequence[NewReport]) -> None:
-    """Keep the bytes of reports, in their order."""
+    """Store reports in their order."""
     connection.execute(_INSERT, [_row(each) for each in new])
 
 
@@ -61,7 +61,7 @@ def _row(new: NewReport) -> dict[str, object]:
 def digests_by_attempt(
     connection: Connection, attempt_ids: Collection[AttemptId]
 ) -> dict[AttemptId, set[Digest]]:
-    """The reports of attempts that came, counted or not, expired or not."""
+    """Return the digests of all reports of attempts, counted or not, expired or not."""
     found: dict[AttemptId, set[Digest]] = {}
     for row in connection.execute(_digests_query(), {"attempt_ids": list(attempt_ids)}):
         found.setdefault(row.attempt_id, set()).add(row.report_digest)
@@ -75,7 +75,7 @@ def _digests_query() -> sa.Select[Any]:
 
 
 def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredReport]:
-    """Every report of an attempt, oldest first; one at most counted."""
+    """Return all reports of an attempt, oldest first; at most one of them counted."""
     query = sa.select(evidence).where(evidence.c.attempt_id == attempt_id).order_by(evidence.c.evidence_id)
     return [
         StoredReport(
@@ -91,7 +91,7 @@ def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredRepo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetainedReport:
-    """A report whose body is kept, without the body."""
+    """A report with a stored body, without the body."""
 
     evidence_id: int
     size_bytes: int
@@ -99,7 +99,7 @@ class RetainedReport:
 
 
 def retained_bytes(connection: Connection) -> int:
-    """What all bodies take."""
+    """Return the total size of all stored bodies."""
     query = sa.select(sa.func.coalesce(sa.func.sum(evidence.c.body_bytes), 0))
     total: int = connection.execute(query.where(evidence.c.expired_at.is_(None))).scalar_one()
     return total
@@ -112,7 +112,7 @@ def expirable_reports(
     before: datetime | None = None,
     limit: int | None = None,
 ) -> Iterator[RetainedReport]:
-    """Reports of finished matrices, those that never counted first, then by age, oldest first.
+    """Return the reports of finished matrices: first those that did not count, then the others, oldest first.
 
     Args:
         connection: the database.
@@ -133,7 +133,7 @@ def expirable_reports(
 
 
 def _retained_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetime]]:
-    """A job of no matrix is a check, and a matrix of its own."""
+    """Return the query of stored reports whose matrix is finished; a check counts as a matrix of its own."""
     of_matrix = jobs.alias("of_matrix")
     unfinished = sa.exists().where(
         of_matrix.c.matrix_id == jobs.c.matrix_id,
@@ -158,24 +158,24 @@ def _retained_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetim
 
 
 def expire_reports(connection: Connection, evidence_ids: Sequence[int], *, now: datetime, rule: str) -> None:
-    """Let bodies go; what came of them stays."""
+    """Delete bodies of reports; their measurements stay."""
     which = evidence.c.evidence_id.in_(evidence_ids)
     kept = [column for column in evidence.c if column.name != "body"]
     rows = [dict(row) for row in connection.execute(sa.select(*kept).where(which)).mappings()]
-    # Not by UPDATE: SQLite gives pages back when rows are deleted, and never when they shrink.
+    # Not by UPDATE: SQLite frees pages when rows are deleted, but not when they shrink.
     connection.execute(evidence.delete().where(which))
     gone = {"body": None, "expired_at": now, "expired_by": rule}
     connection.execute(evidence.insert(), [{**row, **gone} for row in rows])
 
 
 def count_expired(connection: Connection) -> int:
-    """How many reports have no body any more."""
+    """Count the reports without a body."""
     query = sa.select(sa.func.count()).where(evidence.c.expired_at.is_not(None))
     return connection.execute(query).scalar_one()
 
 
 def retained_between(connection: Connection, since: datetime | None, until: datetime) -> tuple[int, int]:
-    """How many reports received in a span of time are kept, and what they take."""
+    """Return the number and total size of stored reports received in a span of time."""
     query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(evidence.c.body_bytes), 0)).where(
         evidence.c.expired_at.is_(None), evidence.c.received_at < until
     )

@@ -27,7 +27,7 @@ _INSERT = measurements.insert()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A measurement's row, samples left where they are."""
+    """A measurement's row without its samples."""
 
     measurement_id: int
     job_id: JobId
@@ -43,7 +43,7 @@ class Measurement:
     value_ns: float
     facts_id: FactsId | None
     measured_at: datetime
-    #: How much of what makes numbers differ was in our hands.
+    #: How many influences on the measurement were controlled.
     control_level: ControlLevel
 
 
@@ -51,7 +51,7 @@ _COLUMNS = [measurements.c[name] for name in Measurement.__dataclass_fields__]
 
 
 def put_series(connection: Connection, asked: Iterable[NewSeries]) -> dict[Digest, SeriesId]:
-    """The series with these identities, made where they are new."""
+    """Return the ids of series by digest, adding new ones."""
     by_digest = {each.digest: each for each in asked}
     found = {
         row.series_digest: row.series_id
@@ -87,7 +87,7 @@ def _series_row(new: NewSeries) -> dict[str, object]:
 
 
 def add_measurements(connection: Connection, new: Sequence[NewMeasurement]) -> None:
-    """Record accepted measurements, in their order.
+    """Record accepted measurements in their order.
 
     Raises:
         sqlalchemy.exc.IntegrityError: a job has an accepted measurement already; none is recorded.
@@ -101,7 +101,7 @@ def _row(new: NewMeasurement, series_id: SeriesId) -> dict[str, object]:
 
 
 def stored_values(new: NewMeasurement) -> dict[str, object]:
-    """A measurement by its columns, all but its own number and its series."""
+    """Return a measurement's values by column, without its id and series."""
     reading, summary = new.reading, new.summary
     return {
         "job_id": new.job_id,
@@ -141,7 +141,7 @@ def stored_values(new: NewMeasurement) -> dict[str, object]:
 def accepted_measurements(
     connection: Connection, matrix_id: MatrixId, *, of: tuple[int, int] | None = None
 ) -> list[Measurement]:
-    """The accepted measurements of a matrix, oldest first; of cells from one index to another only."""
+    """Return the accepted measurements of a matrix's cells from one index to another, oldest first."""
     query = (
         sa.select(*_COLUMNS)
         .join(cells, cells.c.cell_id == measurements.c.cell_id)
@@ -154,7 +154,7 @@ def accepted_measurements(
 
 
 def accepted_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> list[Measurement]:
-    """The accepted measurements of some cells, oldest first."""
+    """Return the accepted measurements of cells, oldest first."""
     query = (
         sa.select(*_COLUMNS)
         .where(is_among(connection, measurements.c.cell_id, cell_ids), measurements.c.accepted)
@@ -164,7 +164,7 @@ def accepted_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> l
 
 
 def accepted_qualities(connection: Connection, cell_id: CellId) -> list[Quality]:
-    """The qualities of a cell's accepted measurements, oldest first."""
+    """Return the qualities of a cell's accepted measurements, oldest first."""
     query = (
         sa.select(measurements.c.quality)
         .where(measurements.c.cell_id == cell_id, measurements.c.accepted)

@@ -1,4 +1,4 @@
-"""Reports that would still count, should an agent have them."""
+"""Attempts whose reports are missing and would still count."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ _LATEST = 20
 
 
 def missing_reports(connection: Connection, host_id: HostId) -> list[AttemptId]:
-    """Lost attempts of a host that are still their jobs' current ones, by the devices that it has now."""
+    """Return the lost attempts on a host's devices that are still the current ones of their jobs."""
     query = sa.select(devices.c.device_id).where(devices.c.host_id == host_id).order_by(devices.c.device_id)
     found: list[AttemptId] = []
     for device_id in connection.execute(query).scalars().all():

@@ -1,4 +1,4 @@
-"""Where series ran: the placements that measurements have."""
+"""Placements of measurements and series."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -24,7 +24,7 @@ _RECIPE = TypeAdapter(Recipe)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedSeries:
-    """A series with its newest accepted measurement: where that ran."""
+    """A series with the placement of its latest accepted measurement."""
 
     series_id: SeriesId
     device_id: DeviceId
@@ -32,7 +32,7 @@ class PlacedSeries:
     recipe: Recipe | None
     backend: str
     harness: str
-    #: Those that are not the harness's defaults.
+    #: Only settings that are not the harness's defaults.
     settings: dict[str, SettingValue]
     attempt_id: AttemptId
     quality: Quality
@@ -44,7 +44,7 @@ class PlacedSeries:
 
 
 def stored_placement(placement: Placement | None) -> dict[str, Any] | None:
-    """As the column keeps it."""
+    """Return a placement as stored in its column."""
     if placement is None:
         return None
     stored = {**asdict(placement), "warnings": list(placement.warnings)}
@@ -56,7 +56,7 @@ def stored_placement(placement: Placement | None) -> dict[str, Any] | None:
 def placed_series(
     connection: Connection, *, matrix_id: MatrixId | None = None, device_id: DeviceId | None = None
 ) -> list[PlacedSeries]:
-    """Each series with its newest measurement, of one matrix, of one device, or of all."""
+    """Return each series with its latest measurement: all, or those of one matrix or device."""
     newest = (
         sa.func.row_number()
         .over(
@@ -85,7 +85,7 @@ _SERIES_COLUMNS = ("device_id", "model", "recipe", "backend", "harness", "settin
 
 
 def last_placements(connection: Connection, digests: Sequence[Digest]) -> dict[Digest, LastPlacement]:
-    """Where series ran last as far as that is known, by their digests; others are missing."""
+    """Return the last known placements of series by digest; others are missing."""
     newer = measurements.alias()
     last = (
         sa.select(newer.c.measurement_id)
@@ -123,7 +123,7 @@ _PLACEMENT_COLUMNS = ("actual_backend", "accelerator", "placement")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierRuns:
-    """What is known of a cell on one build of its phone, with one program."""
+    """Earlier measurements of a cell with one program on one system build of its device."""
 
     #: Accepted measurements.
     runs: int
@@ -134,7 +134,7 @@ class EarlierRuns:
 def earlier_runs(
     connection: Connection, cell_id: CellId, facts_id: FactsId | None, program_digest: Digest
 ) -> EarlierRuns:
-    """Earlier measurements of the same; none are known of a phone that has not said what it is."""
+    """Return earlier measurements of the same cell; none for a device without facts."""
     query = (
         sa.select(measurements.c.attempt_id, measurements.c.accelerator, measurements.c.placement)
         .where(
@@ -159,7 +159,7 @@ def earlier_runs(
 def current_placements(
     connection: Connection, attempt_ids: Collection[AttemptId]
 ) -> dict[AttemptId, Placement | None]:
-    """What the readings that count now show of these attempts: None where nothing; others are missing."""
+    """Return the placements in the accepted readings of attempts; None if unknown, others are missing."""
     query = sa.select(
         measurements.c.attempt_id,
         measurements.c.accelerator,

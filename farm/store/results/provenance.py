@@ -1,4 +1,4 @@
-"""Everything that a measurement rests on, as rows: the run, its evidence, the phone as it was."""
+"""Provenance of measurements: the run, its evidence, and the device facts."""
 
 import zlib
 from collections import defaultdict
@@ -20,7 +20,7 @@ from farm.store.devices.facts import stored_facts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """A measurement with the attempt that it came of; samples are left where they are."""
+    """A measurement with its attempt, without samples."""
 
     job_id: JobId
     attempt_id: AttemptId
@@ -30,7 +30,7 @@ class MeasuredRun:
     accepted: bool
     quality: Quality
     quality_reasons: Sequence[str]
-    #: What is to be known of it without being held against it.
+    #: Notices that do not lower its quality.
     notices: Sequence[str] | None
     control_level: ControlLevel
     cpu_s: float | None
@@ -51,7 +51,7 @@ class MeasuredRun:
     program_digest: Digest
     facts_id: FactsId | None
     measured_at: datetime
-    #: Rises with every attempt of the device: the order in which things ran.
+    #: Rises with every attempt on the device, so it gives the order of runs.
     fence: int
 
 
@@ -63,12 +63,12 @@ _COLUMNS = [
 
 
 def runs_of_cells(connection: Connection, cell_ids: Sequence[CellId]) -> list[MeasuredRun]:
-    """The accepted measurements of some cells, in the order they ran."""
+    """Return the accepted measurements of cells, in the order in which they ran."""
     return _runs(connection, measurements.c.cell_id.in_(cell_ids))
 
 
 def run_of_job(connection: Connection, job_id: JobId) -> MeasuredRun | None:
-    """The accepted measurement of a job."""
+    """Return the accepted measurement of a job, or None."""
     return next(iter(_runs(connection, measurements.c.job_id == job_id)), None)
 
 
@@ -93,7 +93,7 @@ def _run(row: Mapping[Any, Any]) -> MeasuredRun:
 
 
 def counted_reports(connection: Connection, attempt_ids: Sequence[AttemptId]) -> dict[AttemptId, bytes]:
-    """The reports that settled attempts; one that expired is missing."""
+    """Return the reports that settled attempts; expired ones are missing."""
     query = sa.select(evidence.c.attempt_id, evidence.c.body).where(
         evidence.c.attempt_id.in_(attempt_ids), evidence.c.counted, evidence.c.body.is_not(None)
     )
@@ -101,7 +101,7 @@ def counted_reports(connection: Connection, attempt_ids: Sequence[AttemptId]) ->
 
 
 def facts_by_id(connection: Connection, facts_ids: Sequence[FactsId]) -> dict[FactsId, DeviceFacts]:
-    """Devices as they were."""
+    """Return device facts by id."""
     query = sa.select(device_facts.c.facts_id, device_facts.c.facts).where(
         device_facts.c.facts_id.in_(facts_ids)
     )
@@ -111,7 +111,8 @@ def facts_by_id(connection: Connection, facts_ids: Sequence[FactsId]) -> dict[Fa
 def fences_by_block(
     connection: Connection, matrix_id: MatrixId, device_id: DeviceId
 ) -> dict[tuple[int, int], list[tuple[int, JobId]]]:
-    """By round and repeat of a matrix on a device: fence and job of what ran, in the order it ran."""
+    """Return by round and repeat the fences and jobs of a matrix on a device, in the order in which they ran.
+    """
     query = (
         sa.select(jobs.c.round, jobs.c.repeat, attempts.c.fence, jobs.c.job_id)
         .join(attempts, attempts.c.attempt_id == jobs.c.attempt_id)

@@ -1,4 +1,4 @@
-"""Series that had results again and again, by the matrices they came from; and queues nobody works on."""
+"""Recurrence of series over matrices, and queues without progress."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, JobId
 from farm.core.jobs.job import JobKind, JobState
-from farm.database.tables import attempts, cells, devices, jobs, matrices, measurements, series, word
+from farm.database.tables import attempts, cells, devices, jobs, literal, matrices, measurements, series
 
 #: Of one series: more than a habit takes, however many rounds a matrix has.
 _MEASUREMENTS = 200
@@ -17,7 +17,7 @@ _MEASUREMENTS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesResults:
-    """When a series had results lately, one for each matrix."""
+    """The times of a series' recent results, one per matrix."""
 
     series_id: int
     device_id: DeviceId
@@ -28,7 +28,7 @@ class SeriesResults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StarvedDevice:
-    """A phone whose head of queue has waited long, while nothing ended there either."""
+    """A device whose next job has waited long, while no job ended there."""
 
     device_id: DeviceId
     cell_id: CellId
@@ -38,7 +38,7 @@ class StarvedDevice:
 
 
 def series_after(connection: Connection, series_id: int, *, limit: int) -> list[int]:
-    """The next series by number."""
+    """Return the next series ids."""
     query = sa.select(series.c.series_id).where(series.c.series_id > series_id)
     return list(connection.execute(query.order_by(series.c.series_id).limit(limit)).scalars())
 
@@ -46,7 +46,7 @@ def series_after(connection: Connection, series_id: int, *, limit: int) -> list[
 def result_times(
     connection: Connection, series_ids: Sequence[int], *, since: datetime
 ) -> list[SeriesResults]:
-    """When each of some series had results since a moment; those without any are missing."""
+    """Return the times of results of series since a time; series without results are missing."""
     return [
         found
         for series_id in series_ids
@@ -91,11 +91,11 @@ def _result_times_query(connection: Connection, series_id: int, since: datetime)
 
 
 def starved_devices(connection: Connection, *, queued_before: datetime) -> list[StarvedDevice]:
-    """Heads of queues that were queued before a moment, on phones on which nothing ended since then."""
+    """Return devices whose next job was queued before a time, and on which no job ended since then."""
     head = (
         sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == word(JobState.QUEUED))
-        .order_by(jobs.c.priority.desc(), jobs.c.turn, jobs.c.job_id)
+        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED))
+        .order_by(jobs.c.priority.desc(), jobs.c.virtual_time, jobs.c.job_id)
         .limit(1)
         .correlate(devices)
         .scalar_subquery()

@@ -1,4 +1,4 @@
-"""What is stored of readings, for a look at whether a newer adapter reads the same evidence alike."""
+"""Stored readings for reparsing evidence by a newer parser version."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -13,7 +13,7 @@ from farm.core.base.ids import AttemptId, MatrixId
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.results.settle.new_measurement import NewMeasurement
 from farm.core.runs.measurement import Outcome, Quality
-from farm.database.tables import attempts, jobs, matrices, measurements, word
+from farm.database.tables import attempts, jobs, literal, matrices, measurements
 from farm.store.results.measurements import stored_values
 
 #: What an adapter decided: all else ended without a word of one.
@@ -41,25 +41,25 @@ COMPARED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReparseSelection:
-    """Whose evidence is looked at; None: everybody's."""
+    """A selection of evidence to reparse; None does not restrict."""
 
     matrix_id: MatrixId | None = None
     harness: str | None = None
-    #: Ended then or later.
+    #: Only attempts that ended then or later.
     since: datetime | None = None
 
 
 def attempts_to_reparse(
     connection: Connection, selection: ReparseSelection, *, after: AttemptId, limit: int
 ) -> list[AttemptId]:
-    """The attempts that decided benchmark jobs, by their numbers."""
+    """Return the attempts that settled benchmark jobs, in the order of their ids."""
     query = (
         sa.select(attempts.c.attempt_id)
         .join(jobs, jobs.c.attempt_id == attempts.c.attempt_id)
         .where(
             attempts.c.attempt_id > after,
-            jobs.c.kind == word(JobKind.BENCHMARK),
-            jobs.c.state == word(JobState.FINISHED),
+            jobs.c.kind == literal(JobKind.BENCHMARK),
+            jobs.c.state == literal(JobState.FINISHED),
             jobs.c.outcome.in_(_DECIDED),
         )
         .order_by(attempts.c.attempt_id)
@@ -78,7 +78,7 @@ def attempts_to_reparse(
 def readings_by_attempt(
     connection: Connection, attempt_ids: Collection[AttemptId]
 ) -> dict[AttemptId, list[Mapping[str, Any]]]:
-    """All readings of attempts, with every column, by the version that read them."""
+    """Return all readings of attempts with every column, in the order of parser versions."""
     query = (
         sa.select(measurements)
         .where(measurements.c.attempt_id.in_(attempt_ids))
@@ -91,13 +91,13 @@ def readings_by_attempt(
 
 
 def changed_columns(stored: Mapping[str, Any], new: NewMeasurement) -> list[str]:
-    """The columns that a new reading has otherwise, as `COMPARED` orders them."""
+    """Return the columns in which a new reading differs, in the order of `COMPARED`."""
     values = stored_values(new)
     return [name for name in COMPARED if _column_value(values[name]) != _column_value(stored[name])]
 
 
 def supersede(connection: Connection, measurement_id: int, *, now: datetime) -> bool:
-    """Another reading counts from here on; False when this one does not count any more."""
+    """Mark a reading as superseded; False if it was superseded already."""
     done = connection.execute(
         measurements.update()
         .where(measurements.c.measurement_id == measurement_id, measurements.c.accepted)
@@ -109,7 +109,7 @@ def supersede(connection: Connection, measurement_id: int, *, now: datetime) -> 
 def withdraw(
     connection: Connection, measurement_id: int, *, parser_version: int, reason: str, now: datetime
 ) -> bool:
-    """The figures stay as they were read, of a quality that enters no comparison; False as in `supersede`."""
+    """Replace a reading by one of a quality that is not compared; False as in `supersede`."""
     of_it = sa.select(measurements).where(measurements.c.measurement_id == measurement_id)
     row = connection.execute(of_it).mappings().one()
     if not supersede(connection, measurement_id, now=now):
@@ -121,7 +121,7 @@ def withdraw(
 
 
 def _column_value(value: Any) -> Any:
-    """Values as a column gives them back: no tuples, no words of enums."""
+    """Return a value as its column returns it: lists instead of tuples, text instead of enums."""
     if isinstance(value, Mapping):
         return {str(key): _column_value(each) for key, each in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):

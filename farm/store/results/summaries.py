@@ -1,4 +1,4 @@
-"""The figures of a matrix's accepted measurements, all but the samples."""
+"""Summaries of a matrix's accepted measurements, without samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _METRICS = TypeAdapter(tuple[Metric, ...])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementSummary:
-    """One accepted measurement."""
+    """The summary of an accepted measurement."""
 
     attempt_id: AttemptId
     cell_id: CellId
@@ -42,7 +42,7 @@ _COLUMNS = [measurements.c[name] for name in MeasurementSummary.__dataclass_fiel
 def list_summaries(
     connection: Connection, matrix_id: MatrixId, *, of: tuple[int, int]
 ) -> list[MeasurementSummary]:
-    """Those of the cells from one index to another, oldest first."""
+    """Return the summaries of cells from one index to another, oldest first."""
     query = (
         sa.select(*_COLUMNS)
         .join(cells, cells.c.cell_id == measurements.c.cell_id)

@@ -1,4 +1,4 @@
-"""Errands: what operators have agents do on phones; open until an agent reports them, or nobody came."""
+"""Device actions that operators request of agents; open until an agent reports them or they expire."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +20,7 @@ DeviceActionId = NewType("DeviceActionId", int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceAction:
-    """An errand's row. Ended ones say what was done, or why not."""
+    """A device action's row; a finished one has a result or an error."""
 
     device_action_id: DeviceActionId
     device_id: DeviceId
@@ -34,17 +34,17 @@ class DeviceAction:
 
 
 def find_device_action(connection: Connection, device_action_id: DeviceActionId) -> DeviceAction | None:
-    """One errand."""
+    """Return a device action, or None."""
     row = connection.execute(
         sa.select(device_actions).where(device_actions.c.device_action_id == device_action_id)
     ).one_or_none()
-    return None if row is None else _errand(row)
+    return None if row is None else _device_action(row)
 
 
 def find_open_device_action(
     connection: Connection, device_id: DeviceId, kind: DeviceActionKind
 ) -> DeviceAction | None:
-    """The one of its kind that a device still has before it."""
+    """Return the open action of a kind on a device, or None."""
     row = connection.execute(
         sa.select(device_actions).where(
             device_actions.c.device_id == device_id,
@@ -52,34 +52,34 @@ def find_open_device_action(
             device_actions.c.finished_at.is_(None),
         )
     ).one_or_none()
-    return None if row is None else _errand(row)
+    return None if row is None else _device_action(row)
 
 
 def find_last_device_action(
     connection: Connection, device_id: DeviceId, kind: DeviceActionKind
 ) -> DeviceAction | None:
-    """The newest of its kind that a device ever had."""
+    """Return the last action of a kind on a device, or None."""
     row = connection.execute(
         sa.select(device_actions)
         .where(device_actions.c.device_id == device_id, device_actions.c.kind == kind)
         .order_by(device_actions.c.device_action_id.desc())
         .limit(1)
     ).one_or_none()
-    return None if row is None else _errand(row)
+    return None if row is None else _device_action(row)
 
 
 def open_device_actions(
     connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
 ) -> list[DeviceAction]:
-    """What is still to be done, oldest first; of one host, or one device, where asked."""
-    query = _open() if host_id is None else _open_of_host_query()
+    """Return the open actions, oldest first: all, or those of one host or device."""
+    query = _open_query() if host_id is None else _open_of_host_query()
     if device_id is not None:
         query = query.where(device_actions.c.device_id == device_id)
-    return [_errand(row) for row in connection.execute(query, {"host_id": host_id})]
+    return [_device_action(row) for row in connection.execute(query, {"host_id": host_id})]
 
 
 @cache
-def _open() -> sa.Select[Any]:
+def _open_query() -> sa.Select[Any]:
     return (
         sa.select(device_actions)
         .where(device_actions.c.finished_at.is_(None))
@@ -89,9 +89,9 @@ def _open() -> sa.Select[Any]:
 
 @cache
 def _open_of_host_query() -> sa.Select[Any]:
-    """Built once: every exchange asks."""
+    """Build the query once: every exchange runs it."""
     return (
-        _open()
+        _open_query()
         .join(devices, devices.c.device_id == device_actions.c.device_id)
         .where(devices.c.host_id == sa.bindparam("host_id"))
     )
@@ -107,19 +107,19 @@ def add_device_action(
     actor: str,
     reason: str | None = None,
 ) -> DeviceAction:
-    """Have something done.
+    """Add an open action.
 
     Raises:
-        sqlalchemy.exc.IntegrityError: the device has an open errand of that kind.
+        sqlalchemy.exc.IntegrityError: the device has an open action of that kind.
     """
     row = connection.execute(
         device_actions.insert()
         .values(device_id=device_id, kind=kind, requested_by=by, requested_at=now)
         .returning(device_actions)
     ).one()
-    added = _errand(row)
-    _record(connection, added, DeviceEvent.ACTION_REQUESTED, reason, now=now, actor=actor)
-    return added
+    action = _device_action(row)
+    _record(connection, action, DeviceEvent.ACTION_REQUESTED, reason, now=now, actor=actor)
+    return action
 
 
 def finish_device_action(
@@ -132,8 +132,8 @@ def finish_device_action(
     error: str | None = None,
     freed_bytes: int | None = None,
 ) -> bool:
-    """Note how an errand ended, by `done` or by `error`; False when it had ended already."""
-    ended = connection.execute(
+    """Record the end of an action with `done` or `error`; False if it had ended already."""
+    update = connection.execute(
         device_actions.update()
         .where(
             device_actions.c.device_action_id == device_action.device_action_id,
@@ -141,14 +141,14 @@ def finish_device_action(
         )
         .values(finished_at=now, done=done, error=error, freed_bytes=freed_bytes)
     )
-    if ended.rowcount == 1:
+    if update.rowcount == 1:
         kind = DeviceEvent.ACTION_FAILED if error is not None else DeviceEvent.ACTION_DONE
         _record(connection, device_action, kind, error or done, now=now, actor=actor)
-    return ended.rowcount == 1
+    return update.rowcount == 1
 
 
 def cpus_to_keep_idle(connection: Connection) -> set[str]:
-    """CPU domains that must fall silent, because a phone there is online and has an errand before it."""
+    """Return the CPU domains to keep idle, because an online device there has an open action."""
     query = (
         sa.select(devices.c.cpu_domain)
         .join(device_actions, device_actions.c.device_id == devices.c.device_id)
@@ -161,7 +161,7 @@ def cpus_to_keep_idle(connection: Connection) -> set[str]:
     return set(connection.execute(query).scalars())
 
 
-def _errand(row: sa.Row[Any]) -> DeviceAction:
+def _device_action(row: sa.Row[Any]) -> DeviceAction:
     return DeviceAction(
         device_action_id=row.device_action_id,
         device_id=row.device_id,
@@ -179,12 +179,12 @@ def _record(
     connection: Connection,
     device_action: DeviceAction,
     kind: DeviceEvent,
-    how: str | None = None,
+    detail: str | None = None,
     *,
     now: datetime,
     actor: str,
 ) -> None:
-    # Told of the device: that is whose story it belongs to.
+    # The subject is the device, to whose history the action belongs.
     record_event(
         connection,
         at=now,
@@ -192,5 +192,6 @@ def _record(
         kind=kind,
         subject=EventSubject.DEVICE,
         subject_id=device_action.device_id,
-        cause=f"errand {device_action.device_action_id}, {device_action.kind}" + (f": {how}" if how else ""),
+        cause=f"device action {device_action.device_action_id}, {device_action.kind}"
+        + (f": {detail}" if detail else ""),
     )

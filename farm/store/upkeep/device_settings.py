@@ -1,4 +1,4 @@
-"""What was last done about the settings of a phone, in its row."""
+"""The record of a device's settings, in its row."""
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -12,14 +12,16 @@ _RECORD = TypeAdapter(DeviceSettingsRecord)
 
 
 def find_settings_record(connection: Connection, device_id: DeviceId) -> DeviceSettingsRecord | None:
-    """None: nobody has looked at its settings yet."""
-    found = connection.execute(
-        sa.select(devices.c.setup).where(devices.c.device_id == device_id)
+    """Return the record of a device's settings; None if they were never checked."""
+    document = connection.execute(
+        sa.select(devices.c.settings_record).where(devices.c.device_id == device_id)
     ).scalar_one_or_none()
-    return None if found is None else _RECORD.validate_python(found, strict=False)
+    return None if document is None else _RECORD.validate_python(document, strict=False)
 
 
 def put_settings_record(connection: Connection, device_id: DeviceId, record: DeviceSettingsRecord) -> None:
-    """Keep it in place of the one before; the event is the errand's."""
+    """Replace the record; its event is that of the device action."""
     document = _RECORD.dump_python(record, mode="json")
-    connection.execute(devices.update().where(devices.c.device_id == device_id).values(setup=document))
+    connection.execute(
+        devices.update().where(devices.c.device_id == device_id).values(settings_record=document)
+    )

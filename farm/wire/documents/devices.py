@@ -50,7 +50,7 @@ class DeviceView(Wire):
     health: Health
     admin: Admin
     reserved_by: str | None
-    held_until: datetime | None
+    reserved_until: datetime | None
     virtual: bool
     fence: int
     #: The job it is busy with.
@@ -225,4 +225,4 @@ class AdbAccess(Wire):
     boot_id: str
     adb_port: int
     serial: str
-    held_until: datetime
+    reserved_until: datetime

@@ -67,7 +67,7 @@ def test_a_phone_is_one_line_and_a_sick_one_has_a_line_of_what_to_do() -> None:
         ({}, "free"),
         ({"blocked_by": ("busy", "not_cleaned"), "job_id": 7}, "at job 7"),
         ({"blocked_by": ("not_cleaned",)}, "being cleaned up"),
-        ({"blocked_by": ("held", "busy"), "job_id": 7, "reserved_by": "anna", "held_until": NOON}, None),
+        ({"blocked_by": ("held", "busy"), "job_id": 7, "reserved_by": "anna", "reserved_until": NOON}, None),
         ({"blocked_by": ("cordoned", "busy"), "job_id": 7}, "cordoned, finishes job 7"),
         ({"blocked_by": ("health_unknown", "busy"), "job_id": 7}, "being checked (job 7)"),
         ({"blocked_by": ("health_unknown",)}, "to be checked"),

@@ -11,7 +11,7 @@ LEASE = timedelta(seconds=15)
 
 
 def holding(held_for_s: float, holder: str = "other") -> LeaderLease:
-    return LeaderLease(holder=holder, held_until=NOW + timedelta(seconds=held_for_s))
+    return LeaderLease(holder=holder, expires_at=NOW + timedelta(seconds=held_for_s))
 
 
 @pytest.mark.parametrize(

@@ -103,9 +103,9 @@ def test_a_hold_ends_by_itself_when_its_time_is_over(farm: FarmRig, host: HostRi
 
 
 def test_the_own_hold_gets_a_new_end_and_another_persons_is_refused(farm: FarmRig, host: HostRig) -> None:
-    first = held(farm).device.held_until
+    first = held(farm).device.reserved_until
     farm.clock.advance(600)
-    extended = held(farm).device.held_until
+    extended = held(farm).device.reserved_until
     assert first is not None
     assert extended is not None
     assert (extended - first).total_seconds() == 600

@@ -53,7 +53,8 @@ def test_ones_own_matrices_run_in_the_order_they_came(farm: FarmRig, host: HostR
     for name in ("anna", "anna"):
         submit(farm, name, rounds=2)
     submit(farm, "ben", rounds=2)
-    sql = "SELECT min(turn) f, max(turn) l FROM jobs WHERE matrix_id IS NOT NULL GROUP BY matrix_id"
+    times = "min(virtual_time) f, max(virtual_time) l"
+    sql = f"SELECT {times} FROM jobs WHERE matrix_id IS NOT NULL GROUP BY matrix_id"
     one, two, _ = farm.rows(f"{sql} ORDER BY matrix_id")
     assert two["f"] > one["l"]
     assert order(farm, host) == "aabb" * 2 + "aa" * 2

@@ -252,5 +252,7 @@ def test_what_is_cancelled_in_several_transactions_comes_to_what_one_does(
 def test_what_would_begin_first_is_cancelled_first(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit()
     farm.write(cancel_chunk, matrix_id, limit=4, now=farm.clock.now(), actor="user")
-    states = farm.rows("SELECT state FROM jobs WHERE matrix_id = :id ORDER BY turn, job_id", id=matrix_id)
+    states = farm.rows(
+        "SELECT state FROM jobs WHERE matrix_id = :id ORDER BY virtual_time, job_id", id=matrix_id
+    )
     assert [row["state"] for row in states] == ["finished"] * 4 + ["queued"] * 6

@@ -99,12 +99,13 @@ def unfold(farm: FarmRig, matrix_id: MatrixId, *, jobs: int = 4, chunks: int | N
 def queue_of(farm: FarmRig, matrix_id: MatrixId, device: str) -> list[tuple[str, int, int]]:
     """What a phone is to run, in its order: label, round, and turn counted from the first."""
     rows = farm.rows(
-        "SELECT c.label, j.round, j.turn FROM jobs j JOIN cells c ON c.cell_id = j.cell_id"
-        " WHERE j.matrix_id = :matrix AND j.device_id = :device ORDER BY j.priority DESC, j.turn, j.job_id",
+        "SELECT c.label, j.round, j.virtual_time FROM jobs j JOIN cells c ON c.cell_id = j.cell_id"
+        " WHERE j.matrix_id = :matrix AND j.device_id = :device"
+        " ORDER BY j.priority DESC, j.virtual_time, j.job_id",
         matrix=matrix_id,
         device=device,
     )
-    return [(row["label"], row["round"], row["turn"] - rows[0]["turn"]) for row in rows]
+    return [(row["label"], row["round"], row["virtual_time"] - rows[0]["virtual_time"]) for row in rows]
 
 
 def cells_of(farm: FarmRig, matrix_id: MatrixId) -> list[dict[str, Any]]:
@@ -304,7 +305,7 @@ def test_ones_next_matrix_queues_behind_what_is_not_queued_yet(farm: FarmRig, ho
     first = submit(farm, actor="user:ann")
     second = submit(farm, inline=True, actor="user:ann")
     unfold(farm, first)
-    turns = "SELECT min(turn) AS low, max(turn) AS high FROM jobs WHERE matrix_id = :matrix"
+    turns = "SELECT min(virtual_time) AS low, max(virtual_time) AS high FROM jobs WHERE matrix_id = :matrix"
     (one,), (two,) = farm.rows(turns, matrix=first), farm.rows(turns, matrix=second)
     assert two["low"] > one["high"]
 

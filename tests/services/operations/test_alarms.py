@@ -195,7 +195,7 @@ def test_a_queue_that_does_not_move_though_its_phone_could_work_is_told_of(
     matrix_id = farm.submit(devices={"device_id": "phone-1"}, rounds=5)
     farm.clock.advance(RULES.work_after.total_seconds() + 1)
     head = farm.rows(
-        "SELECT cell_id FROM jobs WHERE matrix_id = :id ORDER BY turn, job_id LIMIT 1", id=matrix_id
+        "SELECT cell_id FROM jobs WHERE matrix_id = :id ORDER BY virtual_time, job_id LIMIT 1", id=matrix_id
     )
     found = rounds.look(1)
     assert f"cell_silent cell:{head[0]['cell_id']}" in found

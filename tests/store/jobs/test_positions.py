@@ -45,8 +45,8 @@ def test_a_place_is_counted_in_the_queues_index(sqlite_filled: Database) -> None
     found = plans(sqlite_filled, lambda c: queue_positions.count_before(c, job, limit=10))
     steps = [step for plan in found for step in plan if "jobs" in step]
     assert sorted(steps) == [
-        "SEARCH jobs USING INDEX ix_jobs_queue (device_id=? AND priority=? AND turn<?)",
-        "SEARCH jobs USING INDEX ix_jobs_queue (device_id=? AND priority=? AND turn=? AND job_id<?)",
+        "SEARCH jobs USING INDEX ix_jobs_queue (device_id=? AND priority=? AND virtual_time<?)",
+        "SEARCH jobs USING INDEX ix_jobs_queue (device_id=? AND priority=? AND virtual_time=? AND job_id<?)",
         "SEARCH jobs USING INDEX ix_jobs_queue (device_id=? AND priority>?)",
     ]
 

@@ -68,7 +68,7 @@ def sent_by(connection: Connection) -> Iterator[list[tuple[str, Any]]]:
 PHONE, HOST, JOB = DeviceId("phone-1"), HostId("bench-1"), JobId(1)
 
 HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
-    "the errands on a host's phones": (
+    "the device actions of a host": (
         lambda c: device_actions.open_device_actions(c, host_id=HOST),
         "uq_device_actions_one_open_per_kind",
     ),
@@ -76,7 +76,10 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: devices.list_devices(c, host_id=HOST),
         "uq_device_actions_one_open_per_kind",
     ),
-    "CPUs that errands wait for": (device_actions.cpus_to_keep_idle, "uq_device_actions_one_open_per_kind"),
+    "CPUs that device actions wait for": (
+        device_actions.cpus_to_keep_idle,
+        "uq_device_actions_one_open_per_kind",
+    ),
     "where series ran last": (
         lambda c: placements.last_placements(c, [DIGEST]),
         "measurements_1 USING INDEX ix_measurements_series_id",
@@ -143,11 +146,11 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     ),
     "a phone's last checks": (lambda c: check_outcomes.last_checks(c, PHONE), "ix_jobs_checks"),
     "a phone's newest check": (lambda c: report_context.last_check_id(c, PHONE), "ix_jobs_checks"),
-    "the golden runs of a kind": (
+    "the reference runs of a kind": (
         lambda c: reference_runs.runs_of_kind(c, "Pixel 8", DIGEST, before=NOW),
         "ix_reference_runs_reference_key",
     ),
-    "a phone's golden runs": (
+    "a device's reference runs": (
         lambda c: reference_runs.own_runs(c, PHONE, limit=24),
         "ix_reference_runs_device_id",
     ),
@@ -192,9 +195,9 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: matrices.page_of_cells(c, MatrixId(1), after=7, limit=100),
         "cells_1 (matrix_id=? AND cell_index>?)",
     ),
-    "what is to be unfolded next": (
+    "the next batches of a lazy expansion": (
         lambda c: lazy_expansion.next_batches(c, MatrixId(1), jobs=2000),
-        "ix_unfoldings_next (matrix_id=?)",
+        "ix_lazy_expansions_next (matrix_id=?)",
     ),
     "the cells of a matrix": (lambda c: matrices.list_cells(c, MatrixId(1)), "cells_1 (matrix_id=?)"),
     "what an agent is to stop": (

@@ -13,14 +13,14 @@ from tests.support.database.sample_rows import NOW
 
 SWEPT: dict[str, tuple[Callable[[Connection], object], str]] = {
     "what unfinished matrices need": (artifacts.needed_digests, "ix_jobs_matrix_id"),
-    "what all output takes": (evidence_store.retained_bytes, "COVERING INDEX ix_evidence_kept"),
+    "what all output takes": (evidence_store.retained_bytes, "COVERING INDEX ix_evidence_stored"),
     "output older than a day": (
         lambda c: list(evidence_store.expirable_reports(c, before=NOW, limit=200)),
-        "ix_evidence_kept (counted=? AND received_at<?)",
+        "ix_evidence_stored (counted=? AND received_at<?)",
     ),
     "the oldest output": (
         lambda c: list(evidence_store.expirable_reports(c, limit=200)),
-        "ix_evidence_kept (counted=?)",
+        "ix_evidence_stored (counted=?)",
     ),
 }
 

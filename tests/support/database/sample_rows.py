@@ -125,7 +125,7 @@ ACCESS_TOKEN = {
     "created_at": NOW,
     "created_by": "farm",
 }
-INCIDENT = {"host_id": HOST, "kind": "phones_lost_together", "began_at": NOW, "devices": [], "cause": "hub"}
+INCIDENT = {"host_id": HOST, "kind": "correlated_failures", "began_at": NOW, "devices": [], "cause": "hub"}
 
 
 def add_rows(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""States as the events alone tell them (I17), and where the tables say otherwise."""
+"""Replay of the event log (I17): the states that the events lead to, compared with the tables."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,29 +53,29 @@ _STATEFUL = (
 
 @dataclass
 class History:
-    """The log played back; creating a matrix is one event, so its jobs begin as queued."""
+    """The replayed event log; creating a matrix is one event, so its jobs begin as queued."""
 
     rows: FarmRows
     state: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    #: What happened last to each thing.
+    #: The kind of the last event of each subject.
     last_kind: dict[tuple[str, str], str] = field(default_factory=dict)
     presence: dict[str, str] = field(default_factory=dict)
     health: dict[str, str] = field(default_factory=dict)
     admin: dict[str, str] = field(default_factory=dict)
-    #: Why a device is nobody's to claim: a hold, an errand by its number.
-    taken: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    #: Why a device cannot be claimed: a reservation, a device action by its number.
+    claim_blockers: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     last_fence: dict[str, int] = field(default_factory=dict)
-    #: How errands ended.
+    #: How device actions ended.
     finished_device_actions: dict[str, str] = field(default_factory=dict)
 
     def replay(self) -> Iterator[str]:
-        """Play all events back; what cannot have happened so, in words."""
+        """Replay all events; yield a message for each that cannot have happened so."""
         for job_id, job in self.rows.jobs.items():
             if job["kind"] == jobs.JobKind.BENCHMARK:
                 self.state["job", job_id] = jobs.JobState.QUEUED
         for event in self.rows.events:
             if event["kind"] not in event_kind_names() or event["subject"] not in set(EventSubject):
-                yield f"I17 event {event['event_id']}: nobody knows {event['kind']} of a {event['subject']}"
+                yield f"I17 event {event['event_id']}: unknown kind {event['kind']} of a {event['subject']}"
             elif event["subject"] in _STATEFUL and event["to_state"] is not None:
                 yield from self._moved(event)
             elif event["subject"] == EventSubject.DEVICE:
@@ -108,9 +108,9 @@ class History:
             yield f"I14 {name}: claimed on a host that is {host_state}"
         if self.presence.get(device_id) != Presence.ONLINE:
             yield f"I14 {name}: claimed for a device that is {self.presence.get(device_id)}"
-        if self.admin.get(device_id) != Admin.ACTIVE or self.taken[device_id]:
-            why = ", ".join(sorted(self.taken[device_id]))
-            yield f"I14 {name}: claimed for a device that is {self.admin.get(device_id)}, taken by {why}"
+        if self.admin.get(device_id) != Admin.ACTIVE or self.claim_blockers[device_id]:
+            why = ", ".join(sorted(self.claim_blockers[device_id]))
+            yield f"I14 {name}: claimed for a device that is {self.admin.get(device_id)}, blocked by {why}"
         is_check = self.rows.jobs[str(attempt["job_id"])]["kind"] == jobs.JobKind.CHECK
         if not is_check and self.health.get(device_id) != Health.GOOD:
             yield f"I14 {name}: a user's job on a device whose health is {self.health.get(device_id)}"
@@ -130,14 +130,14 @@ class History:
             case "device_fence_raised":
                 yield from self._fence_raised(event)
             case "device_reserved":
-                self.taken[device_id].add("hold")
+                self.claim_blockers[device_id].add("reservation")
             case "device_released":
-                self.taken[device_id].discard("hold")
+                self.claim_blockers[device_id].discard("reservation")
             case "device_action_requested":
-                self.taken[device_id].add(_errand_of(event))
+                self.claim_blockers[device_id].add(_action_of(event))
             case "device_action_done" | "device_action_failed":
-                self.taken[device_id].remove(_errand_of(event))
-                self.finished_device_actions[_errand_of(event).removeprefix("errand ")] = event["kind"]
+                self.claim_blockers[device_id].remove(_action_of(event))
+                self.finished_device_actions[_action_of(event).removeprefix("device action ")] = event["kind"]
 
     def _fence_raised(self, event: Row) -> Iterator[str]:
         before, after = int(event["from_state"]), int(event["to_state"])
@@ -152,8 +152,8 @@ class History:
         states[device_id] = event["to_state"]
 
 
-def _errand_of(event: Row) -> str:
-    """`errand 7` of `errand 7, clean: ...`."""
+def _action_of(event: Row) -> str:
+    """Return `device action 7` of `device action 7, clean: ...`."""
     return str(event["cause"]).partition(",")[0]
 
 
@@ -175,7 +175,7 @@ def _is_allowed(event: Row) -> bool:
 
 
 def differences(history: History) -> Iterator[str]:
-    """Where the tables have a state that their events do not lead to."""
+    """Yield a message for each state in the tables that their events do not lead to."""
     rows = history.rows
     own_state = {"job": rows.jobs, "attempt": rows.attempts, "session": rows.sessions, "host": rows.hosts}
     for subject, of_kind in own_state.items():
@@ -185,12 +185,14 @@ def differences(history: History) -> Iterator[str]:
     yield from _differing(
         history, "access_token", _ended(rows.access_tokens, "revoked_at", "open", "revoked")
     )
-    yield from _differing(history, "duty", {key: row["holder"] for key, row in rows.duties.items()})
+    yield from _differing(
+        history, "leader_lease", {key: row["holder"] for key, row in rows.leader_leases.items()}
+    )
     yield from _join_tokens(history)
     yield from _devices(history)
-    yield from _errands(history)
+    yield from _device_actions(history)
     yield from _cancelled(history)
-    yield from _kept(history)
+    yield from _artifacts(history)
     yield from _matrices(history)
 
 
@@ -200,60 +202,62 @@ def _ended(rows: Mapping[str, Row], column: str, before: str, after: str) -> dic
 
 def _differing(history: History, subject: str, state_by_key: Mapping[str, str]) -> Iterator[str]:
     for key, state in state_by_key.items():
-        if (told := history.state.get((subject, key))) != state:
-            yield f"I17 {subject} {key} is {state}, its events say {told}"
+        if (replayed := history.state.get((subject, key))) != state:
+            yield f"I17 {subject} {key} is {state}, its events lead to {replayed}"
 
 
 def _join_tokens(history: History) -> Iterator[str]:
     # One that was revoked looks like one whose time is over.
     for token_id, row in history.rows.join_tokens.items():
-        told = history.state.get(("join_token", token_id))
-        if told is None or (told == "used") != (row["used_at"] is not None):
-            yield f"I17 join token {token_id} was used at {row['used_at']}, its events say {told}"
+        replayed = history.state.get(("join_token", token_id))
+        if replayed is None or (replayed == "used") != (row["used_at"] is not None):
+            yield f"I17 join token {token_id} was used at {row['used_at']}, its events lead to {replayed}"
 
 
 def _devices(history: History) -> Iterator[str]:
     for device_id, row in history.rows.devices.items():
-        told_of = history.presence.get(device_id), history.health.get(device_id)
-        if told_of != (row["presence"], row["health"]):
-            yield f"I17 {device_id} is {row['presence']}, {row['health']}; its events say {told_of}"
+        replayed = history.presence.get(device_id), history.health.get(device_id)
+        if replayed != (row["presence"], row["health"]):
+            yield f"I17 {device_id} is {row['presence']}, {row['health']}; its events lead to {replayed}"
         if history.admin.get(device_id) != row["admin"]:
-            yield f"I17 {device_id} is {row['admin']}; its events say {history.admin.get(device_id)}"
-        if ("hold" in history.taken[device_id]) != (row["reserved_by"] is not None):
-            yield f"I17 {device_id} is held by {row['reserved_by']}; its events say otherwise"
-        if (told := history.last_fence.get(device_id, 0)) != row["fence"]:
-            yield f"I3 {device_id} has fence {row['fence']}; its events say {told}"
+            yield f"I17 {device_id} is {row['admin']}; its events lead to {history.admin.get(device_id)}"
+        if ("reservation" in history.claim_blockers[device_id]) != (row["reserved_by"] is not None):
+            yield f"I17 {device_id} is reserved by {row['reserved_by']}; its events lead to another state"
+        if (replayed := history.last_fence.get(device_id, 0)) != row["fence"]:
+            yield f"I3 {device_id} has fence {row['fence']}; its events lead to {replayed}"
 
 
-def _errands(history: History) -> Iterator[str]:
+def _device_actions(history: History) -> Iterator[str]:
     for device_action_id, row in history.rows.device_actions.items():
-        is_open = f"errand {device_action_id}" in history.taken[row["device_id"]]
-        told = "device_action_requested" if is_open else history.finished_device_actions.get(device_action_id)
+        is_open = f"device action {device_action_id}" in history.claim_blockers[row["device_id"]]
+        replayed = (
+            "device_action_requested" if is_open else history.finished_device_actions.get(device_action_id)
+        )
         ending = "device_action_failed" if row["error"] is not None else "device_action_done"
-        if told != ("device_action_requested" if row["finished_at"] is None else ending):
+        if replayed != ("device_action_requested" if row["finished_at"] is None else ending):
             end = row["error"] or row["done"]
-            yield f"I17 action {device_action_id} ended with {end}; its events say {told}"
+            yield f"I17 action {device_action_id} ended with {end}; its events lead to {replayed}"
 
 
 def _cancelled(history: History) -> Iterator[str]:
     for subject, of_kind in (("job", history.rows.jobs), ("attempt", history.rows.attempts)):
         for key, row in of_kind.items():
-            told = history.last_kind.get((subject, key)) == f"{subject}_cancelled"
-            if told != (row["outcome"] == "cancelled"):
-                yield f"I17 {subject} {key} ended {row['outcome']}; its events say otherwise"
+            replayed = history.last_kind.get((subject, key)) == f"{subject}_cancelled"
+            if replayed != (row["outcome"] == "cancelled"):
+                yield f"I17 {subject} {key} ended {row['outcome']}; its events lead to another state"
 
 
-def _kept(history: History) -> Iterator[str]:
+def _artifacts(history: History) -> Iterator[str]:
     for digest, row in history.rows.artifacts.items():
-        told = history.state.get(("artifact", digest), "kept")
-        if (told == "expired") != (row["expired_at"] is not None):
-            yield f"I17 artifact {digest} expired at {row['expired_at']}; its events say {told}"
+        replayed = history.state.get(("artifact", digest), "kept")
+        if (replayed == "expired") != (row["expired_at"] is not None):
+            yield f"I17 artifact {digest} expired at {row['expired_at']}; its events lead to {replayed}"
 
 
 def _matrices(history: History) -> Iterator[str]:
-    told = [event["subject_id"] for event in _of(history.rows.events, "matrix_submitted")]
-    if sorted(told) != sorted(history.rows.matrices):
-        yield f"I17 there are the matrices {sorted(history.rows.matrices)}; events tell of {sorted(told)}"
+    replayed = [event["subject_id"] for event in _of(history.rows.events, "matrix_submitted")]
+    if sorted(replayed) != sorted(history.rows.matrices):
+        yield f"I17 there are the matrices {sorted(history.rows.matrices)}; events tell of {sorted(replayed)}"
     begun = {event["subject_id"] for event in _of(history.rows.events, "database_epoch_begun")}
     if not begun <= set(history.rows.epochs):
         yield f"I17 events tell of the epochs {sorted(begun)}; there are {sorted(history.rows.epochs)}"

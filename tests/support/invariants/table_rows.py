@@ -24,7 +24,7 @@ class FarmRows:
         self.device_actions = self._by("device_actions", "device_action_id")
         self.join_tokens = self._by("join_tokens", "token_hash", length=12)
         self.access_tokens = self._by("access_tokens", "token_hash", length=12)
-        self.duties = self._by("leader_leases", "duty")
+        self.leader_leases = self._by("leader_leases", "lease")
         self.epochs = self._by("database_epochs", "epoch")
         self.measurements = self._rows("measurements", "measurement_id")
         self.evidence = self._rows("evidence", "evidence_id")

@@ -1,4 +1,4 @@
-"""The checker of invariants sees what it is there to see."""
+"""The checker of invariants reports each kind of violation."""
 
 import re
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ _EVENT = (
     "INSERT INTO events (event_id, at, actor, subject, subject_id, kind, cause)"
     " VALUES (-1, 0, 'farm', 'device', 'phone-1',"
 )
-#: An errand that nobody asked for.
-_ERRAND = (
-    "INSERT INTO errands (device_id, kind, asked_by, asked_at, finished_at, done, error)"
+#: A device action that nobody requested.
+_DEVICE_ACTION = (
+    "INSERT INTO device_actions (device_id, kind, requested_by, requested_at, finished_at, done, error)"
     " VALUES ('phone-1', 'clean', 'ann', 1,"
 )
 
 
 @pytest.fixture
 def farm(sqlite_farm: FarmRig) -> FarmRig:
-    """Its file is tampered with, which one database is enough for."""
+    """Return a farm on SQLite: the tests change its file directly, and one database is enough."""
     return sqlite_farm
 
 
@@ -44,7 +44,7 @@ def busy_farm(farm: FarmRig, host: HostRig) -> Path:
 
 
 def broken_by(database: Path, statement: str) -> Sequence[str]:
-    """What the checker says once somebody has tampered with a copy of the rows."""
+    """Return the violations that the checker reports after a statement changed the rows."""
     engine = create_engine(sqlite_url(database))
     try:
         with engine.connect().execution_options(farm_writes=True) as connection:
@@ -65,10 +65,10 @@ def test_an_honest_history_breaks_nothing(busy_farm: Path) -> None:
         ("I17", "UPDATE jobs SET state = 'queued' WHERE state = 'active'"),
         ("I17", "UPDATE devices SET health = 'bad'"),
         ("I17", "UPDATE devices SET admin = 'cordoned'"),
-        ("I17", "UPDATE devices SET held_by = 'anna', held_until = 1"),
+        ("I17", "UPDATE devices SET reserved_by = 'anna', reserved_until = 1"),
         ("I14", "UPDATE events SET to_state = 'pending' WHERE kind = 'device_found'"),
-        ("I14", f"{_EVENT} 'device_held', 'by anna')"),
-        ("I14", f"{_EVENT} 'errand_asked', 'errand 1, clean')"),
+        ("I14", f"{_EVENT} 'device_reserved', 'by anna')"),
+        ("I14", f"{_EVENT} 'device_action_requested', 'device action 1, clean')"),
         ("I17", "UPDATE sessions SET state = 'lost' WHERE state = 'live'"),
         ("I17", "UPDATE hosts SET state = 'draining'"),
         ("I17", "UPDATE join_tokens SET used_at = NULL, used_by = NULL"),
@@ -76,12 +76,12 @@ def test_an_honest_history_breaks_nothing(busy_farm: Path) -> None:
         ("I17", "UPDATE attempts SET outcome = 'cancelled' WHERE state = 'finished'"),
         ("I17", "DELETE FROM events WHERE kind = 'matrix_submitted'"),
         ("I17", "UPDATE events SET kind = 'job_mended' WHERE kind = 'job_requeued'"),
-        ("I17", f"{_ERRAND} 1, 'done', NULL)"),
-        ("I17", f"{_ERRAND} NULL, NULL, NULL)"),
+        ("I17", f"{_DEVICE_ACTION} 1, 'done', NULL)"),
+        ("I17", f"{_DEVICE_ACTION} NULL, NULL, NULL)"),
         (
             "I17",
             "INSERT INTO incidents (host_id, kind, began_at, devices, cause)"
-            " VALUES ('bench-1', 'phones_lost_together', 1, '[]', 'hub')",
+            " VALUES ('bench-1', 'correlated_failures', 1, '[]', 'hub')",
         ),
         (
             "I17",
@@ -106,5 +106,5 @@ def test_an_honest_history_breaks_nothing(busy_farm: Path) -> None:
 )
 @pytest.mark.invariant("I3", "I4", "I5", "I6", "I7", "I9", "I14", "I16", "I17")
 def test_tampering_is_found(busy_farm: Path, rule: str, statement: str) -> None:
-    found = broken_by(busy_farm, statement)
-    assert any(re.match(rf"{rule}\b", each) for each in found), found
+    broken = broken_by(busy_farm, statement)
+    assert any(re.match(rf"{rule}\b", violation) for violation in broken), broken

@@ -33,7 +33,7 @@ from farm.core.results.settle.report_context import (
     SettlementContext,
 )
 from farm.core.runs.measurement import Outcome
-from farm.database.tables import attempts, devices, jobs, word
+from farm.database.tables import attempts, devices, jobs, literal
 from farm.store.checks.failures import disconnects_since, failures_since, health_changes_since
 from farm.store.checks.incidents import incidents_since, open_incidents
 from farm.store.checks.reference_runs import find_reference_run, own_fit_runs, own_runs, runs_of_kind
@@ -259,6 +259,8 @@ def recent_endings(
 
 
 def last_check_id(connection: Connection, device_id: DeviceId) -> JobId | None:
-    """The newest check of a device, ended or not."""
-    query = sa.select(jobs.c.job_id).where(jobs.c.device_id == device_id, jobs.c.kind == word(JobKind.CHECK))
+    """Return the last check of a device, finished or not."""
+    query = sa.select(jobs.c.job_id).where(
+        jobs.c.device_id == device_id, jobs.c.kind == literal(JobKind.CHECK)
+    )
     return connection.execute(query.order_by(jobs.c.job_id.desc()).limit(1)).scalar()
