@@ -68,7 +68,7 @@ def test_a_phone_is_one_line_and_a_sick_one_has_a_line_of_what_to_do() -> None:
         ({"blocked_by": ("busy", "not_cleaned"), "job_id": 7}, "at job 7"),
         ({"blocked_by": ("not_cleaned",)}, "being cleaned up"),
         ({"blocked_by": ("held", "busy"), "job_id": 7, "reserved_by": "anna", "held_until": NOON}, None),
-        ({"blocked_by": ("cordoned", "busy"), "job_id": 7}, "cordoned, finishes job 7"),
+        ({"blocked_by": ("cordoned", "busy"), "job_id": 7}, "cordoned, finishing job 7"),
         ({"blocked_by": ("health_unknown", "busy"), "job_id": 7}, "being checked (job 7)"),
         ({"blocked_by": ("health_unknown",)}, "to be checked"),
         ({"blocked_by": ("not_online",), "presence": "wrong_mode"}, "not in Android"),
@@ -78,7 +78,7 @@ def test_a_phone_is_one_line_and_a_sick_one_has_a_line_of_what_to_do() -> None:
 )
 def test_a_state_is_said_in_few_words(changes: dict[str, object], words: str | None) -> None:
     said = device_state_text(device_view(**changes))
-    assert said == (words or f"held by anna until {local_time_text(NOON)}, finishes job 7")
+    assert said == (words or f"reserved by anna until {local_time_text(NOON)}, finishing job 7")
 
 
 def test_every_state_has_words_and_none_is_a_code() -> None:

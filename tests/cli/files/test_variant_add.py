@@ -99,8 +99,8 @@ def test_the_same_file_said_to_be_something_else_is_another_recipe(lite: Path) -
     [
         ({"precision": "int8-coer"}, "no precision 'int8-coer'", "int8-core"),
         ({"memory_format": "nhwc"}, "no memory format 'nhwc'", "channels_last"),
-        ({"inputs": ("1,3,224,224",)}, "'1,3,224,224' is no input", "1x3x224x224:float32"),
-        ({"inputs": ("1x3:double",)}, "'1x3:double' is no input", "float32"),
+        ({"inputs": ("1,3,224,224",)}, "'1,3,224,224' is not an input", "1x3x224x224:float32"),
+        ({"inputs": ("1x3:double",)}, "'1x3:double' is not an input", "float32"),
     ],
 )
 def test_a_word_that_cannot_be_is_answered_with_those_that_can(

@@ -1,4 +1,4 @@
-"""`farm hosts` and `farm host` against the farm's own API: what they change, say and refuse."""
+"""`farm host list` and `farm host` against the farm's own API: what they change, say and refuse."""
 
 import json
 import re

@@ -67,7 +67,7 @@ def test_a_run_that_was_killed_or_did_not_start_says_so() -> None:
     }
     text = shown(evidence=evidence(exit=None, trouble=trouble))
     assert "trouble  gone [device.offline, blame device]\n         hint: plug in" in text
-    assert shown(evidence=None).endswith("nothing has come back of it")
+    assert shown(evidence=None).endswith("no report yet")
 
 
 def test_a_quality_comes_with_its_reasons() -> None:
@@ -135,7 +135,7 @@ def test_a_summary_says_that_it_is_one_and_an_unknown_place_that_nothing_shows_i
     assert "the tool's own mean: it prints no samples\n" in text
     assert "samples " not in text
     assert "metric   memory 12.5 MB (lower is better)\n" in text
-    assert "ran on   cpu, nothing shows where: " in text
+    assert "ran on   cpu, unknown accelerator: " in text
 
 
 def test_files_and_variables_of_a_bundle_are_shown_with_their_places() -> None:

@@ -80,7 +80,7 @@ def test_a_reason_says_what_since_when_by_whom_why_and_what_to_do() -> None:
         "job 17 on pixel-8 waits since 2 h 3 min:",
         "- the phone is cordoned by ann since 2 h 3 min: swollen battery",
         "  hint: farm device uncordon pixel-8",
-        "- no other job goes first",
+        "- no job is queued ahead",
     ]
 
 

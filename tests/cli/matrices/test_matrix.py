@@ -177,7 +177,7 @@ def test_output_that_is_not_there_is_told_with_what_there_is(
     jobs = document(capsys, "matrix", "jobs", measured.open)
     waiting = next(job["job_id"] for job in jobs if job["state"] == "queued")
     assert run("job", "logs", measured.active) == 2
-    assert "is measuring: nothing has come back of it yet" in capsys.readouterr().err
+    assert "is measuring: no report yet" in capsys.readouterr().err
     assert run("job", "logs", waiting) == 2
     assert "was not tried yet" in capsys.readouterr().err
     assert run("job", "logs", measured.active, "--attempt", 999) == 2

@@ -106,7 +106,7 @@ def test_bars_say_what_runs_and_why_nothing_does() -> None:
 
 
 def test_before_jobs_have_ended_nobody_knows_how_long_it_takes() -> None:
-    assert status_line(matrix_view(eta_s=None)).endswith("time left not known yet")
+    assert status_line(matrix_view(eta_s=None)).endswith("time left unknown")
 
 
 def test_a_total_that_grew_is_explained() -> None:

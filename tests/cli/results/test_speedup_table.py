@@ -29,7 +29,7 @@ speedup = baseline time / candidate time: above 1 the candidate is quicker.
 time = baseline → candidate, geometric means over the rounds that count.
 same = the interval is within the margin; undecided = it spans 1, or is missing.
 (n out) = n blocks left out: one side is not valid, or the block was run again.
-A/A: the baseline against its twin. Where that comes out faster or slower,
+A/A: the baseline against its duplicate. If its verdict is faster or slower,
      the other rows of the device cannot be trusted either."""
 
 NARROW = """\

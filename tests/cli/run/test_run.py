@@ -157,7 +157,7 @@ def test_a_harness_without_a_model_runs_without_a_file(
     view = submitted(farm, capsys, "--harness", "plain", "--", "--n=3")
     assert view["cell_list"][0]["settings"] == {"n": 3}
     assert "plain runs no model" in refusal(capsys, "net.pt", "--harness", "plain")
-    assert "`plain` is a harness with a definition of its own" in refusal(capsys, "--", "./plain")
+    assert "`plain` is a harness with its own definition" in refusal(capsys, "--", "./plain")
 
 
 def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
@@ -177,7 +177,7 @@ def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["net.pt"], "nothing says what runs net.pt"),
+        (["net.pt"], "no harness for net.pt"),
         (["net.pt", "--harness", "infr"], "did you mean `infer`?"),
         (["nope.pt", "--harness", "infer"], "there is no 'nope.pt'"),
         (["nope.pt", "--harness", "infer", "--model", "m"], "--model and --precision describe a file"),
@@ -259,7 +259,7 @@ def test_without_a_phone_that_may_work_it_says_how_to_get_one(
     with http_farm(tmp_path / "data") as farm:
         monkeypatch.setenv("FARM_URL", farm.url)
         said = refusal(capsys, "--", str(tmp_path / "bench"))
-    assert "no phone is there that may work" in said
+    assert "no active device is present" in said
     assert "farm up --virtual" in said
 
 

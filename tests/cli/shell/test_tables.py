@@ -23,7 +23,7 @@ def shown(renderable: RenderableType, width: int = 80) -> list[str]:
 
 def test_variants_show_size_and_digest() -> None:
     assert shown(render.variant_table([variant_view()]), 100) == [
-        "variant                           backends  input                agreement     size        digest",
+        "variant                           backends  input                fidelity     size        digest",
         "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32          -  14.2 MB  277089d91c0b",
     ]
 
@@ -99,7 +99,7 @@ def test_doing_says_done_running_waiting_or_about_to_start() -> None:
     assert current_work(progress()) == "running float32 lite"
     assert current_work(progress(finished=20, current=None)) == "done"
     assert current_work(progress(current=None, waiting_for=("a", "b"))) == "waiting: a"
-    assert current_work(progress(current=None)) == "next job is about to start"
+    assert current_work(progress(current=None)) == "starting the next job"
 
 
 def test_change_names_a_shared_unit_once() -> None:
@@ -126,5 +126,5 @@ def test_what_a_cancellation_will_do_is_said_before_it_is_done() -> None:
         " What is finished stays."
     )
     assert cancellation(view, DeviceId("phone-2")) == (
-        "Cancelling matrix 3 (demo): 8 jobs will not start. What is finished stays."
+        "Cancelling matrix 3 (demo): 8 jobs will not start. Finished jobs are kept."
     )

@@ -33,7 +33,7 @@ def said_of(capsys: pytest.CaptureFixture[str], line: str) -> str:
         ("run --devce x", "there is no option --devce", "did you mean --device?"),
         ("run --quicq", "there is no option --quicq", "did you mean --quick?"),
         ("speedups --zzz", "there is no option --zzz", "`farm speedups -h` lists what there is"),
-        ("devices 3", "got unexpected extra argument(s) (3)", "`farm devices -h` shows how it is used"),
+        ("devices 3", "got unexpected extra argument(s) (3)", "`farm devices -h` shows the usage"),
         ("speedups x", "MATRIX: 'x' is no whole number", "Of this matrix only, by its number"),
         ("speedups 3 --matrix 4", "it is about matrix 3 or about matrix 4", "leave one of them out"),
     ],
