@@ -80,7 +80,7 @@ def test_new_phones_of_one_host_are_admitted_together(
     assert admitted == "phone-1 is active now.\nphone-2 is active now.\n"
     assert shown(capsys, "other")["admin"] == "pending"
     again = said(capsys, "device", "admit", "--all", "--host", "bench-1")
-    assert again == "No phone of bench-1 waits to be admitted.\n"
+    assert again == "No phone of bench-1 awaits admission.\n"
     assert said(capsys, "device", "admit", "other") == "other is active now.\n"
     assert said(capsys, "device", "admit", "other") == "Nothing changed: other is active already.\n"
 
@@ -121,8 +121,8 @@ def test_what_cannot_be_typed_as_meant_is_refused_before_anything_is_sent(
         capsys, "device", "tag", "phone-1", "a", "--remove", "a"
     )
     assert "name phones, or use --all" in refused(capsys, "device", "admit")
-    assert "not a span of time" in refused(capsys, "device", "reserve", "phone-1", "--for", "long")
-    assert "holds last from 1s to 14d" in refused(capsys, "device", "reserve", "phone-1", "--for", "99d")
+    assert "not a duration" in refused(capsys, "device", "reserve", "phone-1", "--for", "long")
+    assert "a reservation lasts from 1s to 14d" in refused(capsys, "device", "reserve", "phone-1", "--for", "99d")
     assert "the name of a phone is empty" in refused(capsys, "device", "show", "")
     assert "nothing is said" in refused(capsys, "adb", "phone-1")
     assert "kill-server: it concerns the adb server" in refused(capsys, "adb", "phone-1", "kill-server")
@@ -190,7 +190,7 @@ def test_a_level_is_accepted_with_a_reason_once_there_is_one(
     assert "no golden run yet" in refused(
         capsys, "device", "rebaseline", "phone-1", "--reason", "new battery"
     )
-    assert "reasons are of 1 to 500" in refused(capsys, "device", "rebaseline", "phone-1", "--reason", "")
+    assert "a reason has 1 to 500" in refused(capsys, "device", "rebaseline", "phone-1", "--reason", "")
 
 
 @pytest.mark.parametrize(

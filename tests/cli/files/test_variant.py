@@ -77,7 +77,7 @@ def test_what_is_no_model_never_reaches_the_farm(tmp_path: Path, capsys: pytest.
 
 def test_a_name_that_no_matrix_could_use_is_refused(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("variant", "add", net, "--model", "my net") == 2
-    assert "is no name" in capsys.readouterr().err
+    assert "is not a name" in capsys.readouterr().err
 
 
 def test_a_variant_nobody_has_is_answered_with_the_closest(

@@ -30,7 +30,7 @@ def test_variants_show_size_and_digest() -> None:
 
 def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
     assert shown(render.matrix_table([matrix_view()]), 130) == [
-        "matrix  name  state    cells  rounds  jobs  so far",
+        "matrix  name  state    cells  rounds  jobs  progress",
         "3       demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cell rejected;"
         " about 2 min 5 s left",
     ]
@@ -57,7 +57,7 @@ def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
         "",
         "cell  device   what          jobs                   measurements     time",
         "1     phone-1  float32 lite  4 succeeded, 1 failed  4 valid       43.1 ms",
-        "These are 1 of 8 cells.",
+        "Only 1 of 8 cells are shown.",
         "phone-1, float32 lite: 1 failed (the program died of signal 11)",
         "phone-2, float32 lite: no jobs, excluded",
     ]
