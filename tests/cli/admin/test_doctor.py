@@ -91,7 +91,7 @@ def test_a_port_that_another_program_has_is_named_with_it() -> None:
     taken = {8470: None, 8471: ProcessInfo(pid=7, command="other --server")}
     (finding,) = check_ports(config, None, taken)
     assert finding.level is Severity.PROBLEM
-    assert "port 8471 is taken by pid 7: other --server" in finding.message
+    assert "port 8471 is used by pid 7: other --server" in finding.message
     assert [each.level for each in check_ports(config, "http://127.0.0.1:8470", taken)] == [Severity.OK]
     assert [each.level for each in check_ports(config, None, {8470: None, 8471: None})] == [Severity.OK]
 

@@ -80,7 +80,7 @@ def test_new_phones_of_one_host_are_admitted_together(
     assert admitted == "phone-1 is active now.\nphone-2 is active now.\n"
     assert shown(capsys, "other")["admin"] == "pending"
     again = said(capsys, "device", "admit", "--all", "--host", "bench-1")
-    assert again == "No phone of bench-1 awaits admission.\n"
+    assert again == "No device of bench-1 awaits admission.\n"
     assert said(capsys, "device", "admit", "other") == "other is active now.\n"
     assert said(capsys, "device", "admit", "other") == "Nothing changed: other is active already.\n"
 
@@ -120,7 +120,7 @@ def test_what_cannot_be_typed_as_meant_is_refused_before_anything_is_sent(
     assert "error: a: either added or removed" in refused(
         capsys, "device", "tag", "phone-1", "a", "--remove", "a"
     )
-    assert "name phones, or use --all" in refused(capsys, "device", "admit")
+    assert "name devices, or use --all" in refused(capsys, "device", "admit")
     assert "not a duration" in refused(capsys, "device", "reserve", "phone-1", "--for", "long")
     assert "a reservation lasts from 1s to 14d" in refused(capsys, "device", "reserve", "phone-1", "--for", "99d")
     assert "the name of a phone is empty" in refused(capsys, "device", "show", "")
@@ -164,7 +164,7 @@ def test_retiring_shows_its_plan_and_asks_where_somebody_can_answer(
     farm: NewHost, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = refused(capsys, "device", "retire", "phone-1")
-    assert asked.startswith("phone-1 on bench-1: 0 queued jobs will be cancelled.\nerror: nobody is there")
+    assert asked.startswith("phone-1 on bench-1: 0 queued jobs will be cancelled.\nerror: confirmation needs a terminal")
     assert shown(capsys, "phone-1")["admin"] == "pending"
     assert "phone-1 is retired now" in said(capsys, "device", "retire", "phone-1", "--yes")
 
@@ -174,7 +174,7 @@ def test_a_phone_is_held_for_a_person_and_released_by_that_person(
 ) -> None:
     held = said(capsys, "device", "reserve", "phone-1", "--for", "2h")
     assert held.startswith("phone-1 is reserved by anna until ")
-    assert held.endswith("It is yours. Talk to it: farm adb phone-1 shell\n")
+    assert held.endswith("It is reserved for you. Connect to it: farm adb phone-1 shell\n")
     monkeypatch.setenv("FARM_USER", "bert")
     taken = refused(capsys, "device", "reserve", "phone-1", "--for", "1h")
     assert "phone-1 is reserved by anna until" in taken

@@ -53,7 +53,7 @@ def test_a_phone_is_one_line_and_a_sick_one_has_a_line_of_what_to_do() -> None:
         ),
     ]
     assert shown(device_table(phones)) == [
-        "device   phone                host  state         since",
+        "device   model                host  state         since",
         "bench-a  Pixel 7a, Tensor G2  desk  free              -",
         "phone-2  Pixel 7a, Tensor G2  desk  unauthorized      -",
         "",

@@ -36,7 +36,7 @@ def test_a_phone_is_ready_when_it_is_online_good_and_active_even_while_busy() ->
 def test_what_phones_wait_for_names_each_with_its_first_reason() -> None:
     unchecked = device_view(device_id="v-1", health="unknown", waiting_for=("not checked yet", "busy"))
     assert waiting_text([device_view(), unchecked]) == "v-1: not checked yet"
-    assert waiting_text([]) == "none has been seen yet"
+    assert waiting_text([]) == "none has connected yet"
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_after_the_demo_a_farm_is_started_again_unless_it_goes_on(tmp_path: Path
 
 def test_a_farm_that_stops_says_which_runs_go_on_without_it() -> None:
     assert shutdown_message([]) == "The farm has stopped."
-    one = "The farm has stopped. 1 run goes on on v-1; the next `farm up` takes it over."
+    one = "The farm has stopped. 1 run continues on v-1; the next `farm up` resumes it."
     assert shutdown_message(["v-1"]) == one
-    assert "2 runs go on on v-1, v-2; the next `farm up` takes them over" in shutdown_message(["v-1", "v-2"])
+    assert "2 runs continue on v-1, v-2; the next `farm up` resumes them" in shutdown_message(["v-1", "v-2"])
 
 
 def test_who_leaves_a_demo_hears_that_its_farm_stops_and_what_resumes_it(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_a_file_that_was_converted_for_nnapi_is_known_by_its_code(tmp_path: Path
     ],
 )
 def test_one_torchscript_file_is_not_for_nnapi_and_something_else(lite: Path, said: dict[str, str]) -> None:
-    with pytest.raises(InvalidInput, match="then on nothing else"):
+    with pytest.raises(InvalidInput, match="then on no other backend"):
         manifest_of_file(lite, **said)  # type: ignore[arg-type]
 
 

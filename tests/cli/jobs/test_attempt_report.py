@@ -125,7 +125,7 @@ def test_what_was_read_is_shown_with_how_it_scatters_and_where_it_ran() -> None:
 def test_what_nnapi_had_is_named_where_it_said_so() -> None:
     assert "offered" not in shown(reading=reading())
     text = shown(reading=reading(offered=("acme-npu", "nnapi-reference")))
-    assert "offered  acme-npu, nnapi-reference: what NNAPI had, by the names it goes by\n" in text
+    assert "offered  acme-npu, nnapi-reference: devices that NNAPI offered\n" in text
 
 
 def test_a_summary_says_that_it_is_one_and_an_unknown_place_that_nothing_shows_it() -> None:
@@ -170,6 +170,6 @@ def test_what_was_set_and_what_gates_could_not_see_stand_beside_the_conditions()
     looked = {**cool, "plugged": "usb", "screen_on": True, "cpus": [clock]}
     text = shown(evidence=evidence(before=looked, controls=[cores], exit=ended))
     assert "plugged in: usb, screen on, policy4 at 1.20 limit 2.00 GHz" in text
-    assert "unseen   skin temperature, free storage, CPU clocks: its gates let pass" in text
+    assert "not checked (not reported): skin temperature, free storage, CPU clocks" in text
     assert "control  cores 4-7, 4-7 before the run, 4-6 after it" in text
     assert "after 2.00 s, 1.50 s of CPU time" in text

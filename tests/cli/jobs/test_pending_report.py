@@ -114,7 +114,7 @@ def test_a_matrix_is_told_phone_by_phone() -> None:
     active = device(queued=1, active=41, reasons=(reason(message="it is being measured", by=None),))
     waits = device(device="other", reasons=(), jobs_before=4)
     assert matrix(device(), active, waits) == [
-        "matrix 3 (nightly): 37 jobs left on 3 phones; the last job began or ended 2 h 3 min ago",
+        "matrix 3 (nightly): 37 jobs left on 3 devices; the last job began or ended 2 h 3 min ago",
         "37 jobs wait for pixel-8: the phone is cordoned by ann since 2 h 3 min: swollen battery",
         "  hint: farm device uncordon pixel-8",
         "job 41 runs on pixel-8; 1 job waits for pixel-8: it is being measured since 2 h 3 min:"

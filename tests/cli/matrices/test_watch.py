@@ -76,7 +76,7 @@ def test_a_farm_that_goes_away_is_tried_again_without_a_traceback() -> None:
 
 def test_a_farm_that_stays_away_ends_the_watch_with_its_error() -> None:
     with pytest.raises(FarmUnreachable):
-        watched(answers(RUNNING, FarmUnreachable("gone")), patience_s=-1.0)
+        watched(answers(RUNNING, FarmUnreachable("gone")), timeout_s=-1.0)
 
 
 def test_a_farm_that_was_never_there_is_not_waited_for() -> None:

@@ -61,7 +61,7 @@ def test_what_was_asked_for_stands_beside_what_ran_with_its_proof() -> None:
     assert "requested   nnapi" in lines
     assert "actual      cpu on cpu in 3 runs, the last one's proof: line 7" in lines
     assert "            3 x nnapi was asked for, cpu on cpu ran" in lines
-    assert "read by     parser version 2, 3" in lines
+    assert "parser      version 2, 3" in lines
     assert "flags       all at their defaults" in lines
 
 

@@ -24,7 +24,7 @@ def shown(renderable: RenderableType, width: int = 80) -> list[str]:
 def test_variants_show_size_and_digest() -> None:
     assert shown(render.variant_table([variant_view()]), 100) == [
         "variant                           backends  input                fidelity     size        digest",
-        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32          -  14.2 MB  277089d91c0b",
+        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32         -  14.2 MB  277089d91c0b",
     ]
 
 
@@ -123,7 +123,7 @@ def test_what_a_cancellation_will_do_is_said_before_it_is_done() -> None:
     view = matrix_view()
     assert cancellation(view, None) == (
         "Cancelling matrix 3 (demo): 15 jobs will not start; stopped on phone-1: float32 lite."
-        " What is finished stays."
+        " Finished jobs are kept."
     )
     assert cancellation(view, DeviceId("phone-2")) == (
         "Cancelling matrix 3 (demo): 8 jobs will not start. Finished jobs are kept."
