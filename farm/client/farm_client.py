@@ -78,7 +78,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         return self._get(DeviceDetail, _device_path(name))
 
     def change_device(self, name: str, verb: str, request: OperatorRequest) -> DeviceChange:
-        """Have an operator's verb done: `admit`, `label`, `hold`, ..., as the routes name them."""
+        """Have an operator's verb done: `admit`, `label`, `reserve`, ..., as the routes name them."""
         return self._post(DeviceChange, f"{_device_path(name)}/{verb}", request.model_dump(mode="json"))
 
     def retirement(self, name: str) -> RetirementPlan:
@@ -114,7 +114,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         return self._post(DeviceActionView, f"{_device_path(name)}/{kind}", request.model_dump(mode="json"))
 
     def device_action(self, device_action_id: int) -> DeviceActionView:
-        return self._get(DeviceActionView, f"/errands/{device_action_id}")
+        return self._get(DeviceActionView, f"/device_actions/{device_action_id}")
 
     def variants(self) -> list[VariantView]:
         return self._get(list[VariantView], "/variants")
@@ -261,11 +261,11 @@ class FarmClient(HarnessCalls, TokenCalls):
 
 def _device_path(name: str) -> str:
     if not name:
-        raise InvalidInput("the name of a phone is empty", hint="`farm devices` lists them")
+        raise InvalidInput("the name of a phone is empty", hint="`farm device list` lists them")
     return f"/devices/{quote(name, safe='')}"
 
 
 def _host_path(name: str) -> str:
     if not name:
-        raise InvalidInput("the name of a host is empty", hint="`farm hosts` lists them")
+        raise InvalidInput("the name of a host is empty", hint="`farm host list` lists them")
     return f"/hosts/{quote(name, safe='')}"

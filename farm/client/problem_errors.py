@@ -11,7 +11,7 @@ class VariantError(FarmError):
 
     code = "variant.error"
     blame = Blame.VARIANT
-    default_hint = "`farm variants list` shows what the farm knows of the file"
+    default_hint = "`farm variant list` shows what the farm knows of the file"
 
 
 class ProblemError(Exception):

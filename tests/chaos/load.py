@@ -66,7 +66,7 @@ class People:
             case Order.CORDON:
                 self._change(farm, demand, "cordon", OperatorRequest(by=PERSON))
             case Order.HOLD:
-                self._change(farm, demand, "hold", ReservationRequest(by=PERSON, for_s=_HOLD_S))
+                self._change(farm, demand, "reserve", ReservationRequest(by=PERSON, for_s=_HOLD_S))
             case Order.CLEAN:
                 farm.request_device_action(
                     self._serial(demand.pick), DeviceActionKind.CLEAN, OperatorRequest(by=PERSON)

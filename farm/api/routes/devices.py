@@ -1,4 +1,4 @@
-"""What people and scripts call about phones."""
+"""Routes for devices: list, administer, reserve and maintain them."""
 
 from collections.abc import Callable
 from typing import Annotated, TypeVar
@@ -40,88 +40,88 @@ router = APIRouter(prefix="/api/v1")
 
 @router.get("/devices")
 async def get_devices(_: Viewer, farm: Farm) -> list[DeviceView]:
-    """Every phone the farm knows."""
+    """Return every device of the farm."""
     return await farm.database.read_async(list_device_views)
 
 
 @router.get("/devices/{device}")
 async def get_device(device: str, _: Viewer, farm: Farm) -> DeviceDetail:
-    """One phone by its id, its label, or the unique beginning of either."""
+    """Return one device by its id, its label, or a unique prefix of either."""
     return await farm.database.read_async(device_detail, device)
 
 
 @router.post("/devices/{device}/admit")
 async def post_admit(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
-    """Let a new phone, or a retired one, into the pool."""
+    """Admit a new or retired device to the pool."""
     return await _changed(farm, change_admin, device, AdminEvent.ADMITTED, as_caller(caller, asked))
 
 
 @router.post("/devices/{device}/cordon")
 async def post_cordon(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
-    """Give a phone no further work; its queue stays."""
+    """Stop giving a device work; its queue stays."""
     return await _changed(farm, change_admin, device, AdminEvent.CORDONED, as_caller(caller, asked))
 
 
 @router.post("/devices/{device}/uncordon")
 async def post_uncordon(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
-    """Give a phone work again."""
+    """Give a cordoned device work again."""
     return await _changed(farm, change_admin, device, AdminEvent.UNCORDONED, as_caller(caller, asked))
 
 
 @router.get("/devices/{device}/retirement")
 async def get_retirement(device: str, _: Viewer, farm: Farm) -> RetirementPlan:
-    """What retiring a phone would end."""
+    """Return what retiring a device would cancel."""
     return await farm.database.read_async(retirement_plan, device)
 
 
 @router.post("/devices/{device}/retire")
 async def post_retire(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
-    """Take a phone out of the farm; what waits for it is cancelled."""
+    """Remove a device from the farm and cancel its queued jobs."""
     return await _changed(farm, retire, device, as_caller(caller, asked))
 
 
 @router.post("/devices/{device}/label")
 async def post_label(device: str, asked: LabelRequest, caller: Operator, farm: Farm) -> DeviceChange:
-    """Name a phone."""
+    """Set or clear the label of a device."""
     return await _changed(farm, change_label, device, as_caller(caller, asked))
 
 
 @router.post("/devices/{device}/tags")
 async def post_tags(device: str, asked: TagRequest, caller: Operator, farm: Farm) -> DeviceChange:
-    """Add and remove tags."""
+    """Add and remove tags of a device."""
     return await _changed(farm, change_tags, device, as_caller(caller, asked))
 
 
-@router.post("/devices/{device}/hold")
+@router.post("/devices/{device}/reserve")
 async def post_reserve(device: str, asked: ReservationRequest, caller: Operator, farm: Farm) -> DeviceChange:
-    """Take a phone out of the pool for a person."""
+    """Reserve a device for a person."""
     return await _changed(farm, reserve, device, as_caller(caller, asked))
 
 
 @router.post("/devices/{device}/release")
 async def post_release(device: str, asked: ReleaseRequest, caller: Operator, farm: Farm) -> DeviceChange:
-    """Give a phone back to the pool, by way of a check; or say that it is clean."""
+    """Release a reservation, followed by a check; or assert that the device is clean."""
     verb = assert_clean if asked.assert_clean else release
     return await _changed(farm, verb, device, as_caller(caller, asked))
 
 
 @router.post("/devices/{device}/check")
 async def post_check(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
-    """Have a phone checked before anything else."""
+    """Request a check ahead of all queued jobs of a device."""
     return await _changed(farm, request_check, device, as_caller(caller, asked))
 
 
-@router.post("/devices/{device}/accept")
+@router.post("/devices/{device}/rebaseline")
 async def post_rebaseline(
     device: str, asked: RebaselineRequest, caller: Operator, farm: Farm
 ) -> DeviceChange:
-    """Take what a phone's golden run takes now for right: a band of its own begins."""
+    """Begin a new reference range for a device, from its latest reference run on."""
     return await _changed(farm, rebaseline, device, as_caller(caller, asked))
 
 
 @router.get("/devices/{device}/adb")
 async def get_adb(device: str, by: Annotated[Person, Query()], caller: Operator, farm: Farm) -> AdbAccess:
-    """Where adb reaches a phone that the caller holds."""
+    """Return the adb address of a device that the caller has reserved."""
     return await farm.database.read_async(adb_access, device, name_of(caller, by))
 
 
@@ -129,7 +129,7 @@ async def get_adb(device: str, by: Annotated[Person, Query()], caller: Operator,
 async def post_identify(
     device: str, asked: OperatorRequest, caller: Operator, farm: Farm
 ) -> DeviceActionView:
-    """Have a phone show what it is called, when it is free."""
+    """Have a device show its name, when it is free."""
     return await _changed(
         farm, request_device_action, device, DeviceActionKind.IDENTIFY, as_caller(caller, asked)
     )
@@ -137,7 +137,7 @@ async def post_identify(
 
 @router.post("/devices/{device}/clean", status_code=202)
 async def post_clean(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceActionView:
-    """Have what is left of runs ended and a phone's cache freed, when it is free."""
+    """Have left-over processes ended and the cache of a device emptied, when it is free."""
     return await _changed(
         farm, request_device_action, device, DeviceActionKind.CLEAN, as_caller(caller, asked)
     )
@@ -147,38 +147,38 @@ async def post_clean(device: str, asked: OperatorRequest, caller: Operator, farm
 async def post_check_settings(
     device: str, asked: OperatorRequest, caller: Operator, farm: Farm
 ) -> DeviceActionView:
-    """Have a phone's settings looked at, when it is free."""
+    """Have the settings of a device checked, when it is free."""
     return await _changed(
         farm, request_device_action, device, DeviceActionKind.CHECK_SETTINGS, as_caller(caller, asked)
     )
 
 
-@router.post("/devices/{device}/set_up", status_code=202)
+@router.post("/devices/{device}/provision", status_code=202)
 async def post_provision(
     device: str, asked: OperatorRequest, caller: Operator, farm: Farm
 ) -> DeviceActionView:
-    """Have a phone's settings changed to what a shelf needs, when it is free."""
+    """Have the settings of a device changed to the device settings profile, when it is free."""
     return await _changed(
         farm, request_device_action, device, DeviceActionKind.PROVISION, as_caller(caller, asked)
     )
 
 
-@router.post("/devices/{device}/undo_settings", status_code=202)
-async def post_undo_settings(
+@router.post("/devices/{device}/restore_settings", status_code=202)
+async def post_restore_settings(
     device: str, asked: OperatorRequest, caller: Operator, farm: Farm
 ) -> DeviceActionView:
-    """Have what was changed of a phone's settings put back, when it is free."""
+    """Have the original settings of a device restored, when it is free."""
     return await _changed(
         farm, request_device_action, device, DeviceActionKind.RESTORE_SETTINGS, as_caller(caller, asked)
     )
 
 
-@router.get("/errands/{errand_id}")
+@router.get("/device_actions/{device_action_id}")
 async def get_device_action_route(device_action_id: Count, _: Viewer, farm: Farm) -> DeviceActionView:
-    """An errand and what came of it."""
+    """Return a device action and its result."""
     return await farm.database.read_async(get_device_action, device_action_id)
 
 
 async def _changed(farm: Context, service: Callable[..., T], *what: object) -> T:
-    """Run a verb, and have agents that wait look again."""
+    """Run a service in a transaction and notify waiting agents."""
     return await farm.database.change_async(service, *what, now=farm.clock.now())

@@ -1,4 +1,4 @@
-"""The farm that one is logged in at, and the token it takes: by `farm login`, or by the environment."""
+"""The stored login, and the token for a farm from the login or the environment."""
 
 import json
 import os
@@ -10,28 +10,28 @@ from urllib.parse import urlsplit
 from farm.cli.access.secret_files import create_private_file, read_private
 from farm.core.errors import InvalidInput
 
-_LOGIN_HINT = "`farm login URL --token-file FILE` writes it anew"
+_LOGIN_HINT = "`farm login URL --token-file FILE` replaces it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """A farm, and what proves to it who calls."""
+    """The address of a farm and an access token for it."""
 
     url: str
     token: str
 
 
 def login_file() -> Path:
-    """Where `farm login` keeps what it was told (XDG base directories)."""
+    """Return the file in which `farm login` stores the login (XDG base directories)."""
     home = os.environ.get("XDG_CONFIG_HOME") or f"{os.environ.get('HOME', '/nonexistent')}/.config"
     return Path(home) / "benchfarm" / "login.json"
 
 
 def save_login(login: Login) -> Path:
-    """Write a login down for this user alone, in the place of the one before.
+    """Store a login, readable for this user only. It replaces the previous login.
 
     Raises:
-        InvalidInput: it cannot be written.
+        InvalidInput: the file cannot be written.
     """
     path = login_file()
     draft = path.with_name(f"{path.name}.{os.getpid()}")
@@ -42,39 +42,39 @@ def save_login(login: Login) -> Path:
         draft.replace(path)
     except OSError as error:
         raise InvalidInput(
-            f"cannot write {path}: {error.strerror}", hint="XDG_CONFIG_HOME names another place"
+            f"cannot write {path}: {error.strerror}", hint="XDG_CONFIG_HOME sets another folder"
         ) from error
     return path
 
 
 def find_login() -> Login | None:
-    """What was kept, if anything was.
+    """Return the stored login; None if there is none.
 
     Raises:
-        InvalidInput: others can read it, or it is no login.
+        InvalidInput: other users can read the file, or it is not a login.
     """
     path = login_file()
     try:
         mode, text = path.stat().st_mode, path.read_text(encoding="utf-8")
         login = Login(**json.loads(text))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        # Who cannot look there has kept nothing there: a service whose home is another user's, say.
+        # An unreadable home has no login, for example that of a service that runs as another user.
         return None
     except (OSError, ValueError, TypeError) as error:
-        raise InvalidInput(f"{path} holds no login: {error}", hint=_LOGIN_HINT) from error
+        raise InvalidInput(f"{path} is not a login: {error}", hint=_LOGIN_HINT) from error
     if mode & 0o077:
         raise InvalidInput(
-            f"others on this machine can read {path}, and could call the farm in your name",
-            hint=f"chmod 600 {path}; if somebody may have read it, have its token revoked",
+            f"other users of this machine can read {path} and use the farm in your name",
+            hint=f"chmod 600 {path}; if it may have been read, have the token revoked",
         )
     return login
 
 
 def find_token(url: str) -> str | None:
-    """The token for a farm: FARM_TOKEN_FILE's, else FARM_TOKEN, else that of a login there.
+    """Return the token for a farm: from FARM_TOKEN_FILE, else FARM_TOKEN, else the login at that farm.
 
     Raises:
-        InvalidInput: the one that is named is none.
+        InvalidInput: the configured token is not a token.
     """
     if file := os.environ.get("FARM_TOKEN_FILE"):
         return check_token(read_private(Path(file)))
@@ -85,13 +85,15 @@ def find_token(url: str) -> str | None:
 
 
 def check_token(text: str) -> str:
-    """A token as it can be sent.
+    """Return the token if it has the form of one.
 
     Raises:
-        InvalidInput: it cannot be one.
+        InvalidInput: it has not.
     """
     if not re.fullmatch(r"[\x21-\x7e]{1,512}", text):
-        raise InvalidInput("that is no access token", hint="one is a line that begins with bfu_")
+        raise InvalidInput(
+            "this is not an access token", hint="an access token is one line that begins with bfu_"
+        )
     return text
 
 

@@ -1,4 +1,4 @@
-"""`farm login` and `farm whoami`: who one is to a farm that asks."""
+"""`farm login` and `farm whoami`: store and show the identity of the caller."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,15 +9,17 @@ from farm.cli.shell.output import Json, print_json, print_notice
 
 
 def login(
-    url: Annotated[str, typer.Argument(metavar="URL", help="The farm's address, as people call it.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="Address of the farm.")],
     token_file: Annotated[
         Path | None,
-        typer.Option("--token-file", metavar="FILE", help="Holds the access token; default: standard input."),
+        typer.Option(
+            "--token-file", metavar="FILE", help="File with the access token; default: standard input."
+        ),
     ] = None,
 ) -> None:
-    """Keep a farm's address and your access token there, for all commands.
+    """Store the address of a farm and your access token for all commands.
 
-    They use it unless FARM_URL, or a farm that runs in the data folder, says otherwise.
+    FARM_URL and a farm that runs in the data folder take precedence over the login.
 
     Example: farm login https://farm.lab --token-file token
     """
@@ -25,18 +27,18 @@ def login(
     from farm.cli.access.secret_files import read_private, read_secret
     from farm.cli.shell.address import connect_with
 
-    said = read_secret("access token") if token_file is None else read_private(token_file)
-    kept = Login(url=url.rstrip("/"), token=check_token(said))
-    with connect_with(kept.url, kept.token) as farm:
+    token = read_secret("access token") if token_file is None else read_private(token_file)
+    new_login = Login(url=url.rstrip("/"), token=check_token(token))
+    with connect_with(new_login.url, new_login.token) as farm:
         caller = farm.caller()
-    path = save_login(kept)
+    path = save_login(new_login)
     print_notice(
-        f"You are {caller.name}, {caller.role}, at {kept.url}. It is kept in {path}, which only you can read."
+        f"Logged in at {new_login.url} as {caller.name} ({caller.role}). Stored in {path} (private)."
     )
 
 
 def whoami(as_json: Json = False) -> None:
-    """Show who the farm takes you for, and what you may do there.
+    """Show your name and role at the farm.
 
     Example: farm whoami
     """
@@ -50,6 +52,4 @@ def whoami(as_json: Json = False) -> None:
         return
     typer.echo(f"{caller.name} ({caller.role}) at {url}")
     if not caller.is_authenticated:
-        print_notice(
-            "Nobody has to prove a name there: who can log in on the farm's machine may do everything."
-        )
+        print_notice("This farm does not check identities: every user of its machine has all permissions.")

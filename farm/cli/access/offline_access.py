@@ -1,4 +1,4 @@
-"""Makes an access token in the database itself, for a farm that does not run yet."""
+"""Create an access token directly in the database, for a farm that does not run."""
 
 from contextlib import closing
 from pathlib import Path
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def issue_offline_token(folder: Path, request: "AccessRequest") -> "NewAccessTokenView":
-    """A token, kept where a farm with this data folder will look.
+    """Create a token in the database of the farm with this data folder.
 
-    Who may write there may do everything with that farm anyway.
+    A user who can write to the data folder has all permissions at that farm anyway.
 
     Raises:
         InvalidInput: the folder cannot be used, a farm runs there, or the database cannot be reached.

@@ -1,4 +1,4 @@
-"""Secrets in files of the user's own; none is ever an argument, which every user of the machine can read."""
+"""Secrets in private files. They are never arguments, which every user of the machine can read."""
 
 import os
 import stat
@@ -16,12 +16,13 @@ from farm.core.errors import InvalidInput
 
 @contextmanager
 def create_private_file(path: Path) -> Iterator[TextIO]:
-    """A file of the user's alone; none is left when something goes wrong."""
+    """Create a file that only the user can read; remove it if the block fails."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise InvalidInput(
-            f"cannot make {path}: {error.strerror}", hint="name a new file, in a folder that you may write to"
+            f"cannot create {path}: {error.strerror}",
+            hint="name a new file, in a folder that you may write to",
         ) from error
     try:
         with os.fdopen(descriptor, "w") as file:
@@ -32,40 +33,46 @@ def create_private_file(path: Path) -> Iterator[TextIO]:
 
 
 def read_private(file: Path) -> str:
-    """The token in a file; others who can read it are remarked upon.
+    """Return the token in a file. Print a note if other users can read the file.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: the file cannot be read or is empty.
     """
     try:
         text = file.read_text(encoding="utf-8").strip()
         mode = file.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(
-            f"the token file {file} cannot be read: {error}", hint="`farm token create --out FILE` makes one"
+            f"the token file {file} cannot be read: {error}",
+            hint="`farm token create --out FILE` creates one",
         ) from error
     if stat.S_ISREG(mode) and mode & 0o077:
         print_notice(
-            f"note: others on this machine can read {file}; `farm token create --out FILE` makes it private"
+            f"note: other users can read {file}; `farm token create --out FILE` creates a private file"
         )
     if not text:
-        raise InvalidInput(f"the token file {file} is empty", hint="`farm token create --out FILE` fills one")
+        raise InvalidInput(
+            f"the token file {file} is empty", hint="`farm token create --out FILE` creates one"
+        )
     return text
 
 
 def read_secret(what: str) -> str:
-    """A token that somebody types unseen, or that comes through a pipe; `what` says which: `join token`.
+    """Return a token from a hidden prompt or from a pipe.
+
+    Args:
+        what: the kind of token, for messages: `join token`.
 
     Raises:
-        InvalidInput: nothing came.
+        InvalidInput: standard input is empty.
     """
     if sys.stdin.isatty():
-        said: str = typer.prompt(what.capitalize(), hide_input=True, err=True)
-        return said.strip()
+        secret: str = typer.prompt(what.capitalize(), hide_input=True, err=True)
+        return secret.strip()
     text = sys.stdin.readline().strip()
     if not text:
         raise InvalidInput(
             f"there is no {what} on standard input",
-            hint="`farm token create` makes one; give it with --token-file FILE, or by a pipe",
+            hint="`farm token create` creates one; pass it with --token-file FILE or through a pipe",
         )
     return text

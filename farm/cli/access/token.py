@@ -1,4 +1,4 @@
-"""`farm token`: what lets the agent of another machine join, and what proves who calls."""
+"""`farm token`: join tokens for agents, and access tokens for people and scripts."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Join tokens let the agent of one machine in, once; access tokens prove who calls.",
+    help="Tokens: a join token enrolls the agent of one machine, an access token identifies a caller.",
 )
 
 
@@ -29,41 +29,41 @@ def create(
         str,
         typer.Option(
             metavar=f"[{'|'.join(Role)}]",
-            help="agent: a join token. Any other: an access token, which only admins make.",
+            help="agent: a join token. Any other role: an access token; only admins create those.",
         ),
     ] = Role.AGENT,
     name: Annotated[
-        str | None, typer.Option(help="Whose access token: what is done with it is recorded under this name.")
+        str | None, typer.Option(help="Owner of the access token; events record this name.")
     ] = None,
     auto_admit: Annotated[
-        bool, typer.Option("--auto-admit", help="Phones of that machine join the pool without an operator.")
+        bool, typer.Option("--auto-admit", help="Admit the devices of that machine without an operator.")
     ] = False,
     valid: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="For how long, e.g. 90s, 30m, 1h, 7d; default: 1h to join, and access until revoked.",
+            help="Validity: 90s, 30m, 1h, 7d; default: 1h for join tokens, unlimited for access tokens.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write it into a new file of yours instead.")
+        Path | None, typer.Option(metavar="FILE", help="Write the token to a new private file instead.")
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Access tokens: of the farm with this data folder, whether it runs or not."),
+        typer.Option(help="For access tokens: the farm with this data folder, whether it runs or not."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token, and print it: this once, and nothing else on stdout.
+    """Create a token and print it. It cannot be shown again.
 
-    Without --role it lets the agent of another machine in, for one `farm agent join`.
+    Without --role it is a join token for one `farm agent join`.
 
     Example: farm token create --role submitter --name ann --out token
     """
-    asked = _token_request(_parse_role(role), name, auto_admit=auto_admit, valid=valid, data=data)
-    # The file first: a token that could not be kept would stay valid.
+    request = _token_request(_parse_role(role), name, auto_admit=auto_admit, valid=valid, data=data)
+    # The file first: a token that cannot be stored would stay valid.
     with nullcontext() if out is None else create_private_file(out) as file:
-        token = _issue_token(asked, data)
+        token = _issue_token(request, data)
         if file is not None:
             file.write(f"{token.token}\n")
     if as_json:
@@ -75,7 +75,7 @@ def create(
 
 @app.command("list")
 def list_tokens(as_json: Json = False) -> None:
-    """List the tokens there were, whom they are for, and whether they are good for anything.
+    """List the tokens with owner and state, newest first.
 
     Example: farm token list --json
     """
@@ -83,26 +83,26 @@ def list_tokens(as_json: Json = False) -> None:
 
     with connect() as farm:
         tokens: list[TokenView | AccessTokenView] = [*farm.access_tokens(), *farm.tokens()]
-    show(sorted(tokens, key=lambda each: each.created_at, reverse=True), token_table, as_json=as_json)
+    show(sorted(tokens, key=lambda token: token.created_at, reverse=True), token_table, as_json=as_json)
 
 
 @app.command()
 def revoke(
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `farm token list` names it.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="The id in `farm token list`.")],
 ) -> None:
-    """Let nobody in with a token any more, at once. A host that has joined stays.
+    """Revoke a token at once. A host that has already joined stays.
 
     Example: farm token revoke 3f9c01ab77d2
     """
     if not token_id:
-        raise InvalidInput("the name of a token is empty", hint="`farm token list` has them")
+        raise InvalidInput("the name of a token is empty", hint="`farm token list` lists them")
     with connect() as farm:
-        if any(each.token_id == token_id for each in farm.access_tokens()):
+        if any(token.token_id == token_id for token in farm.access_tokens()):
             view = farm.revoke_access_token(token_id)
-            print_notice(f"Nobody gets in with {token_id} any more; it was {view.name}'s, as {view.role}.")
+            print_notice(f"Access token {token_id} of {view.name} ({view.role}) revoked.")
         else:
             farm.revoke_token(token_id)
-            print_notice(f"Nobody can join with {token_id} any more.")
+            print_notice(f"Join token {token_id} revoked.")
 
 
 def _token_request(
@@ -112,18 +112,18 @@ def _token_request(
 
     if role is not Role.AGENT:
         if auto_admit:
-            raise InvalidInput("phones join with hosts, not with people", hint="leave --auto-admit out")
+            raise InvalidInput("--auto-admit is for join tokens", hint="leave --auto-admit out")
         return _access_request(role, name, valid)
     if name is not None or data is not None:
-        raise InvalidInput("--name and --data are for access tokens", hint="say which --role it is to have")
+        raise InvalidInput("--name and --data are for access tokens", hint="name its role with --role")
     return TokenRequest(auto_admit=auto_admit, valid_s=_parse_validity(valid or "1h"))
 
 
-def _parse_role(said: str) -> Role:
+def _parse_role(text: str) -> Role:
     try:
-        return Role(said)
+        return Role(text)
     except ValueError as error:
-        raise InvalidInput(f"there is no role {said!r}", hint=f"one of {', '.join(Role)}") from error
+        raise InvalidInput(f"there is no role {text!r}", hint=f"one of {', '.join(Role)}") from error
 
 
 def _access_request(role: Role, name: str | None, valid: str | None) -> "AccessRequest":
@@ -132,37 +132,37 @@ def _access_request(role: Role, name: str | None, valid: str | None) -> "AccessR
     from farm.wire.documents.access import AccessRequest
 
     if name is None:
-        raise InvalidInput("an access token is somebody's", hint="say whose: --name NAME")
+        raise InvalidInput("an access token needs an owner", hint="name the owner: --name NAME")
     try:
         return AccessRequest(name=name, role=role, valid_s=None if valid is None else seconds(valid))
     except ValidationError as error:
         field = error.errors(include_url=False)[0]["loc"][0]
-        said, rule = (
-            (f"nobody is called {name[:80]!r}", "names have up to 64 characters and no blanks")
+        message, rule = (
+            (f"{name[:80]!r} is not a name", "a name has up to 64 characters and no blanks")
             if field == "name"
             else (f"a token cannot be valid for {valid}", "from 60s to 3650d; without --valid until revoked")
         )
-        raise InvalidInput(said, hint=rule) from error
+        raise InvalidInput(message, hint=rule) from error
 
 
 def _issue_token(
-    asked: "TokenRequest | AccessRequest", data: Path | None
+    request: "TokenRequest | AccessRequest", data: Path | None
 ) -> "NewTokenView | NewAccessTokenView":
     from farm.cli.access.offline_access import issue_offline_token
     from farm.wire.documents.join_tokens import TokenRequest
 
-    if isinstance(asked, TokenRequest):
+    if isinstance(request, TokenRequest):
         with connect() as farm:
-            return farm.create_token(asked)
+            return farm.create_token(request)
     url = _find_running_farm() if data is None else find_running(data)
     if url is None:
-        return issue_offline_token(data or data_dir(), asked)
+        return issue_offline_token(data or data_dir(), request)
     with connect_to(url) as farm:
-        return farm.create_access_token(asked)
+        return farm.create_access_token(request)
 
 
 def _find_running_farm() -> str | None:
-    """The farm that other commands would talk to, if there is one."""
+    """Return the address of the farm that other commands would use; None if there is none."""
     if url := find_url():
         return url
     with connect_to(DEFAULT_URL) as farm:
@@ -170,27 +170,27 @@ def _find_running_farm() -> str | None:
 
 
 def how_to_use(token: "NewTokenView | NewAccessTokenView", out: Path | None) -> str:
-    """What to do with a token."""
+    """Return how to use a new token."""
     from farm.wire.documents.join_tokens import NewTokenView
 
     if isinstance(token, NewTokenView):
         return how_to_join(token, out)
     until = f"until {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "until it is revoked"
-    take = "farm login URL" if out is None else f"farm login URL --token-file {out.name}"
-    return f"{token.name} is {token.role} with it {until}: {take}   (or FARM_TOKEN_FILE, for scripts)"
+    command = "farm login URL" if out is None else f"farm login URL --token-file {out.name}"
+    return f"{token.name} is {token.role} with it {until}: {command}   (or FARM_TOKEN_FILE, for scripts)"
 
 
 def how_to_join(token: "NewTokenView", out: Path | None) -> str:
-    """What to do with a token."""
+    """Return how to use a new join token."""
     lines = [f"Valid for one host until {token.expires_at:%Y-%m-%d %H:%M} UTC."]
     if token.agents_url is None:
         lines.append(
-            "This farm is called from this machine only; `farm up --agents-on 0.0.0.0:8471` lets others in."
+            "This farm accepts only local agents; `farm up --agents-on 0.0.0.0:8471` accepts others."
         )
         return "\n".join(lines)
-    where = f"farm agent join {token.agents_url}"
-    how = f"{where} --token-file FILE" if out is None else f"{where} --token-file {out.name}"
-    lines.append(f"On the other machine: {how}   (or the token on standard input)")
+    file = "FILE" if out is None else out.name
+    command = f"farm agent join {token.agents_url} --token-file {file}"
+    lines.append(f"On the other machine: {command}   (or the token on standard input)")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""What `farm admin` does to databases and folders, which it opens itself."""
+"""Actions of `farm admin` on databases and folders, without a running farm."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -27,27 +27,27 @@ from farm.store.operations.database_epochs import DatabaseEpoch, list_epochs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """What would be restored, and where to."""
+    """What is restored, and to which database."""
 
     backup: Path
     manifest: BackupManifest
     config: FarmConfig
-    #: Where the database is, for people.
+    #: Address of the database, without its password.
     place: str
 
 
 def read_schema(data: Path | None) -> SchemaState:
-    """The schema of the farm's database; raises InvalidInput where there is none."""
+    """Return the schema of the farm's database; raises InvalidInput if there is none."""
     with _open_existing(data) as database:
         return database.read(schema_state)
 
 
 def migrate(data: Path | None) -> SchemaState:
-    """Bring the farm's database up to date.
+    """Migrate the farm's database to the newest schema.
 
     Raises:
-        InvalidInput: there is none, or a farm is using it.
-        SchemaMismatch: it is a newer release's.
+        InvalidInput: there is no database, or a farm is using it.
+        SchemaMismatch: the schema is of a newer release.
     """
     with _open_existing(data) as database, _exclusive_use(_config(data)):
         upgrade(database.engine)
@@ -55,7 +55,7 @@ def migrate(data: Path | None) -> SchemaState:
 
 
 def run_backup(target: Path, data: Path | None, *, with_artifacts: bool) -> Backup:
-    """Back the farm up; raises as `make_backup`, and InvalidInput where there is no farm."""
+    """Make a backup; raises like `make_backup`, and InvalidInput if there is no farm."""
     config = _config(data)
     with _open_existing(data) as database, _progress("backing up") as progress:
         return make_backup(
@@ -69,18 +69,18 @@ def run_backup(target: Path, data: Path | None, *, with_artifacts: bool) -> Back
 
 
 def read_epochs(data: Path | None) -> list[DatabaseEpoch]:
-    """The histories of the farm's database, oldest first."""
+    """Return the epochs of the farm's database, oldest first."""
     with _open_existing(data) as database:
         database.read(check_newest)
         return database.read(list_epochs)
 
 
 def start_epoch(data: Path | None, *, cause: str) -> list[DatabaseEpoch]:
-    """Begin another one. All of them, oldest first.
+    """Begin a new epoch, and return all epochs, oldest first.
 
     Raises:
-        InvalidInput: there is no farm, or one is at work in this folder: what it has given out since would
-            be of neither history.
+        InvalidInput: there is no farm, or one runs in this folder: ids that it assigns meanwhile would belong
+            to neither epoch.
     """
     now = SystemClock().now()
     with _open_existing(data) as database, _exclusive_use(_config(data)):
@@ -92,10 +92,10 @@ def start_epoch(data: Path | None, *, cause: str) -> list[DatabaseEpoch]:
 
 
 def plan_restore(source: Path, data: Path | None) -> RestorePlan:
-    """Look at everything that can be looked at before something is done.
+    """Check everything that can be checked before a restore.
 
     Raises:
-        InvalidInput: there is no backup, or the server refuses.
+        InvalidInput: there is no backup, or the server refuses the connection.
         Conflict: the database is not empty.
     """
     config = _config(data)
@@ -111,7 +111,7 @@ def plan_restore(source: Path, data: Path | None) -> RestorePlan:
 
 
 def restore(plan: RestorePlan) -> RestoreResult:
-    """Do it; raises as `restore_backup`, and InvalidInput where a farm runs in the data folder."""
+    """Restore a backup; raises like `restore_backup`, and InvalidInput if a farm runs in the data folder."""
     config = plan.config
     with _exclusive_use(config), _progress("restoring") as progress:
         return restore_backup(
@@ -133,7 +133,7 @@ def _open_existing(data: Path | None) -> Iterator[Database]:
     config = _config(data)
     if config.database_url is None and not config.database_path.exists():
         raise InvalidInput(
-            f"there is no farm in {config.data_dir}", hint="say where it is with --data or FARM_DATABASE_URL"
+            f"there is no farm in {config.data_dir}", hint="set its location with --data or FARM_DATABASE_URL"
         )
     check_server(config)
     with closing(open_database(config)) as database:
@@ -148,11 +148,11 @@ def _exclusive_use(config: FarmConfig) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(doing: str) -> Iterator[Progress]:
-    """A line that says how far it is, where a person looks."""
+def _progress(activity: str) -> Iterator[Progress]:
+    """Show a progress line on a terminal."""
     console = err()
     if not console.is_terminal:
         yield lambda what, count: None
         return
-    with console.status(doing) as status:
-        yield lambda what, count: status.update(f"{doing}: {count} {what}")
+    with console.status(activity) as status:
+        yield lambda what, count: status.update(f"{activity}: {count} {what}")

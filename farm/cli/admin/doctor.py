@@ -1,4 +1,4 @@
-"""`farm doctor`: what is wrong with this machine, and what to do about it."""
+"""`farm doctor`: check this machine and print how to fix problems."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,39 +20,46 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    farm: Annotated[bool, typer.Option("--farm", help="What a farm needs of this machine.")] = False,
-    agent: Annotated[bool, typer.Option("--agent", help="What an agent needs of this machine.")] = False,
+    farm: Annotated[bool, typer.Option("--farm", help="Check what a farm needs of this machine.")] = False,
+    agent: Annotated[
+        bool, typer.Option("--agent", help="Check what an agent needs of this machine.")
+    ] = False,
     agent_data: Annotated[
         Path | None,
-        typer.Option("--agent-data", metavar="FOLDER", help="The agent's folder; default: as it finds it."),
+        typer.Option("--agent-data", metavar="FOLDER", help="The agent's data folder; default: detected."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Look this machine over: adb, phones on USB, ports, room, permissions, keys, the way to the farm.
+    """Check this machine: adb, devices on USB, ports, disk space, permissions, keys, connection to the farm.
 
-    Without --farm or --agent it looks at what is set up here, or at both where nothing is. Exits with 0 when
-    nothing has to be mended.
+    Without --farm or --agent it checks what is set up here, or both if nothing is. The exit code is 0 if
+    nothing needs to be fixed.
 
     Example: farm doctor --agent
     """
     from farm.core.operations.diagnostic import blamed_parties
 
-    found = _run_checks(farm=farm, agent=agent, agent_data=agent_data)
+    diagnostics = _run_checks(farm=farm, agent=agent, agent_data=agent_data)
     if as_json:
-        print_json([{"part": part, **asdict(each)} for part, each in found])
+        print_json([{"part": part, **asdict(diagnostic)} for part, diagnostic in diagnostics])
     else:
-        out().print(diagnostic_table(found))
-    raise typer.Exit(max(map(exit_code, blamed_parties(each for _, each in found)), default=0))
+        out().print(diagnostic_table(diagnostics))
+    parties = blamed_parties(diagnostic for _, diagnostic in diagnostics)
+    raise typer.Exit(max(map(exit_code, parties), default=0))
 
 
-def diagnostic_table(found: Sequence[tuple[str, "Diagnostic"]]) -> "Table":
-    """Findings, with what to do below what is not as it should be."""
+def diagnostic_table(diagnostics: Sequence[tuple[str, "Diagnostic"]]) -> "Table":
+    """Return a table of diagnostics, with a hint below each problem."""
     from farm.cli.shell.tables import add_row, new_table
 
-    table = new_table(names=("part", "", "looked at"), prose=("found",))
-    for part, each in found:
-        said = each.message if each.hint is None else f"{each.message}\nhint: {each.hint}"
-        add_row(table, part, each.level, each.subject, said)
+    table = new_table(names=("part", "", "check"), prose=("result",))
+    for part, diagnostic in diagnostics:
+        result = (
+            diagnostic.message
+            if diagnostic.hint is None
+            else f"{diagnostic.message}\nhint: {diagnostic.hint}"
+        )
+        add_row(table, part, diagnostic.level, diagnostic.subject, result)
     return table
 
 
@@ -63,19 +70,19 @@ def _run_checks(*, farm: bool, agent: bool, agent_data: Path | None) -> list[tup
     has_farm, has_agent = data_dir().is_dir(), config.data_dir.is_dir()
     if not (farm or agent):
         farm, agent = has_farm or not has_agent, has_agent or not has_farm
-    found: list[tuple[str, Diagnostic]] = []
+    diagnostics: list[tuple[str, Diagnostic]] = []
     if farm:
-        found += [("farm", each) for each in _farm_diagnostics()]
+        diagnostics += [("farm", diagnostic) for diagnostic in _farm_diagnostics()]
     if agent:
-        found += [("agent", each) for each in _agent_diagnostics(config)]
-    return found
+        diagnostics += [("agent", diagnostic) for diagnostic in _agent_diagnostics(config)]
+    return diagnostics
 
 
 def _farm_diagnostics() -> list["Diagnostic"]:
     from farm.cli.admin.farm_checks import diagnose_farm
     from farm.cli.shell.settings import farm_config
 
-    with err().status("looking this machine over for a farm"):
+    with err().status("checking this machine for a farm"):
         return diagnose_farm(farm_config(data_dir=data_dir().absolute()))
 
 
@@ -84,5 +91,5 @@ def _agent_diagnostics(config: "AgentConfig") -> list["Diagnostic"]:
     from farm.cli.farm.local_agent import embedded_agent_dir
 
     is_stopped = config.data_dir == embedded_agent_dir() and find_running(data_dir()) is None
-    with err().status("looking this machine over for an agent"):
+    with err().status("checking this machine for an agent"):
         return asyncio.run(diagnose_agent(config, has_farm=not is_stopped))

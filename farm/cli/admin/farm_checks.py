@@ -1,4 +1,4 @@
-"""Everything a farm needs of its machine, looked over: `farm doctor --farm`."""
+"""Checks of `farm doctor --farm`: what a farm needs of its machine."""
 
 from agents.doctor import machine
 from agents.doctor.processes import ProcessInfo, find_listener, process_text
@@ -13,7 +13,7 @@ from farm.core.operations.diagnostic import Diagnostic, ok, problem, warning
 
 
 def diagnose_farm(config: FarmConfig) -> list[Diagnostic]:
-    """Look this machine over with a farm's settings; starts nothing, changes nothing."""
+    """Check this machine with the settings of a farm, without starting or changing anything."""
     running = find_running(config.data_dir)
     with import_process() as torch:
         return [
@@ -29,19 +29,19 @@ def diagnose_farm(config: FarmConfig) -> list[Diagnostic]:
 def check_ports(
     config: FarmConfig, running: str | None, listener_by_port: dict[int, ProcessInfo | None]
 ) -> list[Diagnostic]:
-    """Whether the farm can listen where it should: it does, or nobody else does."""
+    """Check that the farm listens on its ports, or that they are free."""
     if running is not None:
         return [ok("ports", f"the farm runs at {running}")]
-    taken = {port: process for port, process in listener_by_port.items() if process is not None}
+    process_by_port = {port: process for port, process in listener_by_port.items() if process is not None}
     hint = "end that program, or choose another port with --port or --agents-on"
     return [
-        problem("ports", f"port {port} is taken by {process_text(process)}", hint, blame=Blame.USER)
-        for port, process in taken.items()
+        problem("ports", f"port {port} is used by {process_text(process)}", hint, blame=Blame.USER)
+        for port, process in process_by_port.items()
     ] or [ok("ports", f"free: {', '.join(map(str, _ports(config)))}")]
 
 
 def read_alarms(running: str | None) -> list[str] | None:
-    """What the farm that runs here has alarms for; None where none runs, or it does not say."""
+    """Return the alarms of the farm that runs here; None if none runs or it does not answer."""
     if running is None:
         return None
     try:
@@ -52,7 +52,7 @@ def read_alarms(running: str | None) -> list[str] | None:
 
 
 def check_alarms(messages: list[str] | None) -> list[Diagnostic]:
-    """Whether somebody should see to something; nothing where nobody knows."""
+    """Check that no alarm is open; no diagnostic if that is unknown."""
     if messages is None:
         return []
     if not messages:

@@ -1,4 +1,4 @@
-"""The settings in force: what each is, where it came from, what it means."""
+"""The current settings with their values, sources and meanings."""
 
 import inspect
 import os
@@ -18,9 +18,9 @@ from farm.core.base.spec_errors import closest_name
 from farm.database.connect import display_url
 
 _FARM, _AGENT = "FARM_", "FARM_AGENT_"
-#: Variables that commands read, which are no settings of a farm's or agent's.
+#: Variables that commands read and that are not settings of a farm or an agent.
 COMMAND_VARIABLES = frozenset({"FARM_URL", "FARM_USER", "FARM_TOKEN", "FARM_TOKEN_FILE"})
-#: Set for programs that the farm starts, by the farm.
+#: Variables that the farm sets for programs that it starts.
 _CHILD_VARIABLES = frozenset({"FARM_RUN", "FARM_PHONE"})
 _FIELD = re.compile(r"^    (\w+): ")
 
@@ -31,7 +31,7 @@ class Setting:
 
     #: Its environment variable.
     name: str
-    #: In words; secrets are not told.
+    #: As text; secrets are hidden.
     value: str
     #: `default`, `environment`, `command line`, or the file it came from.
     source: str
@@ -40,24 +40,24 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownVariable:
-    """A variable that looks like a setting and is none."""
+    """A FARM_ variable that is not a setting."""
 
     name: str
-    #: The setting that was probably meant.
+    #: The setting with the most similar name.
     meant: str | None
 
 
 def farm_settings(data: Path | None) -> list[Setting]:
-    """The farm's, as `farm up` would have them here; raises InvalidInput where one cannot be."""
+    """Return the settings of `farm up` here; raises InvalidInput if one is not valid."""
     config = farm_config(data_dir=data)
     values = {**_values(config), "database_url": display_url(config) if config.database_url else "none"}
     files = {"database_url": str(config.database_url_file)} if config.database_url_file else {}
-    given = set() if data is None else {"data_dir"}
+    from_command_line = set() if data is None else {"data_dir"}
     return [
         Setting(
             name=_FARM + name.upper(),
             value=value,
-            source=files.get(name) or _source(_FARM + name.upper(), is_given=name in given),
+            source=files.get(name) or _source(_FARM + name.upper(), is_given=name in from_command_line),
             meaning=setting_meanings(FarmConfig)[name],
         )
         for name, value in values.items()
@@ -65,46 +65,46 @@ def farm_settings(data: Path | None) -> list[Setting]:
 
 
 def local_agent_settings() -> list[Setting]:
-    """Those of an agent on this machine, as `farm agent run` would have them."""
+    """Return the settings of `farm agent run` on this machine."""
     config = agent_config()
-    kept = find_saved_settings(config.data_dir)
-    from_file = set() if kept is None else set(type(kept).model_fields)
-    found = []
+    saved = find_saved_settings(config.data_dir)
+    from_file = set() if saved is None else set(type(saved).model_fields)
+    settings = []
     for name, value in _values(config).items():
         variable = _AGENT + name.upper()
         source = _source(variable, is_given=False)
         if source == "default" and name in from_file:
             source = str(config.data_dir / SAVED_SETTINGS_FILE)
-        found.append(
+        settings.append(
             Setting(name=variable, value=value, source=source, meaning=setting_meanings(AgentConfig)[name])
         )
-    return found
+    return settings
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[UnknownVariable]:
-    """FARM_ variables that nobody reads: misspelt, or of another release."""
-    known = {*COMMAND_VARIABLES, *_CHILD_VARIABLES, *_names(FarmConfig, _FARM), *_names(AgentConfig, _AGENT)}
+    """Return FARM_ variables without effect: misspelled, or of another release."""
+    names = {*COMMAND_VARIABLES, *_CHILD_VARIABLES, *_names(FarmConfig, _FARM), *_names(AgentConfig, _AGENT)}
     return [
-        UnknownVariable(name=name, meant=closest_name(name, known))
+        UnknownVariable(name=name, meant=closest_name(name, names))
         for name in sorted(environment)
-        if name.upper().startswith(_FARM) and name.upper() not in known
+        if name.upper().startswith(_FARM) and name.upper() not in names
     ]
 
 
 def setting_meanings(model: type[BaseSettings]) -> dict[str, str]:
-    """What each setting means, by its name: the `#:` comment above it, or above those it is one of."""
-    found: dict[str, str] = {}
+    """Return the meaning of each setting by name, from the `#:` comment above it or above its group."""
+    meaning_by_name: dict[str, str] = {}
     lines: list[str] = []
     is_comment = False
     for line in inspect.getsource(model).splitlines():
         if line.startswith("    #: "):
             lines = [*lines, line[7:]] if is_comment else [line[7:]]
         elif (field := _FIELD.match(line)) and field[1] in model.model_fields:
-            found[field[1]] = " ".join(lines)
+            meaning_by_name[field[1]] = " ".join(lines)
         elif not line.strip():
             lines = []
         is_comment = line.startswith("    #: ")
-    return found
+    return meaning_by_name
 
 
 def _values(config: BaseSettings) -> dict[str, str]:

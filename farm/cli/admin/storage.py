@@ -1,4 +1,4 @@
-"""`farm storage`: what takes the farm's room, and getting some back."""
+"""`farm storage`: show and free the disk space of the farm."""
 
 from pathlib import Path
 from typing import Annotated
@@ -9,12 +9,12 @@ from farm.cli.shell.address import connect, data_dir
 from farm.cli.shell.output import Json, out, print_json, print_notice
 from farm.core.errors import InvalidInput
 
-app = typer.Typer(no_args_is_help=True, help="What takes the farm's room, and by which limits it goes.")
+app = typer.Typer(no_args_is_help=True, help="Storage: show disk usage and limits, and free space.")
 
 
 @app.command("show")
 def show_command(as_json: Json = False) -> None:
-    """Show what takes how much, the limits in force, and what the next sweep would let go.
+    """Show disk usage, limits, and what the next sweep would remove.
 
     Example: farm storage show --json
     """
@@ -30,12 +30,12 @@ def show_command(as_json: Json = False) -> None:
 
 @app.command()
 def sweep(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Enforce the limits now, as the farm does by itself every FARM_SWEEP_EVERY_S seconds.
+    """Enforce the limits now, as the farm does automatically every FARM_SWEEP_EVERY_S seconds.
 
-    Nothing goes that an unfinished matrix needs, and everything that goes is recorded as expired.
+    Files that an unfinished matrix needs are kept. Removed files are recorded as expired.
 
     Example: farm storage sweep --dry-run
     """
@@ -65,26 +65,26 @@ def compact(
         Path | None, typer.Option(help="The farm's data folder; default: FARM_DATA_DIR, else ./farm-data.")
     ] = None,
 ) -> None:
-    """Give room that is free inside the database back to the disk. The farm must be stopped.
+    """Return free space inside the database to the disk. The farm must be stopped.
 
     Example: farm storage compact --data /var/lib/benchfarm/farm
     """
     from farm.cli.shell.settings import farm_config
     from farm.core.base.units import size_text
     from farm.daemon import data_folder_lock
-    from farm.store.files.vacuum import compact as rewrite
+    from farm.store.files.vacuum import compact as vacuum
 
     config = farm_config(data_dir=data or data_dir())
     if config.database_url is not None:
         raise InvalidInput(
-            "this farm's rows are in PostgreSQL, which uses room inside again by itself",
-            hint="to give it back to the disk, its administrator runs VACUUM FULL while the farm is stopped",
+            "this farm uses PostgreSQL, which reuses free space automatically",
+            hint="to return it to the disk, its administrator runs VACUUM FULL while the farm is stopped",
         )
     if not config.database_path.exists():
-        raise InvalidInput(f"there is no farm in {config.data_dir}", hint="say where it is with --data")
+        raise InvalidInput(f"there is no farm in {config.data_dir}", hint="set its location with --data")
     with data_folder_lock(config.data_dir):
-        freed_bytes = rewrite(config.database_path)
+        freed_bytes = vacuum(config.database_path)
     if as_json:
         print_json({"freed_bytes": freed_bytes})
     else:
-        print_notice(f"{config.database_path}: {size_text(freed_bytes)} given back")
+        print_notice(f"{config.database_path}: {size_text(freed_bytes)} freed")

@@ -1,4 +1,4 @@
-"""The farm's storage in words and tables."""
+"""Output of `farm storage`: text and tables."""
 
 from collections.abc import Sequence
 
@@ -19,18 +19,18 @@ from farm.wire.documents.files.storage import (
 
 
 def storage_report(view: StorageView) -> RenderableType:
-    """All of it: the disk, files by kind and use, output by age, what goes next."""
+    """Return the report: disk, files by kind and use, output by age, next sweep."""
     parts: list[RenderableType] = [
         _lines(
             f"data      {view.data_dir}: {size_text(view.disk_free_bytes)} free on its disk",
             f"database  {size_text(view.database_bytes)}, of which {size_text(view.database_free_bytes)}"
-            " are free inside and used again first",
+            " are free and reused first",
             f"limits    {limits_text(view.limits)}",
         ),
         _artifact_table(view),
         _lines(f"expired artifacts: {view.expired_artifacts}, their rows are kept"),
         _evidence_table(view),
-        _lines(f"expired output: {plural(view.expired_reports, 'report')}, what came of them is kept"),
+        _lines(f"expired output: {plural(view.expired_reports, 'report')}, their measurements are kept"),
     ]
     if view.phones:
         parts.append(_device_table(view))
@@ -40,7 +40,7 @@ def storage_report(view: StorageView) -> RenderableType:
 
 
 def limits_text(limits: LimitsView) -> str:
-    """The limits in force, and where there is none."""
+    """Return the limits; `none` where there is no limit."""
     days, size = limits.evidence_keep_days, limits.evidence_limit_bytes
     output = [plural(days, "day") if days else "", "" if size is None else size_text(size)]
     artifacts = "none" if limits.blobs_limit_bytes is None else size_text(limits.blobs_limit_bytes)
@@ -51,38 +51,37 @@ def limits_text(limits: LimitsView) -> str:
 
 
 def plan_text(plan: SweepPreview) -> str:
-    """What the next sweep would do, in one line."""
-    said = _counts(
+    """Return what the next sweep would remove, in one line."""
+    parts = _counts(
         (len(plan.artifacts), "artifact", plan.artifact_bytes),
         (plan.reports, "report", plan.report_bytes),
         (plan.files, "stray file", plan.file_bytes),
     )
     if plan.lost:
-        said.append(f"{plural(len(plan.lost), 'artifact')} marked whose files are gone")
-    return f"the next sweep: {join_or_dash(said)}" if said else "the next sweep: nothing to do"
+        parts.append(f"{plural(len(plan.lost), 'artifact')} with missing files marked")
+    return f"the next sweep: {join_or_dash(parts)}" if parts else "the next sweep: nothing to do"
 
 
 def sweep_text(swept: SweepView) -> str:
-    """What a sweep did, in one line."""
-    said = _counts(
+    """Return what a sweep removed, in one line."""
+    parts = _counts(
         (swept.artifacts, "artifact", swept.artifact_bytes),
         (swept.reports, "report", swept.report_bytes),
     )
-    said += [f"{size_text(swept.file_bytes)} freed on the disk"] if swept.files else []
+    parts += [f"{size_text(swept.file_bytes)} freed on the disk"] if swept.files else []
     if swept.lost:
-        said.append(f"{plural(swept.lost, 'artifact')} marked whose files were gone")
-    return f"swept: {join_or_dash(said)}" if said else "swept: nothing had to go"
+        parts.append(f"{plural(swept.lost, 'artifact')} with missing files marked")
+    return f"swept: {join_or_dash(parts)}" if parts else "swept: nothing to remove"
 
 
-def eviction_table(going: Sequence[ArtifactEviction]) -> Table:
-    """The artifacts that go, first ones first."""
-    table = new_table(names=("goes",), words=("what",), numbers=("size", "last used"))
-    for artifact in going:
-        what = join_or_dash(artifact.names)
+def eviction_table(evictions: Sequence[ArtifactEviction]) -> Table:
+    """Return a table of the artifacts to remove, in order."""
+    table = new_table(names=("removed",), words=("names",), numbers=("size", "last used"))
+    for artifact in evictions:
         add_row(
             table,
             artifact.digest[:12],
-            what,
+            join_or_dash(artifact.names),
             size_text(artifact.size_bytes),
             local_time_text(artifact.used_at),
         )
@@ -104,9 +103,9 @@ def _evidence_table(view: StorageView) -> Table:
 
 
 def _device_table(view: StorageView) -> Table:
-    table = new_table(names=("phone",), numbers=("free",))
-    for phone in view.phones:
-        add_row(table, phone.device_id, size_text(phone.free_bytes))
+    table = new_table(names=("device",), numbers=("free",))
+    for device in view.phones:
+        add_row(table, device.device_id, size_text(device.free_bytes))
     return table
 
 

@@ -1,4 +1,4 @@
-"""`farm device identify` and `clean`: what the agent does on a phone when it is free."""
+"""`farm device identify` and `clean`: actions that the agent performs on a free device."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from farm.wire.documents.devices import DeviceActionView
 
 _VERBS = {
-    DeviceActionKind.CHECK_SETTINGS: "look at its settings",
-    DeviceActionKind.PROVISION: "set it up",
-    DeviceActionKind.RESTORE_SETTINGS: "put its settings back",
+    DeviceActionKind.CHECK_SETTINGS: "check its settings",
+    DeviceActionKind.PROVISION: "provision it",
+    DeviceActionKind.RESTORE_SETTINGS: "restore its settings",
 }
-Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, its label, or the beginning of either.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Device id, label, or a unique prefix of either.")]
 
 
 def identify(device: Id, as_json: Json = False) -> None:
-    """Wake a phone's screen and have it show what it is called here, for 15 s; an old phone blinks.
+    """Wake the screen of a device and show its name for 15 s. An old device blinks instead.
 
     Example: farm device identify bench-a
     """
@@ -31,7 +31,7 @@ def identify(device: Id, as_json: Json = False) -> None:
 
 
 def clean(device: Id, as_json: Json = False) -> None:
-    """End what runs have left on a phone and empty the farm's cache there; says how much that freed.
+    """End left-over processes on a device and empty its cache. Prints how much space was freed.
 
     Example: farm device clean bench-a
     """
@@ -39,33 +39,33 @@ def clean(device: Id, as_json: Json = False) -> None:
 
 
 def _run(device: str, kind: DeviceActionKind, *, as_json: bool) -> None:
-    ended = run_device_action(device, kind)
+    action = run_device_action(device, kind)
     if as_json:
-        print_json(ended.model_dump(mode="json"))
+        print_json(action.model_dump(mode="json"))
 
 
-def run_device_action(device: str, kind: DeviceActionKind, *, tells: bool = True) -> "DeviceActionView":
-    """Ask for an errand, stay until it is over, and tell what was done, where it `tells`.
+def run_device_action(device: str, kind: DeviceActionKind, *, prints: bool = True) -> "DeviceActionView":
+    """Request a device action, wait until it has ended, and print its result if `prints`.
 
     Raises:
-        DeviceError: it could not be done.
+        DeviceError: the action failed.
     """
     from farm.wire.documents.devices import OperatorRequest
 
     with connect() as farm:
         action = farm.request_device_action(device, kind, operator_request(OperatorRequest))
         try:
-            ended = _wait_until_done(farm, action)
+            action = _wait_until_done(farm, action)
         except KeyboardInterrupt:
             print_notice(
-                f"Action {action.device_action_id} stays open until {action.expires_at.astimezone():%H:%M}."
+                f"Action {action.device_action_id} is open until {action.expires_at.astimezone():%H:%M}."
             )
             raise typer.Exit(130) from None
-    if ended.error is not None:
-        raise DeviceError(f"{ended.name}: {ended.error}", hint=f"farm device show {ended.device_id}")
-    if tells:
-        print_notice(f"{ended.name}: {ended.done}.")
-    return ended
+    if action.error is not None:
+        raise DeviceError(f"{action.name}: {action.error}", hint=f"farm device show {action.device_id}")
+    if prints:
+        print_notice(f"{action.name}: {action.done}.")
+    return action
 
 
 def _wait_until_done(farm: "FarmClient", action: "DeviceActionView") -> "DeviceActionView":
@@ -73,12 +73,12 @@ def _wait_until_done(farm: "FarmClient", action: "DeviceActionView") -> "DeviceA
 
     return wait_for(
         lambda: farm.device_action(action.device_action_id),
-        lambda now: now.finished_at is not None,
+        lambda current: current.finished_at is not None,
         _waiting_text,
     )
 
 
 def _waiting_text(action: "DeviceActionView") -> str:
     if action.waiting_for is None:
-        return f"{action.name}: its agent is asked to {_VERBS.get(action.kind, f'{action.kind} it')}"
+        return f"{action.name}: waiting for its agent to {_VERBS.get(action.kind, f'{action.kind} it')}"
     return f"{action.name}: waiting, {action.waiting_for}"

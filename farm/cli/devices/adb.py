@@ -1,4 +1,4 @@
-"""`farm adb`: adb on a phone that one holds, through the farm's own server."""
+"""`farm adb`: run adb on a reserved device through the adb server of the agent."""
 
 import os
 import shlex
@@ -20,12 +20,13 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def adb(
-    device: Annotated[str, typer.Argument(metavar="ID", help="A phone that you hold.")],
-    words: Annotated[list[str] | None, typer.Argument(metavar="ARGS...", help="As for adb itself.")] = None,
+    device: Annotated[str, typer.Argument(metavar="ID", help="A device that you have reserved.")],
+    words: Annotated[list[str] | None, typer.Argument(metavar="ARGS...", help="Arguments of adb.")] = None,
 ) -> None:
-    """Run adb on a phone that you hold: input, output and exit code are adb's.
+    """Run adb on a device that you have reserved. Input, output and exit code are those of adb.
 
-    Works on the machine that the phone hangs on; elsewhere it says which command to run there, and exits 5.
+    It works on the host that the device is attached to. Elsewhere it prints the command to run there and
+    exits with 5.
 
     Example: farm adb bench-a shell getprop ro.build.version.release
 
@@ -33,9 +34,7 @@ def adb(
     """
     arguments = words or []
     if reason := forbidden_reason(arguments):
-        raise InvalidInput(
-            f"farm adb does not do that: {reason}", hint="farm adb ID shell, push, pull, logcat"
-        )
+        raise InvalidInput(f"farm adb refuses this: {reason}", hint="farm adb ID shell, push, pull, logcat")
     with connect() as farm:
         access = farm.adb_access(device, require_identity())
     if access.boot_id != _boot_id():
@@ -44,8 +43,8 @@ def adb(
 
 
 def _become_adb(access: "AdbAccess", arguments: list[str]) -> NoReturn:
-    """Go on as adb, in this very process: nothing stands between it and the terminal."""
-    # -P: a folder `agents` where the person happens to be is not ours.
+    """Replace this process by adb, so that adb has the terminal."""
+    # -P: do not import from a folder `agents` in the current folder.
     command = [
         sys.executable,
         "-P",
@@ -61,10 +60,10 @@ def _become_adb(access: "AdbAccess", arguments: list[str]) -> NoReturn:
 
 
 def _other_host_error(access: "AdbAccess", arguments: list[str]) -> HostError:
-    there = shlex.join(["adb", "-P", str(access.adb_port), "-s", access.serial, *arguments])
+    command = shlex.join(["adb", "-P", str(access.adb_port), "-s", access.serial, *arguments])
     return HostError(
-        f"{access.device_id} hangs on {access.host}, not on this machine",
-        hint=f"run it there: {shlex.join(['ssh', access.host, there])}",
+        f"{access.device_id} is attached to {access.host}, not to this machine",
+        hint=f"run it there: {shlex.join(['ssh', access.host, command])}",
     )
 
 

@@ -1,36 +1,54 @@
-"""`farm device`: what operators see of phones and decide about them."""
+"""`farm device`: list, admit, label, reserve and maintain devices."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli.devices import actions, reservations, settings
-from farm.cli.devices.devices import devices
+from farm.cli.devices import actions, provision, reservations
+from farm.cli.events.alarms import warn_of_alarms
 from farm.cli.shell.address import connect
 from farm.cli.shell.identity import operator_request
 from farm.cli.shell.output import Json, confirm, out, print_json, print_notice
+from farm.cli.shell.output import show as show_list
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from farm.wire.documents.devices import DeviceChange, OperatorRequest, RetirementPlan
 
-app = typer.Typer(no_args_is_help=True, help="Phones: how they are, what they are called, who may use them.")
+app = typer.Typer(no_args_is_help=True, help="Devices: list, admit, label, reserve and maintain them.")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, its label, or the beginning of either.")]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids, labels, or beginnings of them.")]
-Why = Annotated[str | None, typer.Option("--reason", help="Kept with the event.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Device id, label, or a unique prefix of either.")]
+Ids = Annotated[
+    list[str], typer.Argument(metavar="ID...", help="Device ids, labels, or unique prefixes of them.")
+]
+OptionalReason = Annotated[str | None, typer.Option("--reason", help="Recorded with the event.")]
+Reason = Annotated[str, typer.Option(help="Recorded with the event, for other operators.")]
 
-app.command("list")(devices)
-app.command("identify")(actions.identify)
-app.command("clean")(actions.clean)
-app.command("setup")(settings.setup)
-app.command("hold")(reservations.reserve)
+
+@app.command("list")
+def list_devices(as_json: Json = False) -> None:
+    """List the devices: model, state, and what to do about those with a problem. Short form: `farm devices`.
+
+    Example: farm device list --json
+    """
+    from farm.cli.devices.table import device_table
+
+    with connect() as farm:
+        show_list(farm.devices(), device_table, as_json=as_json)
+        if not as_json:
+            warn_of_alarms(farm)
+
+
+app.command("reserve")(reservations.reserve)
 app.command("release")(reservations.release)
+app.command("identify")(actions.identify)
+app.command("provision")(provision.provision)
+app.command("clean")(actions.clean)
 
 
 @app.command()
 def show(device: Id, as_json: Json = False) -> None:
-    """Show all of one phone: what it is, how it is, what it waits for, what happened to it.
+    """Show one device in detail: hardware, state, pending reasons, recent attempts and events.
 
     Example: farm device show bench-a
     """
@@ -46,27 +64,29 @@ def show(device: Id, as_json: Json = False) -> None:
 
 @app.command()
 def admit(
-    device: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Which phones.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All that wait to be admitted.")] = False,
-    host: Annotated[str | None, typer.Option(help="With --all: those of this host.")] = None,
-    reason: Why = None,
+    device: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="The devices to admit.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All devices that await admission.")] = False,
+    host: Annotated[str | None, typer.Option(help="With --all: only devices of this host.")] = None,
+    reason: OptionalReason = None,
 ) -> None:
-    """Let phones into the pool. A retired one comes back only by its own id.
+    """Admit devices to the pool. A retired device is admitted again only by its own id.
 
     Example: farm device admit --all --host lab-2
     """
     from farm.wire.documents.devices import OperatorRequest
 
     if every == bool(device) or (host and not every):
-        raise InvalidInput("name phones, or use --all", hint="farm device admit --all [--host HOST]")
+        raise InvalidInput("name devices, or use --all", hint="farm device admit --all [--host HOST]")
     with connect() as farm:
         waiting = [view for view in farm.devices() if view.admin == "pending" and host in (None, view.host)]
         named = [view.device_id for view in waiting] if every else device or []
         for name in named:
-            _say(farm.change_device(name, "admit", operator_request(OperatorRequest, reason=reason)))
+            _print_change(farm.change_device(name, "admit", operator_request(OperatorRequest, reason=reason)))
     if not named:
         print_notice(
-            "No phone waits to be admitted." if host is None else f"No phone of {host} waits to be admitted."
+            "No device awaits admission." if host is None else f"No device of {host} awaits admission."
         )
 
 
@@ -76,10 +96,10 @@ def label(
     name: Annotated[
         str | None, typer.Argument(metavar="[NAME]", help="Letters, digits, `.`, `_`, `-`.")
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Take its label away.")] = False,
-    reason: Why = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove the label.")] = False,
+    reason: OptionalReason = None,
 ) -> None:
-    """Give a phone a name of yours; every command takes it in place of the id.
+    """Label a device. Every command accepts the label instead of the id.
 
     Example: farm device label R5CR70ABCDE bench-a
     """
@@ -97,9 +117,9 @@ def tag(
     remove: Annotated[
         list[str] | None, typer.Option("--remove", metavar="TAG", help="May be repeated.")
     ] = None,
-    reason: Why = None,
+    reason: OptionalReason = None,
 ) -> None:
-    """Add tags to a phone, or remove them; matrices select phones by them.
+    """Add or remove tags of a device. Matrices select devices by tags.
 
     Example: farm device tag bench-a camera rooted --remove old
     """
@@ -115,8 +135,8 @@ def tag(
 
 
 @app.command()
-def check(device: Id, reason: Why = None) -> None:
-    """Have a phone checked now, before everything that waits for it. A run under way ends first.
+def check(device: Id, reason: OptionalReason = None) -> None:
+    """Request a health check, ahead of all queued jobs of the device. A run in progress ends first.
 
     Example: farm device check bench-a
     """
@@ -126,23 +146,24 @@ def check(device: Id, reason: Why = None) -> None:
 
 
 @app.command()
-def accept(device: Id, reason: Annotated[str, typer.Option(help="Why; others will confirm.")]) -> None:
-    """Take how fast a phone is now for right: its golden runs are compared with its own alone from now on.
+def rebaseline(device: Id, reason: Reason) -> None:
+    """Begin a new reference range: compare reference runs only with those of the device from now on.
 
-    For a phone that is slower for good, say after a battery swap. Only another accept takes it back.
+    Use it for a device that is permanently slower, for example after a battery swap. Only another rebaseline
+    replaces it.
 
-    Example: farm device accept bench-a --reason "a new battery, the maker's limit is lower"
+    Example: farm device rebaseline bench-a --reason "a new battery, the maker's limit is lower"
     """
     from farm.wire.documents.devices import RebaselineRequest
 
-    _change(device, "accept", operator_request(RebaselineRequest, reason=reason))
+    _change(device, "rebaseline", operator_request(RebaselineRequest, reason=reason))
 
 
 @app.command()
-def cordon(device: Id, reason: Annotated[str, typer.Option(help="Why; others will confirm.")]) -> None:
-    """Give a phone no further work. A run under way ends; its queue waits for uncordon.
+def cordon(device: Id, reason: Reason) -> None:
+    """Stop giving a device work. A run in progress ends normally; queued jobs wait for uncordon.
 
-    Example: farm device cordon bench-a --reason "the battery swells"
+    Example: farm device cordon bench-a --reason "swollen battery"
     """
     from farm.wire.documents.devices import OperatorRequest
 
@@ -150,8 +171,8 @@ def cordon(device: Id, reason: Annotated[str, typer.Option(help="Why; others wil
 
 
 @app.command()
-def uncordon(device: Id, reason: Why = None) -> None:
-    """Give a cordoned phone work again.
+def uncordon(device: Id, reason: OptionalReason = None) -> None:
+    """Give a cordoned device work again.
 
     Example: farm device uncordon bench-a
     """
@@ -163,10 +184,10 @@ def uncordon(device: Id, reason: Why = None) -> None:
 @app.command()
 def retire(
     device: Id,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not confirm.")] = False,
-    reason: Why = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
+    reason: OptionalReason = None,
 ) -> None:
-    """Take a phone out of the farm. What is queued for it is cancelled; plugged in again, it stays retired.
+    """Remove a device from the farm and cancel its queued jobs. It stays retired when it is plugged in again.
 
     Example: farm device retire bench-a --yes
     """
@@ -177,7 +198,7 @@ def retire(
         print_notice(_plan_text(plan))
         if not yes:
             confirm("Retire it?")
-        _say(
+        _print_change(
             farm.change_device(
                 plan.device.device_id, "retire", operator_request(OperatorRequest, reason=reason)
             )
@@ -188,17 +209,17 @@ def _plan_text(plan: "RetirementPlan") -> str:
     from farm.cli.shell.formatting import plural
 
     view = plan.device
-    of = f" of {', '.join(f'matrix {each}' for each in plan.matrices)}" if plan.matrices else ""
+    of = f" of {', '.join(f'matrix {matrix_id}' for matrix_id in plan.matrices)}" if plan.matrices else ""
     lines = [f"{view.name} on {view.host}: {plural(plan.queued_jobs, 'queued job')}{of} will be cancelled."]
     if view.job_id is not None:
-        lines.append(f"Job {view.job_id} runs there now, and to its end.")
+        lines.append(f"Job {view.job_id} is running there and will finish.")
     return "\n".join(lines)
 
 
 def _change(device: str, verb: str, request: "OperatorRequest") -> None:
     with connect() as farm:
-        _say(farm.change_device(device, verb, request))
+        _print_change(farm.change_device(device, verb, request))
 
 
-def _say(change: "DeviceChange") -> None:
+def _print_change(change: "DeviceChange") -> None:
     print_notice(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")

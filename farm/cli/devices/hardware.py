@@ -1,4 +1,4 @@
-"""What a phone is built of, with the place that told each fact, as a table."""
+"""The hardware of a device as a table, with the source of each fact."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _GHZ = 1_000_000_000
 
 
 def hardware_table(facts: DeviceFacts) -> Table:
-    """One row for each thing that is known of a phone; what it does not tell has no row."""
+    """Return one row for each known fact of a device."""
     table = new_table(names=("fact",), prose=("value", "source"))
     for fact, value, source in _rows(facts):
         add_row(table, fact, value, facts.sources.get(source, EMPTY_CELL))
@@ -22,7 +22,7 @@ def hardware_table(facts: DeviceFacts) -> Table:
 
 
 def _rows(facts: DeviceFacts) -> Iterator[tuple[str, str, str]]:
-    """Name, value, and under what its source stands."""
+    """Return the name, the value and the key of the source of each fact."""
     plain = (
         ("maker", facts.manufacturer, "manufacturer"),
         ("model", facts.device_model, "device_model"),
@@ -50,7 +50,7 @@ def _gpu_rows(gpu: Gpu) -> Iterator[tuple[str, str, str]]:
 
 def _system_rows(facts: DeviceFacts) -> Iterator[tuple[str, str, str]]:
     api = f", API level {facts.api_level}" if facts.api_level else ""
-    root = {True: "its shell can become root", False: "no"}
+    root = {True: "available to the shell", False: "no"}
     rows = (
         ("memory", facts.memory_bytes and size_text(facts.memory_bytes), "memory_bytes"),
         ("storage", facts.storage_bytes and size_text(facts.storage_bytes), "storage_bytes"),
@@ -66,7 +66,7 @@ def _system_rows(facts: DeviceFacts) -> Iterator[tuple[str, str, str]]:
 
 
 def cluster_text(cluster: Cluster) -> str:
-    """`4 x Cortex-A510 (0-3), 0.30 to 1.70 GHz`."""
+    """Return `4 x Cortex-A510 (0-3), 0.30 to 1.70 GHz`."""
     kind = f"{len(cluster.cores)} x {cluster.core or 'core'} ({_numbers(cluster.cores)})"
     if cluster.max_hz is None:
         return kind
@@ -75,8 +75,8 @@ def cluster_text(cluster: Cluster) -> str:
 
 
 def driver_text(driver: NnapiDriver) -> str:
-    """`google-edgetpu, version 4, runs`."""
-    state = {True: "runs", False: "does not run", None: "whether it runs is not known"}[driver.running]
+    """Return `google-edgetpu, version 4, runs`."""
+    state = {True: "runs", False: "does not run", None: "state unknown"}[driver.running]
     version = "" if driver.version is None else f", version {driver.version}"
     return f"{driver.name}{version}, {state}"
 

@@ -1,4 +1,4 @@
-"""One phone on one screen."""
+"""The report of `farm device show`."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ from farm.wire.documents.devices import DeviceDetail
 
 
 def device_report(view: DeviceDetail) -> RenderableType:
-    """All there is to say about a phone: what it is, how it is, what it waits for, what happened to it."""
+    """Return the report of a device: hardware, state, pending reasons, recent attempts and events."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
@@ -46,21 +46,21 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
     if view.advice:
         yield "what to do", view.advice
     if view.incident:
-        yield "its host", f"{view.incident}; that is not held against the phone"
+        yield "its host", f"{view.incident}; not counted against the device"
     yield "presence", f"{view.presence} ({view.detail})" if view.detail else view.presence
     if view.recovery is not None:
         yield "recovery", recovery_text(view.recovery)
     yield "health", view.health
     if view.reference_run:
-        yield "golden run", view.reference_run
+        yield "reference run", view.reference_run
     if view.rebaselined_at:
         yield (
-            "its level",
-            f"accepted {local_time_text(view.rebaselined_at)}: compared with its own runs since then",
+            "baseline",
+            f"set {local_time_text(view.rebaselined_at)}: compared with its own runs since then",
         )
     yield "admin", view.admin
     kind = device_kind(view.device_model, view.soc, virtual=view.virtual)
-    yield "phone", f"{kind}, unit {view.unit}" if view.unit else kind
+    yield "model", f"{kind}, unit {view.unit}" if view.unit else kind
     yield "tags", ", ".join(view.tags) or EMPTY_CELL
     yield "host, serial", f"{view.host}, {view.serial}; last seen {local_time_text(view.seen_at)}"
     if view.condition is not None:
@@ -69,12 +69,12 @@ def _facts(view: DeviceDetail) -> Iterator[tuple[str, str]]:
         yield "settings", settings_line(view.settings)
     yield "queue", plural(view.queued_jobs, "job")
     for device_action in view.device_actions:
-        waits = f", waits because {device_action.waiting_for}" if device_action.waiting_for else ""
-        yield "device_action", f"{device_action.kind} for {device_action.requested_by}{waits}"
+        waits = f", waiting: {device_action.waiting_for}" if device_action.waiting_for else ""
+        yield "action", f"{device_action.kind} for {device_action.requested_by}{waits}"
 
 
 def condition_text(condition: Condition) -> str:
-    """What the phone was like when it was last looked at; what it does not report is left out."""
+    """Return the last reported condition of a device; values that it does not report are left out."""
     level, charging = condition.battery_level_pct, condition.charging
     free = condition.storage_free_bytes
     parts = [
@@ -86,8 +86,8 @@ def condition_text(condition: Condition) -> str:
         free is not None and f"{size_text(free)} free",
         condition.load_1m is not None and f"load {condition.load_1m:.2f}",
     ]
-    said = ", ".join(part for part in parts if part)
-    return f"{said or 'it reports nothing'} (at {local_time_text(condition.taken_at)})"
+    text = ", ".join(part for part in parts if part)
+    return f"{text or 'nothing reported'} (at {local_time_text(condition.taken_at)})"
 
 
 def _attempt_table(view: DeviceDetail) -> Table:

@@ -1,4 +1,4 @@
-"""`farm device hold` and `release`: a phone for a person, for a while."""
+"""`farm device reserve` and `release`: take a device out of the pool for a person, for a limited time."""
 
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -15,48 +15,50 @@ if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient
     from farm.wire.documents.devices import DeviceView
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Its id, its label, or the beginning of either.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Device id, label, or a unique prefix of either.")]
 
 
 def reserve(
     device: Id,
-    span: Annotated[str, typer.Option("--for", metavar="TIME", help="From now on: 30m, 2h, 7d.")],
-    reason: Annotated[str | None, typer.Option(help="What for; others will ask.")] = None,
+    span: Annotated[str, typer.Option("--for", metavar="TIME", help="Duration from now: 30m, 2h, 7d.")],
+    reason: Annotated[str | None, typer.Option(help="Recorded with the event, for other operators.")] = None,
 ) -> None:
-    """Take a phone out of the pool for yourself, until then at the latest; again gives it a new end.
+    """Reserve a device for yourself for a limited time. Run it again to change the end of the reservation.
 
-    A run under way ends first, and the command waits for that. Afterwards the phone is checked before
-    anything is measured on it again.
+    A run in progress ends first, and the command waits for it. After the reservation the device is checked
+    before it gets work again.
 
-    Example: farm device hold bench-a --for 2h --reason "a driver to try"
+    Example: farm device reserve bench-a --for 2h --reason "try a driver"
     """
     from farm.wire.documents.devices import ReservationRequest
 
     request = operator_request(ReservationRequest, for_s=seconds(span), reason=reason)
     with connect() as farm:
-        change = farm.change_device(device, "hold", request)
+        change = farm.change_device(device, "reserve", request)
         print_notice(f"{change.said}.")
         try:
             view = _wait_until_idle(farm, change.device)
         except KeyboardInterrupt:
-            print_notice("It stays held, and the run on it goes on to its end.")
+            print_notice("It stays reserved, and the run on it ends normally.")
             raise typer.Exit(130) from None
     print_notice(_reserved_text(view))
 
 
 def release(
     device: Id,
-    force: Annotated[bool, typer.Option("--force", help="Also what somebody else holds.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also release a device that another person has reserved.")
+    ] = False,
     assert_clean: Annotated[
         bool,
-        typer.Option("--assert-clean", help="Say that nothing is left on it of a run whose host is lost."),
+        typer.Option("--assert-clean", help="Assert that nothing is left of a run whose host is lost."),
     ] = False,
-    reason: Annotated[str | None, typer.Option("--reason", help="Kept with the event.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Recorded with the event.")] = None,
 ) -> None:
-    """Give a phone that you hold back to the pool. It is checked before it gets work.
+    """Release a device that you have reserved. It is checked before it gets work.
 
-    With --assert-clean: a phone that was at work when its host was lost gets work again on your word, where
-    no agent can look: it was reset, say.
+    With --assert-clean: give work to a device again whose host was lost during a run. No agent can check such
+    a device, so you assert that it is clean, for example after a reset.
 
     Example: farm device release bench-a
 
@@ -66,7 +68,7 @@ def release(
 
     if assert_clean and reason is None:
         raise InvalidInput(
-            "who asserts that a phone is clean says how they know",
+            "--assert-clean needs a reason",
             hint='add --reason, like --reason "reset to factory settings"',
         )
     request = operator_request(ReleaseRequest, force=force, assert_clean=assert_clean, reason=reason)
@@ -76,7 +78,7 @@ def release(
 
 
 def _wait_until_idle(farm: "FarmClient", view: "DeviceView") -> "DeviceView":
-    """The phone when nothing of the farm's runs on it, or when there is no telling because it is away."""
+    """Return the device once the farm runs nothing on it, or once it is unreachable."""
     from farm.cli.shell.wait import wait_for
 
     return wait_for(
@@ -85,11 +87,11 @@ def _wait_until_idle(farm: "FarmClient", view: "DeviceView") -> "DeviceView":
 
 
 def _waiting_text(view: "DeviceView") -> str:
-    job = f"job {view.job_id} ends" if view.job_id is not None else "it is cleaned up"
-    return f"waiting until {job} on {view.name}"
+    step = f"job {view.job_id} to end on" if view.job_id is not None else "the clean-up of"
+    return f"waiting for {step} {view.name}"
 
 
 def _reserved_text(view: "DeviceView") -> str:
     if not view.is_reachable:
-        return f"It is {view.presence} now; nothing will be run on it when it comes back."
-    return f"It is yours. Talk to it: farm adb {quote(view.name)} shell"
+        return f"It is {view.presence} now; the farm will run nothing on it when it comes back."
+    return f"It is reserved for you. Connect to it: farm adb {quote(view.name)} shell"

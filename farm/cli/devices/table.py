@@ -1,4 +1,4 @@
-"""The phones as a table, with what is to be done about the sick ones."""
+"""The table of `farm device list`."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ from farm.wire.documents.devices import DeviceView
 
 
 def device_table(devices: Sequence[DeviceView]) -> RenderableType:
-    """One line a phone, then one line for each that needs somebody."""
-    table = new_table(names=("device",), words=("phone", "host", "state"), numbers=("since",))
+    """Return one line for each device, then one line for each that needs an operator."""
+    table = new_table(names=("device",), words=("model", "host", "state"), numbers=("since",))
     for device in devices:
         kind = device_kind(device.device_model, device.soc, virtual=device.virtual)
         add_row(table, device.name, kind, device.host, device_state_text(device), since_text(device))

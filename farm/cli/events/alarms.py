@@ -1,4 +1,4 @@
-"""`farm alarms`: what somebody should see to."""
+"""`farm alarms`: list and clear alarms."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient
     from farm.wire.documents.alarms import AlarmView
 
-app = typer.Typer(help="What somebody should see to, because the farm cannot mend it by itself.")
+app = typer.Typer(
+    help="Alarms: problems that need an operator because the farm cannot fix them automatically."
+)
 
 
 @app.callback(invoke_without_command=True)
 def alarms(
     context: typer.Context,
-    every: Annotated[bool, typer.Option("--all", help="The newest, cleared ones too.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="The newest alarms, including cleared ones.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List what somebody should see to: phones and hosts that are silent or slow, work that ends.
+    """List the open alarms: devices and hosts that are silent or slow, work that has stalled.
 
     Example: farm alarms --all
     """
@@ -36,11 +38,11 @@ def alarms(
 
 @app.command()
 def clear(
-    alarm: Annotated[int, typer.Argument(metavar="ID", help="Its number.")],
+    alarm: Annotated[int, typer.Argument(metavar="ID", help="Number of the alarm.")],
     reason: Annotated[str, typer.Option(help="What was done; kept with the event.")],
     as_json: Json = False,
 ) -> None:
-    """Say that an alarm is seen to. One that lasts all the same is raised again after a day.
+    """Clear an alarm. If its cause still exists after a day, it is raised again.
 
     Example: farm alarms clear 7 --reason "a new cable"
     """
@@ -51,24 +53,24 @@ def clear(
     if as_json:
         print_json(view.model_dump(mode="json"))
     else:
-        print_notice(f"Alarm {view.alarm_id} is cleared by {view.cleared_by}.")
+        print_notice(f"Alarm {view.alarm_id} cleared by {view.cleared_by}.")
 
 
-def alarm_table(found: Sequence["AlarmView"]) -> "RenderableType":
-    """One line an alarm, with what to do about it below."""
+def alarm_table(alarms: Sequence["AlarmView"]) -> "RenderableType":
+    """Return a table of alarms, each with a hint."""
     from rich.text import Text
 
     from farm.cli.shell.formatting import local_time_text
     from farm.cli.shell.tables import add_row, new_table
 
-    if not found:
+    if not alarms:
         return Text("No alarm is open.")
     table = new_table(names=("alarm", "what", "since"), prose=("message",))
-    for view in found:
-        said = f"{view.message}\nhint: {view.hint}"
+    for view in alarms:
+        message = f"{view.message}\nhint: {view.hint}"
         if view.cleared_at is not None:
-            said = f"{view.message}\ncleared {local_time_text(view.cleared_at)} by {view.cleared_by}"
-        add_row(table, str(view.alarm_id), view.kind, local_time_text(view.raised_at), said)
+            message = f"{view.message}\ncleared {local_time_text(view.cleared_at)} by {view.cleared_by}"
+        add_row(table, str(view.alarm_id), view.kind, local_time_text(view.raised_at), message)
     return table
 
 
@@ -78,10 +80,10 @@ def warn_of_alarms(farm: "FarmClient") -> None:
     from farm.core.errors import FarmError
 
     try:
-        found = farm.alarms()
+        open_alarms = farm.alarms()
     except FarmError:
-        # What was asked for is printed already; a farm of an older release has no alarms.
+        # The requested output is printed already; a farm of an older release has no alarms.
         return
-    if found:
-        are = "is" if len(found) == 1 else "are"
-        print_notice(f"{plural(len(found), 'alarm')} {are} open: `farm alarms`.")
+    if open_alarms:
+        are = "is" if len(open_alarms) == 1 else "are"
+        print_notice(f"{plural(len(open_alarms), 'alarm')} {are} open: `farm alarms`.")

@@ -1,4 +1,4 @@
-"""Events in words, one line each: when, who, what became of which thing, why."""
+"""Events as text, one line each: time, actor, change, cause."""
 
 from datetime import date, datetime
 
@@ -8,14 +8,14 @@ _WHO_WIDTH = 14
 
 
 class EventLines:
-    """Lines in the reader's own time zone; the date stands where it is another one than a line before."""
+    """Formats events in the local time zone, with the date where it differs from the previous line."""
 
     def __init__(self, today: date | None = None) -> None:
-        """`today` is the date that needs no telling; by default the present one."""
+        """`today` is the date that is not printed; default: the current date."""
         self._date = today or datetime.now().astimezone().date()
 
     def line(self, event: LoggedEventView) -> str:
-        """`18:40:12  ann  device pixel-8 cordoned: active → cordoned (swollen battery)`."""
+        """Return `18:40:12  ann  device pixel-8 cordoned: active → cordoned (swollen battery)`."""
         return f"{self._when(event.at)}  {_actor_text(event.actor):{_WHO_WIDTH}}  {event_text(event)}"
 
     def _when(self, at: datetime) -> str:
@@ -27,21 +27,21 @@ class EventLines:
 
 
 def event_text(event: LoggedEventView) -> str:
-    """What became of which thing, and why."""
-    thing = f"{event.subject.replace('_', ' ')} {event.subject_id}"
-    happened = event.kind.removeprefix(f"{event.subject}_").replace("_", " ")
+    """Return the subject, its change and the cause."""
+    subject = f"{event.subject.replace('_', ' ')} {event.subject_id}"
+    change = event.kind.removeprefix(f"{event.subject}_").replace("_", " ")
     cause = f" ({event.cause})" if event.cause else ""
-    return f"{thing} {happened}{_transition_text(event, happened)}{cause}"
+    return f"{subject} {change}{_transition_text(event, change)}{cause}"
 
 
-def _transition_text(event: LoggedEventView, happened: str) -> str:
-    """From where to where, unless the word for what happened says it already."""
+def _transition_text(event: LoggedEventView, change: str) -> str:
+    """Return the states before and after, unless the kind of the event names them already."""
     before, after = event.from_state, event.to_state
     if before is not None and after is not None:
         return f": {before} → {after}"
-    return f": {after}" if after is not None and after != happened else ""
+    return f": {after}" if after is not None and after != change else ""
 
 
 def _actor_text(actor: str) -> str:
-    """People by their names; agents and the farm as what they are."""
+    """Return the name of a person, and other actors as they are."""
     return actor.removeprefix("user:")

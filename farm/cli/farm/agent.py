@@ -1,4 +1,4 @@
-"""`farm agent`: what looks after the phones of this machine."""
+"""`farm agent`: enroll, run and show the agent of this machine."""
 
 import os
 import re
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     from agents.link.enrollment import EnrollmentResult
 
-app = typer.Typer(no_args_is_help=True, help="The agent of this machine, which looks after its phones.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Agent: enroll, run and show the agent of this machine, which serves its devices.",
+)
 
 _LIKE_A_TOKEN = re.compile(r"[\w-]{20,}")
 
@@ -32,37 +35,42 @@ DataDir = Annotated[
 ]
 
 
-# Surplus arguments are taken, to be told what is wrong about them.
+# Surplus arguments are accepted, so that the error can say that a token is not an argument.
 @app.command(context_settings={"allow_extra_args": True})
 def join(
     context: typer.Context,
-    url: Annotated[str, typer.Argument(metavar="URL", help="Where `farm up --agents-on` says agents call.")],
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The agents' address that `farm up --agents-on` prints.")
+    ],
     token_file: Annotated[
         Path | None,
-        typer.Option("--token-file", metavar="FILE", help="Holds the join token; default: standard input."),
+        typer.Option(
+            "--token-file", metavar="FILE", help="File with the join token; default: standard input."
+        ),
     ] = None,
     host: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What the farm calls this machine; default: its name.")
+        str | None,
+        typer.Option(metavar="NAME", help="Name of this machine in the farm; default: its host name."),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Enroll this machine with a farm, with a token that `farm token create` made there.
+    """Enroll this machine with a farm, using a join token from `farm token create`.
 
-    Joining again needs another token, and replaces what is kept of the farm before.
+    Joining again needs another token and replaces the previous enrolment.
 
     Example: farm agent join http://farm-host:8471 --token-file token
     """
     import asyncio
 
-    from agents.link.enrollment import join as joined_by
+    from agents.link.enrollment import join as enroll
     from farm.cli.shell.settings import agent_settings
     from farm.clock import SystemClock
 
     _check_arguments(url, context.args)
-    # Before a person is asked for a token, or a pipe is read that gives it once.
+    # Validate before the token is read: a pipe delivers it only once.
     agent_settings(farm_url=url, host=host, data_dir=data_dir)
     config = agent_settings(farm_url=url, host=host, data_dir=data_dir, join_token=_token(token_file))
-    print_notice(joined_text(asyncio.run(joined_by(config, SystemClock())), data_dir))
+    print_notice(joined_text(asyncio.run(enroll(config, SystemClock())), data_dir))
 
 
 @app.command()
@@ -70,15 +78,15 @@ def run(
     data_dir: DataDir = None,
     adb_server: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Use this adb server, as it is, instead of an own one."),
+        typer.Option(metavar="HOST:PORT", help="Use this running adb server instead of starting one."),
     ] = None,
     adb_connect: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="Phones on TCP, to be kept connected.")
+        str | None, typer.Option(metavar="HOST:PORT,...", help="Devices on TCP to keep connected.")
     ] = None,
 ) -> None:
-    """Look after the phones of this machine in this terminal, until Ctrl-C.
+    """Run the agent of this machine in this terminal until Ctrl-C.
 
-    Settings are FARM_AGENT_* in the environment, else what joining kept.
+    Settings are FARM_AGENT_* in the environment, else those saved by joining.
 
     Example: farm agent run --adb-connect 10.0.0.21:5555,10.0.0.22:5555
     """
@@ -93,9 +101,9 @@ def run(
 
 @app.command()
 def status(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Show the agent of this machine: its farm, whether it runs, what it has in hand.
+    """Show the agent of this machine: its farm, whether it runs, and its attempts in progress.
 
-    Without an agent of its own it is that of the farm that runs here.
+    On a machine without its own agent, show the embedded agent of the farm that runs here.
 
     Example: farm agent status --json
     """
@@ -105,26 +113,26 @@ def status(data_dir: DataDir = None, as_json: Json = False) -> None:
     from farm.cli.farm.local_agent import local_agent_config
     from farm.cli.hosts.tables import agent_text
 
-    found = agent_status(local_agent_config(data_dir))
+    current = agent_status(local_agent_config(data_dir))
     if as_json:
-        print_json(asdict(found))
+        print_json(asdict(current))
     else:
-        out().print(agent_text(found), markup=False, soft_wrap=True)
+        out().print(agent_text(current), markup=False, soft_wrap=True)
 
 
 def joined_text(joined: "EnrollmentResult", data_dir: Path | None) -> str:
-    """What joining did, and how to go on."""
+    """Return the result of joining, and the next step."""
     lines = [f"{joined.host_id} has joined the farm at {joined.farm_url}."]
     if joined.replaced is not None:
-        lines.append(f"Before, it was {joined.replaced.host} of the farm at {joined.replaced.farm_url}.")
+        lines.append(f"It was {joined.replaced.host} of the farm at {joined.replaced.farm_url} before.")
     if joined.archived_attempts:
         lines.append(
-            f"Attempts of then that will not be reported: {joined.archived_attempts}; evidence is put aside."
+            f"Previous attempts that will not be reported: {joined.archived_attempts}; evidence is archived."
         )
     address = urlsplit(joined.farm_url)
     if address.scheme == "http" and not is_loopback(address.hostname or ""):
         lines.append(
-            "What the two say is not encrypted: use a VPN, an SSH tunnel or https where others listen."
+            "The connection is not encrypted: use a VPN, an SSH tunnel or https on untrusted networks."
         )
     where = f" --data-dir {data_dir}" if data_dir else ""
     lines.append(f"Start the agent: farm agent run{where}")
@@ -134,9 +142,9 @@ def joined_text(joined: "EnrollmentResult", data_dir: Path | None) -> str:
 def _check_arguments(url: str, surplus: Sequence[str]) -> None:
     if surplus or _LIKE_A_TOKEN.fullmatch(url):
         raise InvalidInput(
-            "a join token is no argument: every user of this machine can read a command line",
-            hint="farm agent join URL --token-file FILE, or the token on standard input; revoke the one that "
-            "was typed here",
+            "a join token is not an argument: every user of this machine can read a command line",
+            hint="farm agent join URL --token-file FILE, or the token on standard input; revoke the "
+            "token that was typed here",
         )
     if not url.startswith(("http://", "https://")):
         raise InvalidInput(
@@ -145,7 +153,7 @@ def _check_arguments(url: str, surplus: Sequence[str]) -> None:
 
 
 def _token(file: Path | None) -> "SecretStr | None":
-    """The join token; None leaves it to the environment."""
+    """Return the join token; None if the environment sets it."""
     from pydantic import SecretStr
 
     if file is not None:

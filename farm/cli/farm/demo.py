@@ -1,4 +1,4 @@
-"""`farm demo`: one matrix on virtual phones, from nothing to a speedup table."""
+"""`farm demo`: run one matrix on virtual devices, from an empty folder to a speedup table."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +18,10 @@ def demo(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the speedups as one JSON document.")] = False,
 ) -> None:
-    """Run a small matrix on two virtual phones and print how the variants compare.
+    """Run a small matrix on two virtual devices and print the speedups of the variants.
 
-    Uses the farm that runs in the data folder, or starts one and stops it again. A second run builds nothing;
-    begun while the first goes on, it waits for that.
+    It uses the farm that runs in the data folder, or starts one and stops it again. A second run reuses the
+    built files; if another demo is running, it waits for it.
 
     Example: farm demo
     """

@@ -1,4 +1,4 @@
-"""Demos of one data folder take turns: the farm that a demo started ends with it, whoever uses it besides."""
+"""A lock that lets only one demo use a data folder at a time, as a demo stops the farm that it started."""
 
 import fcntl
 from collections.abc import Callable, Iterator
@@ -7,13 +7,13 @@ from pathlib import Path
 
 from farm.daemon import make_data_folder
 
-#: Locked by a demo that is under way; the kernel drops the lock with its process.
+#: Locked by a running demo; the kernel releases the lock with the process.
 LOCK_FILE = "demo.lock"
 
 
 @contextmanager
-def demo_lock(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Be the only demo of a folder while the block runs; says so when another one comes first.
+def demo_lock(folder: Path, notify: Callable[[str], None]) -> Iterator[None]:
+    """Hold the demo lock of a folder during the block; notify if another demo holds it.
 
     Raises:
         InvalidInput: the folder cannot be used.
@@ -23,6 +23,6 @@ def demo_lock(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say(f"Another demo is under way in {folder}; this one begins when that has ended. Ctrl-C leaves.")
+            notify(f"Another demo is running in {folder}; waiting until it ends. Ctrl-C cancels.")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield

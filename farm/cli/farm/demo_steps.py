@@ -1,4 +1,4 @@
-"""The steps of the demo, each told in one line with the time it took."""
+"""The steps of the demo, each printed in one line with its duration."""
 
 import time
 from collections.abc import Sequence
@@ -31,17 +31,17 @@ DEVICES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """What the demo came to."""
+    """The result of a demo."""
 
     matrix_id: MatrixId
     speedups: Sequence[SpeedupView]
     exit_code: int
-    #: The farm ran before the demo and goes on.
+    #: The farm ran before the demo and keeps running.
     keeps_farm_running: bool
 
 
 class _StepReporter:
-    """Tells each step when it is done."""
+    """Prints each step when it is done."""
 
     def __init__(self, total: int) -> None:
         self._number, self._total = 0, total
@@ -55,10 +55,10 @@ class _StepReporter:
 
 
 def demo_matrix() -> Path:
-    """The demo's matrix, in the checkout this runs from.
+    """Return the path of the demo's matrix in the checkout.
 
     Raises:
-        InvalidInput: there is none, because this is not run from a checkout.
+        InvalidInput: this does not run from a checkout.
     """
     for root in (Path(__file__).parents[3], Path()):
         if (matrix := root / "examples" / "demo.yaml").is_file():
@@ -69,13 +69,13 @@ def demo_matrix() -> Path:
 
 
 def run_demo(folder: Path, matrix_file: Path) -> DemoResult:
-    """Go the whole way; what was started is stopped again, whatever happens.
+    """Run all steps, and stop what was started even after an error.
 
     Raises:
-        FarmError: a step failed; the end of the log of the farm that was started has been shown.
+        FarmError: a step failed; the end of the log of a started farm has been printed.
     """
     running = find_running(folder)
-    # A farm of somebody else's is not stopped, which is one step less.
+    # A farm that was running before is not stopped, which is one step less.
     steps = _StepReporter(4 if running else 5)
     with ExitStack() as started:
         url = running or _start(folder, started)
@@ -88,7 +88,7 @@ def run_demo(folder: Path, matrix_file: Path) -> DemoResult:
                 print_notice(log_tail(folder / LOG_NAME))
             raise
     if not running:
-        steps.done("stopped the farm and its phones")
+        steps.done("stopped the farm and its devices")
     return result
 
 
@@ -100,8 +100,8 @@ def _start(folder: Path, started: ExitStack) -> str:
 def _run(
     farm: FarmClient, folder: Path, matrix_file: Path, steps: _StepReporter, *, keeps_farm_running: bool
 ) -> DemoResult:
-    phones = wait_for_devices(farm, DEVICES, err())
-    steps.done(f"{plural(len(phones), 'virtual phone')} ready: {', '.join(phones)}")
+    devices = wait_for_devices(farm, DEVICES, err())
+    steps.done(f"{plural(len(devices), 'virtual device')} ready: {', '.join(devices)}")
 
     recipes = recipes_of(PRECISIONS, FORMATS)
     variants = build_and_register(farm, MODEL, recipes, folder / "variants", err())

@@ -1,4 +1,4 @@
-"""A farm as a child process: started in a data folder, waited for, stopped gracefully."""
+"""A farm as a child process: start it, wait until it answers, stop it gracefully."""
 
 import signal
 import subprocess
@@ -14,18 +14,18 @@ from farm.core.errors import FarmFault
 
 START_S = 60.0
 POLL_S = 0.2
-#: The agent may be in the middle of a run: each signal gets this long before the next, stronger one.
-PATIENCE_S_BY_SIGNAL = {signal.SIGINT: 30.0, signal.SIGTERM: 15.0, signal.SIGKILL: 10.0}
+#: Seconds before the next, stronger signal: the agent may be in the middle of a run.
+TIMEOUT_S_BY_SIGNAL = {signal.SIGINT: 30.0, signal.SIGTERM: 15.0, signal.SIGKILL: 10.0}
 LOG_NAME = "farm-up.log"
 TAIL_LINES = 15
 
 
 @contextmanager
 def farm_process(folder: Path, *, virtual: int) -> Iterator[str]:
-    """Run `farm up` on a free port while the block runs; yields its address.
+    """Run `farm up` on a free port during the block, and yield its address.
 
     Raises:
-        FarmFault: it did not come up; the error shows the end of its log.
+        FarmFault: it did not start; the error contains the end of its log.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / LOG_NAME
@@ -36,7 +36,7 @@ def farm_process(folder: Path, *, virtual: int) -> Iterator[str]:
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
-            # Ctrl-C is for the parent, which then stops the child in its own order.
+            # Ctrl-C goes to the parent only, which then stops the child.
             start_new_session=True,
         )
     try:
@@ -46,18 +46,18 @@ def farm_process(folder: Path, *, virtual: int) -> Iterator[str]:
 
 
 def stop_process(child: "subprocess.Popen[bytes]") -> None:
-    """Ask a process to end, more firmly each time, and wait until it has."""
-    for number, patience_s in PATIENCE_S_BY_SIGNAL.items():
+    """Stop a process with increasingly strong signals, and wait until it has ended."""
+    for number, timeout_s in TIMEOUT_S_BY_SIGNAL.items():
         child.send_signal(number)
         try:
-            child.wait(patience_s)
+            child.wait(timeout_s)
         except subprocess.TimeoutExpired:
             continue
         return
 
 
 def log_tail(log: Path) -> str:
-    """The last lines of a log, with where it is."""
+    """Return the path and the last lines of a log."""
     lines = log.read_text(errors="replace").splitlines()[-TAIL_LINES:] if log.exists() else []
     return "\n".join([f"the end of {log}:", *(f"  {line}" for line in lines)])
 
@@ -79,5 +79,5 @@ def _is_responding(url: str) -> bool:
         return farm.is_healthy()
 
 
-def _start_error(what: str, log: Path) -> FarmFault:
-    return FarmFault(f"{what}; {log_tail(log)}", hint=f"the whole log is in {log}")
+def _start_error(message: str, log: Path) -> FarmFault:
+    return FarmFault(f"{message}; {log_tail(log)}", hint=f"the whole log is in {log}")

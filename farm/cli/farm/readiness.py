@@ -1,4 +1,4 @@
-"""Waiting until virtual phones can be given work, and saying what is waited for."""
+"""Wait until virtual devices can be given work, and show what they wait for."""
 
 import time
 from collections.abc import Sequence
@@ -20,45 +20,45 @@ POLL_S = 0.5
 
 
 def wait_for_devices(
-    farm: "FarmClient", count: int, console: Console, *, patience_s: float = READY_TIMEOUT_S
+    farm: "FarmClient", count: int, console: Console, *, timeout_s: float = READY_TIMEOUT_S
 ) -> Sequence[DeviceId]:
-    """The virtual phones that can be given work, once there are `count` of them.
+    """Wait until `count` virtual devices can be given work, and return their ids.
 
     Raises:
-        DeviceTimeout: there were not enough of them in time; the message says what each waits for.
+        DeviceTimeout: too few were ready in time; the message contains what each waits for.
     """
-    deadline_s = time.monotonic() + patience_s
-    with console.status("waiting for the phones") as status:
+    deadline_s = time.monotonic() + timeout_s
+    with console.status("waiting for the devices") as status:
         while True:
-            phones = [device for device in farm.devices() if device.virtual]
-            ready = [phone.device_id for phone in phones if is_ready(phone)]
+            devices = [device for device in farm.devices() if device.virtual]
+            ready = [device.device_id for device in devices if is_ready(device)]
             if len(ready) >= count:
                 return ready
             if time.monotonic() > deadline_s:
-                raise _timeout_error(phones, count, patience_s)
-            status.update(f"waiting for the phones: {waiting_text(phones)}")
+                raise _timeout_error(devices, count, timeout_s)
+            status.update(f"waiting for the devices: {waiting_text(devices)}")
             time.sleep(POLL_S)
 
 
-def is_ready(phone: DeviceView) -> bool:
-    """Whether it may be given benchmarks, now or once it is free, by what an agent of now says."""
-    is_well = phone.presence is Presence.ONLINE and phone.health is Health.GOOD
-    return is_well and phone.is_reachable and phone.admin is Admin.ACTIVE
+def is_ready(device: DeviceView) -> bool:
+    """Return whether the device may get jobs, now or once it is free."""
+    is_healthy = device.presence is Presence.ONLINE and device.health is Health.GOOD
+    return is_healthy and device.is_reachable and device.admin is Admin.ACTIVE
 
 
-def waiting_text(phones: Sequence[DeviceView]) -> str:
-    """What every phone that is not ready waits for."""
-    waiting = [f"{phone.device_id}: {_reason(phone)}" for phone in phones if not is_ready(phone)]
-    return join_or_dash(waiting) if waiting else "none has been seen yet" if not phones else "all are ready"
+def waiting_text(devices: Sequence[DeviceView]) -> str:
+    """Return what each device that is not ready waits for."""
+    waiting = [f"{device.device_id}: {_reason(device)}" for device in devices if not is_ready(device)]
+    return join_or_dash(waiting) if waiting else "all are ready" if devices else "none has connected yet"
 
 
-def _reason(phone: DeviceView) -> str:
-    return phone.waiting_for[0] if phone.waiting_for else f"{phone.presence}, {phone.health}"
+def _reason(device: DeviceView) -> str:
+    return device.waiting_for[0] if device.waiting_for else f"{device.presence}, {device.health}"
 
 
-def _timeout_error(phones: Sequence[DeviceView], count: int, patience_s: float) -> DeviceTimeout:
-    ready = sum(1 for phone in phones if is_ready(phone))
+def _timeout_error(devices: Sequence[DeviceView], count: int, timeout_s: float) -> DeviceTimeout:
+    ready = sum(1 for device in devices if is_ready(device))
     return DeviceTimeout(
-        f"{ready} of {count} virtual phones were ready after {patience_s:.0f} s ({waiting_text(phones)})",
-        hint="a farm that runs already needs them too: stop it, then `farm up --virtual 2`",
+        f"{ready} of {count} virtual devices were ready after {timeout_s:.0f} s ({waiting_text(devices)})",
+        hint="a farm that is already running needs virtual devices: stop it, then run `farm up --virtual 2`",
     )

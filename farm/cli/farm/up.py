@@ -1,4 +1,4 @@
-"""`farm up`: the farm as a daemon, with an embedded agent and virtual phones if wanted."""
+"""`farm up`: run the farm, optionally with an embedded agent and virtual devices."""
 
 import socket
 from collections.abc import Sequence
@@ -20,26 +20,28 @@ _DEFAULT_PORT = 8470
 
 
 def up(
-    virtual: Annotated[int, typer.Option(min=0, max=64, help="Virtual phones to start on this machine.")] = 0,
+    virtual: Annotated[
+        int, typer.Option(min=0, max=64, help="Virtual devices to start on this machine.")
+    ] = 0,
     bind: Annotated[
         str | None,
         typer.Option(
-            help="The address to listen on; default: FARM_BIND, else 127.0.0.1. On any but loopback "
-            "everybody needs an access token, and it is HTTP without encryption."
+            help="Address to listen on; default: FARM_BIND, else 127.0.0.1. On any address except "
+            "loopback, callers need an access token, and HTTP is not encrypted."
         ),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65535, help=f"0 takes any free one; default: FARM_PORT, else {_DEFAULT_PORT}."
+            min=0, max=65535, help=f"0 selects a free port; default: FARM_PORT, else {_DEFAULT_PORT}."
         ),
     ] = None,
     agents_on: Annotated[
         str | None,
         typer.Option(
             metavar="HOST:PORT",
-            help="Where agents on other machines call, e.g. 0.0.0.0:8471; default: FARM_AGENTS_BIND, else "
-            "nowhere. It is HTTP without encryption: put a VPN, an SSH tunnel or a TLS proxy around it.",
+            help="Address for agents of other machines, such as 0.0.0.0:8471; default: FARM_AGENTS_BIND, "
+            "else none. HTTP is not encrypted: use a VPN, an SSH tunnel or a TLS proxy.",
         ),
     ] = None,
     data: Annotated[
@@ -49,17 +51,17 @@ def up(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A file with the address of a PostgreSQL database: postgresql://USER:PASSWORD@HOST/NAME; "
+            help="File with the address of a PostgreSQL database: postgresql://USER:PASSWORD@HOST/NAME; "
             "default: FARM_DATABASE_URL_FILE, else FARM_DATABASE_URL, else SQLite in the data folder.",
         ),
     ] = None,
     agent: Annotated[
-        bool, typer.Option("--agent/--no-agent", help="Whether this process looks after phones, too.")
+        bool, typer.Option("--agent/--no-agent", help="Run the embedded agent in this process.")
     ] = True,
 ) -> None:
     """Run a farm in this terminal until Ctrl-C.
 
-    Its embedded agent looks after the virtual phones, or without --virtual after the phones on USB.
+    Its embedded agent serves the virtual devices, or without --virtual the devices on USB.
 
     Example: farm up --virtual 2
     """
@@ -91,18 +93,18 @@ def up(
 def startup_message(
     url: str, config: "FarmConfig", *, agents_url: str | None = None, virtual: int, agent: bool
 ) -> str:
-    """What a person wants to know when the farm listens."""
+    """Return the message of a started farm."""
     from farm.cli.shell.next_steps import farm_commands
     from farm.database.connect import display_url
 
-    phones = f"{virtual} virtual" if virtual else "on USB"
+    devices = f"{virtual} virtual" if virtual else "on USB"
     lines = [
         f"The farm listens at {url}",
         f"  data    {config.data_dir}",
         *([f"  rows    {display_url(config)}"] if config.database_url else []),
-        f"  phones  {phones if agent else 'looked after by other agents only'}",
+        f"  devices {devices if agent else 'of other agents only'}",
         *_access_notes(config, url),
-        *([f"  agents  of other machines call {agents_url} (not encrypted)"] if agents_url else []),
+        *([f"  agents  of other machines connect to {agents_url} (not encrypted)"] if agents_url else []),
         farm_commands(config.data_dir),
         "Ctrl-C stops it.",
     ]
@@ -110,22 +112,20 @@ def startup_message(
 
 
 def _access_notes(config: "FarmConfig", url: str) -> list[str]:
-    """What it means that others can call."""
+    """Return the notes for a farm that other machines can reach."""
     if not config.needs_tokens:
         return []
-    lines = ["  people  show an access token: farm token create --role ROLE --name NAME --out FILE"]
+    lines = ["  people  need an access token: farm token create --role ROLE --name NAME --out FILE"]
     if not is_loopback(config.bind):
-        lines.insert(0, f"  others  call {web_address(socket.gethostname(), urlsplit(url).port or 80)}")
-        lines.append(
-            "  HTTP is not encrypted: others on the way see tokens. Put a TLS proxy or a VPN in front."
-        )
+        lines.insert(0, f"  others  connect to {web_address(socket.gethostname(), urlsplit(url).port or 80)}")
+        lines.append("  HTTP is not encrypted and exposes tokens on the network. Use a TLS proxy or a VPN.")
     return lines
 
 
 def shutdown_message(left_running: Sequence[str]) -> str:
-    """What a person wants to know when the farm has stopped, given the phones on which a run goes on."""
+    """Return the message of a stopped farm, given the devices on which a run continues."""
     if not left_running:
         return "The farm has stopped."
-    runs, where = plural(len(left_running), "run"), ", ".join(left_running)
-    go, them = ("goes", "it") if len(left_running) == 1 else ("go", "them")
-    return f"The farm has stopped. {runs} {go} on on {where}; the next `farm up` takes {them} over."
+    runs, devices = plural(len(left_running), "run"), ", ".join(left_running)
+    verb, them = ("continues", "it") if len(left_running) == 1 else ("continue", "them")
+    return f"The farm has stopped. {runs} {verb} on {devices}; the next `farm up` resumes {them}."

@@ -1,4 +1,4 @@
-"""`farm harness`: the benchmark programs the farm can put on phones."""
+"""`farm harness`: list, show, register and test benchmark programs."""
 
 import shlex
 from pathlib import Path
@@ -13,19 +13,17 @@ from farm.core.errors import InvalidInput, NotFound
 if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient
 
-app = typer.Typer(no_args_is_help=True, help="Harnesses: benchmark programs, and how they are read.")
+app = typer.Typer(no_args_is_help=True, help="Harnesses: benchmark programs and the parsers of their output.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="As `farm harness list` names it.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name in `farm harness list`.")]
 
 
 @app.command("list")
 def list_command(
-    adapters: Annotated[
-        bool, typer.Option("--adapters", help="Only what the farm can read by itself, program or not.")
-    ] = False,
+    adapters: Annotated[bool, typer.Option("--adapters", help="Only the built-in adapters.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the registered programs, one for each ABI, and what the farm can read by itself.
+    """List the registered programs, one for each ABI, and the built-in adapters.
 
     Example: farm harness list --adapters
     """
@@ -40,7 +38,7 @@ def list_command(
 
 @app.command("show")
 def show_command(name: Name, as_json: Json = False) -> None:
-    """Show one harness: what its clock covers, its flags and backends, its programs file by file.
+    """Show one harness: what its clock covers, its flags, backends and program files.
 
     Example: farm harness show speed_benchmark_torch
     """
@@ -57,12 +55,14 @@ def show_command(name: Name, as_json: Json = False) -> None:
 @app.command()
 def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The harness.")],
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The program, or a folder with all it needs.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="The program, or a folder with all its files.")
+    ],
     abi: Annotated[
-        str | None, typer.Option(metavar="ABI", help="arm64-v8a, ...; default: told from the files.")
+        str | None, typer.Option(metavar="ABI", help="arm64-v8a, ...; default: detected from the files.")
     ] = None,
     entry: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Which file of the folder is started.")
+        str | None, typer.Option(metavar="FILE", help="The file of the folder to start.")
     ] = None,
     env: Annotated[
         list[str] | None,
@@ -70,17 +70,17 @@ def add(
     ] = None,
     command: Annotated[
         str | None,
-        typer.Option(metavar="WORDS", help="How it is started: 'taskset f0 ${program} ${arguments}'."),
+        typer.Option(metavar="WORDS", help="Start command: 'taskset f0 ${program} ${arguments}'."),
     ] = None,
     definition: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Of a generic harness: how it is called and read.")
+        Path | None, typer.Option(metavar="FILE", help="Definition of a generic harness.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Register a program of your own: from now on new matrices run it on phones of its ABI.
+    """Register a program of your own. New matrices run it on devices of its ABI.
 
-    Of a folder every file goes to the phone, below the folder each run starts in. Write ${work} in single
-    quotes, or your shell fills it in.
+    All files of a folder are pushed to the device, below the working folder of each run. Write ${work} in
+    single quotes, otherwise your shell expands it.
 
     Example: farm harness add speed_benchmark_torch ./out --env 'LD_LIBRARY_PATH=${work}/lib'
     """
@@ -112,21 +112,21 @@ def add(
 @app.command("test")
 def try_command(
     name: Name,
-    device: Annotated[str, typer.Option(metavar="ID", help="The phone, by its id or label.")],
+    device: Annotated[str, typer.Option(metavar="ID", help="Id or label of the device.")],
     model: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A variant or a model file; default: the newest that can run."),
+        typer.Option(metavar="NAME", help="Variant or model file; default: the newest variant that can run."),
     ] = None,
     backend: Annotated[str | None, typer.Option(metavar="NAME", help="Default: cpu.")] = None,
-    timeout: Annotated[str, typer.Option(metavar="SPAN", help="The longest the run may take.")] = "2m",
+    timeout: Annotated[str, typer.Option(metavar="SPAN", help="Time-out of the run.")] = "2m",
     flags: Annotated[
         list[str] | None, typer.Argument(metavar="-- FLAGS", help="Flags of the harness, behind `--`.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a harness once on a phone, before anything else there, and show what was read of it.
+    """Run a harness once on a device, ahead of its queue, and show the parsed output.
 
-    The exit code says whose doing it was when nothing could be read.
+    If nothing could be parsed, the exit code shows the blame.
 
     Example: farm harness test speed_benchmark_torch --device pixel-8-a -- --iter 10
     """
@@ -166,27 +166,27 @@ def _words(text: str) -> list[str]:
 
 
 def _definition(farm: "FarmClient", name: str, file: Path | None) -> dict[str, Any] | None:
-    """What the file says, else what the harness is known by; None where the farm has an adapter.
+    """Return the definition in the file, else the registered one; None if the farm has an adapter.
 
     Raises:
-        NotFound: there is no file, and no harness of that name.
-        HarnessInvalid: the file is no definition.
+        NotFound: there is neither a file nor a harness of that name.
+        HarnessInvalid: the file is not a definition.
     """
     from farm.wire.documents.files.harness_definition import definition_from_text
 
     if file is None:
-        return _known_definition(farm, name)
+        return _registered_definition(farm, name)
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "is no text"
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise InvalidInput(f"{file}: {reason}", hint="name a definition in YAML") from error
     return definition_from_text(text).model_dump(mode="json")
 
 
-def _known_definition(farm: "FarmClient", name: str) -> dict[str, Any] | None:
+def _registered_definition(farm: "FarmClient", name: str) -> dict[str, Any] | None:
     try:
         return farm.harness(name).definition
     except NotFound as error:
-        hint = f"{error.hint}; for a program of your own, --definition FILE says how it is called and read"
+        hint = f"{error.hint}; for a program of your own, --definition FILE defines how it is run and parsed"
         raise NotFound(error.message, hint=hint) from error

@@ -1,4 +1,4 @@
-"""Harnesses and their programs, as tables and in words."""
+"""Tables and reports of harnesses and their programs."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ from farm.wire.documents.files.programs import (
 
 
 def program_table(programs: Sequence[ProgramView]) -> Table:
-    """Registered programs, those in use told from those of before."""
+    """Return a table of registered programs, with those in use marked."""
     table = new_table(names=("harness", "abi"), words=("program", "use"), numbers=("size", "digest"))
     for view in programs:
         numbers = (size_text(view.size_bytes), view.digest[:12])
@@ -32,8 +32,8 @@ def program_table(programs: Sequence[ProgramView]) -> Table:
 
 
 def adapter_table(adapters: Sequence[AdapterView]) -> Table:
-    """What the farm can read by itself; `farm harness add` registers a program for it."""
-    table = new_table(names=("adapter",), words=("reads", "backends", "programs for"), numbers=("parser",))
+    """Return a table of the built-in adapters."""
+    table = new_table(names=("adapter",), words=("formats", "backends", "ABIs"), numbers=("parser",))
     for view in adapters:
         programs = ", ".join(view.abis) or EMPTY_CELL
         words = (", ".join(view.formats), ", ".join(view.backends), programs)
@@ -47,12 +47,12 @@ def _files(view: ProgramView) -> str:
 
 
 def harness_report(view: HarnessView) -> RenderableType:
-    """All that is known of a harness."""
-    kind = "generic" if view.definition is not None else "adapter of the farm's own"
+    """Return the report of a harness."""
+    kind = "generic" if view.definition is not None else "built-in adapter"
     model = "runs a model" if view.needs_model else "runs no model"
-    reads = f", reads {', '.join(view.formats)}" if view.formats else ""
+    formats = f", formats {', '.join(view.formats)}" if view.formats else ""
     facts = (
-        f"{view.name}: {kind}, {model}{reads}, parser version {view.parser_version}",
+        f"{view.name}: {kind}, {model}{formats}, parser version {view.parser_version}",
         f"backends: {', '.join(view.backends)}",
         f"the clock covers: {view.clock_covers}",
     )
@@ -60,18 +60,18 @@ def harness_report(view: HarnessView) -> RenderableType:
     if view.flags:
         parts += [Text(), _flag_table(view.flags)]
     if not view.programs:
-        parts += [Text(), Text("no program is registered: `farm harness add` does that")]
+        parts += [Text(), Text("no program is registered: `farm harness add` registers one")]
     for program in reversed(view.programs):
         parts += [Text(), Text("\n").join(map(Text, _program_lines(program)))]
     return Group(*parts)
 
 
 def registered_lines(view: RegisteredProgramView) -> Iterator[str]:
-    """What a registration changed."""
+    """Return what a registration changed, with its warnings."""
     program = view.program
-    phones = "phones that no binary is registered for" if program.abi == ANY_ABI else f"{program.abi} phones"
-    again = ", which was registered before" if view.known else ""
-    yield f"New matrices of {program.name} run {program.digest[:12]} on {phones}{again}."
+    devices = "devices without a registered binary" if program.abi == ANY_ABI else f"{program.abi} devices"
+    suffix = " (registered before)" if view.known else ""
+    yield f"New matrices of {program.name} run {program.digest[:12]} on {devices}{suffix}."
     if view.replaces is not None:
         yield f"It replaces {view.replaces.digest[:12]} of {local_time_text(view.replaces.chosen_at)}."
     for note in view.notes:
@@ -85,10 +85,10 @@ def _use(view: ProgramView) -> str:
 
 
 def _flag_table(flags: Sequence[FlagView]) -> Table:
-    table = new_table(names=("flag", "default"), prose=("what it does",))
+    table = new_table(names=("flag", "default"), prose=("description",))
     for flag in flags:
-        least = "" if flag.minimum is None else f" (at least {flag.minimum})"
-        add_row(table, flag.name, value_text(flag.default) or EMPTY_CELL, f"{flag.help}{least}")
+        minimum = "" if flag.minimum is None else f" (at least {flag.minimum})"
+        add_row(table, flag.name, value_text(flag.default) or EMPTY_CELL, f"{flag.help}{minimum}")
     return table
 
 
@@ -101,10 +101,10 @@ def _program_lines(view: ProgramView) -> Iterator[str]:
     for name, value in view.env.items():
         yield f"  environment: {name}={value}"
     if view.command != PLAIN_COMMAND:
-        # As it was given: quoting would hide the placeholders.
+        # Placeholders are not quoted.
         yield f"  command: {' '.join(map(_quoted_word, view.command))}"
     if view.missing_flags:
-        yield f"  does not know: {', '.join(view.missing_flags)}"
+        yield f"  missing flags: {', '.join(view.missing_flags)}"
 
 
 def _quoted_word(word: str) -> str:

@@ -1,4 +1,4 @@
-"""One run of a harness, now, to see what it prints and what is read of it."""
+"""One test run of a harness, to check its output and the parser."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from farm.wire.documents.files.programs import HarnessView
     from farm.wire.documents.matrices.matrices import AttemptView, JobView
 
-#: Before all that others wait for, behind health checks.
+#: Above the priority of matrices, below health checks.
 _PRIORITY = 100
 _NAME = "harness test"
 
@@ -37,12 +37,12 @@ def run_trial(
     flags: Sequence[str],
     timeout_s: float,
 ) -> "AttemptView":
-    """Run a harness once on a phone and wait for it; the repeat of a run that is too noisy is cancelled.
+    """Run a harness once on a device and wait for it; a repeat for noise is cancelled.
 
     Raises:
-        NotFound: there is no such harness, phone or variant.
-        InvalidInput: a flag the harness does not have, or nothing that it could run.
-        typer.Exit: the person pressed Ctrl-C, and the run goes on.
+        NotFound: there is no such harness, device or variant.
+        InvalidInput: the harness has no such flag, or there is no file that it can run.
+        typer.Exit: the user pressed Ctrl-C; the run continues.
     """
     harness = farm.harness(name)
     if backend is not None and backend not in harness.backends:
@@ -59,45 +59,47 @@ def run_trial(
     )
     job = _finished_job(farm, view.matrix_id, device_id)
     if not job.attempts:
-        raise InvalidInput(f"the run was {job.outcome} before it began", hint="run the test again")
+        raise InvalidInput(f"the run was {job.outcome} before it started", hint="run the test again")
     return farm.attempt(job.attempts[-1])
 
 
 def exit_code_of(view: "AttemptView") -> int:
-    """0 when something was measured, else whose doing it was."""
+    """Return 0 for a measurement, else the exit code for the blame."""
     if view.outcome is Outcome.SUCCEEDED:
         return 0
     return exit_code(Blame(view.blame)) if view.blame else exit_code(Blame.FARM)
 
 
-def _model(farm: "FarmClient", harness: "HarnessView", asked: str | None, backend: str | None) -> str | None:
-    """What was asked for; else the newest file that can run, where the harness needs one."""
-    if asked is not None or not harness.needs_model:
-        return asked
+def _model(
+    farm: "FarmClient", harness: "HarnessView", requested: str | None, backend: str | None
+) -> str | None:
+    """Return the requested file, else the newest variant that can run if the harness needs one."""
+    if requested is not None or not harness.needs_model:
+        return requested
     backends = {backend} if backend else set(harness.backends)
-    able = [
+    candidates = [
         view
         for view in farm.variants()
         if backends & set(view.manifest.backends)
         and (not harness.formats or view.manifest.recipe.format in harness.formats)
     ]
-    if not able:
-        hint = "`farm variants build mobilenet_v2` makes one, `farm variants add FILE` registers yours"
-        raise InvalidInput(f"{harness.name} runs a model, and the farm has none that would do", hint=hint)
-    newest = max(able, key=lambda view: view.variant_id)
-    print_notice(f"With {newest.name}; --model names another.")
+    if not candidates:
+        hint = "`farm variant build mobilenet_v2` builds one, `farm variant add FILE` registers yours"
+        raise InvalidInput(f"{harness.name} runs a model, and the farm has no suitable one", hint=hint)
+    newest = max(candidates, key=lambda view: view.variant_id)
+    print_notice(f"Using {newest.name}; --model selects another.")
     return newest.name
 
 
 def _finished_job(farm: "FarmClient", matrix_id: MatrixId, device_id: DeviceId) -> "JobView":
-    """The first job, once it is finished; blocks that would repeat it are cancelled."""
+    """Wait for the first job and return it; repeats of its block are cancelled."""
 
-    def words(_: "JobView") -> str:
+    def text(_: "JobView") -> str:
         progress = farm.matrix(matrix_id).progress
         return f"{device_id}: {current_work(progress[0])}" if progress else f"{device_id}: queued"
 
     try:
-        job = wait_for(lambda: farm.jobs(matrix_id)[0], lambda job: job.state is JobState.FINISHED, words)
+        job = wait_for(lambda: farm.jobs(matrix_id)[0], lambda job: job.state is JobState.FINISHED, text)
     except KeyboardInterrupt:
         print_notice(watch_again_text(matrix_id))
         raise typer.Exit(130) from None

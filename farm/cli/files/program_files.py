@@ -1,4 +1,4 @@
-"""The files of a program as they lie on this machine: one file, or a folder with all that is in it."""
+"""The local files of a program: one file, or all files of a folder."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from farm.core.programs.abi import program_abi, select_entry
 from farm.core.programs.bundle_rules import MAX_FILES, path_problem
 from farm.wire.documents.files.programs import BundleFileSpec
 
-#: What editors, systems and version control leave in folders, and no program reads.
+#: Files of editors, operating systems and version control that no program reads.
 _JUNK = frozenset({".git", ".hg", ".svn", ".DS_Store", "Thumbs.db", "desktop.ini", "__pycache__", "__MACOSX"})
 _JUNK_PREFIX = "._"
 
@@ -22,7 +22,7 @@ _JUNK_PREFIX = "._"
 class LocalFile:
     """One file of a program."""
 
-    #: Below the folder.
+    #: Relative to the folder.
     path: str
     source: Path
     size_bytes: int
@@ -31,62 +31,64 @@ class LocalFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalProgram:
-    """All files of a program, and what was left out."""
+    """All files of a program, and the paths that were skipped."""
 
     files: tuple[LocalFile, ...]
     skipped: tuple[str, ...] = ()
 
 
 def local_program(path: Path) -> LocalProgram:
-    """Find the files; links are followed, wherever they lead.
+    """Return the files of a program. Links are followed.
 
     Raises:
-        InvalidInput: nothing is there, too much, or something that is neither file nor folder.
+        InvalidInput: there is no file, there are too many, or one is neither file nor folder.
     """
     if not path.exists():
         raise InvalidInput(f"{path}: there is no such file or folder", hint="name the program, or its folder")
     if not path.is_dir():
         return LocalProgram(files=(_local_file(path, path.name),))
-    found: list[LocalFile] = []
+    files: list[LocalFile] = []
     skipped: list[str] = []
     for relative, is_junk in _walk(path):
         if is_junk:
             skipped.append(relative)
             continue
-        if len(found) == MAX_FILES:
+        if len(files) == MAX_FILES:
             hint = "name the folder of the program alone, or put data into one archive"
             raise InvalidInput(f"{path}: over {MAX_FILES} files", hint=hint)
-        found.append(_local_file(path / relative, relative))
-    if not found:
+        files.append(_local_file(path / relative, relative))
+    if not files:
         raise InvalidInput(f"{path}: the folder is empty", hint="name the program, or its folder")
-    return LocalProgram(files=tuple(found), skipped=tuple(skipped))
+    return LocalProgram(files=tuple(files), skipped=tuple(skipped))
 
 
-def choose_entry_file(files: Sequence[LocalFile], asked: str | None, *, abi: str | None = None) -> str:
-    """The path of the file that is to be started, after a look at whether all files go together.
+def choose_entry_file(files: Sequence[LocalFile], requested: str | None, *, abi: str | None = None) -> str:
+    """Return the path of the file to start, after checking that all files are of one ABI.
 
     Raises:
-        InvalidInput: there is no such file, without a wish the files leave a doubt, what is to be started
-            cannot be, or the files are not for the ABI that was asked for.
+        InvalidInput: there is no such file, the choice is ambiguous without a request, the file cannot be
+            started, or the files are not for the requested ABI.
     """
     inspection_by_path = {file.path: inspect_program_file(file.source) for file in files}
-    entry = _find_entry(files, asked) or select_entry(
+    entry = _find_entry(files, requested) or select_entry(
         inspection_by_path, [file.path for file in files if file.executable]
     )
     program_abi(inspection_by_path, entry, abi)
     return entry
 
 
-def _find_entry(files: Sequence[LocalFile], asked: str | None) -> str | None:
-    wanted = None if asked is None else os.path.normpath(asked)
-    if wanted is not None and wanted not in {file.path for file in files}:
+def _find_entry(files: Sequence[LocalFile], requested: str | None) -> str | None:
+    entry = None if requested is None else os.path.normpath(requested)
+    if entry is not None and entry not in {file.path for file in files}:
         listed = ", ".join(sorted(file.path for file in files)[:12])
-        raise InvalidInput(f"--entry {asked}: there is no such file in the bundle", hint=f"it has {listed}")
-    return wanted
+        raise InvalidInput(
+            f"--entry {requested}: there is no such file in the bundle", hint=f"it has {listed}"
+        )
+    return entry
 
 
 def file_specs(files: Sequence[LocalFile], entry: str) -> dict[LocalFile, BundleFileSpec]:
-    """What the farm is told of each file; reads all of them.
+    """Return the specification of each file with its digest.
 
     Raises:
         InvalidInput: a file cannot be read.
@@ -100,10 +102,10 @@ def file_specs(files: Sequence[LocalFile], entry: str) -> dict[LocalFile, Bundle
 
 
 def _walk(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Every file with whether it is junk; junk folders are not entered."""
+    """Return each file and whether it is skipped; skipped folders are not entered."""
     for root, folders, names in os.walk(folder, followlinks=True, onerror=_raise_unreadable):
         if _is_link_loop(Path(root), folder):
-            raise InvalidInput(f"{root}: a link leads round in a circle", hint="remove the link")
+            raise InvalidInput(f"{root}: a link forms a loop", hint="remove the link")
         here = os.path.relpath(root, folder)
         for name in sorted([*names, *filter(_is_junk, folders)]):
             yield os.path.normpath(f"{here}/{name}"), _is_junk(name)
@@ -111,9 +113,9 @@ def _walk(folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def _is_link_loop(place: Path, folder: Path) -> bool:
-    """Whether a link on the way from the folder leads to one of the folders that it is in."""
-    above = [folder / parent for parent in place.relative_to(folder).parents]
-    return place != folder and any(place.samefile(each) for each in above)
+    """Return whether a link leads to one of its parent folders."""
+    parents = [folder / parent for parent in place.relative_to(folder).parents]
+    return place != folder and any(place.samefile(parent) for parent in parents)
 
 
 def _is_junk(name: str) -> bool:

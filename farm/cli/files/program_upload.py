@@ -1,4 +1,4 @@
-"""Sends the files of a program to the farm and registers it."""
+"""Upload the files of a program to the farm and register it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,20 +32,20 @@ def add_program(
     command: Sequence[str] = PLAIN_COMMAND,
     definition: Mapping[str, Any] | None = None,
 ) -> RegisteredProgramView:
-    """Upload a file or a folder and make it the program that new matrices of the harness run.
+    """Upload a file or a folder and register it as the program that new matrices of the harness run.
 
     Args:
-        farm: where to.
+        farm: the farm.
         name: the harness.
         path: the program, or its folder.
-        abi: None tells it from the files.
-        entry: which file of a folder is started; None where the files leave no doubt.
+        abi: None detects it from the files.
+        entry: the file of a folder to start; None if it is unambiguous.
         env: `${work}` in a value is the run's folder.
-        command: a word each, `${program}` and `${arguments}` among them.
-        definition: of a generic harness; None where the farm has an adapter.
+        command: one word each, `${program}` and `${arguments}` among them.
+        definition: of a generic harness; None if the farm has an adapter.
 
     Raises:
-        InvalidInput: the files, or what is said of them, cannot be; the farm says why.
+        InvalidInput: the files or their description are not valid.
     """
     program = local_program(path)
     for skipped in program.skipped:
@@ -53,7 +53,7 @@ def add_program(
     entry = choose_entry_file(program.files, entry, abi=abi)
     specs = file_specs(program.files, entry)
     bundle = Bundle(files=_bundle_files(specs), entry=entry, env=env or {}, command=tuple(command))
-    # The farm checks all this again; here it costs no upload.
+    # The farm checks this again; checking it here avoids a useless upload.
     check_bundle(bundle)
     registration = _registration(name, abi, bundle, specs, definition)
     _upload(farm, specs)
@@ -90,7 +90,7 @@ def _registration(
 
 
 def _upload(farm: "FarmClient", specs: Mapping[LocalFile, BundleFileSpec]) -> None:
-    """Send each content once, however many files have it."""
+    """Upload each content once, even if several files have it."""
     file_by_digest = {spec.digest: file for file, spec in specs.items()}
     with _progress_bar(sum(file.size_bytes for file in file_by_digest.values())) as progress:
         for digest, file in file_by_digest.items():

@@ -1,4 +1,4 @@
-"""Files made elsewhere as variants: what is told from the file, and what only its owner knows."""
+"""Manifests of model files that were built elsewhere: detected facts and facts from the owner."""
 
 import hashlib
 import json
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient
     from farm.wire.documents.matrices.matrices import VariantView
 
-#: What runtimes of a format can hand a file to that was not made for one of them in particular. TorchScript
-#: and ExecuTorch bake the backend into the file, so nothing but the CPU is taken for granted.
+#: Backends that can run any file of a format. TorchScript and ExecuTorch compile the backend into the file,
+#: so only the CPU is assumed.
 BACKENDS_BY_FORMAT: dict[Format, tuple[str, ...]] = {
     Format.TORCHSCRIPT: ("cpu",),
     Format.LITE: ("cpu",),
@@ -49,8 +49,8 @@ DTYPES = ("float32", "float16", "uint8", "int8", "quint8", "int16", "int32", "in
 MEMORY_FORMATS = ("contiguous", "channels_last")
 _INPUT = re.compile(r"(\d{1,9}(?:x\d{1,9}){0,15}):([a-z0-9]+)")
 _INPUT_HINT = f"write it like 1x3x224x224:float32; types are {', '.join(DTYPES)}"
-_NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_LONGEST_NAME = 64
+_INVALID_IN_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_NAME = 64
 
 
 def manifest_of_file(
@@ -63,20 +63,20 @@ def manifest_of_file(
     memory_format: str = "contiguous",
     target: str | None = None,
 ) -> Manifest:
-    """The manifest of a file made elsewhere. Reads the whole file; needs neither torch nor a farm.
+    """Return the manifest of a file that was built elsewhere. Reads the whole file; needs no torch.
 
     Args:
-        path: the file; its format is told from its content.
-        model: name of the network; the file's own where nothing is said.
-        precision: a word of `Precision`.
-        backends: what this very file can run on; what its format can, where nothing is said.
+        path: the file; its format is detected from its content.
+        model: name of the network; default: the file name.
+        precision: a value of `Precision`.
+        backends: backends that can run this file; default: those of its format.
         inputs: like `1x3x224x224:float32`, in order.
         memory_format: `contiguous` or `channels_last`.
-        target: what it was made for; `nnapi` for TorchScript that was converted for it, otherwise `cpu`.
+        target: what it was built for; default: `nnapi` for TorchScript converted for it, else `cpu`.
 
     Raises:
-        VariantInvalid: the file is no whole model of a known format.
-        InvalidInput: something said of it cannot be.
+        VariantInvalid: the file is not a complete model of a supported format.
+        InvalidInput: an argument is not valid.
     """
     specs = tuple(map(tensor_spec, inputs))
     stated = _check_choice("precision", precision, list(Precision))
@@ -84,12 +84,12 @@ def manifest_of_file(
     format = check_model_file(path)
     if not backends and target is None and is_converted_for_nnapi(path, format):
         target = "nnapi"
-    can = _backends(format, tuple(dict.fromkeys(backends)), target)
+    supported = _backends(format, tuple(dict.fromkeys(backends)), target)
     recipe = Recipe(
         precision=Precision(stated),
         format=format,
         memory_format=layout,
-        target=target or ("nnapi" if _is_converted(format, can) else "cpu"),
+        target=target or ("nnapi" if _is_converted(format, supported) else "cpu"),
     )
     name = model or model_name(path)
     digest = _digest(path)
@@ -98,20 +98,20 @@ def manifest_of_file(
         recipe=recipe,
         digest=digest,
         size_bytes=path.stat().st_size,
-        backends=can,
+        backends=supported,
         inputs=specs,
         recipe_digest=_recipe_digest(digest, name, recipe),
     )
     if (word := find_invalid_name(manifest)) is not None:
-        raise InvalidInput(f"{word[:80]!r} is no name", hint=NAME_RULE)
+        raise InvalidInput(f"{word[:80]!r} is not a name", hint=NAME_RULE)
     return manifest
 
 
 def add_variant(farm: "FarmClient", path: Path, manifest: Manifest, console: "Console") -> "VariantView":
-    """Upload the file, with a bar where somebody looks, and register it.
+    """Upload the file, with a progress bar on a terminal, and register it.
 
     Raises:
-        Conflict: the farm has this file by this name, and it can run on other backends or takes other inputs.
+        Conflict: the farm has this file with this name but other backends or inputs.
     """
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
@@ -123,61 +123,61 @@ def add_variant(farm: "FarmClient", path: Path, manifest: Manifest, console: "Co
 
 
 def missing_input_hint(path: Path, manifest: Manifest) -> str | None:
-    """What a matrix must say because the file brings no input of its own; None where it need not."""
+    """Return what a matrix must set because the file has no bundled input; None if it has one."""
     format = manifest.recipe.format
     if format not in _TORCH_FORMATS or has_bundled_inputs(path, format):
         return None
     settings = input_settings(manifest.inputs, manifest.recipe.memory_format)
     if settings is None:
-        return "the file has no bundled input; say its inputs with --input, or bundle one"
+        return "the file has no bundled input; describe its inputs with --input, or bundle one"
     words = ", ".join(f"{flag}: {json.dumps(value)}" for flag, value in settings.items())
     return f"the file has no bundled input; speed_benchmark_torch needs settings: {{{words}}}"
 
 
 def model_name(path: Path) -> str:
-    """A file's name without its suffix, with `_` for what cannot stand in a matrix.
+    """Return the file name without suffix, with `_` for characters that a matrix does not allow.
 
     Raises:
-        InvalidInput: nothing is left of it.
+        InvalidInput: no character is left.
     """
-    name = _NO_NAME.sub("_", path.stem).lstrip("._-")[:_LONGEST_NAME]
+    name = _INVALID_IN_NAME.sub("_", path.stem).lstrip("._-")[:_MAX_NAME]
     if not name:
-        raise InvalidInput(f"{path.name!r} gives no name for the model", hint="say one: --model NAME")
+        raise InvalidInput(f"{path.name!r} gives no name for the model", hint="name it with --model NAME")
     return name
 
 
 def tensor_spec(text: str) -> TensorSpec:
-    """An input as people write it: `1x3x224x224:float32`.
+    """Parse an input: `1x3x224x224:float32`.
 
     Raises:
-        InvalidInput: it is written otherwise.
+        InvalidInput: the text has another form.
     """
-    found = _INPUT.fullmatch(text.strip())
-    if found is None or found[2] not in DTYPES:
-        raise InvalidInput(f"{text!r} is no input", hint=_INPUT_HINT)
-    return TensorSpec(shape=tuple(map(int, found[1].split("x"))), dtype=found[2])
+    match = _INPUT.fullmatch(text.strip())
+    if match is None or match[2] not in DTYPES:
+        raise InvalidInput(f"{text!r} is not an input", hint=_INPUT_HINT)
+    return TensorSpec(shape=tuple(map(int, match[1].split("x"))), dtype=match[2])
 
 
-def _backends(format: Format, said: tuple[str, ...], target: str | None) -> tuple[str, ...]:
+def _backends(format: Format, requested: tuple[str, ...], target: str | None) -> tuple[str, ...]:
     if format not in _TORCH_FORMATS:
-        return said or BACKENDS_BY_FORMAT[format]
-    can = said or (("nnapi",) if target == "nnapi" else BACKENDS_BY_FORMAT[format])
-    mixed = "nnapi" in can and can != ("nnapi",)
-    if mixed or (target is not None and (target == "nnapi") is not ("nnapi" in can)):
+        return requested or BACKENDS_BY_FORMAT[format]
+    backends = requested or (("nnapi",) if target == "nnapi" else BACKENDS_BY_FORMAT[format])
+    is_mixed = "nnapi" in backends and backends != ("nnapi",)
+    if is_mixed or (target is not None and (target == "nnapi") is not ("nnapi" in backends)):
         raise InvalidInput(
-            f"a {format} file runs on nnapi only after it was converted for it, and then on nothing else",
-            hint="--target nnapi for a converted file, and neither that nor --backend nnapi for any other",
+            f"a {format} file runs on nnapi only if it was converted for nnapi, and then on no other backend",
+            hint="use --target nnapi for a converted file only, and --backend nnapi for no other file",
         )
-    return can
+    return backends
 
 
 def _is_converted(format: Format, backends: tuple[str, ...]) -> bool:
     return format in _TORCH_FORMATS and backends == ("nnapi",)
 
 
-def _check_choice(kind: str, text: str, known: Sequence[str]) -> str:
-    if text not in known:
-        raise InvalidInput(f"no {kind} {text!r}", hint=name_hint(text, known))
+def _check_choice(kind: str, text: str, choices: Sequence[str]) -> str:
+    if text not in choices:
+        raise InvalidInput(f"no {kind} {text!r}", hint=name_hint(text, choices))
     return text
 
 
@@ -190,6 +190,6 @@ def _digest(path: Path) -> Digest:
 
 
 def _recipe_digest(digest: Digest, model: str, recipe: Recipe) -> Digest:
-    """Over the content and what was said of it: nothing else is known of how the file was made."""
+    """Return a digest of the content and its description, as the recipe is unknown."""
     stated = {"content": digest, "model": model, "recipe": asdict(recipe)}
     return digest_of(json.dumps(stated, sort_keys=True).encode())

@@ -1,4 +1,4 @@
-"""Building variants on this machine and registering them, skipping what the farm has already."""
+"""Build variants on this machine and register them, except those that the farm has already."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantBuildResult:
-    """A variant the farm has now. `how`: `built`, `uploaded` (the file was built earlier) or `reused`."""
+    """A registered variant. `how`: `built`, `uploaded` (the file was built earlier) or `reused`."""
 
     view: VariantView
     how: str
@@ -29,26 +29,28 @@ class VariantBuildResult:
 def build_and_register(
     farm: "FarmClient", model: str, recipes: Sequence[Recipe], out_dir: Path, console: Console
 ) -> list[VariantBuildResult]:
-    """Make sure that the farm has a variant of every recipe; files are built into `out_dir`.
+    """Build and register the variants that the farm does not have; files are built in `out_dir`.
 
     Raises:
         InvalidInput: the model or a recipe cannot be built, or torch is not installed; nothing was built.
         VariantInvalid: a build failed.
     """
-    wanted = [(model, recipe, recipe_digest(model, recipe)) for recipe in recipes]
+    keys = [(model, recipe, recipe_digest(model, recipe)) for recipe in recipes]
     manifests = ((view, view.manifest) for view in farm.variants() if view.expired_at is None)
-    known = {(said.model, said.recipe, said.recipe_digest): view for view, said in manifests}
+    registered = {
+        (manifest.model, manifest.recipe, manifest.recipe_digest): view for view, manifest in manifests
+    }
     with _build_bar(console, len(recipes)) as bar:
         return [
-            _reuse_variant(known[each], bar)
-            if each in known
-            else _build_variant(farm, model, each[1], out_dir, bar)
-            for each in wanted
+            _reuse_variant(registered[key], bar)
+            if key in registered
+            else _build_variant(farm, model, key[1], out_dir, bar)
+            for key in keys
         ]
 
 
 class _BuildBar:
-    """One bar over all variants; without a terminal, a line for each step that takes long."""
+    """One progress bar for all variants; without a terminal, a line for each variant."""
 
     def __init__(self, progress: Progress, task: TaskID) -> None:
         self._progress = progress
@@ -66,7 +68,7 @@ class _BuildBar:
 def _build_bar(console: Console, total: int) -> Iterator[_BuildBar]:
     columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        yield _BuildBar(progress, progress.add_task("looking at what there is", total=total))
+        yield _BuildBar(progress, progress.add_task("checking registered variants", total=total))
 
 
 def _reuse_variant(view: VariantView, bar: _BuildBar) -> VariantBuildResult:
@@ -77,12 +79,12 @@ def _reuse_variant(view: VariantView, bar: _BuildBar) -> VariantBuildResult:
 def _build_variant(
     farm: "FarmClient", model: str, recipe: Recipe, out_dir: Path, bar: _BuildBar
 ) -> VariantBuildResult:
-    def tell(progress: BuildProgress) -> None:
+    def show_progress(progress: BuildProgress) -> None:
         bar.step(progress.variant, progress.step)
 
     name = variant_name(model, recipe)
     bar.step(name, "building")
-    [built] = build_variants(model, [recipe], out_dir, on_progress=tell)
+    [built] = build_variants(model, [recipe], out_dir, on_progress=show_progress)
     view = _register_built(farm, built, bar)
     how = "uploaded" if built.reused else "built"
     bar.done(name, "uploaded, the file was built earlier" if built.reused else "built and uploaded")
@@ -92,10 +94,10 @@ def _build_variant(
 def _register_built(farm: "FarmClient", built: BuiltVariant, bar: _BuildBar) -> VariantView:
     sent_bytes = 0
 
-    def tell(more_bytes: int) -> None:
+    def show_progress(more_bytes: int) -> None:
         nonlocal sent_bytes
         sent_bytes += more_bytes
         bar.step(built.path.name, f"uploading, {sent_bytes / built.manifest.size_bytes:.0%}")
 
-    farm.upload(built.path, built.manifest.digest, progress=tell)
+    farm.upload(built.path, built.manifest.digest, progress=show_progress)
     return farm.register_variant(built.manifest)

@@ -1,4 +1,4 @@
-"""One variant in words: what its manifest says, and how far it agrees with float32."""
+"""The report of one variant: its manifest and its fidelity to float32."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,37 +12,37 @@ from farm.core.errors import NotFound
 from farm.core.models.variant import Fidelity, TensorSpec
 from farm.wire.documents.matrices.matrices import VariantView
 
-_PART_OF_A_DIGEST = re.compile(r"[0-9a-f]{6,64}")
+_DIGEST_PREFIX = re.compile(r"[0-9a-f]{6,64}")
 
 
 def select_variant(views: Sequence[VariantView], name: str) -> VariantView:
-    """The newest variant of that name, or the one whose digest begins so.
+    """Return the newest variant with that name, or the one with that digest prefix.
 
     Raises:
-        NotFound: there is none, or the beginning fits several digests.
+        NotFound: there is none, or the prefix is not unique.
     """
     if named := [view for view in views if view.name == name]:
         return max(named, key=lambda view: view.variant_id)
-    if _PART_OF_A_DIGEST.fullmatch(name):
+    if _DIGEST_PREFIX.fullmatch(name):
         by_digest = {view.manifest.digest: view for view in views if view.manifest.digest.startswith(name)}
         if len(by_digest) == 1:
             return next(iter(by_digest.values()))
-    hint = name_hint(name, [view.name for view in views]) or "`farm variants build MODEL` makes some"
+    hint = name_hint(name, [view.name for view in views]) or "`farm variant build MODEL` builds some"
     raise NotFound(f"there is no variant {name!r}", hint=hint)
 
 
 def variant_report(view: VariantView) -> Text:
-    """Everything that is known of a variant."""
+    """Return the report of a variant."""
     return Text("\n").join([Text(view.name, style="bold"), *map(Text, _lines(view))])
 
 
 def fidelity_text(fidelity: Fidelity | None) -> str:
-    """Correlation of the outputs with those of float32, in a cell of a table."""
+    """Return the correlation of the outputs with those of float32."""
     return EMPTY_CELL if fidelity is None else f"{fidelity.correlation:.3f}"
 
 
 def input_texts(inputs: Sequence[TensorSpec]) -> str:
-    """`1x3x224x224 float32`; `-` where nobody said."""
+    """Return `1x3x224x224 float32`; `-` if the inputs are unknown."""
     return ", ".join(f"{'x'.join(map(str, spec.shape))} {spec.dtype}" for spec in inputs) or EMPTY_CELL
 
 
@@ -59,7 +59,9 @@ def _lines(view: VariantView) -> Iterator[str]:
     counted = ", 2 x MAC, of the float32 network" if manifest.flops is not None else ""
     yield _field("FLOPs", _count(manifest.flops) + counted)
     yield _field("fidelity", _fidelity_line(manifest.fidelity))
-    yield _field("made with", ", ".join(f"{what} {how}" for what, how in manifest.built_with.items()))
+    yield _field(
+        "built with", ", ".join(f"{tool} {version}" for tool, version in manifest.built_with.items())
+    )
     yield _field("registered", local_time_text(view.created_at))
 
 

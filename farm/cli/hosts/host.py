@@ -1,13 +1,13 @@
-"""`farm host`: what operators see of machines with phones and decide about them."""
+"""`farm host`: list, drain, limit and retire hosts."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from farm.cli.hosts.hosts import hosts
 from farm.cli.shell.address import connect
 from farm.cli.shell.identity import operator_request
 from farm.cli.shell.output import Json, confirm, out, print_json, print_notice
+from farm.cli.shell.output import show as show_list
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -15,17 +15,29 @@ if TYPE_CHECKING:
     from farm.wire.documents.devices import OperatorRequest
     from farm.wire.documents.hosts import HostChange, HostRetirementPlan, HostView
 
-app = typer.Typer(no_args_is_help=True, help="Hosts: the machines that phones hang on, and their agents.")
+app = typer.Typer(
+    no_args_is_help=True, help="Hosts: the machines that devices are attached to, and their agents."
+)
 
-Name = Annotated[str, typer.Argument(metavar="HOST", help="As `farm hosts` names it.")]
-Why = Annotated[str | None, typer.Option("--reason", help="Kept with the event.")]
+Name = Annotated[str, typer.Argument(metavar="HOST", help="The name in `farm host list`.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Recorded with the event.")]
 
-app.command("list")(hosts)
+
+@app.command("list")
+def list_hosts(as_json: Json = False) -> None:
+    """List the hosts: agent, devices, current runs, and problems. Short form: `farm hosts`.
+
+    Example: farm host list --json
+    """
+    from farm.cli.hosts.report import host_table
+
+    with connect() as farm:
+        show_list(farm.hosts(), host_table, as_json=as_json)
 
 
 @app.command()
 def show(host: Name, as_json: Json = False) -> None:
-    """Show all of one host: its agent, its phones, what runs there, what happened to it.
+    """Show one host in detail: agent, devices, current runs, incidents and events.
 
     Example: farm host show lab-2
     """
@@ -42,10 +54,10 @@ def show(host: Name, as_json: Json = False) -> None:
 @app.command()
 def drain(
     host: Name,
-    reason: Why = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Until nothing runs there any more.")] = False,
+    reason: Reason = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until its last run has ended.")] = False,
 ) -> None:
-    """Begin nothing new on a host, checks included. What runs there goes on to its end.
+    """Stop starting runs on a host, checks included. Current runs end normally.
 
     Example: farm host drain lab-2 --reason "a new hub" --wait
     """
@@ -53,7 +65,7 @@ def drain(
 
     with connect() as farm:
         change = farm.change_host(host, "drain", operator_request(OperatorRequest, reason=reason))
-        _say(change)
+        _print_change(change)
         for line in _running(change.host):
             print_notice(line)
         if wait:
@@ -61,7 +73,7 @@ def drain(
 
 
 @app.command()
-def activate(host: Name, reason: Why = None) -> None:
+def activate(host: Name, reason: Reason = None) -> None:
     """Give a drained host work again.
 
     Example: farm host activate lab-2
@@ -74,11 +86,13 @@ def activate(host: Name, reason: Why = None) -> None:
 @app.command()
 def limit(
     host: Name,
-    runs: Annotated[int | None, typer.Option(min=1, max=10_000, help="At once, checks included.")] = None,
-    none: Annotated[bool, typer.Option("--none", help="Take the limit away.")] = False,
-    reason: Why = None,
+    runs: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Concurrent runs, checks included.")
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="Remove the limit.")] = False,
+    reason: Reason = None,
 ) -> None:
-    """Set how many runs a host may have at once; without a limit each of its phones may have one.
+    """Limit the concurrent runs of a host. Without a limit each of its devices may have one.
 
     Example: farm host limit lab-2 --runs 4 --reason "its hub is weak"
     """
@@ -92,12 +106,12 @@ def limit(
 @app.command()
 def retire(
     host: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not confirm.")] = False,
-    reason: Why = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
+    reason: Reason = None,
 ) -> None:
-    """Take a host out of the farm: its credential opens nothing any more, and what runs there is lost.
+    """Remove a host from the farm: revoke its credential; its current runs are lost.
 
-    Its machine can join again, with a new token.
+    The machine can join again with a new token.
 
     Example: farm host retire lab-2 --yes
     """
@@ -108,21 +122,21 @@ def retire(
         print_notice(_plan_text(plan))
         if not yes:
             confirm("Retire it?")
-        _say(farm.change_host(host, "retire", operator_request(OperatorRequest, reason=reason)))
+        _print_change(farm.change_host(host, "retire", operator_request(OperatorRequest, reason=reason)))
 
 
 def _plan_text(plan: "HostRetirementPlan") -> str:
     from farm.cli.shell.formatting import plural
 
     view = plan.host
-    phones = f": {', '.join(plan.devices)}" if plan.devices else ""
-    lines = [f"{view.host_id} has {plural(len(plan.devices), 'phone')}{phones}."]
-    lines += [f"{line}: that will be lost." for line in _running(view)]
+    names = f": {', '.join(plan.devices)}" if plan.devices else ""
+    lines = [f"{view.host_id} has {plural(len(plan.devices), 'device')}{names}."]
+    lines += [f"{line}: it will be lost." for line in _running(view)]
     if plan.queued_jobs:
-        of = f" of {', '.join(f'matrix {each}' for each in plan.matrices)}" if plan.matrices else ""
+        of = f" of {', '.join(f'matrix {matrix_id}' for matrix_id in plan.matrices)}" if plan.matrices else ""
         lines.append(
-            f"{plural(plan.queued_jobs, 'queued job')}{of} will wait until the phones turn up at "
-            "another host; `farm device retire ID` cancels what waits for one."
+            f"{plural(plan.queued_jobs, 'queued job')}{of} will wait until the devices are attached to "
+            "another host; `farm device retire ID` cancels the jobs of a device."
         )
     return "\n".join(lines)
 
@@ -137,9 +151,9 @@ def _wait_until_idle(farm: "FarmClient", view: "HostView") -> None:
     try:
         wait_for(lambda: farm.host(view.host_id), lambda now: now.is_idle, _waiting_text)
     except KeyboardInterrupt:
-        print_notice("It stays drained, and what runs there goes on to its end.")
+        print_notice("It stays drained, and its current runs end normally.")
         raise typer.Exit(130) from None
-    print_notice(f"Nothing runs on {view.host_id} any more.")
+    print_notice(f"{view.host_id} is idle.")
 
 
 def _waiting_text(view: "HostView") -> str:
@@ -147,13 +161,13 @@ def _waiting_text(view: "HostView") -> str:
 
     if view.runs:
         return f"waiting for {plural(len(view.runs), 'run')} to end on {view.host_id}"
-    return f"waiting for {plural(view.phones.get('not_cleaned', 0), 'phone')} to be cleaned up"
+    return f"waiting for {plural(view.phones.get('not_cleaned', 0), 'device')} to be cleaned up"
 
 
 def _change(host: str, verb: str, request: "OperatorRequest") -> None:
     with connect() as farm:
-        _say(farm.change_host(host, verb, request))
+        _print_change(farm.change_host(host, verb, request))
 
 
-def _say(change: "HostChange") -> None:
+def _print_change(change: "HostChange") -> None:
     print_notice(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")

@@ -1,4 +1,4 @@
-"""Hosts as tables, and one host on one screen."""
+"""The table of `farm host list` and the report of `farm host show`."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -15,21 +15,19 @@ from farm.wire.documents.hosts import HostDetail, HostView, IncidentView
 
 
 def host_table(hosts: Sequence[HostView]) -> RenderableType:
-    """One line a host, then one line for each that something is wrong with."""
-    # Columns stand in the order names, words, numbers, prose, whatever the order here: phones come last.
+    """Return one line for each host, then one line for each problem."""
     table = new_table(
-        names=("host", "state", "agent", "version"), numbers=("last heard", "runs"), prose=("phones",)
+        names=("host", "state", "agent", "version"), numbers=("last heard", "runs"), prose=("devices",)
     )
     for view in hosts:
-        heard, runs = last_heard_text(view), _runs(view)
         names = (view.host_id, view.state, view.session or "never called", view.agent_version or EMPTY_CELL)
-        add_row(table, *names, heard, runs, device_counts_text(view))
+        add_row(table, *names, last_heard_text(view), _runs(view), device_counts_text(view))
     notes = [Text(line) for view in hosts for line in _notes(view)]
     return Group(table, Text(""), *notes) if notes else table
 
 
 def host_report(view: HostDetail) -> RenderableType:
-    """All there is to say about a host."""
+    """Return the report of a host: agent, devices, runs, incidents and events."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
     grid.add_column(overflow="fold")
@@ -44,14 +42,14 @@ def host_report(view: HostDetail) -> RenderableType:
 
 
 def last_heard_text(view: HostView, now: datetime | None = None) -> str:
-    """`3 s ago`; `-` before its agent ever called."""
+    """Return `3 s ago`; `-` if its agent never called."""
     if view.heartbeat_at is None:
         return EMPTY_CELL
     return f"{elapsed_text(max(0.0, ((now or datetime.now(UTC)) - view.heartbeat_at).total_seconds()))} ago"
 
 
 def device_counts_text(view: HostView) -> str:
-    """`2 free, 1 busy, 1 not online`."""
+    """Return `2 free, 1 busy, 1 not online`."""
     return ", ".join(f"{n} {state.replace('_', ' ')}" for state, n in view.phones.items()) or EMPTY_CELL
 
 
@@ -67,10 +65,10 @@ def _notes(view: HostView) -> Iterator[str]:
 
 
 def incident_text(incident: IncidentView) -> str:
-    """What hit a host, when, and which phones."""
-    hit = f" ({', '.join(incident.devices)})" if incident.devices else ""
+    """Return the period, the cause and the devices of an incident."""
+    affected = f" ({', '.join(incident.devices)})" if incident.devices else ""
     until = f" until {local_time_text(incident.ended_at)}" if incident.ended_at else ""
-    return f"since {local_time_text(incident.began_at)}{until}: {incident.cause}{hit}"
+    return f"since {local_time_text(incident.began_at)}{until}: {incident.cause}{affected}"
 
 
 def _facts(view: HostDetail) -> Iterator[tuple[str, str]]:
@@ -80,8 +78,11 @@ def _facts(view: HostDetail) -> Iterator[tuple[str, str]]:
     version = f", version {view.agent_version}" if view.agent_version else ""
     yield "agent", f"{view.session or 'never called'}{version}; last heard {last_heard_text(view)}"
     yield "joined", local_time_text(view.created_at)
-    yield "phones", f"{device_counts_text(view)}; new ones {'join at once' if view.auto_admit else 'wait'}"
-    limit = "no limit" if view.max_runs is None else f"{view.max_runs} at once at most"
+    yield (
+        "devices",
+        f"{device_counts_text(view)}; new devices {'are admitted' if view.auto_admit else 'wait'}",
+    )
+    limit = "no limit" if view.max_runs is None else f"{view.max_runs} at most"
     yield "runs", f"{len(view.runs)} ({limit})"
     for run in view.runs:
         yield "", f"job {run.job_id} on {run.device_id}, {run.state} since {local_time_text(run.claimed_at)}"

@@ -1,4 +1,4 @@
-"""Tokens that machines join with, and the agent of a machine, as text."""
+"""The table of `farm token list` and the output of `farm agent status`."""
 
 from collections.abc import Sequence
 
@@ -12,10 +12,10 @@ from farm.wire.documents.join_tokens import TokenView
 
 
 def token_table(tokens: Sequence[TokenView | AccessTokenView]) -> Table:
-    """Join tokens and access tokens, one line each."""
-    table = new_table(names=("token", "state", "role"), words=("for",), numbers=("made", "valid until"))
+    """Return a table of join tokens and access tokens."""
+    table = new_table(names=("token", "state", "role"), words=("owner",), numbers=("created", "valid until"))
     for view in tokens:
-        until = "no end" if view.expires_at is None else local_time_text(view.expires_at)
+        until = "unlimited" if view.expires_at is None else local_time_text(view.expires_at)
         add_row(
             table,
             view.token_id,
@@ -31,24 +31,25 @@ def token_table(tokens: Sequence[TokenView | AccessTokenView]) -> Table:
 def _owner_text(view: TokenView | AccessTokenView) -> str:
     if isinstance(view, AccessTokenView):
         return view.name
-    phones = "phones admitted at once" if view.auto_admit else "phones wait for an operator"
-    return f"{view.used_by or 'a new host'}, {phones}"
+    admission = "devices admitted automatically" if view.auto_admit else "devices wait for an operator"
+    return f"{view.used_by or 'a new host'}, {admission}"
 
 
-def agent_text(found: AgentStatus) -> str:
-    """One agent, a line for each fact."""
-    running = f"runs (pid {found.pid})" if found.pid else "does not run"
+def agent_text(status: AgentStatus) -> str:
+    """Return the status of an agent, one line for each fact."""
+    running = f"runs (pid {status.pid})" if status.pid else "does not run"
     attempts = [
-        f"          attempt {each.attempt_id} on {each.device_id}: {each.phase}" for each in found.attempts
+        f"          attempt {attempt.attempt_id} on {attempt.device_id}: {attempt.phase}"
+        for attempt in status.attempts
     ]
     lines = [
-        f"host      {found.host}",
-        f"farm      {found.farm_url}{'' if found.has_joined else ' (not joined)'}",
+        f"host      {status.host}",
+        f"farm      {status.farm_url}{'' if status.has_joined else ' (not joined)'}",
         f"agent     {running}",
-        f"adb       {found.adb_server or 'no server runs'}",
-        f"data      {found.data_dir}",
-        f"reports   {found.waiting_reports} waiting for the farm",
-        f"attempts  {len(attempts)} in hand",
+        f"adb       {status.adb_server or 'no server runs'}",
+        f"data      {status.data_dir}",
+        f"reports   {status.waiting_reports} waiting for the farm",
+        f"attempts  {len(attempts)} in progress",
         *attempts,
     ]
     return "\n".join(lines)

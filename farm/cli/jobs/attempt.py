@@ -1,4 +1,4 @@
-"""`farm attempt`: all that is kept of one run."""
+"""`farm attempt`: show one run."""
 
 from typing import Annotated
 
@@ -8,7 +8,7 @@ from farm.cli.shell.address import connect
 from farm.cli.shell.output import Json, out, print_json
 from farm.core.base.ids import AttemptId
 
-app = typer.Typer(no_args_is_help=True, help="Attempts: what was run on a phone, and what came back.")
+app = typer.Typer(no_args_is_help=True, help="Attempts: single runs on a device, with their output.")
 
 
 @app.command("show")
@@ -18,9 +18,9 @@ def show_command(
     ],
     as_json: Json = False,
 ) -> None:
-    """Show one attempt: command, files, conditions, output, and how it was judged.
+    """Show one attempt: command, files, conditions, output, and its evaluation.
 
-    The middle of a long output is left out; --json has all of it.
+    The middle of a long output is left out; --json prints all of it.
 
     Example: farm attempt show 12
     """

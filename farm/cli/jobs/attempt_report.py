@@ -1,4 +1,4 @@
-"""One attempt in words: what ran, in which conditions, what it printed, and how it was judged."""
+"""The report of one attempt: command, conditions, output and evaluation."""
 
 import shlex
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, RunError
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.wire.documents.matrices.matrices import AttemptView
 
-#: Of an output, this many lines at its beginning and at its end are shown.
+#: Lines shown of the beginning and of the end of an output.
 HEAD_LINES, TAIL_LINES = 10, 20
 _UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
@@ -24,7 +24,7 @@ _EVIDENCE = TypeAdapter(Evidence)
 
 
 def attempt_report(view: AttemptView) -> Text:
-    """Everything about one attempt; outputs are cut in the middle."""
+    """Return the report of one attempt, with the middle of long outputs left out."""
     plan = _PLAN.validate_python(view.plan)
     evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
     headline = f"attempt {view.attempt_id} of job {view.job_id} on {view.device_id}: {_outcome_text(view)}"
@@ -37,13 +37,13 @@ def attempt_report(view: AttemptView) -> Text:
 
 def _missing_evidence(view: AttemptView) -> str:
     if view.evidence_expired_at is None:
-        return "nothing has come back of it"
+        return "no report yet"
     return f"output expired on {local_time_text(view.evidence_expired_at)}, by the {view.evidence_expired_by}"
 
 
 def _outcome_text(view: AttemptView) -> str:
-    said = [view.state, view.outcome, f"blame {view.blame}" if view.blame else None]
-    return ", ".join(str(part) for part in said if part)
+    parts = [view.state, view.outcome, f"blame {view.blame}" if view.blame else None]
+    return ", ".join(str(part) for part in parts if part)
 
 
 def _attempt_fields(view: AttemptView, plan: RunPlan) -> Iterator[str]:
@@ -75,25 +75,25 @@ def _evidence_lines(evidence: Evidence, gates: Gates) -> Iterator[str]:
     if evidence.argv:
         yield _field("command", shlex.join(evidence.argv))
     if evidence.started_at:
-        again = ", taken over by a later life of the agent" if evidence.adopted else ""
+        again = ", resumed after an agent restart" if evidence.adopted else ""
         yield _field("started", f"{local_time_text(evidence.started_at)}{again}")
     if evidence.waited_s:
         yield _field("waited", f"{elapsed_text(evidence.waited_s)} for gates")
     if evidence.argv:
-        yield _field("pushed", f"{size_text(evidence.pushed_bytes)} to the phone")
+        yield _field("pushed", f"{size_text(evidence.pushed_bytes)} to the device")
     if evidence.exit:
         yield _field("exit", _exit(evidence.exit))
     if evidence.trouble:
         yield from _trouble(evidence.trouble)
     yield _field("before", _condition(evidence.before))
     yield _field("after", _condition(evidence.after))
-    if unseen := evidence.before and unknown_gates(evidence.before, gates):
-        yield _field("unseen", f"{', '.join(unseen)}: its gates let pass what the phone does not report")
+    if unchecked := evidence.before and unknown_gates(evidence.before, gates):
+        yield f"not checked (not reported): {', '.join(unchecked)}"
     yield from (_field("control", _control(state)) for state in evidence.controls)
     yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
     yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)
-    for each in evidence.passes:
-        yield from _pass(each)
+    for diagnostic_pass in evidence.passes:
+        yield from _pass(diagnostic_pass)
 
 
 def _exit(record: ExitRecord) -> str:
@@ -103,32 +103,34 @@ def _exit(record: ExitRecord) -> str:
 
 
 def _control(state: ControlState) -> str:
-    """What was asked for, what there was before it was set, and what was read back around the run."""
+    """Return the requested value, the original value, and the values read before and after the run."""
     was = "" if state.before is None else f", {state.before} otherwise"
-    held = "" if state.actual_before is None else f", {state.actual_before} before the run"
+    before = "" if state.actual_before is None else f", {state.actual_before} before the run"
     after = "" if state.actual_after is None else f", {state.actual_after} after it"
-    return f"{state.name} {state.asked}{was}{held}{after}"
+    return f"{state.name} {state.asked}{was}{before}{after}"
 
 
-def _pass(found: PassEvidence) -> Iterator[str]:
-    """A further process start after the run; of its output the phone's log is what it was for."""
-    yield _field("pass", f"{found.name}, uncounted: {_exit(found.exit) if found.exit else 'did not end'}")
-    if found.trouble:
-        yield from _trouble(found.trouble)
-    yield from _output(f"log of pass {found.name}", found.log, 0)
+def _pass(evidence: PassEvidence) -> Iterator[str]:
+    """Return the lines of a diagnostic pass, which runs after the measurement for the log of the device."""
+    yield _field(
+        "pass", f"{evidence.name}, not measured: {_exit(evidence.exit) if evidence.exit else 'did not end'}"
+    )
+    if evidence.trouble:
+        yield from _trouble(evidence.trouble)
+    yield from _output(f"log of pass {evidence.name}", evidence.log, 0)
 
 
 def _trouble(trouble: RunError) -> Iterator[str]:
-    yield _field("trouble", f"{trouble.message} [{trouble.code}, blame {trouble.blame}]")
+    yield _field("error", f"{trouble.message} [{trouble.code}, blame {trouble.blame}]")
     yield _field("", f"hint: {trouble.hint}")
 
 
 def _condition(condition: Condition | None) -> str:
-    """What the phone said of itself; what it did not say is left out."""
+    """Return the condition of a device; values that it does not report are left out."""
     if condition is None:
         return EMPTY_CELL
     status = condition.thermal_status
-    said = [
+    parts = [
         local_time_text(condition.taken_at),
         None if status is None else f"thermal status {status.name}",
         _with_unit(condition.skin_c, "skin {:.1f} °C"),
@@ -144,17 +146,17 @@ def _condition(condition: Condition | None) -> str:
         _bytes(condition.memory_available_bytes, "memory"),
         _bytes(condition.storage_free_bytes, "storage"),
     ]
-    return ", ".join(part for part in said if part)
+    return ", ".join(part for part in parts if part)
 
 
 def _clock(policy: CpuPolicy) -> str | None:
-    """`policy4 at 2.11, limit 2.11 of 2.75 GHz`."""
-    known = [
+    """Return `policy4 at 2.11, limit 2.11 of 2.75 GHz`."""
+    parts = [
         None if hz is None else f"{word} {hz / 1e9:.2f}"
         for word, hz in (("at", policy.current_hz), ("limit", policy.max_hz), ("of", policy.hardware_max_hz))
     ]
-    told = " ".join(part for part in known if part)
-    return f"{policy.name} {told} GHz" if told else None
+    clocks = " ".join(part for part in parts if part)
+    return f"{policy.name} {clocks} GHz" if clocks else None
 
 
 def _with_unit(value: float | None, form: str) -> str | None:
@@ -167,7 +169,7 @@ def _bytes(count: int | None, what: str) -> str | None:
 
 def _output(name: str, text: str, dropped_bytes: int) -> Iterator[str]:
     lines = text.splitlines()
-    dropped = f", {size_text(dropped_bytes)} more were not brought back" if dropped_bytes else ""
+    dropped = f", {size_text(dropped_bytes)} more were not collected" if dropped_bytes else ""
     yield f"{name}: {'empty' if not lines else plural(len(lines), 'line')}{dropped}"
     yield from (f"  {_printable(line)}" for line in _truncate(lines))
 
@@ -180,8 +182,10 @@ def _truncate(lines: Sequence[str]) -> Sequence[str]:
 
 
 def _printable(line: str) -> str:
-    """What a program printed must not move the reader's cursor."""
-    return "".join(sign if sign.isprintable() or sign == "\t" else _UNPRINTABLE for sign in line)
+    """Replace characters that would move the cursor of a terminal."""
+    return "".join(
+        character if character.isprintable() or character == "\t" else _UNPRINTABLE for character in line
+    )
 
 
 def _field(name: str, text: str) -> str:

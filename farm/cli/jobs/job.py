@@ -1,4 +1,4 @@
-"""`farm job`: one process start of a matrix, and what it printed."""
+"""`farm job`: show one job, its pending reasons and its output."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -14,14 +14,14 @@ from farm.core.errors import NotFound
 if TYPE_CHECKING:
     from farm.wire.documents.results.explain import JobDetail
 
-app = typer.Typer(no_args_is_help=True, help="Jobs: one cell in one round, try by try.")
+app = typer.Typer(no_args_is_help=True, help="Jobs: one cell in one round, with its attempts.")
 
-Id = Annotated[int, typer.Argument(metavar="ID", help="The job's number, as `farm matrix jobs` shows it.")]
+Id = Annotated[int, typer.Argument(metavar="ID", help="The job's number, as in `farm matrix jobs`.")]
 
 
 @app.command("show")
 def show_command(job_id: Id, as_json: Json = False) -> None:
-    """Show one job: its attempts, how each ended, and the number it yielded.
+    """Show one job: its attempts with outcomes, and its measurement.
 
     Example: farm job show 17
     """
@@ -42,11 +42,11 @@ app.command("why")(pending.job_why)
 def logs_command(
     job_id: Id,
     attempt: Annotated[
-        int | None, typer.Option(metavar="N", help="Of this attempt, by its number; else of the last one.")
+        int | None, typer.Option(metavar="N", help="Number of the attempt; default: the last one.")
     ] = None,
-    stderr: Annotated[bool, typer.Option("--stderr", help="What it said on stderr instead.")] = False,
+    stderr: Annotated[bool, typer.Option("--stderr", help="Print stderr instead of stdout.")] = False,
 ) -> None:
-    """Print what the program of a job printed, byte for byte as far as it was brought back.
+    """Print the output of a job's program unchanged, as far as it was collected.
 
     Example: farm job logs 17 --stderr
     """
@@ -55,28 +55,28 @@ def logs_command(
         view = farm.attempt(_select_attempt(job, attempt))
     if view.evidence is None:
         gone = view.evidence_expired_at is not None
-        why = "its output expired" if gone else "nothing has come back of it yet"
-        hint = f"`farm attempt show {view.attempt_id}` shows what is known of it"
+        why = "its output expired" if gone else "no report yet"
+        hint = f"`farm attempt show {view.attempt_id}` shows its details"
         raise NotFound(f"attempt {view.attempt_id} of job {job_id} is {view.state}: {why}", hint=hint)
     name = "stderr" if stderr else "stdout"
-    # Written as it came: a terminal's markup, or a missing last line feed, is the program's.
+    # Unchanged: markup and a missing final line feed are the program's.
     sys.stdout.write(str(view.evidence[name]))
     if dropped := view.evidence[f"{name}_dropped_bytes"]:
-        print_notice(f"{dropped} bytes more were not brought back")
+        print_notice(f"{dropped} bytes more were not collected")
 
 
 def _select_attempt(job: "JobDetail", attempt: int | None) -> AttemptId:
-    """The attempt whose output is wanted.
+    """Return the selected attempt, else the last one.
 
     Raises:
-        NotFound: the job has no such attempt, or none at all.
+        NotFound: the job has no such attempt, or no attempt at all.
     """
     if not job.attempts:
-        hint = f"`farm matrix show {job.matrix_id}` says what its phone waits for"
-        raise NotFound(f"job {job.job_id} was not tried yet", hint=hint if job.matrix_id else None)
+        hint = f"`farm matrix show {job.matrix_id}` shows what its device waits for"
+        raise NotFound(f"job {job.job_id} has no attempt yet", hint=hint if job.matrix_id else None)
     if attempt is None:
         return job.attempts[-1]
     if attempt not in job.attempts:
-        known = ", ".join(map(str, job.attempts))
-        raise NotFound(f"job {job.job_id} has no attempt {attempt}", hint=f"it has {known}")
+        numbers = ", ".join(map(str, job.attempts))
+        raise NotFound(f"job {job.job_id} has no attempt {attempt}", hint=f"it has {numbers}")
     return AttemptId(attempt)

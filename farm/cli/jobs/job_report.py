@@ -1,4 +1,4 @@
-"""One job in words, and the number that came of it."""
+"""The report of one job and its measurement."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +12,7 @@ _WIDTH = 12
 
 
 def job_report(view: JobDetail) -> Text:
-    """Everything about one job."""
+    """Return the report of one job."""
     lines = [*_job_fields(view), *map(_attempt, view.attempt_list)]
     if view.run is not None:
         lines += run_lines(view.run)
@@ -22,22 +22,22 @@ def job_report(view: JobDetail) -> Text:
 
 
 def job_headline(view: JobDetail) -> str:
-    """Which job it is, and how it ended."""
+    """Return the job with its outcome or state."""
     return f"job {view.job_id} on {view.device_id}: {view.label}, {view.outcome or view.state}"
 
 
 def field(name: str, text: str) -> str:
-    """A line with a name; one without continues the line above."""
+    """Return a line with a name; an empty name continues the line above."""
     return f"{name:{_WIDTH}}{text}"
 
 
 def flags(settings: Mapping[str, object]) -> str:
-    """`iter=30, threads=2`; the harness's own where none is changed."""
+    """Return `iter=30, threads=2`, or that all flags have their defaults."""
     return ", ".join(f"{name}={value}" for name, value in sorted(settings.items())) or "all at their defaults"
 
 
 def run_lines(run: MeasurementView) -> Iterator[str]:
-    """A number with what it is made of."""
+    """Return the lines of a measurement: value, samples, quality, metrics."""
     yield field("value", f"{duration_text(run.value_ns)}, {_samples_text(run)}")
     if run.min_ns is not None and run.max_ns is not None and run.p90_ns is not None:
         spread = (
@@ -53,8 +53,8 @@ def run_lines(run: MeasurementView) -> Iterator[str]:
 
 def _samples_text(run: MeasurementView) -> str:
     if run.sample_count:
-        said = f"{run.sample_count} samples"
-        return f"median of {said}" if run.kind == "samples" else f"the tool's own mean of {said}"
+        samples = f"{run.sample_count} samples"
+        return f"median of {samples}" if run.kind == "samples" else f"the tool's own mean of {samples}"
     return "the tool's own mean"
 
 
@@ -70,10 +70,12 @@ def _job_fields(view: JobDetail) -> Iterator[str]:
         yield field("ended", local_time_text(view.finished_at))
 
 
-def _attempt(line: AttemptSummary) -> str:
+def _attempt(attempt: AttemptSummary) -> str:
     took = ""
-    if line.finished_at is not None:
-        took = f" after {elapsed_text((line.finished_at - line.claimed_at).total_seconds())}"
-    why = f": {line.message}" if line.message else ""
-    ended = f"{line.state}, {line.outcome}" if line.outcome else line.state
-    return field("attempt", f"{line.attempt_id}, {local_time_text(line.claimed_at)}, {ended}{took}{why}")
+    if attempt.finished_at is not None:
+        took = f" after {elapsed_text((attempt.finished_at - attempt.claimed_at).total_seconds())}"
+    why = f": {attempt.message}" if attempt.message else ""
+    ended = f"{attempt.state}, {attempt.outcome}" if attempt.outcome else attempt.state
+    return field(
+        "attempt", f"{attempt.attempt_id}, {local_time_text(attempt.claimed_at)}, {ended}{took}{why}"
+    )

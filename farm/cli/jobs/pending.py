@@ -1,4 +1,4 @@
-"""`farm job why` and `farm matrix why`: what something waits for, and what to do about it."""
+"""`farm job why` and `farm matrix why`: show pending reasons and how to resolve them."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -9,16 +9,14 @@ from farm.cli.shell.address import connect
 from farm.cli.shell.output import Json, out, print_json
 from farm.core.base.ids import JobId, MatrixId
 
-JobNumber = Annotated[
-    int, typer.Argument(metavar="ID", help="The job's number, as `farm matrix jobs` shows it.")
-]
+JobNumber = Annotated[int, typer.Argument(metavar="ID", help="The job's number, as in `farm matrix jobs`.")]
 MatrixNumber = Annotated[
-    int, typer.Argument(metavar="ID", help="The matrix's number, as `farm matrix list` shows it.")
+    int, typer.Argument(metavar="ID", help="The matrix's number, as in `farm matrix list`.")
 ]
 
 
 def job_why(job_id: JobNumber, as_json: Json = False) -> None:
-    """Say what a job waits for, what to do about it, and how many jobs go first.
+    """Show why a job is pending, how to resolve it, and how many jobs are queued ahead.
 
     Example: farm job why 17
     """
@@ -33,7 +31,7 @@ def job_why(job_id: JobNumber, as_json: Json = False) -> None:
 
 
 def matrix_why(matrix_id: MatrixNumber, as_json: Json = False) -> None:
-    """Say what is left of a matrix, phone by phone, what it waits for there and what to do about it.
+    """Show the remaining jobs of a matrix by device, why they are pending, and how to resolve it.
 
     Example: farm matrix why 3
     """

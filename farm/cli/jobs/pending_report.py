@@ -1,4 +1,4 @@
-"""Why something waits, in words: each reason with since when, by whom, and what to do."""
+"""Pending reasons as text: each with its start, its actor and a hint."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -18,14 +18,14 @@ _DAYS_FROM_S = 2 * 86400
 
 
 class PendingReport:
-    """Lines about what waits, counted from one moment."""
+    """Formats pending reasons, with durations up to one moment."""
 
     def __init__(self, now: datetime | None = None) -> None:
-        """`now` is the reader's present."""
+        """`now` is the moment for durations; default: the current time."""
         self._now = now or datetime.now(UTC)
 
     def job(self, view: JobPendingView) -> Iterator[str]:
-        """One job: its state, what is in its way, its place in the queue."""
+        """Return the state of one job, its pending reasons and its place in the queue."""
         name = f"job {view.job_id} on {view.device}"
         if view.state is JobState.FINISHED:
             cause = f": {view.cause}" if view.cause and view.cause != view.outcome else ""
@@ -37,23 +37,23 @@ class PendingReport:
             yield f"- {self.reason(reason)}"
             yield f"  hint: {reason.hint}"
         if view.state is JobState.QUEUED:
-            yield f"- {self._turn(view)}"
+            yield f"- {self._queue_position(view)}"
 
     def matrix(self, view: MatrixPendingView) -> Iterator[str]:
-        """What is left of a matrix, phone by phone."""
+        """Return the remaining jobs of a matrix by device."""
         if not view.devices and not view.not_queued:
-            yield f"matrix {view.matrix_id} ({view.name}) waits for nothing: all of its jobs are finished"
+            yield f"matrix {view.matrix_id} ({view.name}) is not pending: all of its jobs are finished"
             return
-        moved = f"; a job last began or ended{self._ago(view.moved_at)}" if view.moved_at else ""
-        left, phones = plural(view.left, "job"), plural(len(view.devices), "phone")
-        yield f"matrix {view.matrix_id} ({view.name}): {left} left on {phones}{moved}"
+        moved = f"; the last job began or ended{self._ago(view.moved_at)}" if view.moved_at else ""
+        left, devices = plural(view.left, "job"), plural(len(view.devices), "device")
+        yield f"matrix {view.matrix_id} ({view.name}): {left} left on {devices}{moved}"
         if view.not_queued:
-            yield f"- {plural(view.not_queued, 'job')} of it are still to be queued: the farm is unfolding it"
+            yield f"- {plural(view.not_queued, 'job')} not queued yet: the farm is expanding the matrix"
         for device in view.devices:
             yield from self._device(device)
 
     def reason(self, reason: ReasonView) -> str:
-        """`the phone is cordoned by ann since 2 h 3 min: swollen battery`."""
+        """Return `the device is cordoned by ann since 2 h 3 min: swollen battery`."""
         cause = f": {reason.cause}" if reason.cause else ""
         return f"{reason.message}{self._by(reason.by)}{self._since(reason.since)}{cause}"
 
@@ -69,10 +69,12 @@ class PendingReport:
         if view.reasons and view.jobs_before:
             yield f"  {_queue_text(view.jobs_before, view.more_before)}"
 
-    def _turn(self, view: JobPendingView) -> str:
+    def _queue_position(self, view: JobPendingView) -> str:
         running = view.running
         now = (
-            "" if running is None else f"; on the phone now: {_run(running)}{self._since(running.claimed_at)}"
+            ""
+            if running is None
+            else f"; on the device now: {_run(running)}{self._since(running.claimed_at)}"
         )
         return f"{_queue_text(view.jobs_before, view.more_before)}{now}"
 
@@ -88,14 +90,14 @@ class PendingReport:
 
     @staticmethod
     def _by(actor: str | None) -> str:
-        """People are named; that the farm or an agent noted something goes without saying."""
+        """Return the name of a person; nothing for the farm and agents."""
         kind, _, name = (actor or "").partition(":")
         return f" by {name}" if kind == "user" and name else ""
 
 
 def _queue_text(jobs_before: int, more: bool) -> str:
     if not jobs_before:
-        return "no other job goes first"
+        return "no job is queued ahead"
     return f"behind {'more than ' if more else ''}{plural(jobs_before, 'job')}"
 
 

@@ -1,4 +1,4 @@
-"""`farm matrix cancel` and `farm matrix rerun`: orders about a matrix that is there."""
+"""`farm matrix cancel` and `farm matrix rerun`."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from farm.wire.documents.matrices.matrices import MatrixView
     from farm.wire.documents.matrices.plans import CancellationView
 
-Id = Annotated[int, typer.Argument(metavar="ID", help="The matrix's number, as `farm matrix list` shows it.")]
+Id = Annotated[int, typer.Argument(metavar="ID", help="The matrix's number, as in `farm matrix list`.")]
 
 
 def cancel(
     matrix_id: Id,
-    device: Annotated[str | None, typer.Option(help="Only its part on this device: its id or label.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    device: Annotated[str | None, typer.Option(help="Only the jobs on this device, by id or label.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Cancel a matrix: nothing more of it starts, and what runs is stopped.
+    """Cancel a matrix: queued jobs do not start, and running jobs are stopped.
 
-    What is finished stays, measurements included. Says first what it will do, and asks in a terminal.
+    Finished jobs and their measurements are kept. On a terminal, the plan is shown for confirmation.
 
     Example: farm matrix cancel 3 --yes
     """
@@ -36,22 +36,22 @@ def cancel(
         if view.finished_at is None and not yes and sys.stdin.isatty():
             print_notice(cancellation(view, device_id))
             typer.confirm("Go ahead?", abort=True, err=True)
-        done = farm.cancel_matrix(MatrixId(matrix_id), device=device_id)
+        cancellation_view = farm.cancel_matrix(MatrixId(matrix_id), device=device_id)
     if as_json:
-        print_json(done.model_dump(mode="json"))
+        print_json(cancellation_view.model_dump(mode="json"))
     else:
-        print_notice(_cancelled_text(done))
+        print_notice(_cancelled_text(cancellation_view))
 
 
-def _cancelled_text(done: "CancellationView") -> str:
+def _cancelled_text(view: "CancellationView") -> str:
     from farm.cli.shell.formatting import plural
 
-    name = f"Matrix {done.matrix_id} ({done.name})"
-    if not done.queued and not done.active:
-        return f"{name} is finished already: nothing is left to cancel."
-    stopped = f", {plural(done.active, 'run')} is being stopped" if done.active == 1 else ""
-    stopped = f", {done.active} runs are being stopped" if done.active > 1 else stopped
-    return f"{name}: {plural(done.queued, 'job')} will not start{stopped}; {done.finished} finished before."
+    name = f"Matrix {view.matrix_id} ({view.name})"
+    if not view.queued and not view.active:
+        return f"{name} is already finished: nothing to cancel."
+    stopped = f", {plural(view.active, 'run')} is being stopped" if view.active == 1 else ""
+    stopped = f", {view.active} runs are being stopped" if view.active > 1 else stopped
+    return f"{name}: {plural(view.queued, 'job')} will not start{stopped}; {view.finished} finished before."
 
 
 def rerun(
@@ -60,15 +60,15 @@ def rerun(
         bool,
         typer.Option(
             "--failed",
-            help="Only cells without a valid measurement in each round, with what they are compared to.",
+            help="Only cells that lack a valid measurement in a round, with their baselines.",
         ),
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Stay until it is finished; Ctrl-C detaches.")
+        bool, typer.Option("--watch", help="Watch it until it is finished; Ctrl-C detaches.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a matrix again as a new one: the same file, on the devices that fit its selectors now.
+    """Run a matrix again as a new matrix: the same file, on the devices that match its selectors now.
 
     Example: farm matrix rerun 3 --failed --watch
     """

@@ -1,4 +1,4 @@
-"""Sending a matrix file to the farm, so that what is wrong in it is told with file and line."""
+"""Send a matrix file to the farm, and report its errors with file and line."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,15 +17,15 @@ T = TypeVar("T")
 
 
 def submit_file(farm: "FarmClient", file: Path) -> MatrixView:
-    """Enqueue a matrix file; raises like `send_file`."""
+    """Submit a matrix file; raises like `send_file`."""
     return send_file(file, farm.submit_matrix)
 
 
 def send_file(file: Path, send: Callable[[Mapping[str, object]], T]) -> T:
-    """Check a matrix here, where its lines are known, then send it.
+    """Validate a matrix locally, where its lines are known, then send it.
 
     Raises:
-        InvalidInput: the file cannot be read, is no matrix, or names what the farm does not have.
+        InvalidInput: the file cannot be read, is not a matrix, or names something unknown to the farm.
     """
     text = _text(file)
     try:
@@ -36,7 +36,7 @@ def send_file(file: Path, send: Callable[[Mapping[str, object]], T]) -> T:
     try:
         return send(spec)
     except InvalidInput as error:
-        # The farm was not sent the file: what it says of places is looked up in the lines here.
+        # The farm does not have the file: map the places of its error to lines here.
         raise _located(error, _with_lines(file, text, error)) from error
 
 
@@ -50,9 +50,9 @@ def _text(file: Path) -> str:
 
 
 def _with_lines(file: Path, text: str, error: InvalidInput) -> str:
-    """`my.yaml, line 12`, as far as the error knows a place."""
-    found = {line_of(text, place) for place in error.places}
-    lines = sorted(line for line in found if line is not None)
+    """Return `my.yaml, line 12`, or the file alone if the error has no place."""
+    numbers = {line_of(text, place) for place in error.places}
+    lines = sorted(number for number in numbers if number is not None)
     if not lines:
         return str(file)
     return f"{file}, {'line' if len(lines) == 1 else 'lines'} {', '.join(map(str, lines))}"

@@ -1,4 +1,4 @@
-"""`farm matrix`: submit a matrix, watch it, look at what came of it."""
+"""`farm matrix`: submit, watch, show, cancel and rerun matrices."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient
     from farm.wire.documents.matrices.matrices import MatrixView
 
-app = typer.Typer(no_args_is_help=True, help="Matrices: what is to be measured, and what came of it.")
+app = typer.Typer(no_args_is_help=True, help="Matrices: plan, submit, watch, show, cancel and rerun them.")
 
 Id = actions.Id
 
@@ -28,11 +28,11 @@ app.command("plan")(plan.plan)
 def submit(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A matrix in YAML.")],
     watch: Annotated[
-        bool, typer.Option("--watch", help="Stay until it is finished; Ctrl-C detaches.")
+        bool, typer.Option("--watch", help="Watch it until it is finished; Ctrl-C detaches.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Enqueue a matrix. With --watch the exit code is 3 when a job failed, 4 when one has no answer.
+    """Submit a matrix. With --watch the exit code is 3 if a job failed, 4 if one was inconclusive.
 
     Example: farm matrix submit examples/demo.yaml --watch
     """
@@ -52,9 +52,9 @@ def submit(
 
 @app.command("watch")
 def watch_command(matrix_id: Id, as_json: JsonLines = False) -> None:
-    """Watch a matrix until it is finished, then print its speedups; without a baseline, its times.
+    """Watch a matrix until it is finished, then print its speedups, or its times without a baseline.
 
-    With --json each change is one line, without the cells: `farm matrix show ID --json` has those.
+    With --json each change is one line without the cells, which `farm matrix show ID --json` prints.
 
     Example: farm matrix watch 3
     """
@@ -66,7 +66,7 @@ def watch_command(matrix_id: Id, as_json: JsonLines = False) -> None:
 
 @app.command("show")
 def show_command(matrix_id: Id, as_json: Json = False) -> None:
-    """Show one matrix: how far it is, the time of every cell, what went wrong.
+    """Show one matrix: its progress, the time of every cell, and failures.
 
     Example: farm matrix show 3
     """
@@ -79,9 +79,9 @@ def show_command(matrix_id: Id, as_json: Json = False) -> None:
         print_json(view.model_dump(mode="json"))
     else:
         out().print(matrix_report(view))
-        print_notice(f"Its jobs, with the runs that went wrong: {farm_command()} matrix jobs {matrix_id}")
+        print_notice(f"Its jobs, with failed runs: {farm_command()} matrix jobs {matrix_id}")
         if is_stuck(view):
-            print_notice(f"Nothing runs now. Why: {farm_command()} matrix why {matrix_id}")
+            print_notice(f"Nothing is running. Reasons: {farm_command()} matrix why {matrix_id}")
 
 
 @app.command("list")
@@ -98,7 +98,7 @@ def list_command(as_json: Json = False) -> None:
 
 @app.command("jobs")
 def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
-    """List the jobs of a matrix, with their attempts and why one did not succeed.
+    """List the jobs of a matrix, with their attempts and failure reasons.
 
     Example: farm matrix jobs 3
     """
@@ -108,8 +108,8 @@ def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
     with connect() as farm:
         jobs = farm.jobs(MatrixId(matrix_id))
     show(jobs, job_table, as_json=as_json)
-    if not as_json and (closer := log_hint(jobs)):
-        print_notice(closer)
+    if not as_json and (hint := log_hint(jobs)):
+        print_notice(hint)
 
 
 app.command("why")(pending.matrix_why)
@@ -118,7 +118,7 @@ app.command("rerun")(actions.rerun)
 
 
 def submission_text(view: "MatrixView") -> str:
-    """What became of a submission."""
+    """Return the result of a submission."""
     from farm.cli.shell.formatting import plural
 
     rejected = f", {plural(view.rejected, 'cell')} rejected" if view.rejected else ""
@@ -126,15 +126,15 @@ def submission_text(view: "MatrixView") -> str:
 
 
 def follow(farm: "FarmClient", matrix_id: MatrixId, *, leaving: str) -> "MatrixView":
-    """Watch to the end, then say what went wrong.
+    """Watch a matrix until it is finished, then print its failures.
 
     Args:
-        farm: where the matrix is.
+        farm: the farm.
         matrix_id: the matrix.
-        leaving: what to say to a person who presses Ctrl-C.
+        leaving: message for Ctrl-C.
 
     Raises:
-        typer.Exit: the person pressed Ctrl-C.
+        typer.Exit: the user pressed Ctrl-C.
     """
     from farm.cli.matrices.watch import watch_matrix
 
@@ -148,8 +148,10 @@ def follow(farm: "FarmClient", matrix_id: MatrixId, *, leaving: str) -> "MatrixV
 
 
 def exit_code_of(view: "MatrixView") -> int:
-    """3 when a job failed, 4 when one ended without an answer, 2 when somebody cancelled one, as for errors;
-    `unsupported` is an answer."""
+    """Return 3 if a job failed, 4 if one was inconclusive or expired, 2 if one was cancelled, else 0.
+
+    `unsupported` is a result, not a failure.
+    """
     from farm.core.runs.measurement import Outcome
 
     if view.jobs_by_outcome.get(Outcome.FAILED):
@@ -160,7 +162,7 @@ def exit_code_of(view: "MatrixView") -> int:
 
 
 def follow_to_end(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
-    """Watch to the end and print speedups or times, or the matrix as JSON; the exit code."""
+    """Watch a matrix, print its speedups, its times or JSON, and return the exit code."""
     from farm.cli.run.result import print_result
     from farm.cli.shell.next_steps import watch_again_text
 
@@ -173,29 +175,29 @@ def follow_to_end(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> 
 
 
 def _watch_as_json(farm: "FarmClient", matrix_id: MatrixId) -> int:
-    """Print each change as a line; the exit code."""
+    """Print each change as one JSON line, and return the exit code."""
     from farm.cli.matrices.watch import watch_changes
 
-    def tell(view: "MatrixView") -> None:
+    def print_view(view: "MatrixView") -> None:
         print_json_line(view.model_dump(mode="json", exclude={"cell_list", "rejected_list"}))
 
     try:
-        return exit_code_of(watch_changes(lambda: farm.matrix(matrix_id), tell))
+        return exit_code_of(watch_changes(lambda: farm.matrix(matrix_id), print_view))
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
 
 def _print_failures(farm: "FarmClient", view: "MatrixView") -> None:
-    """What went wrong; where a program did, with the command that shows what it printed."""
+    """Print the failures of a matrix, and how to see the output of a failed run."""
     from farm.cli.matrices.report import failures, log_hint
     from farm.core.runs.measurement import Outcome
 
     for line in failures(view):
         print_notice(line)
     if view.jobs_by_outcome.keys() & {Outcome.FAILED, Outcome.UNSUPPORTED, Outcome.INCONCLUSIVE} and (
-        closer := log_hint(farm.jobs(view.matrix_id))
+        hint := log_hint(farm.jobs(view.matrix_id))
     ):
-        print_notice(closer)
+        print_notice(hint)
 
 
 def _print_rejected(view: "MatrixView") -> None:

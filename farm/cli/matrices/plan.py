@@ -1,4 +1,4 @@
-"""`farm matrix plan`: what a matrix comes to, before anything is queued."""
+"""`farm matrix plan`: show cells, devices and time of a matrix before anything is queued."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from farm.wire.documents.matrices.plans import MatrixPlanView, PlannedDevice, RejectedGroup
 
-#: Of a reason's cells, this many are named.
+#: Cells named for each reason; the rest are counted.
 _CELLS_SHOWN = 8
 
 
 def plan(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A matrix in YAML.")], as_json: Json = False
 ) -> None:
-    """Show what a matrix comes to: cells, devices, what cannot run and why, how long it takes.
+    """Show the plan of a matrix: cells, devices, rejected cells with reasons, and the estimated time.
 
-    Nothing is queued. Times are medians of runs like these on this farm; where there are none, the time-out
-    is taken, and the figure is said to be an upper bound.
+    Nothing is queued. Times are medians of similar runs on this farm. Without such runs the time-out is used,
+    and the estimate is marked as an upper bound.
 
     Example: farm matrix plan examples/demo.yaml
     """
@@ -43,7 +43,7 @@ def plan(
 
 
 def plan_report(view: "MatrixPlanView") -> "RenderableType":
-    """The whole plan as a page."""
+    """Return the whole plan."""
     from rich.console import Group
     from rich.text import Text
 
@@ -76,7 +76,7 @@ def _comparison(view: "MatrixPlanView") -> Iterator[str]:
     from farm.core.matrices.matrix import key_text
 
     if view.baseline is None:
-        yield "nothing is compared: the matrix names no baseline"
+        yield "no comparison: the matrix names no baseline"
         return
     means = (
         "one cell for all"
@@ -85,7 +85,7 @@ def _comparison(view: "MatrixPlanView") -> Iterator[str]:
     )
     yield f"compared to {key_text(view.baseline)}, {view.baseline_kind}: {means}"
     if view.uncompared:
-        yield f"compared to nothing, as their baseline cannot run: {_names_text(view.uncompared)}"
+        yield f"not compared, as their baseline cannot run: {_names_text(view.uncompared)}"
 
 
 def _device_table(devices: "Sequence[PlannedDevice]") -> "Table":
@@ -95,8 +95,8 @@ def _device_table(devices: "Sequence[PlannedDevice]") -> "Table":
 
     table = new_table(
         names=("device",),
-        words=("phone",),
-        numbers=("cells", "jobs", "phone time", "ahead"),
+        words=("model",),
+        numbers=("cells", "jobs", "device time", "queued ahead"),
         prose=("now",),
     )
     for device in devices:
@@ -116,14 +116,14 @@ def _is_bound(device: "PlannedDevice") -> bool:
 
 
 def _estimate_sources(devices: "Sequence[PlannedDevice]") -> Iterator[str]:
-    """What the phone times rest on, with how many cells."""
+    """Return the basis of the device times, with the number of cells for each."""
     from farm.cli.shell.formatting import plural
 
-    found: Counter[str] = Counter()
+    cells_by_basis: Counter[str] = Counter()
     for device in devices:
-        found.update({str(basis): cells for basis, cells in device.cells_by_basis.items()})
-    for basis, cells in found.items():
-        yield f"phone time of {plural(cells, 'cell')} from {basis}"
+        cells_by_basis.update({str(basis): cells for basis, cells in device.cells_by_basis.items()})
+    for basis, cells in cells_by_basis.items():
+        yield f"device time of {plural(cells, 'cell')} from {basis}"
 
 
 def _left_out_lines(view: "MatrixPlanView") -> Iterator[str]:
@@ -132,7 +132,7 @@ def _left_out_lines(view: "MatrixPlanView") -> Iterator[str]:
 
 
 def _cells(view: "MatrixPlanView") -> Iterator[str]:
-    """The cells of all devices, each name once, with what it is compared to."""
+    """Return the cells of all devices, each name once, with its baseline."""
     named = dict.fromkeys((cell.label, cell.baseline, cell.is_baseline) for cell in view.cell_list)
     for label, baseline, is_baseline in named:
         to = f" against {baseline}" if baseline else ", a baseline" if is_baseline else ""
@@ -158,6 +158,6 @@ def _time(view: "MatrixPlanView") -> str:
     from farm.core.base.units import elapsed_text
 
     about = "at most " if view.is_upper_bound else "about "
-    text = f"{about}{elapsed_text(view.device_s)} of phone time, {elapsed_text(view.wall_s)} on the clock"
-    why = " (time-outs: nothing like some of it has run here)" if view.is_upper_bound else ""
-    return f"{text}{why}; without waiting for gates, jobs ahead, and blocks that are measured again"
+    text = f"{about}{elapsed_text(view.device_s)} of device time, {elapsed_text(view.wall_s)} elapsed"
+    why = " (time-outs: some of it has never run on this farm)" if view.is_upper_bound else ""
+    return f"{text}{why}; not included: waiting for gates, jobs queued ahead, repeated blocks"

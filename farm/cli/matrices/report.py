@@ -1,4 +1,4 @@
-"""One matrix in words: how far it is, what went wrong, what got no jobs, and the times so far."""
+"""The report of one matrix: progress, times, failures and rejected cells."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,24 +20,24 @@ from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import Outcome, Quality
 from farm.wire.documents.matrices.matrices import CellView, DeviceProgress, JobView, MatrixView
 
-#: States and outcomes of a job that nobody needs to be told of.
+#: States and outcomes of a job that are not failures.
 _HEALTHY_STATES = (JobState.QUEUED, JobState.ACTIVE, Outcome.SUCCEEDED)
 
 
 def matrix_report(view: MatrixView) -> RenderableType:
-    """Everything about one matrix."""
+    """Return the report of one matrix."""
     parts: list[RenderableType] = [Text(headline(view), style="bold"), Text(_summary(view))]
     if view.finished_at is None:
         parts += [Text(progress_line(device)) for device in view.progress]
     parts += [Text(""), cell_table(view.cell_list)]
     if len(view.cell_list) < view.cells:
-        parts += [Text(f"These are {len(view.cell_list)} of {plural(view.cells, 'cell')}.")]
+        parts += [Text(f"Only {len(view.cell_list)} of {plural(view.cells, 'cell')} are shown.")]
     parts += [Text(line) for line in failures(view)]
     return Group(*parts)
 
 
 def headline(view: MatrixView) -> str:
-    """Which matrix it is, and how far."""
+    """Return the matrix and its state."""
     state = matrix_state_text(view.state, jobs=view.jobs, not_queued=view.not_queued)
     return f"matrix {view.matrix_id} ({view.name}): {state}"
 
@@ -51,18 +51,18 @@ def _summary(view: MatrixView) -> str:
 
 
 def jobs_line(view: MatrixView) -> str:
-    """`70 jobs (4 blocks measured again): 69 succeeded, 1 failed`."""
+    """Return `70 jobs (4 blocks repeated): 69 succeeded, 1 failed`."""
     return f"{plural(view.jobs, 'job')}{repeated_blocks_text(view)}: {counts_text(view.jobs_by_outcome)}"
 
 
 def repeated_blocks_text(view: MatrixView) -> str:
-    """Why there are more jobs than cells x rounds; empty when there are not."""
+    """Return why there are more jobs than cells x rounds; empty if there are not."""
     blocks = sum(_extra_blocks(view).values())
-    return f" ({plural(blocks, 'block')} measured again)" if blocks else ""
+    return f" ({plural(blocks, 'block')} repeated)" if blocks else ""
 
 
 def _extra_blocks(view: MatrixView) -> dict[DeviceId, int]:
-    """By device: a block is repeated whole, so each of its cells has one job more."""
+    """Return the repeated blocks by device; each repeat adds a job to every cell of the block."""
     extra: dict[DeviceId, int] = {}
     for cell in view.cell_list:
         extra[cell.device_id] = max(extra.get(cell.device_id, 0), cell.jobs - view.rounds)
@@ -70,38 +70,38 @@ def _extra_blocks(view: MatrixView) -> dict[DeviceId, int]:
 
 
 def progress_line(device: DeviceProgress) -> str:
-    """`phone-1: 12 of 20, running mobilenet_v2/float32/lite`."""
+    """Return `phone-1: 12 of 20, running mobilenet_v2/float32/lite`."""
     return f"{device.device_id}: {device.finished} of {device.total}, {current_work(device)}"
 
 
 def current_work(device: DeviceProgress) -> str:
-    """What is running on the device, or why nothing is."""
+    """Return what is running on the device, or why nothing is."""
     if device.finished >= device.total:
         return "done"
     if device.current:
         return f"running {device.current}"
-    return f"waiting: {device.waiting_for[0]}" if device.waiting_for else "next job is about to start"
+    return f"waiting: {device.waiting_for[0]}" if device.waiting_for else "starting the next job"
 
 
 def is_stuck(view: MatrixView) -> bool:
-    """Whether something is left to do and nothing is under way, for reasons that are known."""
+    """Return whether jobs are left, none is running, and the reasons are known."""
     left = [device for device in view.progress if device.finished < device.total]
     return bool(left) and all(device.waiting_for and not device.current for device in left)
 
 
 def cancellation(view: MatrixView, device_id: DeviceId | None) -> str:
-    """What cancelling it, or its part on a device, would do."""
+    """Return what cancelling a matrix, or its part on a device, will do."""
     parts = [progress for progress in view.progress if device_id in (None, progress.device_id)]
     running = [progress for progress in parts if progress.current]
     left = sum(progress.total - progress.finished for progress in parts) - len(running)
-    said = f"Cancelling matrix {view.matrix_id} ({view.name}): {plural(left, 'job')} will not start"
+    text = f"Cancelling matrix {view.matrix_id} ({view.name}): {plural(left, 'job')} will not start"
     for progress in running:
-        said += f"; stopped on {progress.device_id}: {progress.current}"
-    return f"{said}. What is finished stays."
+        text += f"; stopped on {progress.device_id}: {progress.current}"
+    return f"{text}. Finished jobs are kept."
 
 
 def cell_table(cells: Sequence[CellView]) -> Table:
-    """The time is the median over rounds of the valid measurements."""
+    """Return a table of cells; the time is the median over rounds of the valid measurements."""
     table = new_table(names=("cell", "device", "what"), words=("jobs", "measurements"), numbers=("time",))
     for cell in cells:
         jobs, qualities = counts_text(cell.jobs_by_outcome), counts_text(cell.measurements_by_quality)
@@ -111,34 +111,34 @@ def cell_table(cells: Sequence[CellView]) -> Table:
 
 
 def failures(view: MatrixView) -> Iterator[str]:
-    """What did not work, one line each: cells with problems, cells that got no jobs."""
+    """Return one line for each cell with problems and each rejected cell."""
     yield from (_failure_text(cell) for cell in view.cell_list if cell.problems)
     yield from rejections(view)
 
 
 def _failure_text(cell: CellView) -> str:
-    """How often what went wrong in a cell, and the reason that came up most."""
-    ended = {word: times for word, times in cell.jobs_by_outcome.items() if word not in _HEALTHY_STATES}
+    """Return the counts of failures of a cell, and the most frequent reason."""
+    failed = {word: times for word, times in cell.jobs_by_outcome.items() if word not in _HEALTHY_STATES}
     left_out = {word: times for word, times in cell.measurements_by_quality.items() if word != Quality.VALID}
     worst = max(cell.problems, key=lambda problem: cell.problems[problem])
     more = len(cell.problems) - 1
     others = f"; {plural(more, 'other reason')}" if more else ""
-    return f"{cell.device_id}, {cell.label}: {counts_text({**ended, **left_out})} ({worst}{others})"
+    return f"{cell.device_id}, {cell.label}: {counts_text({**failed, **left_out})} ({worst}{others})"
 
 
 def rejections(view: MatrixView) -> Iterator[str]:
-    """The cells that got no jobs, one line each."""
+    """Return one line for each rejected cell, which has no jobs."""
     for rejected in view.rejected_list:
         where = f"{rejected.device_id}, " if rejected.device_id else ""
         yield f"{where}{rejected.label}: no jobs, {rejected.reason}"
     if more := view.rejected - len(view.rejected_list):
-        yield f"{more} more: GET /api/v1/matrices/{view.matrix_id}/rejected?after=INDEX has all, page by page"
+        yield f"{more} more: GET /api/v1/matrices/{view.matrix_id}/rejected?after=INDEX returns all"
 
 
 def log_hint(jobs: Sequence[JobView]) -> str | None:
-    """How to see what a run printed: the last one that went wrong, or else the last one."""
-    tried = [job for job in jobs if job.attempts]
-    wrong = [job for job in tried if job.outcome not in (None, Outcome.SUCCEEDED)]
-    if not tried:
+    """Return how to see the output of the last failed run, else of the last run; None without runs."""
+    attempted = [job for job in jobs if job.attempts]
+    failed = [job for job in attempted if job.outcome not in (None, Outcome.SUCCEEDED)]
+    if not attempted:
         return None
-    return f"What a run printed: {farm_command()} attempt show {(wrong or tried)[-1].attempts[-1]}"
+    return f"Output of a run: {farm_command()} attempt show {(failed or attempted)[-1].attempts[-1]}"

@@ -1,4 +1,4 @@
-"""Watching a matrix: a bar for each device, what runs there or why nothing does, and how long it takes."""
+"""Watch a matrix: a progress bar for each device, its current work, and the time left."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,122 +17,120 @@ from farm.core.errors import FarmFault
 from farm.wire.documents.matrices.matrices import MatrixView
 
 POLL_S = 1.0
-#: Without a terminal a line is written when something ended, and not more often than this.
+#: Without a terminal, lines about finished jobs are at least this far apart.
 LINE_EVERY_S = 5.0
-#: Phones that take turns at a CPU change places every few seconds: that alone is written so often.
+#: Lines about other changes are at least this far apart: devices that share a CPU take turns often.
 STATUS_EVERY_S = 60.0
-#: A farm that is restarted comes back within this; after it the watch ends with its error.
+#: Time-out for a farm that is restarted; after it the watch ends with the error.
 AWAY_TIMEOUT_S = 180.0
-#: Whoever watches wonders why nothing happens after this; most runs are over by then.
+#: After this time without a change, the status line refers to `farm matrix why`; most runs are shorter.
 IDLE_NOTICE_S = 120.0
 
 _BAR_WIDTH = 20
 
 
 def watch_matrix(
-    look: Callable[[], MatrixView],
+    fetch: Callable[[], MatrixView],
     console: Console,
     *,
     poll_s: float = POLL_S,
     line_every_s: float = LINE_EVERY_S,
-    patience_s: float = AWAY_TIMEOUT_S,
+    timeout_s: float = AWAY_TIMEOUT_S,
 ) -> MatrixView:
-    """Show a matrix until it is finished, asking `look` for it.
+    """Show the progress of a matrix, as returned by `fetch`, until it is finished.
 
     Raises:
-        FarmFault: the farm went away and did not come back for `patience_s`.
-        KeyboardInterrupt: the person wants to go; the matrix goes on.
+        FarmFault: the farm went away and did not come back for `timeout_s`.
+        KeyboardInterrupt: the user stopped watching; the matrix continues.
     """
-    looks = _poll(look, poll_s, patience_s)
-    return _show_bars(looks, console) if console.is_terminal else _show_lines(looks, console, line_every_s)
+    polls = _poll(fetch, poll_s, timeout_s)
+    return _show_bars(polls, console) if console.is_terminal else _show_lines(polls, console, line_every_s)
 
 
 def watch_changes(
-    look: Callable[[], MatrixView],
-    tell: Callable[[MatrixView], None],
+    fetch: Callable[[], MatrixView],
+    on_change: Callable[[MatrixView], None],
     *,
     poll_s: float = POLL_S,
-    patience_s: float = AWAY_TIMEOUT_S,
+    timeout_s: float = AWAY_TIMEOUT_S,
 ) -> MatrixView:
-    """Give `tell` the matrix as it is, after each change, and when it is finished.
+    """Call `on_change` with the matrix at first, after each change, and when it is finished.
 
     Raises:
-        FarmFault: the farm went away and did not come back for `patience_s`.
-        KeyboardInterrupt: the person wants to go; the matrix goes on.
+        FarmFault: the farm went away and did not come back for `timeout_s`.
+        KeyboardInterrupt: the user stopped watching; the matrix continues.
     """
-    told: object = None
+    last_state: object = None
 
-    def tell_news(view: MatrixView, _answers: bool, _still_s: float) -> None:
-        nonlocal told
-        # How long it will take changes with every look.
-        news = (view.state, [device.model_copy(update={"eta_s": None}) for device in view.progress])
-        if news != told:
-            told = news
-            tell(view)
+    def detect_change(view: MatrixView, _answers: bool, _idle_s: float) -> None:
+        nonlocal last_state
+        # The estimated time changes with every poll.
+        state = (view.state, [device.model_copy(update={"eta_s": None}) for device in view.progress])
+        if state != last_state:
+            last_state = state
+            on_change(view)
 
-    return _for_each_poll(_poll(look, poll_s, patience_s), tell_news)
+    return _for_each_poll(_poll(fetch, poll_s, timeout_s), detect_change)
 
 
 Poll = tuple[MatrixView, bool, float]
-"""The matrix as last seen, whether the farm answers now, and for how many seconds nothing has moved."""
+"""The last known matrix, whether the farm answers, and the seconds without a change."""
 
 
 class _IdleTimer:
-    """For how long nothing has begun or ended."""
+    """Measures how long no job has begun or ended."""
 
     def __init__(self) -> None:
-        self._seen: object = None
+        self._progress: object = None
         self._since_s = 0.0
 
-    def note(self, view: MatrixView) -> float:
-        """Look at the matrix; the seconds since it last looked otherwise."""
-        seen = [(device.finished, device.current) for device in view.progress]
-        if seen != self._seen:
-            self._seen, self._since_s = seen, time.monotonic()
+    def update(self, view: MatrixView) -> float:
+        """Return the seconds since the progress last changed."""
+        progress = [(device.finished, device.current) for device in view.progress]
+        if progress != self._progress:
+            self._progress, self._since_s = progress, time.monotonic()
         return time.monotonic() - self._since_s
 
 
-def _poll(look: Callable[[], MatrixView], poll_s: float, patience_s: float) -> Iterator[Poll]:
-    """A look at the matrix every `poll_s`, the last one when it is finished."""
-    view, answered_s, stillness = look(), time.monotonic(), _IdleTimer()
-    yield view, True, stillness.note(view)
+def _poll(fetch: Callable[[], MatrixView], poll_s: float, timeout_s: float) -> Iterator[Poll]:
+    """Fetch the matrix every `poll_s` until it is finished."""
+    view, answered_s, idle = fetch(), time.monotonic(), _IdleTimer()
+    yield view, True, idle.update(view)
     while view.finished_at is None:
         time.sleep(poll_s)
         try:
-            view = look()
+            view = fetch()
         except FarmFault:
-            if time.monotonic() - answered_s > patience_s:
+            if time.monotonic() - answered_s > timeout_s:
                 raise
-            yield view, False, stillness.note(view)
+            yield view, False, idle.update(view)
         else:
             answered_s = time.monotonic()
-            yield view, True, stillness.note(view)
+            yield view, True, idle.update(view)
 
 
-def _show_bars(looks: Iterator[Poll], console: Console) -> MatrixView:
+def _show_bars(polls: Iterator[Poll], console: Console) -> MatrixView:
     with Live(console=console, refresh_per_second=4, transient=False) as live:
 
         def show(view: MatrixView, answers: bool, idle_s: float) -> None:
             live.update(progress_bars(view, answers=answers, idle_s=idle_s), refresh=True)
 
-        return _for_each_poll(looks, show)
+        return _for_each_poll(polls, show)
 
 
-def _show_lines(looks: Iterator[Poll], console: Console, every_s: float) -> MatrixView:
+def _show_lines(polls: Iterator[Poll], console: Console, every_s: float) -> MatrixView:
     lines = _ChangeLines(lambda line: console.print(line, markup=False, soft_wrap=True), every_s)
-    return _for_each_poll(looks, lines.look)
+    return _for_each_poll(polls, lines.update)
 
 
-def _for_each_poll(looks: Iterator[Poll], tell: Callable[[MatrixView, bool, float], None]) -> MatrixView:
-    view, answers, idle_s = next(looks)
-    tell(view, answers, idle_s)
-    for view, answers, idle_s in looks:
-        tell(view, answers, idle_s)
+def _for_each_poll(polls: Iterator[Poll], handle: Callable[[MatrixView, bool, float], None]) -> MatrixView:
+    for view, answers, idle_s in polls:
+        handle(view, answers, idle_s)
     return view
 
 
 def progress_bars(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0) -> RenderableType:
-    """One line for each device, and one for the whole."""
+    """Return one line for each device, and one for the matrix."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(width=_BAR_WIDTH)
@@ -147,41 +145,45 @@ def progress_bars(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0
 
 
 def status_line(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0) -> str:
-    """How the whole stands: `matrix 3: 12 of 40 jobs, about 2 min 5 s left`."""
+    """Return the progress of the matrix: `matrix 3: 12 of 40 jobs, about 2 min 5 s left`."""
     finished = sum(device.finished for device in view.progress)
     total = sum(device.total for device in view.progress)
-    said = f"matrix {view.matrix_id}: {finished} of {total} jobs{repeated_blocks_text(view)}"
+    text = f"matrix {view.matrix_id}: {finished} of {total} jobs{repeated_blocks_text(view)}"
     if not answers:
-        return f"{said}; the farm does not answer, trying again"
+        return f"{text}; the farm does not answer, retrying"
     if view.finished_at is not None:
         return (
-            f"{said}, {view.state} after {elapsed_text((view.finished_at - view.created_at).total_seconds())}"
+            f"{text}, {view.state} after {elapsed_text((view.finished_at - view.created_at).total_seconds())}"
         )
-    still = ""
+    idle_note = ""
     if idle_s >= IDLE_NOTICE_S:
         why = f"{farm_command()} matrix why {view.matrix_id}"
-        still = f"; nothing began or ended for {elapsed_text(idle_s)}: {why}"
-    later = f", {plural(view.not_queued, 'job')} to unfold" if view.not_queued else ""
-    return f"{said}{later}, {time_left_text(view.eta_s, view.without_eta)}{still}"
+        idle_note = f"; no job began or ended for {elapsed_text(idle_s)}: {why}"
+    expanding = f", {plural(view.not_queued, 'job')} not queued yet" if view.not_queued else ""
+    return f"{text}{expanding}, {time_left_text(view.eta_s, view.without_eta)}{idle_note}"
 
 
 class _ChangeLines:
-    """Says what ended, at most every `every_s`, who runs and who waits more rarely, and the end at once."""
+    """Writes finished jobs at most every `every_s`, other changes less often, and the end at once."""
 
     def __init__(self, write: Callable[[str], None], every_s: float) -> None:
         self._write = write
         self._every_s = every_s
-        self._said: object = None
-        self._places: object = None
-        self._said_at_s = float("-inf")
+        self._state: object = None
+        self._written_progress: object = None
+        self._written_at_s = float("-inf")
 
-    def look(self, view: MatrixView, answers: bool, idle_s: float) -> None:
-        news = ([(each.finished, each.total) for each in view.progress], answers, idle_s >= IDLE_NOTICE_S)
-        quiet_s = time.monotonic() - self._said_at_s
-        is_due = quiet_s >= self._every_s and news != self._said
-        has_moved = quiet_s >= max(self._every_s, STATUS_EVERY_S) and view.progress != self._places
-        if is_due or has_moved or (view.finished_at is not None and news != self._said):
-            self._said, self._places, self._said_at_s = news, view.progress, time.monotonic()
+    def update(self, view: MatrixView, answers: bool, idle_s: float) -> None:
+        state = (
+            [(device.finished, device.total) for device in view.progress],
+            answers,
+            idle_s >= IDLE_NOTICE_S,
+        )
+        quiet_s = time.monotonic() - self._written_at_s
+        is_due = quiet_s >= self._every_s and state != self._state
+        has_moved = quiet_s >= max(self._every_s, STATUS_EVERY_S) and view.progress != self._written_progress
+        if is_due or has_moved or (view.finished_at is not None and state != self._state):
+            self._state, self._written_progress, self._written_at_s = state, view.progress, time.monotonic()
             devices = [progress_line(device) for device in view.progress if view.finished_at is None]
             line = status_line(view, answers=answers, idle_s=idle_s)
             self._write(" | ".join([line, *devices]))

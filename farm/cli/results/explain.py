@@ -1,4 +1,4 @@
-"""`farm explain`: everything that one number, or one speedup, rests on."""
+"""`farm explain`: show the evidence of one measurement or one speedup."""
 
 from typing import Annotated
 
@@ -8,19 +8,15 @@ from farm.cli.shell.address import connect
 from farm.cli.shell.output import Json, out, print_json
 from farm.core.base.ids import CellId, JobId
 
-app = typer.Typer(
-    no_args_is_help=True, help="Explain one number or one speedup: everything it rests on, on one screen."
-)
+app = typer.Typer(no_args_is_help=True, help="Explain: show the evidence of one measurement or one speedup.")
 
 
 @app.command("cell")
 def cell_command(
-    cell_id: Annotated[
-        int, typer.Argument(metavar="ID", help="The cell's number, as `farm speedups` shows it.")
-    ],
+    cell_id: Annotated[int, typer.Argument(metavar="ID", help="The cell's number, as in `farm speedups`.")],
     as_json: Json = False,
 ) -> None:
-    """Explain a speedup: both cells, every round that counts or not, the interval, the phone, the proof.
+    """Explain a speedup: both cells, all rounds, interval, device, conditions and placement proof.
 
     Example: farm explain cell 12
     """
@@ -36,12 +32,10 @@ def cell_command(
 
 @app.command("job")
 def job_command(
-    job_id: Annotated[
-        int, typer.Argument(metavar="ID", help="The job's number, as `farm matrix jobs` shows it.")
-    ],
+    job_id: Annotated[int, typer.Argument(metavar="ID", help="The job's number, as in `farm matrix jobs`.")],
     as_json: Json = False,
 ) -> None:
-    """Explain one number: file, program, phone, conditions, proof, and what is made of it.
+    """Explain one measurement: file, program, device, conditions, placement proof, and its use.
 
     Example: farm explain job 17
     """

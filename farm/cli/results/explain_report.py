@@ -1,4 +1,4 @@
-"""Explanations as one screen: the answer first, then everything that it rests on."""
+"""Reports of `farm explain`: the result first, then its evidence."""
 
 from collections.abc import Iterator
 
@@ -13,9 +13,9 @@ from farm.wire.documents.results.explain import CellExplanation, JobExplanation,
 
 
 def cell_report(view: CellExplanation) -> Text:
-    """A comparison, or a cell that is compared to nothing."""
+    """Return the report of a comparison, or of a cell without a baseline."""
     lines = [*_verdict_line(view), *device_lines(view.device), gates_line(view.gates, view.noise_limit)]
-    lines += [field("order", f"each round shuffled anew, seed {view.seed}")]
+    lines += [field("order", f"shuffled in each round, seed {view.seed}")]
     lines += _rounds(view)
     lines += [*_sides(view), "", *_cell_links(view)]
     return Text("\n").join([Text(_headline(view), style="bold"), *map(Text, lines)])
@@ -25,14 +25,14 @@ def _headline(view: CellExplanation) -> str:
     where = f"matrix {view.matrix_id} ({view.matrix}), cell {view.candidate.cell_id}"
     speedup = view.speedup
     if speedup is None:
-        return f"{view.candidate.label} is compared to nothing; {where}"
+        return f"{view.candidate.label} is not compared; {where}"
     return f"{speedup.candidate} against {speedup.baseline}: {comparison_text(speedup)}; {where}"
 
 
 def comparison_text(view: SpeedupView) -> str:
-    """`1.83x, 1.79 to 1.88, faster`."""
+    """Return `1.83x, 1.79 to 1.88, faster`."""
     if view.speedup is None:
-        return f"{view.verdict}, no round counts"
+        return f"{view.verdict}, no valid round"
     interval = "no interval"
     if view.ci_low is not None and view.ci_high is not None:
         interval = f"{ratio_text(view.ci_low)} to {ratio_text(view.ci_high)}"
@@ -47,31 +47,31 @@ def _verdict_line(view: CellExplanation) -> Iterator[str]:
         yield field("why", speedup.reason or "")
     if speedup is not None and speedup.detectable is not None:
         yield field(
-            "detectable", f"differences from {speedup.detectable:.1%} on, with these rounds (80 % power)"
+            "detectable", f"differences of {speedup.detectable:.1%} or more, with these rounds (80 % power)"
         )
     if view.aa is not None and view.aa.cell_id != view.candidate.cell_id:
         yield field(
-            "A/A", f"the baseline against its twin: {comparison_text(view.aa)} (cell {view.aa.cell_id})"
+            "A/A", f"the baseline against its duplicate: {comparison_text(view.aa)} (cell {view.aa.cell_id})"
         )
     elif speedup is not None and not speedup.aa:
-        yield field("A/A", "none: `aa: true` in a matrix measures what difference there is between equals")
+        yield field("A/A", "none: `aa: true` in a matrix measures the difference between identical cells")
     if view.compared_to_it:
         cells = ", ".join(map(str, view.compared_to_it))
         yield field("baseline of", f"cells {cells}")
 
 
 def _sides(view: CellExplanation) -> Iterator[str]:
-    """Both cells; what is alike is told once."""
-    told: list[str] = []
+    """Return both cells; lines of the candidate that equal the baseline's are left out."""
+    baseline_lines: list[str] = []
     if view.baseline is not None:
-        told = list(side_lines(view.baseline))
-        yield from ("", f"baseline: {view.baseline.label}, cell {view.baseline.cell_id}", *told)
-    own = list(side_lines(view.candidate))
+        baseline_lines = list(side_lines(view.baseline))
+        yield from ("", f"baseline: {view.baseline.label}, cell {view.baseline.cell_id}", *baseline_lines)
+    candidate_lines = list(side_lines(view.candidate))
     yield from ("", f"candidate: {view.candidate.label}, cell {view.candidate.cell_id}")
-    yield from (line for line in own if line not in told)
-    if told:
-        alike = [line.split("  ")[0] for line in own if line in told]
-        yield field("as above", ", ".join(dict.fromkeys(filter(None, alike))) or "nothing")
+    yield from (line for line in candidate_lines if line not in baseline_lines)
+    if baseline_lines:
+        equal = [line.split("  ")[0] for line in candidate_lines if line in baseline_lines]
+        yield f"same as baseline: {', '.join(dict.fromkeys(filter(None, equal))) or 'nothing'}"
 
 
 def _rounds(view: CellExplanation) -> Iterator[str]:
@@ -79,31 +79,31 @@ def _rounds(view: CellExplanation) -> Iterator[str]:
         return
     yield ""
     yield "round  baseline   candidate  ratio   order in its block   attempts"
-    for each in view.rounds:
-        yield _round(each)
-    for out in view.left_out:
-        repeat = f", repeat {out.repeat}" if out.repeat else ""
-        yield f"{out.round:>5}  left out{repeat}: {out.reason}"
+    for pair in view.rounds:
+        yield _round(pair)
+    for block in view.left_out:
+        repeat = f", repeat {block.repeat}" if block.repeat else ""
+        yield f"{block.round:>5}  left out{repeat}: {block.reason}"
 
 
-def _round(each: RoundView) -> str:
-    repeat = f" (repeat {each.repeat})" if each.repeat else ""
-    order = f"{each.baseline_place} and {each.candidate_place} of {each.block_size}"
-    times = f"{duration_text(each.baseline_ns):<9}  {duration_text(each.candidate_ns):<9}"
-    attempts = f"{each.baseline_attempt}, {each.candidate_attempt}"
-    return f"{each.round:>5}  {times}  {each.ratio:.3f}   {order:<19}  {attempts}{repeat}"
+def _round(pair: RoundView) -> str:
+    repeat = f" (repeat {pair.repeat})" if pair.repeat else ""
+    order = f"{pair.baseline_place} and {pair.candidate_place} of {pair.block_size}"
+    times = f"{duration_text(pair.baseline_ns):<9}  {duration_text(pair.candidate_ns):<9}"
+    attempts = f"{pair.baseline_attempt}, {pair.candidate_attempt}"
+    return f"{pair.round:>5}  {times}  {pair.ratio:.3f}   {order:<19}  {attempts}{repeat}"
 
 
 def _cell_links(view: CellExplanation) -> Iterator[str]:
     if view.rounds:
         last = view.rounds[-1]
-        yield f"one number: farm explain job {last.candidate_job}"
-        yield f"what a run printed: farm attempt show {last.candidate_attempt}"
+        yield f"one measurement: farm explain job {last.candidate_job}"
+        yield f"output of a run: farm attempt show {last.candidate_attempt}"
     yield f"all jobs: farm matrix jobs {view.matrix_id}"
 
 
 def number_report(view: JobExplanation) -> Text:
-    """One number."""
+    """Return the report of one measurement."""
     run = None if view.side is None or not view.side.runs else view.side.runs[0]
     lines = [*_job_lines(view)]
     lines += [field("value", "none: the job has no measurement")] if run is None else run_lines(run)
@@ -141,7 +141,7 @@ def _use(view: JobExplanation) -> Iterator[str]:
 
 def _number_links(view: JobExplanation) -> Iterator[str]:
     if view.job.attempts:
-        yield f"what it printed: farm job logs {view.job.job_id}"
+        yield f"its output: farm job logs {view.job.job_id}"
         yield f"the run itself: farm attempt show {view.job.attempts[-1]}"
     for cell_id in view.cells[:4]:
         yield f"its comparison: farm explain cell {cell_id}"

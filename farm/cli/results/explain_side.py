@@ -1,4 +1,4 @@
-"""One cell, or the phone it ran on, in the lines of an explanation."""
+"""The lines of an explanation that describe one cell or its device."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -11,7 +11,7 @@ from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
 from farm.wire.documents.results.explain import ExplainedDevice, PlacementView, SideView
 
-#: Name and form by condition.
+#: Name and formatter by condition.
 _CONDITIONS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "thermal_status": ("thermal status", lambda value: ThermalStatus(int(value)).name),
     "skin_c": ("skin", "{:.1f} °C".format),
@@ -23,7 +23,7 @@ _CONDITIONS: Mapping[str, tuple[str, Callable[[float], str]]] = {
 
 
 def side_lines(side: SideView) -> Iterator[str]:
-    """What ran, where it ran, and how it went."""
+    """Return the lines about what ran, where it ran, and its outcome."""
     if side.manifest is not None:
         yield from _variant_lines(side.variant or "", side.manifest)
     program = side.program
@@ -31,25 +31,25 @@ def side_lines(side: SideView) -> Iterator[str]:
     yield field("program", f"{program.harness} for {program.abi}, {files}, {program.digest}")
     yield field("clock", f"{program.clock_covers}")
     yield field("flags", flags(side.changed_settings))
-    yield field("asked for", side.backend)
+    yield field("requested", side.backend)
     for placement in side.placements:
-        yield field("ran on", _placement(placement))
+        yield field("actual", _placement(placement))
     yield field(
-        "went",
+        "outcome",
         f"jobs: {counts_text(side.jobs_by_outcome)}; measurements: {counts_text(side.runs_by_quality)}",
     )
     for reason, times in side.quality_reasons.items():
         yield field("", f"{times} x {reason}")
     yield from condition_lines(side)
     if side.parser_versions:
-        yield field("read by", f"parser version {', '.join(map(str, side.parser_versions))}")
+        yield field("parser", f"version {', '.join(map(str, side.parser_versions))}")
 
 
 def _variant_lines(name: str, manifest: Manifest) -> Iterator[str]:
-    made = ", ".join(f"{tool} {version}" for tool, version in manifest.built_with.items())
+    tools = ", ".join(f"{tool} {version}" for tool, version in manifest.built_with.items())
     yield field("file", f"{name}, {size_text(manifest.size_bytes)}, {manifest.digest}")
-    if made:
-        yield field("made with", made)
+    if tools:
+        yield field("built with", tools)
     fidelity = manifest.fidelity
     if fidelity is not None:
         yield field(
@@ -66,40 +66,40 @@ def _placement(placement: PlacementView) -> str:
 
 
 def condition_lines(side: SideView) -> Iterator[str]:
-    """Ranges over runs, before and after; what no phone said is not there."""
-    said = [_condition(each, len(side.runs)) for each in side.conditions]
+    """Return the ranges of conditions over runs, before and after; conditions never reported are left out."""
+    ranges = [_condition(condition, len(side.runs)) for condition in side.conditions]
     if side.runs:
-        yield field("conditions", join_or_dash(said) if said else "the phone says nothing of its conditions")
+        yield field("conditions", join_or_dash(ranges) if ranges else "not reported by the device")
     if side.runs_without_evidence:
         yield field("", f"of {plural(side.runs_without_evidence, 'run')} the evidence expired")
 
 
-def _condition(found: ConditionRange, runs: int) -> str:
-    name, form = _CONDITIONS[found.name]
+def _condition(condition: ConditionRange, runs: int) -> str:
+    name, form = _CONDITIONS[condition.name]
     spans = [
         EMPTY_CELL
         if span is None
         else form(span[0])
         if span[0] == span[1]
         else f"{form(span[0])} to {form(span[1])}"
-        for span in (found.before, found.after)
+        for span in (condition.before, condition.after)
     ]
-    known = "" if found.known == runs else f" (of {found.known} runs)"
-    return f"{name} {spans[0]} before, {spans[1]} after{known}"
+    reported = "" if condition.known == runs else f" (of {condition.known} runs)"
+    return f"{name} {spans[0]} before, {spans[1]} after{reported}"
 
 
 def device_lines(device: ExplainedDevice) -> Iterator[str]:
-    """The phone; one line for each of its system builds that runs fell into."""
+    """Return the device, with one line for each system build that it ran."""
     name = device.device_id if device.label is None else f"{device.label} ({device.device_id})"
     yield field("device", f"{name} at {device.host}")
     for build in device.builds:
         yield field("", f"{_facts(build.facts)}; {plural(build.runs, 'run')}")
     if len(device.builds) > 1:
-        yield field("", "its system build changed in between: what is before and after may not compare")
+        yield field("", "its system build changed in between: runs before and after may not be comparable")
 
 
 def _facts(facts: DeviceFacts) -> str:
-    known = [
+    parts = [
         device_kind(facts.device_model, facts.soc, virtual=facts.virtual),
         None if facts.android is None else f"Android {facts.android}",
         None if facts.api_level is None else f"API {facts.api_level}",
@@ -107,18 +107,18 @@ def _facts(facts: DeviceFacts) -> str:
         None if facts.kernel is None else f"kernel {facts.kernel}",
         facts.build_fingerprint,
     ]
-    return ", ".join(part for part in known if part)
+    return ", ".join(part for part in parts if part)
 
 
 def gates_line(gates: Gates, noise_limit: float | None) -> str:
-    """What had to hold before each run, and what made one noisy."""
-    told = [
+    """Return the gates before each run, and the noise limit."""
+    conditions = [
         f"thermal status at most {gates.max_thermal_status.name}",
         f"skin at most {gates.max_skin_c:g} °C",
         f"battery at least {gates.min_battery_pct} %",
         "plugged in" if gates.mains else None,
         None if gates.full_clocks else "clocks may be limited",
-        "nothing of it unknown" if gates.unknown is UnknownGatePolicy.DEFER else None,
+        "all of them reported" if gates.unknown is UnknownGatePolicy.DEFER else None,
     ]
     noise = "" if noise_limit is None else f"; noisy above {noise_limit:.0%}"
-    return field("gates", f"{', '.join(each for each in told if each)}{noise}")
+    return field("gates", f"{', '.join(condition for condition in conditions if condition)}{noise}")

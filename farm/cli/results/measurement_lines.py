@@ -1,4 +1,4 @@
-"""What was read off one run, in words."""
+"""The parsed output of one run as text."""
 
 from collections.abc import Iterator
 
@@ -9,16 +9,16 @@ from farm.wire.documents.results.readings import ReadingView
 
 
 def reading_fields(view: ReadingView) -> Iterator[tuple[str, str]]:
-    """Names and texts: the time, how it scatters, further figures, and where the work was done."""
+    """Return names and texts of time, spread, metrics and placement."""
     yield "time", f"{duration_text(view.value_ns)}, {_samples_text(view)}"
     if view.kind is SampleKind.SAMPLES:
         yield "samples", _spread(view)
     for metric in view.metrics:
         yield "metric", _metric(metric)
-    accelerator = "nothing shows where" if view.accelerator == UNKNOWN_ACCELERATOR else view.accelerator
-    yield "ran on", f"{view.actual_backend}, {accelerator}: {view.proof or EMPTY_CELL}"
+    accelerator = "unknown accelerator" if view.accelerator == UNKNOWN_ACCELERATOR else view.accelerator
+    yield "actual", f"{view.actual_backend}, {accelerator}: {view.proof or EMPTY_CELL}"
     if view.offered:
-        yield "offered", f"{', '.join(view.offered)}: what NNAPI had, by the names it goes by"
+        yield "offered", f"{', '.join(view.offered)}: devices that NNAPI offered"
 
 
 def _samples_text(view: ReadingView) -> str:

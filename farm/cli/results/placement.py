@@ -1,4 +1,4 @@
-"""`farm placement`: which hardware each variant really ran on, device by device."""
+"""`farm placement`: show which hardware each variant ran on, by device."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def placement(
     number: MatrixArgument = None,
     matrix: MatrixOption = None,
-    device: Annotated[str | None, typer.Option(help="On this device only.")] = None,
+    device: Annotated[str | None, typer.Option(help="Only this device.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show which hardware ran what: a row for each variant, backend and settings, a column for each device.
+    """Show which hardware ran each variant, backend and settings, with a column for each device.
 
-    `dsp 136/139, cpu 3` counts the model's nodes. What ran on the CPU though something else was asked for is
-    called `fallback`, what nothing shows `unproven`.
+    `dsp 136/139, cpu 3` counts the nodes of the model. `fallback` marks runs on the CPU although another
+    backend was requested; `unproven` marks runs without a proof of the placement.
 
     Example: farm placement 3
     """
@@ -36,13 +36,13 @@ def placement(
 
 
 def print_placements(views: "Sequence[SeriesPlacementView]") -> None:
-    """The table on stdout; on stderr where the proof of a row is."""
+    """Print the table to stdout, and to stderr where the proof of a row is."""
     from farm.cli.results.placement_table import placement_table
     from farm.cli.shell.next_steps import farm_command
 
     if not views:
-        print_notice("Nothing has been measured yet: `farm matrix list` shows how far the matrices are.")
+        print_notice("No measurements yet: `farm matrix list` shows the progress of matrices.")
         return
     out().print(placement_table(views))
     newest = max(views, key=lambda view: view.measured_at)
-    print_notice(f"What shows it, run by run: {farm_command()} attempt show {newest.attempt_id}")
+    print_notice(f"Proof of a run: {farm_command()} attempt show {newest.attempt_id}")

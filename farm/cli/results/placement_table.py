@@ -1,4 +1,4 @@
-"""The table of placements: rows are what was asked for, columns the devices it ran on."""
+"""The table of placements, with requested configurations as rows and devices as columns."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _Row = tuple[str, str, str]
 
 
 def placement_table(views: Sequence[SeriesPlacementView]) -> Table:
-    """Placements by what was asked for and device; what is no proof of the backend says so in words."""
+    """Return a table of placements; those without a proof of the backend are marked."""
     devices = sorted({str(view.device_id) for view in views})
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("what", "backend", "settings", *devices):
@@ -29,7 +29,7 @@ def placement_table(views: Sequence[SeriesPlacementView]) -> Table:
 
 
 def placement_text(view: SeriesPlacementView) -> str:
-    """`npu 71/71`, `cpu: fallback`, `unknown: unproven`."""
+    """Return `npu 71/71`, `cpu: fallback`, `unknown: unproven`."""
     mark = f": {view.quality}" if view.quality in _STYLES else ""
     return f"{view.words}{mark}"
 

@@ -1,4 +1,4 @@
-"""`farm reparse`: what the present adapters make of the output that is kept."""
+"""`farm reparse`: parse stored output again with the current adapters."""
 
 import sys
 from collections.abc import Iterator
@@ -19,18 +19,20 @@ if TYPE_CHECKING:
 def reparse(
     number: MatrixArgument = None,
     matrix: MatrixOption = None,
-    harness: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this harness.")] = None,
+    harness: Annotated[str | None, typer.Option(metavar="NAME", help="Only this harness.")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Only what ended within that time: 12h, 30d.")
+        str | None, typer.Option(metavar="SPAN", help="Only attempts that ended within this time: 12h, 30d.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Change it; a script need not say so.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Apply the changes; the default without a terminal.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Read kept output again by the present adapters, where they are newer than those that read it.
+    """Parse stored output again with adapters that are newer than those used before.
 
-    On a terminal it says what would change, and changes nothing without --yes. Another reading counts in
-    the place of the older one, which is kept; no job's outcome changes. It can be ended at any time.
+    On a terminal it only shows the changes unless --yes is given. A new reading replaces the previous one,
+    which is kept. Outcomes of jobs do not change. The command can be interrupted at any time.
 
     Example: farm reparse --harness benchmark_model --since 30d
     """
@@ -38,21 +40,21 @@ def reparse(
     from farm.cli.shell.duration import seconds
     from farm.wire.documents.results.reparse import ReparseRequest
 
-    only_told = dry_run or (sys.stdin.isatty() and not yes)
+    is_dry_run = dry_run or (sys.stdin.isatty() and not yes)
     request = ReparseRequest(
         matrix_id=selected_matrix(number, matrix),
         harness=harness,
         since=None if since is None else datetime.now(UTC) - timedelta(seconds=seconds(since)),
-        dry_run=only_told,
+        dry_run=is_dry_run,
     )
     with connect() as farm:
         pages = list(_pages(farm, request))
     changes = [change for page in pages for change in page.changes]
     if as_json:
-        print_json({"dry_run": only_told, "changes": [change.model_dump(mode="json") for change in changes]})
+        print_json({"dry_run": is_dry_run, "changes": [change.model_dump(mode="json") for change in changes]})
     elif changes:
         out().print(reparse_table(changes))
-    for line in reparse_text(pages, only_told=only_told):
+    for line in reparse_text(pages, is_dry_run=is_dry_run):
         print_notice(line)
 
 

@@ -1,4 +1,4 @@
-"""The speedup table: what is faster than what on each device, how sure that is, and what the words mean."""
+"""The speedup table: comparisons by device, with intervals, verdicts and a legend."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,22 +13,22 @@ from farm.core.runs.verdict import Verdict
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 LEGEND = (
-    "speedup = baseline time / candidate time: above 1 the candidate is quicker.",
+    "speedup = baseline time / candidate time: above 1 the candidate is faster.",
     "time = baseline → candidate, geometric means over the rounds that count.",
     "same = the interval is within the margin; undecided = it spans 1, or is missing.",
 )
 LEFT_OUT_LEGEND = "(n out) = n blocks left out: one side is not valid, or the block was run again."
 AA_LEGEND = (
-    "A/A: the baseline against its twin. Where that comes out faster or slower,",
+    "A/A: the baseline against its duplicate. If its verdict is faster or slower,",
     "     the other rows of the device cannot be trusted either.",
 )
 
 _HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")
 _STYLE_BY_VERDICT = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNDECIDED: "yellow"}
 _GAP = "  "
-#: So many candidates with the same reason are counted, not named.
+#: From this number on, candidates with the same reason are counted instead of named.
 _MAX_NAMES = 3
-#: Labels of twins have it already.
+#: Labels of duplicates have it already.
 _AA_SUFFIX = " (A/A)"
 
 
@@ -40,7 +40,7 @@ class _SpeedupRow:
 
 
 def speedup_table(views: Sequence[SpeedupView], *, width: int) -> Text:
-    """The whole table, for a terminal of `width` columns; a row takes two lines where one has no room."""
+    """Return the table for a terminal of `width` columns; rows that do not fit take two lines."""
     in_order = sorted(views, key=lambda view: (*_group_key(view), view.cell_id))
     blocks = [_block(list(group), width) for _, group in groupby(in_order, key=_group_key)]
     legend = Text("\n".join(_legend(views)), style="dim")
@@ -60,7 +60,7 @@ def _legend(views: Iterable[SpeedupView]) -> Iterator[str]:
 
 
 def _block(views: Sequence[SpeedupView], width: int) -> Text:
-    """One device and model: heading, rows, and what needs saying about them."""
+    """Return the heading, rows and notes of one device and model."""
     baselines = {view.baseline for view in views}
     rows = [_row(view, name_baseline=len(baselines) > 1) for view in views]
     lines = [*_heading(views, baselines), *_layout_rows(rows, width), *map(Text, _notes(views))]
@@ -80,7 +80,7 @@ def _heading(views: Sequence[SpeedupView], baselines: set[str]) -> Iterator[Text
 
 
 def _shared_settings(views: Sequence[SpeedupView]) -> str:
-    """Flags that no label says, being the same in all rows: they tell one matrix's rows from another's."""
+    """Return the flags that are the same in all rows and therefore in no label."""
     shared = set.intersection(*(set(view.settings.items()) for view in views))
     return ", ".join(f"{name}={value_text(value)}" for name, value in sorted(shared))
 
@@ -111,7 +111,7 @@ def _ratio_text(ratio: float) -> str:
 
 
 def _difference(baseline_ns: float | None, candidate_ns: float | None) -> str:
-    """What the candidate takes more; negative when it is quicker."""
+    """Return the extra time of the candidate; negative if it is faster."""
     if baseline_ns is None or candidate_ns is None:
         return EMPTY_CELL
     text = duration_or_nothing(candidate_ns - baseline_ns)
@@ -133,13 +133,13 @@ def _layout_rows(rows: Sequence[_SpeedupRow], width: int) -> Iterator[Text]:
 
 
 def _align(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Numbers to the right, the verdict, which is a word, to the left."""
+    """Align numbers to the right and the verdict to the left."""
     padded = [f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)]
     return _GAP + _GAP.join([*padded[:-1], cells[-1]])
 
 
 def _shorten_names(candidates: Sequence[str]) -> str:
-    """All of a few names, how many of more."""
+    """Return the names, or their count if there are many."""
     return ", ".join(candidates) if len(candidates) < _MAX_NAMES else f"{len(candidates)} candidates"
 
 

@@ -1,4 +1,4 @@
-"""`farm speedups`: what is faster than what, on which phone."""
+"""`farm speedups`: show all speedups by device."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -12,25 +12,25 @@ from farm.cli.shell.output import Json, first_rows, out, print_json_list, print_
 if TYPE_CHECKING:
     from farm.wire.documents.matrices.matrices import SpeedupView
 
-#: Below a table, so many of its rows are named with their cells.
+#: Rows named with their cells below a table.
 _ROWS_NUMBERED = 4
 
 
 def speedups(
     number: MatrixArgument = None,
     matrix: MatrixOption = None,
-    device: Annotated[str | None, typer.Option(help="On this device only.")] = None,
-    model: Annotated[str | None, typer.Option(help="Of this model only.")] = None,
+    device: Annotated[str | None, typer.Option(help="Only this device.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
     across_controls: Annotated[
         bool,
         typer.Option(
             "--across-controls",
-            help="Compare runs of different control levels, too: free, pinned (to cores), fixed (clocks).",
+            help="Also compare runs of different control levels: free, pinned (to cores), fixed (clocks).",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Compare every candidate with its baseline, device by device.
+    """Compare every candidate with its baseline, by device.
 
     Example: farm speedups 3 --device phone-1
     """
@@ -44,27 +44,29 @@ def speedups(
             return
         print_speedups(views)
     if across_controls:
-        print_notice("Runs of different control levels count, too: what was set may be the difference.")
+        print_notice(
+            "Runs of different control levels are included: the difference may be caused by the controls."
+        )
 
 
 def print_speedups(comparisons: "Iterable[SpeedupView]") -> None:
-    """The table on stdout; on stderr what to do where there is none, or where all are."""
+    """Print the table to stdout, and hints to stderr."""
     from farm.cli.results.speedup_table import speedup_table
     from farm.cli.shell.next_steps import farm_command
 
     views = first_rows(
-        comparisons, where_all_are="--device and --model show less, `farm speedups --json` all."
+        comparisons, where_all_are="--device and --model select fewer, `farm speedups --json` prints all."
     )
     if not views:
-        print_notice("Nothing to compare yet: `farm matrix list` shows how far the matrices are.")
+        print_notice("No comparisons yet: `farm matrix list` shows the progress of matrices.")
         return
     console = out()
     console.print(speedup_table(views, width=console.width), soft_wrap=True)
-    print_notice(f"What a row rests on: {farm_command()} explain cell {_numbered_examples(views)}")
+    print_notice(f"Details: {farm_command()} explain cell {_numbered_examples(views)}")
 
 
 def _numbered_examples(views: "Sequence[SpeedupView]") -> str:
-    """`12 (int8-core lite) or 13 (float16 lite)`; some of many."""
+    """Return `12 (int8-core lite) or 13 (float16 lite)`, for the first rows."""
     names = [f"{view.cell_id} ({view.candidate})" for view in views[:_ROWS_NUMBERED]]
     more = len(views) - len(names)
-    return " or ".join(names) + (f"; `farm speedups --json` has the cells of {more} more" if more else "")
+    return " or ".join(names) + (f"; `farm speedups --json` lists {more} more cells" if more else "")

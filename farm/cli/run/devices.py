@@ -1,4 +1,4 @@
-"""The phones of a `farm run`: those that were named, or all that may work."""
+"""The devices of a `farm run`: the named ones, or all active ones."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,24 +14,26 @@ if TYPE_CHECKING:
 
 
 def run_selectors(farm: "FarmClient", names: Sequence[str]) -> list[dict[str, object]]:
-    """What was named; else every phone that is there and that the operator lets work.
+    """Return selectors of the named devices, else of all active devices that are present.
 
     Raises:
-        SelectorEmpty: the farm has no phone of such a name.
-        InvalidInput: none was named, and none may work.
+        SelectorEmpty: the farm has no device with such a name.
+        InvalidInput: none was named, and none is active and present.
     """
     if names:
-        known = [_known_device(view) for view in farm.devices() if view.device_model and _is_available(view)]
-        select_devices([{"device": (name,)} for name in names], known)
+        devices = [
+            _known_device(view) for view in farm.devices() if view.device_model and _is_available(view)
+        ]
+        select_devices([{"device": (name,)} for name in names], devices)
         return [{"device": name} for name in names]
     active = [device for device in farm.devices() if device.admin is Admin.ACTIVE]
-    there = [str(device.device_id) for device in active if device.presence is not Presence.ABSENT]
-    if not there:
+    present = [str(device.device_id) for device in active if device.presence is not Presence.ABSENT]
+    if not present:
         hint = "plug one in and `farm device admit` it, or start the farm with `farm up --virtual 2`"
-        raise InvalidInput("no phone is there that may work", hint=hint)
-    if gone := [str(device.device_id) for device in active if device.presence is Presence.ABSENT]:
-        print_notice(f"note: left out, because they are not there: {', '.join(gone)}")
-    return [{"device_id": there}]
+        raise InvalidInput("no active device is present", hint=hint)
+    if absent := [str(device.device_id) for device in active if device.presence is Presence.ABSENT]:
+        print_notice(f"note: left out because absent: {', '.join(absent)}")
+    return [{"device_id": present}]
 
 
 def _is_available(view: "DeviceView") -> bool:
@@ -39,6 +41,6 @@ def _is_available(view: "DeviceView") -> bool:
 
 
 def _known_device(view: "DeviceView") -> KnownDevice:
-    """As much of a phone as a name can mean."""
+    """Return the facts of a device that a name can match."""
     facts = DeviceFacts(serialno=view.serial, device_model=view.device_model or "", work_root="")
     return KnownDevice(device_id=view.device_id, host=view.host, facts=facts, label=view.label)

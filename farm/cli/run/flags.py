@@ -1,4 +1,4 @@
-"""The harness's flags behind `--`, in the types that the harness gives them."""
+"""The flags of the harness after `--`, in the types of the harness."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -15,47 +15,47 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def flag_values(words: Sequence[str], harness: "HarnessView") -> dict[str, SettingValue]:
-    """`--iter=5`, `--iter 5` or, of a flag that is true or false, `--fast`; `-` in names stands for `_`.
+    """Parse `--iter=5`, `--iter 5` or, for a boolean flag, `--fast`; `-` in names stands for `_`.
 
     Raises:
-        InvalidInput: no flag, no value, or not of the flag's type.
+        InvalidInput: the flag is unknown, or its value is missing or of another type.
     """
     flag_by_name = {flag.name: flag for flag in harness.flags}
     values: dict[str, SettingValue] = {}
     for name, text in _pairs(words, flag_by_name, harness.name):
         flag = flag_by_name[name]
         if name in values:
-            raise InvalidInput(f"--{name} is there twice", hint="flags that vary are axes of a matrix file")
+            raise InvalidInput(f"--{name} is given twice", hint="flags that vary are axes of a matrix file")
         values[name] = _value(flag, text)
         if values[name] == "" != flag.default:
             raise InvalidInput(
-                f"--{name} is empty, and a matrix holds no empty text", hint=_example_value(flag)
+                f"--{name} is empty, and a matrix cannot contain empty text", hint=_example_value(flag)
             )
     return values
 
 
 def _pairs(
-    words: Sequence[str], known: "dict[str, FlagView]", harness: str
+    words: Sequence[str], flag_by_name: "dict[str, FlagView]", harness: str
 ) -> Iterator[tuple[str, str | None]]:
-    """Each flag with what is given to it; None for a flag that stands alone."""
-    left = list(words)
-    while left:
-        word = left.pop(0)
+    """Return each flag with its text; None for a flag without a value."""
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
         if not word.startswith("--"):
-            hint = f"flags of {harness} stand behind `--`, like --name=value"
-            raise InvalidInput(f"{word!r} is no flag", hint=hint)
+            hint = f"flags of {harness} follow `--`, like --name=value"
+            raise InvalidInput(f"{word!r} is not a flag", hint=hint)
         name, equals, text = word.removeprefix("--").partition("=")
-        name = name if name in known else name.replace("-", "_")
-        if name not in known:
-            raise _unknown_flag(name, known, harness)
+        name = name if name in flag_by_name else name.replace("-", "_")
+        if name not in flag_by_name:
+            raise _unknown_flag(name, flag_by_name, harness)
         if equals:
             yield name, text
-        elif isinstance(known[name].default, bool) and (not left or left[0] not in _BOOLEANS):
+        elif isinstance(flag_by_name[name].default, bool) and (not rest or rest[0] not in _BOOLEANS):
             yield name, None
-        elif left:
-            yield name, left.pop(0)
+        elif rest:
+            yield name, rest.pop(0)
         else:
-            raise InvalidInput(f"--{name} has no value", hint=_example_value(known[name]))
+            raise InvalidInput(f"--{name} has no value", hint=_example_value(flag_by_name[name]))
 
 
 def _value(flag: "FlagView", text: str | None) -> SettingValue:
@@ -83,10 +83,10 @@ def _parse_value(default: SettingValue, text: str) -> SettingValue:
 
 
 def _example_value(flag: "FlagView") -> str:
-    said = f"{flag.help}; " if flag.help else ""
-    return f"{said}its default is {value_text(flag.default) or 'empty'}"
+    description = f"{flag.help}; " if flag.help else ""
+    return f"{description}its default is {value_text(flag.default) or 'empty'}"
 
 
-def _unknown_flag(name: str, known: "dict[str, FlagView]", harness: str) -> InvalidInput:
-    hint = name_hint(name, known) or f"{harness} has no flags"
+def _unknown_flag(name: str, flag_by_name: "dict[str, FlagView]", harness: str) -> InvalidInput:
+    hint = name_hint(name, flag_by_name) or f"{harness} has no flags"
     return InvalidInput(f"{harness} has no flag --{name}", hint=hint)

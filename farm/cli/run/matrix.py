@@ -1,4 +1,4 @@
-"""The matrix that one line of `farm run` means, and what has to be registered for it."""
+"""The matrix of a `farm run`, and the registration of its file or program."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 _DEFAULT_BACKEND = "cpu"
 _NNAPI = "nnapi"
 _LONGEST_NAME = 200
-#: Options of a run that few programs have, so that behind `--` they are more often a slip than meant.
+#: Options of `farm run` that are probably misplaced after `--`, as few programs have them.
 _OWN_OPTIONS = ("--backend", "--device", "--harness", "--no-watch", "--quick", "--rounds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What the options of a run say."""
+    """The options of a run."""
 
     devices: tuple[str, ...] = ()
-    #: None named: cpu, or the only one that the harness has.
+    #: Empty: cpu, or the only backend of the harness.
     backends: tuple[str, ...] = ()
     rounds: int = 5
     timeout_s: float = 120.0
@@ -44,12 +44,12 @@ class RunOptions:
 def harness_spec(
     farm: "FarmClient", file: str | None, name: str, flags: Sequence[str], options: RunOptions
 ) -> dict[str, object]:
-    """A matrix of one file, or of none where the harness runs no model.
+    """Return a matrix of one file, or of no file if the harness runs no model.
 
     Raises:
         NotFound: there is no such harness, variant or file.
-        SelectorEmpty: the farm has no phone of such a name.
-        InvalidInput: a flag the harness does not have, or a file too many or too few.
+        SelectorEmpty: the farm has no device with such a name.
+        InvalidInput: the harness has no such flag, or a file is missing or not allowed.
     """
     harness = farm.harness(name)
     settings = flag_values(flags, harness)
@@ -64,7 +64,7 @@ def harness_spec(
         "model": variant.manifest.model,
         "precision": str(recipe.precision),
         "format": str(recipe.format),
-        # A matrix takes these two where nothing is said, and cells are named by what is.
+        # These are defaults of a matrix; leaving them out keeps them out of the names of cells.
         **({} if recipe.memory_format == "contiguous" else {"memory_format": recipe.memory_format}),
         **({} if recipe.target == "cpu" else {"target": recipe.target}),
     }
@@ -82,36 +82,36 @@ def program_spec(
     time: str | None,
     metrics: Sequence[str],
 ) -> dict[str, object]:
-    """A matrix of a program of the user's own, which is registered by then.
+    """Register a program of the user, and return its matrix.
 
     Raises:
-        SelectorEmpty: the farm has no phone of such a name.
-        InvalidInput: the program cannot be run, or what reads its output cannot be.
+        SelectorEmpty: the farm has no device with such a name.
+        InvalidInput: the program cannot be run, or the patterns for its output are not valid.
     """
     if set(options.backends) - {_DEFAULT_BACKEND}:
-        hint = "leave --backend out; with a definition it may have others: docs/harnesses.md"
-        raise InvalidInput(f"a program of your own has the one backend {_DEFAULT_BACKEND}", hint=hint)
+        hint = "leave --backend out; a definition can add backends: docs/harnesses.md"
+        raise InvalidInput(f"a program of your own has only the backend {_DEFAULT_BACKEND}", hint=hint)
     devices = run_selectors(farm, options.devices)
     name = register_program(farm, program, name, time=time, metrics=metrics)
     _note_arguments(arguments, name)
     settings = {ARGUMENTS_FLAG: shlex.join(arguments)} if arguments else {}
-    what = " ".join([name, *arguments])
-    return _spec(what, name, {}, (_DEFAULT_BACKEND,), settings, devices, options)
+    title = " ".join([name, *arguments])
+    return _spec(title, name, {}, (_DEFAULT_BACKEND,), settings, devices, options)
 
 
 def _note_arguments(arguments: Sequence[str], name: str) -> None:
     for argument in arguments:
         if Path(argument).is_file():
             print_notice(
-                f"note: {argument} is a file on this machine, and stays here; a program that needs files is "
-                "registered with its folder: `farm harness add`"
+                f"note: {argument} is a local file and is not pushed; register a program that needs files "
+                "with its folder: `farm harness add`"
             )
         if argument.partition("=")[0] in _OWN_OPTIONS:
-            print_notice(f"note: {argument} goes to {name}; what `farm run` is to read stands before `--`")
+            print_notice(f"note: {argument} is passed to {name}; options of `farm run` go before `--`")
 
 
 def _spec(
-    what: str,
+    title: str,
     harness: str,
     axes: Mapping[str, SettingValue],
     backends: Sequence[str],
@@ -120,7 +120,7 @@ def _spec(
     options: RunOptions,
 ) -> dict[str, object]:
     spec: dict[str, Any] = {
-        "name": f"run {what}"[:_LONGEST_NAME],
+        "name": f"run {title}"[:_LONGEST_NAME],
         "harness": harness,
         "axes": {**axes, "backend": list(backends)},
         "settings": {name: value for name, value in settings.items() if value != ""},
@@ -136,55 +136,59 @@ def _spec(
 def _backends(
     harness: "HarnessView", options: RunOptions, variant: "VariantView | None" = None
 ) -> Sequence[str]:
-    """Those that were asked for; else cpu where that goes, or what does."""
+    """Return the requested backends, else cpu if it is supported, else the first supported one."""
     if options.backends:
         return options.backends
-    can = [backend for backend in harness.backends if variant is None or backend in variant.manifest.backends]
-    if _DEFAULT_BACKEND in can or not can:
+    supported = [
+        backend for backend in harness.backends if variant is None or backend in variant.manifest.backends
+    ]
+    if _DEFAULT_BACKEND in supported or not supported:
         return (_DEFAULT_BACKEND,)
-    return (can[0],)
+    return (supported[0],)
 
 
 def _variant(farm: "FarmClient", file: str, harness: "HarnessView", options: RunOptions) -> "VariantView":
-    """The variant of that file, registered if it is new, or of that name.
+    """Return the variant of a file, registering it if it is new, or the variant with that name.
 
     Raises:
-        NotFound: there is neither.
-        InvalidInput: the file is known by a name that means another file by now.
+        NotFound: there is neither such a file nor such a variant.
+        InvalidInput: the name of the file now refers to another file.
     """
     path = Path(file)
     if not path.is_file():
         if options.model is not None or options.precision is not None:
-            hint = "leave them out: a variant of the farm has its own"
+            hint = "leave them out: a registered variant has its own"
             raise InvalidInput(
-                f"--model and --precision describe a file, and {file!r} is none here", hint=hint
+                f"--model and --precision describe a file, and there is no file {file!r}", hint=hint
             )
         try:
             return select_variant(farm.variants(), file)
         except NotFound as error:
-            hint = f"no such file is here, and the farm has no such variant; {error.hint}"
+            hint = f"there is no such file, and the farm has no such variant; {error.hint}"
             raise NotFound(f"there is no {file!r}", hint=hint) from error
     manifest = manifest_of_file(path, model=options.model, precision=options.precision or "unstated")
     if harness.definition is not None:
         manifest = replace(manifest, backends=_supported_backends(manifest, harness.backends))
-    known = farm.variants()
-    same = [view for view in known if view.manifest.digest == manifest.digest]
+    variants = farm.variants()
+    same = [view for view in variants if view.manifest.digest == manifest.digest]
     fitting = [view for view in same if _fits(view, options)]
     if not fitting:
         return add_variant(farm, path, manifest, err())
-    meant = [view for view in fitting if select_variant(known, view.name).manifest.digest == manifest.digest]
-    if not meant:
+    current = [
+        view for view in fitting if select_variant(variants, view.name).manifest.digest == manifest.digest
+    ]
+    if not current:
         raise InvalidInput(
-            f"{file} is registered as {fitting[-1].name}, and that name means another file by now",
-            hint="--model gives it a name of its own",
+            f"{file} is registered as {fitting[-1].name}, and that name now refers to another file",
+            hint="--model gives it another name",
         )
-    return meant[-1]
+    return current[-1]
 
 
 def _supported_backends(manifest: Manifest, backends: Sequence[str]) -> tuple[str, ...]:
-    """What the format's runtimes have, and what a generic harness offers: its author knows its files.
+    """Return the backends of the format and those of a generic harness.
 
-    Only a conversion makes a file one for NNAPI.
+    NNAPI is left out, as it needs a converted file.
     """
     offered = [backend for backend in backends if backend != _NNAPI]
     return tuple(dict.fromkeys([*manifest.backends, *offered]))

@@ -1,4 +1,4 @@
-"""A program of the user's own as a generic harness: its definition, and what keeps its name honest."""
+"""Register a program of the user as a generic harness, and check its name."""
 
 import re
 import shlex
@@ -16,30 +16,30 @@ from farm.wire.documents.files.harness_definition import harness_definition
 if TYPE_CHECKING:
     from farm.client.farm_client import FarmClient
 
-#: Holds the whole command line, so that a program with other arguments has a history of its own.
+#: Contains the whole command line, so that other arguments make another series.
 ARGUMENTS_FLAG = "arguments"
 
-_NO_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_LONGEST_NAME = 64
-#: The shell that every phone has; most keep it elsewhere than scripts say.
+_INVALID_IN_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+_MAX_NAME = 64
+#: The shell that every device has, mostly at another path than scripts name.
 _SHELL = re.compile(rb"#!\s*(?:/[\w/.-]*/)?(?:env\s+)?(?:sh|mksh)\s*$")
 
 
 def register_program(
     farm: "FarmClient", program: Path, name: str | None, *, time: str | None, metrics: Sequence[str]
 ) -> str:
-    """Register a program, and give back the name of its harness.
+    """Register a program, and return the name of its harness.
 
     Raises:
-        InvalidInput: the program cannot be run, its name is taken by something else, or what reads its output
-            cannot be.
+        InvalidInput: the program cannot be run, its name is used by another harness, or the patterns for its
+            output are not valid.
     """
     name = name or _name_of(program)
     data = definition(name, time=time, metrics=metrics)
     checked = harness_definition(data).model_dump(mode="json")
     _check_name(farm, name)
     first = _first_line(program)
-    others = [each.abi for each in farm.programs() if each.name == name and each.in_use]
+    others = [view.abi for view in farm.programs() if view.name == name and view.in_use]
     if first.startswith(b"#!"):
         _check_script(name, [abi for abi in others if abi != ANY_ABI])
     command = ("sh", PROGRAM_WORD, ARGUMENTS_WORD) if _SHELL.match(first) else PLAIN_COMMAND
@@ -48,13 +48,13 @@ def register_program(
         print_notice(f"warning: {note.message}\nhint: {note.hint}")
     for abi in others:
         if abi != view.program.abi:
-            phones = "phones of other ABIs" if abi == ANY_ABI else f"phones of {abi}"
-            print_notice(f"note: {phones} run what was registered as `{name}` for them before")
+            devices = "devices of other ABIs" if abi == ANY_ABI else f"{abi} devices"
+            print_notice(f"note: {devices} run the program that was registered as `{name}` for them before")
     return name
 
 
 def definition(name: str, *, time: str | None = None, metrics: Sequence[str] = ()) -> dict[str, Any]:
-    """What is said of the program: without `time` the whole process is timed."""
+    """Return the definition of the program; without `time` the whole process is timed."""
     data: dict[str, Any] = {
         "name": name,
         "arguments": [f"${{{ARGUMENTS_FLAG}}}"],
@@ -86,20 +86,20 @@ def _metric(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _is_place(word: str) -> bool:
-    """Whether a word that should be a unit is the end of a place, whose unit was left out."""
+    """Return whether a word is the end of a pattern instead of a unit."""
     return "(" in word or ")" in word
 
 
 def _place(text: str) -> dict[str, str]:
-    """No regular expression matches anything behind a `$` that `.` or `[` follows."""
+    """Return a JSON path or a pattern; no regular expression matches after `$.` or `$[`."""
     place = text.strip()
     return {"json" if place.startswith(("$.", "$[")) else "pattern": place}
 
 
 def _name_of(program: Path) -> str:
-    name = _NO_NAME.sub("_", program.name).lstrip("._-")[:_LONGEST_NAME]
+    name = _INVALID_IN_NAME.sub("_", program.name).lstrip("._-")[:_MAX_NAME]
     if not name:
-        raise InvalidInput(f"{program.name!r} gives no name", hint="say one: --harness NAME")
+        raise InvalidInput(f"{program.name!r} gives no name", hint="name it with --harness NAME")
     return name
 
 
@@ -113,21 +113,21 @@ def _first_line(program: Path) -> bytes:
 
 def _check_name(farm: "FarmClient", name: str) -> None:
     try:
-        known = farm.harness(name).definition
+        registered = farm.harness(name).definition
     except NotFound:
         return
-    if known is None or set(known.get("flags", {})) != {ARGUMENTS_FLAG}:
-        whose = "of the farm's own" if known is None else "with a definition of its own"
+    if registered is None or set(registered.get("flags", {})) != {ARGUMENTS_FLAG}:
+        kind = "built-in harness" if registered is None else "harness with its own definition"
         hint = (
             f"give yours another name with --harness, or run that one: farm run --harness {shlex.quote(name)}"
         )
-        raise InvalidInput(f"`{name}` is a harness {whose}", hint=hint)
+        raise InvalidInput(f"`{name}` is a {kind}", hint=hint)
 
 
 def _check_script(name: str, abis: Sequence[str]) -> None:
-    """Phones take a binary of their ABI before a script."""
+    """Refuse a script with the name of a binary, which devices of its ABI would prefer."""
     if abis:
         raise InvalidInput(
-            f"phones of {', '.join(abis)} would run the binary registered as `{name}` before this script",
+            f"{', '.join(abis)} devices would run the binary registered as `{name}` before this script",
             hint="give the script another name with --harness",
         )

@@ -1,4 +1,4 @@
-"""What a run found: the table of values, or of speedups where there is a baseline, and the metrics."""
+"""The results of a run: times, or speedups if there is a baseline, and metrics."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
@@ -25,19 +25,21 @@ _P90 = "p90 = 90th percentile of a round's samples, median over rounds."
 def result_document(
     view: MatrixView, results: Iterable[ResultView], speedups: Iterable[SpeedupView]
 ) -> dict[str, object]:
-    """Everything as one JSON document."""
+    """Return all results as one JSON document."""
     return {
         "matrix": view.model_dump(mode="json"),
         "results": [result.model_dump(mode="json") for result in results],
-        "speedups": [each.model_dump(mode="json") for each in speedups],
+        "speedups": [speedup.model_dump(mode="json") for speedup in speedups],
     }
 
 
-def print_result(view: MatrixView, measured: Iterable[ResultView], compared: Iterable[SpeedupView]) -> None:
-    """Tables on stdout; what they lack, and where to look next, on stderr."""
-    where = f"GET /api/v1/matrices/{view.matrix_id}/results?after=INDEX has all, page by page."
-    results = first_rows(measured, where_all_are=where)
-    speedups = iter(compared)
+def print_result(
+    view: MatrixView, result_views: Iterable[ResultView], speedup_views: Iterable[SpeedupView]
+) -> None:
+    """Print tables to stdout, and notes and next steps to stderr."""
+    where = f"GET /api/v1/matrices/{view.matrix_id}/results?after=INDEX returns all, page by page."
+    results = first_rows(result_views, where_all_are=where)
+    speedups = iter(speedup_views)
     if first := next(speedups, None):
         print_speedups(chain([first], speedups))
     elif any(result.time for result in results):
@@ -45,7 +47,7 @@ def print_result(view: MatrixView, measured: Iterable[ResultView], compared: Ite
         for line in legend(results):
             out().print(Text(line, style="dim"))
         timed = next(result for result in results if result.time)
-        print_notice(f"What a time rests on: {farm_command()} explain cell {timed.cell_id}, and so on")
+        print_notice(f"Details: {farm_command()} explain cell {timed.cell_id}")
     if any(result.metrics for result in results):
         out().print()
         out().print(metric_table(results))
@@ -56,13 +58,13 @@ def print_result(view: MatrixView, measured: Iterable[ResultView], compared: Ite
 
 
 def too_few_rounds_text(rounds: int) -> str:
-    """What a run of fewer rounds than make an interval cannot say."""
-    said = "One round" if rounds == 1 else f"{rounds} rounds"
-    return f"{said}: no interval and no verdict, and nothing says how far another run would be from this one."
+    """Return the note for a run with too few rounds for an interval."""
+    count = "One round" if rounds == 1 else f"{rounds} rounds"
+    return f"{count}: no interval and no verdict; the difference to another run is unknown."
 
 
 def value_table(results: Sequence[ResultView]) -> Table:
-    """One row for each cell; columns that say the same of all, or nothing of any, are left out."""
+    """Return one row for each cell, without columns that are equal or empty in all rows."""
     numbers: dict[str, Callable[[CellSummaryView, ResultView], str]] = {
         "time": lambda time, _: duration_text(time.median),
         "95 % interval": lambda time, _: _range(time, time.ci_low, time.ci_high),
@@ -80,15 +82,15 @@ def value_table(results: Sequence[ResultView]) -> Table:
 
 
 def _informative_columns(results: Sequence[ResultView]) -> set[str]:
-    """The columns of numbers that say something."""
+    """Return the names of number columns that are not empty."""
     times = [result.time for result in results if result.time]
-    told = {
+    is_shown = {
         "time": True,
         "95 % interval": any(time.ci_low is not None for time in times),
         "min to max": any(time.rounds > 1 for time in times),
         "p90": any(result.p90_ns is not None for result in results),
     }
-    return {name for name, tells in told.items() if tells}
+    return {name for name, shown in is_shown.items() if shown}
 
 
 def _has_cells(results: Sequence[ResultView]) -> bool:
@@ -96,7 +98,7 @@ def _has_cells(results: Sequence[ResultView]) -> bool:
 
 
 def legend(results: Sequence[ResultView]) -> Iterator[str]:
-    """What the columns mean, what the clock covers, and what phones these are."""
+    """Return the meaning of the columns, what the clock covers, and the device models."""
     if "min to max" in _informative_columns(results):
         yield (
             f"{_ROUNDS}; 95 % interval over rounds."
@@ -110,11 +112,11 @@ def legend(results: Sequence[ResultView]) -> Iterator[str]:
     for covers in dict.fromkeys(result.clock_covers for result in results):
         yield f"The clock covers {covers}."
     if any(result.counted not in (None, Quality.VALID) for result in results):
-        yield "Where no round is valid, the times are of those there are, and enter no comparison."
+        yield "Without a valid round, times are of the other rounds and are not used in comparisons."
     if others := sum(result.other_builds for result in results):
         yield (
-            f"{plural(others, 'round')} measured on another build of the phone left out: "
-            "`farm events --kind device_updated` says what changed."
+            f"{plural(others, 'round')} measured on another build of the device left out: "
+            "`farm events --kind device_updated` shows what changed."
         )
     by_kind = sorted({(device_kind(r.device_model, r.soc, virtual=r.virtual), r.device_id) for r in results})
     for kind, group in groupby(by_kind, key=lambda pair: pair[0]):
@@ -122,7 +124,7 @@ def legend(results: Sequence[ResultView]) -> Iterator[str]:
 
 
 def metric_table(results: Sequence[ResultView]) -> Table:
-    """One row for each cell and metric."""
+    """Return one row for each cell and metric."""
     has_cells = _has_cells(results)
     names = ["device", *["cell"] * has_cells, "metric"]
     table = new_table(names=names, numbers=("median", "min to max"), prose=("unit", "better"))
@@ -134,13 +136,13 @@ def metric_table(results: Sequence[ResultView]) -> Table:
 
 
 def _rounds(result: ResultView) -> str:
-    """`4 valid, 1 noisy`."""
-    known = [quality for quality in Quality if quality in result.rounds_by_quality]
-    return ", ".join(f"{result.rounds_by_quality[quality]} {quality}" for quality in known) or EMPTY_CELL
+    """Return `4 valid, 1 noisy`."""
+    qualities = [quality for quality in Quality if quality in result.rounds_by_quality]
+    return ", ".join(f"{result.rounds_by_quality[quality]} {quality}" for quality in qualities) or EMPTY_CELL
 
 
 def _range(time: CellSummaryView, low: float | None, high: float | None) -> str:
-    """`12.1 to 12.6`, in the unit of the median; with units where one has another."""
+    """Return `12.1 to 12.6` in the unit of the median, or with units if they differ."""
     if low is None or high is None:
         return EMPTY_CELL
     unit = duration_text(time.median).partition(" ")[2]

@@ -1,4 +1,4 @@
-"""`farm run`: one line from a file, or a program of one's own, to a table."""
+"""`farm run`: measure a model file or a program with one command."""
 
 from pathlib import Path
 from shlex import quote
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from farm.cli.run.matrix import RunOptions
     from farm.client.farm_client import FarmClient
 
-_PASSTHROUGH_KEY = "farm.cli.run.run.behind_the_dashes"
+_PASSTHROUGH_KEY = "farm.cli.run.run.passthrough_arguments"
 
 
 class PassthroughCommand(TyperCommand):
-    """A command that keeps what stands behind `--` apart: it is meant for another program."""
+    """A command that stores the arguments after `--`, which are for another program."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put it into the context, and parse the rest."""
+        """Store the arguments after `--` in the context, and parse the rest."""
         if "--" in args:
             place = args.index("--")
             ctx.meta[_PASSTHROUGH_KEY] = args[place + 1 :]
@@ -34,51 +34,52 @@ class PassthroughCommand(TyperCommand):
 def run(
     context: typer.Context,
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="A model file, or a variant's name.")
+        str | None, typer.Argument(metavar="FILE", help="Model file or name of a variant.")
     ] = None,
     harness: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What runs it; for a program of yours, its name.")
+        str | None,
+        typer.Option(metavar="NAME", help="Harness that runs it; for a program of your own, its name."),
     ] = None,
     device: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Id, label, device model or `Pixel*`; again for more. Default: all."
-        ),
+        typer.Option(metavar="NAME", help="Id, label, device model or `Pixel*`; repeatable. Default: all."),
     ] = None,
     backend: Annotated[
-        str | None, typer.Option(metavar="LIST", help="By comma; the first is the baseline. Default: cpu.")
+        str | None,
+        typer.Option(metavar="LIST", help="Comma-separated; the first is the baseline. Default: cpu."),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(min=1, max=100, metavar="N", help="Process starts each. Default: 5.")
+        int | None, typer.Option(min=1, max=100, metavar="N", help="Process starts of each cell. Default: 5.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One round: no interval, and no verdict.")] = False,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What the network is called; default: the file's name.")
+        str | None, typer.Option(metavar="NAME", help="Name of the network; default: the file name.")
     ] = None,
     precision: Annotated[
-        str | None, typer.Option(metavar="WORD", help="What a new file is: float32, int8-core, ...")
+        str | None, typer.Option(metavar="WORD", help="Precision of a new file: float32, int8-core, ...")
     ] = None,
     time: Annotated[
         str | None,
         typer.Option(
-            metavar="'REGEX UNIT'", help="Where your program prints its times; else it is timed whole."
+            metavar="'REGEX UNIT'",
+            help="Pattern of the times in the output; default: time the whole process.",
         ),
     ] = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(
             metavar="'NAME=REGEX UNIT BETTER'",
-            help="A further figure; BETTER is lower or higher. Repeatable.",
+            help="Pattern of a further metric; BETTER is lower or higher. Repeatable.",
         ),
     ] = None,
-    timeout: Annotated[str, typer.Option(metavar="SPAN", help="The longest a process may take.")] = "2m",
-    watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Stay until it is finished.")] = True,
+    timeout: Annotated[str, typer.Option(metavar="SPAN", help="Time-out of a process.")] = "2m",
+    watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Watch it until it is finished.")] = True,
     as_json: Json = False,
 ) -> None:
-    """Measure a model file, or a program of your own, on phones; Ctrl-C detaches.
+    """Measure a model file or a program of your own on devices. Ctrl-C detaches.
 
-    Behind `--` stand the harness's flags, or where there is no FILE the program with its arguments. Such a
-    program, a binary or a script, is pushed to each phone and timed there.
+    Flags of the harness follow `--`, or without FILE the program with its arguments. Such a program, a binary
+    or a script, is pushed to each device and timed there.
 
     Example: farm run model.ptl --harness speed_benchmark_torch --device "Pixel 8" -- --iter 50
 
@@ -88,7 +89,7 @@ def run(
     from farm.cli.shell.duration import seconds
 
     if quick and rounds is not None:
-        raise InvalidInput("--quick is one round, and --rounds says how many", hint="leave one of them out")
+        raise InvalidInput("--quick and --rounds exclude each other", hint="leave one of them out")
     options = RunOptions(
         devices=tuple(device or ()),
         backends=tuple(word.strip() for word in (backend or "").split(",") if word.strip()),
@@ -97,9 +98,9 @@ def run(
         model=model,
         precision=precision,
     )
-    behind: list[str] = context.meta.get(_PASSTHROUGH_KEY, [])
+    arguments: list[str] = context.meta.get(_PASSTHROUGH_KEY, [])
     with connect() as farm:
-        spec = _spec(farm, file, harness, behind, options, time=time, metrics=metric or [])
+        spec = _spec(farm, file, harness, arguments, options, time=time, metrics=metric or [])
         raise typer.Exit(_run(farm, spec, watch=watch, as_json=as_json))
 
 
@@ -107,32 +108,34 @@ def _spec(
     farm: "FarmClient",
     file: str | None,
     harness: str | None,
-    behind: list[str],
+    arguments: list[str],
     options: "RunOptions",
     *,
     time: str | None,
     metrics: list[str],
 ) -> dict[str, object]:
-    """The matrix that is meant; what it runs is registered by then.
+    """Return the matrix of the run, and register its file or program.
 
     Raises:
-        InvalidInput: what is to be run is not said, or cannot be.
+        InvalidInput: the arguments do not say what to run, or it cannot be run.
     """
     from farm.cli.run.matrix import harness_spec, program_spec
 
-    is_program = file is None and behind and not behind[0].startswith("-")
+    is_program = file is None and arguments and not arguments[0].startswith("-")
     if is_program:
-        return program_spec(farm, Path(behind[0]), behind[1:], harness, options, time=time, metrics=metrics)
+        return program_spec(
+            farm, Path(arguments[0]), arguments[1:], harness, options, time=time, metrics=metrics
+        )
     if time is not None or metrics:
-        hint = "write the program behind `--`: farm run --time '...' -- ./my_bench"
-        raise InvalidInput("--time and --metric read the output of a program of your own", hint=hint)
+        hint = "write the program after `--`: farm run --time '...' -- ./my_bench"
+        raise InvalidInput("--time and --metric parse the output of a program of your own", hint=hint)
     if harness is None:
         if file is not None:
             hint = f"farm run {quote(str(file))} --harness NAME; `farm harness list` has the names"
-            raise InvalidInput(f"nothing says what runs {file}", hint=hint)
+            raise InvalidInput(f"no harness for {file}", hint=hint)
         hint = "for a model: farm run FILE --harness NAME; for a program: farm run -- ./my_bench"
-        raise InvalidInput("nothing says what runs", hint=hint)
-    return harness_spec(farm, file, harness, behind, options)
+        raise InvalidInput("nothing to run", hint=hint)
+    return harness_spec(farm, file, harness, arguments, options)
 
 
 def _run(farm: "FarmClient", spec: dict[str, object], *, watch: bool, as_json: bool) -> int:

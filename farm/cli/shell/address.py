@@ -1,4 +1,4 @@
-"""Where the farm is: FARM_URL, the farm that runs in the data folder, a login, or the usual address."""
+"""The address of the farm: FARM_URL, the farm that runs in the data folder, a login, or the default."""
 
 import fcntl
 import json
@@ -18,32 +18,32 @@ DEFAULT_URL = "http://127.0.0.1:8470"
 DEFAULT_DATA_DIR = "farm-data"
 #: Written into the data folder by a running farm: {"url": ..., "pid": ...}.
 ANNOUNCEMENT_FILE = "farm.json"
-#: Locked by a running farm, and by nobody else for longer than a look takes; the kernel drops the lock with
-#: the process, so it says what no pid can: pids are used again.
+#: Locked by a running farm. The kernel releases the lock with the process; a pid could be of another process
+#: by now.
 LOCK_FILE = "farm.lock"
 
 
 def data_dir() -> Path:
-    """The data folder commands look into: FARM_DATA_DIR, else `farm-data` here."""
+    """Return the data folder: FARM_DATA_DIR, else `farm-data` in the current folder."""
     return Path(os.environ.get("FARM_DATA_DIR") or DEFAULT_DATA_DIR)
 
 
 def farm_url() -> str:
-    """The address of the farm to talk to."""
+    """Return the address of the farm to connect to."""
     return find_url() or DEFAULT_URL
 
 
 def find_url() -> str | None:
-    """The address of the farm, if anybody said which: FARM_URL, one that runs here, or a login."""
-    found = os.environ.get("FARM_URL") or find_running(data_dir())
-    if found:
-        return found
+    """Return the address from FARM_URL, a farm that runs here, or a login; None without any of them."""
+    url = os.environ.get("FARM_URL") or find_running(data_dir())
+    if url:
+        return url
     login = find_login()
     return None if login is None else login.url
 
 
 def find_running(folder: Path) -> str | None:
-    """The address of the farm that runs in a data folder; None when none does, or nobody can tell."""
+    """Return the address of the farm that runs in a data folder; None if none runs or it cannot be read."""
     try:
         url = str(json.loads((folder / ANNOUNCEMENT_FILE).read_text())["url"])
         return url if _is_locked(folder / LOCK_FILE) else None
@@ -52,17 +52,17 @@ def find_running(folder: Path) -> str | None:
 
 
 def connect() -> "FarmClient":
-    """A client of the farm; nothing is sent yet."""
+    """Return a client of the farm, without sending anything yet."""
     return connect_to(farm_url())
 
 
 def connect_to(url: str) -> "FarmClient":
-    """A client of the farm at an address, with the token that is kept for it."""
+    """Return a client of the farm at an address, with the stored token for it."""
     return connect_with(url, find_token(url), away_hint=_away_hint(url))
 
 
 def connect_with(url: str, token: str | None, *, away_hint: str | None = None) -> "FarmClient":
-    """As `connect_to`, with a token that is given."""
+    """Return a client of the farm at an address, with this token."""
     from farm.client.farm_client import FarmClient
 
     farm = FarmClient(url, token=token, name=find_identity(), away_hint=away_hint)
@@ -72,21 +72,21 @@ def connect_with(url: str, token: str | None, *, away_hint: str | None = None) -
 
 
 def _away_hint(url: str) -> str | None:
-    """What to do when no farm answers at an address that nobody typed, but logged in at once; else None."""
+    """Return a hint for a farm that does not answer at the address of the login; None for other addresses."""
     if os.environ.get("FARM_URL"):
         return None
     login = find_login()
     if login is None or login.url != url:
         return None
     return (
-        f"that address is from your login, kept in {login_file()}: `farm login URL` logs in at another farm, "
-        "FARM_URL names one for a single command, and without that file you are logged out"
+        f"that address is from your login in {login_file()}: `farm login URL` logs in at another farm, "
+        "FARM_URL sets the address of a single command, and removing that file logs you out"
     )
 
 
 @cache
 def warn_unencrypted(url: str) -> None:
-    """Say that a token can be overheard; once is enough."""
+    """Warn once that a token is sent unencrypted."""
     print_notice(f"note: your access token goes to {url} unencrypted; use https, a VPN or an SSH tunnel")
 
 

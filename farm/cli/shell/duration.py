@@ -1,20 +1,20 @@
-"""Spans of time as people type them: `90s`, `30m`, `2h`, `7d`."""
+"""Durations as text: `90s`, `30m`, `2h`, `7d`."""
 
 import re
 
 from farm.core.errors import InvalidInput
 
 _SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_SPAN = re.compile(r"([0-9]{1,9})([smhd])")
+_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
 
 
 def seconds(text: str) -> int:
-    """The seconds of a span.
+    """Return the seconds of a duration.
 
     Raises:
-        InvalidInput: it is not written as a whole number and one unit.
+        InvalidInput: the text is not a whole number with a unit.
     """
-    found = _SPAN.fullmatch(text.strip())
-    if found is None:
-        raise InvalidInput(f"{text!r} is not a span of time", hint="write it like 90s, 30m, 2h or 7d")
-    return int(found[1]) * _SECONDS_BY_UNIT[found[2]]
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise InvalidInput(f"{text!r} is not a duration", hint="write it like 90s, 30m, 2h or 7d")
+    return int(match[1]) * _SECONDS_BY_UNIT[match[2]]

@@ -1,4 +1,4 @@
-"""How a command that fails ends: a sentence, a hint, and an exit code that says whose doing it was."""
+"""Error messages and exit codes of failed commands."""
 
 import errno
 import os
@@ -12,14 +12,14 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 def report_error(error: FarmError) -> int:
-    """Say what went wrong and what to do about it; the exit code says whose doing it was."""
+    """Print the error and its hint; return the exit code for its blame."""
     print_notice(f"error: {error.message}")
     print_notice(f"hint: {error.hint}")
     return exit_code(error.blame)
 
 
 def exit_code(blame: Blame) -> int:
-    """1 is left to bugs of ours, and 2 is also what a wrong option exits with."""
+    """Return the exit code for a blame. Code 1 is for bugs of the farm; 2 is also used for wrong options."""
     match blame:
         case Blame.USER:
             return 2
@@ -36,14 +36,14 @@ def exit_code(blame: Blame) -> int:
 
 
 def translate_system_error(error: OSError) -> FarmError | None:
-    """What the machine keeps a command from, as an error of the farm; None of what may be a bug of ours."""
+    """Translate a missing permission or a full disk into a farm error; None for other system errors."""
     reason = (error.strerror or "").lower()
     if error.errno in _NOT_ALLOWED and error.filename is not None:
         return InvalidInput(
             f"{os.fsdecode(error.filename)}: {reason}",
-            hint="run the command as somebody who may do that, or name another place",
+            hint="run the command as a user with permission, or use another path",
         )
     if error.errno in _NO_SPACE:
-        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        return HostDiskFull(f"{where}{reason}", hint="make room where this command writes to")
+        path = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        return HostDiskFull(f"{path}{reason}", hint="free some disk space where this command writes to")
     return None

@@ -1,4 +1,4 @@
-"""Who types, and requests in that name."""
+"""The name of the caller, and requests in that name."""
 
 import getpass
 import os
@@ -18,10 +18,10 @@ _TAG_RULE = (
     "a tag",
     "tags are up to 64 letters, digits, `.`, `_`, `-`, the first a letter or digit; 32 at once",
 )
-#: What a field is to who types it, and what it may be.
+#: Name and rule of each field of a request, for error messages.
 RULE_BY_FIELD = {
     "by": ("your name (FARM_USER)", "set FARM_USER to a name of up to 64 characters without blanks"),
-    "reason": ("a reason", "reasons are of 1 to 500 characters"),
+    "reason": ("a reason", "a reason has 1 to 500 characters"),
     "label": (
         "a label",
         "labels are up to 64 letters, digits, `.`, `_`, `-` and blanks, with a letter or digit at both ends",
@@ -29,19 +29,19 @@ RULE_BY_FIELD = {
     "add": _TAG_RULE,
     "remove": _TAG_RULE,
     "max_runs": ("the runs of a host", "from 1 to 10000, or --none"),
-    "for_s": ("the seconds of a hold", "holds last from 1s to 14d"),
+    "for_s": ("the seconds of a reservation", "a reservation lasts from 1s to 14d"),
 }
 
 A = TypeVar("A", bound="OperatorRequest")
 
 
 def require_identity() -> str:
-    """FARM_USER, else the name one is logged in with. An access token proves another name."""
+    """Return FARM_USER, else the name of the current user. An access token overrides it."""
     return os.environ.get("FARM_USER") or getpass.getuser()
 
 
 def find_identity() -> str | None:
-    """As `me`, where that can go with every request; None when it is no name, or nobody knows it."""
+    """Return the name of the caller; None if it is unknown or not a valid name."""
     from farm.wire.documents.devices import PERSON
 
     try:
@@ -51,16 +51,16 @@ def find_identity() -> str | None:
     return name if re.fullmatch(PERSON, name) and len(name) <= _MAX_NAME else None
 
 
-def operator_request(kind: type[A], **what: object) -> A:
-    """A request of this person's.
+def operator_request(kind: type[A], **fields: object) -> A:
+    """Return a request in the name of the caller.
 
     Raises:
-        InvalidInput: the farm would refuse a value as it is written.
+        InvalidInput: a value is not valid.
     """
     from pydantic import ValidationError
 
     try:
-        return kind.model_validate({"by": require_identity(), **what})
+        return kind.model_validate({"by": require_identity(), **fields})
     except ValidationError as error:
         raise _invalid_field(error) from error
 
@@ -68,9 +68,9 @@ def operator_request(kind: type[A], **what: object) -> A:
 def _invalid_field(error: "ValidationError") -> InvalidInput:
     first = error.errors(include_url=False)[0]
     if not first["loc"]:
-        return InvalidInput(first["msg"].removeprefix("Value error, "), hint="say it once, and one way")
-    what, rule = RULE_BY_FIELD[str(first["loc"][0])]
-    return InvalidInput(f"{what} cannot be {_shorten(first['input'])}", hint=rule)
+        return InvalidInput(first["msg"].removeprefix("Value error, "), hint="give each value once")
+    field, rule = RULE_BY_FIELD[str(first["loc"][0])]
+    return InvalidInput(f"{field} cannot be {_shorten(first['input'])}", hint=rule)
 
 
 def _shorten(value: object) -> str:

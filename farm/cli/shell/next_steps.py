@@ -1,4 +1,4 @@
-"""What to type next, in commands that work as they stand."""
+"""The commands to run next, printed so that they can be copied."""
 
 import os
 import shlex
@@ -12,49 +12,49 @@ from farm.core.base.ids import MatrixId
 
 
 def farm_command() -> str:
-    """How this very `farm` is called from here: by name where the PATH finds it, else by path."""
+    """Return the command that runs this `farm`: its name if the PATH has it, else its path."""
     script = Path(sys.executable).with_name("farm")
-    found = shutil.which("farm")
-    if found and Path(found).absolute() == script:
+    on_path = shutil.which("farm")
+    if on_path and Path(on_path).absolute() == script:
         return "farm"
     return _relative_path(script)
 
 
 def demo_commands(folder: Path, matrix_id: MatrixId, *, keeps_farm_running: bool) -> str:
-    """The commands that look at what the demo left in its data folder."""
+    """Return the commands that show the results of the demo."""
     farm = farm_command()
     lines = (
         [] if keeps_farm_running else [(f"{farm} up --virtual 2", "start the farm again; leave it running")]
     )
     lines += [
         (f"{farm} speedups", "this table, from the database"),
-        (f"{farm} matrix show {matrix_id}", "every cell, and what went wrong"),
-        (f"{farm} devices", "the phones"),
-        (f"{farm} matrix submit {_example_matrix()} --watch", "once more"),
+        (f"{farm} matrix show {matrix_id}", "every cell, and what failed"),
+        (f"{farm} device list", "the devices"),
+        (f"{farm} matrix submit {_example_matrix()} --watch", "run it again"),
     ]
     return "\n".join(["", "Next:", *_export(folder), *_aligned(lines)])
 
 
 def farm_commands(folder: Path) -> str:
-    """The commands for another terminal, while the farm runs in this one."""
+    """Return the commands for another terminal, while the farm runs in this one."""
     farm = farm_command()
     lines = [
-        (f"{farm} devices", "the phones, and why one gets no work"),
-        (f"{farm} variants build mobilenet_v2 --precision float32,int8-core --format torchscript,lite", ""),
+        (f"{farm} device list", "the devices, and why one gets no work"),
+        (f"{farm} variant build mobilenet_v2 --precision float32,int8-core --format torchscript,lite", ""),
         (f"{farm} matrix submit {_example_matrix()} --watch", ""),
     ]
     return "\n".join(["In another terminal:", *_export(folder), *_aligned(lines)])
 
 
 def watch_again_text(matrix_id: MatrixId) -> str:
-    """For a person who leaves a matrix to the farm."""
+    """Return the message after detaching from a matrix."""
     farm = farm_command()
     lines = [(f"{farm} matrix watch {matrix_id}", "watch it again"), *_cancel(matrix_id)]
-    return "\n".join([f"Detached: matrix {matrix_id} goes on.", *_aligned(lines)])
+    return "\n".join([f"Detached: matrix {matrix_id} continues.", *_aligned(lines)])
 
 
 def watch_text(matrix_id: MatrixId) -> str:
-    """For a person who did not want to wait."""
+    """Return the commands for a matrix that is not watched."""
     lines = [
         (f"{farm_command()} matrix watch {matrix_id}", "its progress, then the table"),
         *_cancel(matrix_id),
@@ -63,11 +63,11 @@ def watch_text(matrix_id: MatrixId) -> str:
 
 
 def _cancel(matrix_id: MatrixId) -> list[tuple[str, str]]:
-    return [(f"{farm_command()} matrix cancel {matrix_id}", "end it")]
+    return [(f"{farm_command()} matrix cancel {matrix_id}", "cancel it")]
 
 
 def demo_detach_text(folder: Path, matrix_id: MatrixId, *, keeps_farm_running: bool) -> str:
-    """For a person who leaves the demo's matrix; a farm that the demo started is stopped with it."""
+    """Return the message after detaching from the demo, which stops a farm that it started."""
     if keeps_farm_running:
         return watch_again_text(matrix_id)
     farm = farm_command()
@@ -75,8 +75,8 @@ def demo_detach_text(folder: Path, matrix_id: MatrixId, *, keeps_farm_running: b
         (f"{farm} up --virtual 2", "start the farm again; leave it running"),
         (f"{farm} matrix watch {matrix_id}", "in another terminal"),
     ]
-    said = f"Stopping the demo's farm, and matrix {matrix_id} with it. Nothing is lost; it goes on with:"
-    return "\n".join([said, *_export(folder), *_aligned(lines)])
+    message = f"Stopping the demo's farm and matrix {matrix_id}. Nothing is lost; continue it with:"
+    return "\n".join([message, *_export(folder), *_aligned(lines)])
 
 
 def _aligned(lines: Sequence[tuple[str, str]]) -> list[str]:
@@ -85,7 +85,7 @@ def _aligned(lines: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _example_matrix() -> str:
-    """The example matrix of the checkout this runs from, as seen from here."""
+    """Return the path of the example matrix, relative to the current folder."""
     return _relative_path(Path(__file__).parents[3] / "examples" / "demo.yaml")
 
 
@@ -95,7 +95,7 @@ def _relative_path(path: Path) -> str:
 
 
 def _export(folder: Path) -> list[str]:
-    """Tell the commands where the data folder is, when they would look elsewhere."""
+    """Return the export of FARM_DATA_DIR, unless the commands find the data folder without it."""
     if folder.absolute() == Path(os.environ.get("FARM_DATA_DIR") or DEFAULT_DATA_DIR).absolute():
         return []
     return [f"  export FARM_DATA_DIR={shlex.quote(str(folder.absolute()))}"]

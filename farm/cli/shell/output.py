@@ -1,4 +1,4 @@
-"""How commands speak: stdout is data, stderr is talk."""
+"""Output of commands: data on stdout, messages on stderr."""
 
 import json
 import os
@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from rich.console import Console, RenderableType
 
-#: Tables are laid out for at least this width; a narrower terminal wraps them itself.
+#: Minimum width of tables; a narrower terminal wraps the lines.
 MIN_WIDTH = 80
-#: What is piped and has no COLUMNS is not wrapped to a terminal's width: a row stays one line.
+#: Width of output that is not on a terminal and has no COLUMNS, so that a row stays one line.
 PIPED_WIDTH = 200
 
-#: Nobody reads a longer table.
+#: Tables are cut after this many rows.
 MAX_ROWS = 2000
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
 
-#: For what goes on: whoever reads it need not wait for an end.
-JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+#: For endless output: one object per line can be read as it arrives.
+JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 M = TypeVar("M", bound="BaseModel")
 
 
 def out() -> "Console":
-    """Where data goes."""
+    """Return the console for data (stdout)."""
     return _console(stderr=False)
 
 
 def err() -> "Console":
-    """Where everything else goes: progress, notes, errors."""
+    """Return the console for progress, notes and errors (stderr)."""
     return _console(stderr=True)
 
 
 def show(views: Sequence[M], render: Callable[[Sequence[M]], "RenderableType"], *, as_json: bool) -> None:
-    """Print a listing, as a table or as one JSON list."""
+    """Print a listing as a table or as one JSON list."""
     if as_json:
         print_json([view.model_dump(mode="json") for view in views])
     else:
@@ -52,12 +52,12 @@ def show(views: Sequence[M], render: Callable[[Sequence[M]], "RenderableType"], 
 
 
 def print_json(document: object) -> None:
-    """Print a document; the only thing a command with `--json` may write to stdout."""
+    """Print a JSON document, the only output of a command with `--json` on stdout."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def print_json_list(views: "Iterable[BaseModel]") -> None:
-    """Print one list, as `print_json` does, each document as it comes: of a million, one is in memory."""
+    """Print a JSON list document by document, with one document in memory at a time."""
     before = "["
     for view in views:
         text = json.dumps(view.model_dump(mode="json"), indent=2, ensure_ascii=False)
@@ -67,43 +67,43 @@ def print_json_list(views: "Iterable[BaseModel]") -> None:
 
 
 def first_rows(views: Iterable[M], *, where_all_are: str) -> list[M]:
-    """As many as a table has rows at most; where there are more, that is said, with what has them all."""
+    """Return the first MAX_ROWS views. If there are more, print where all of them are."""
     rows = list(islice(views, MAX_ROWS + 1))
     if len(rows) > MAX_ROWS:
-        print_notice(f"These are the first {MAX_ROWS} of more: {where_all_are}")
+        print_notice(f"Only the first {MAX_ROWS} are shown: {where_all_are}")
     return rows[:MAX_ROWS]
 
 
 def print_json_line(document: object) -> None:
-    """Print a document on a line of its own, at once: for what goes on."""
+    """Print a JSON document on one line."""
     typer.echo(json.dumps(document, ensure_ascii=False))
 
 
 def print_notice(text: str) -> None:
-    """Say something to the person, exactly as it is written, on stderr."""
+    """Print a message to stderr without markup."""
     err().print(text, markup=False, soft_wrap=True)
 
 
 def confirm(question: str) -> None:
-    """Have the person agree, or end the command.
+    """Ask for confirmation.
 
     Raises:
-        InvalidInput: nobody is there to be asked.
-        typer.Abort: the person does not agree.
+        InvalidInput: stdin is not a terminal.
+        typer.Abort: the answer is no.
     """
     if sys.stdin is None or not sys.stdin.isatty():
-        raise InvalidInput("nobody is there to be asked", hint="say --yes to go on without a question")
+        raise InvalidInput("confirmation needs a terminal", hint="--yes skips the confirmation")
     typer.confirm(question, abort=True, err=True)
 
 
 def ignore_closed_output() -> None:
-    """Have output that its owner closed go nowhere."""
+    """Discard output to streams that are closed."""
     sys.stdout = sys.stdout or _discard_output()
     sys.stderr = sys.stderr or _discard_output()
 
 
 def flush_output() -> None:
-    """Print what is left; what cannot be goes nowhere, or Python would try again as it ends, and say so."""
+    """Flush stdout. If that fails, discard the rest, so that Python does not report it again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

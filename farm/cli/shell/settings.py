@@ -1,4 +1,4 @@
-"""The settings of farm and agent, what a command line gives before all others."""
+"""Settings of farm and agent; options of the command line take precedence."""
 
 from typing import Any
 
@@ -8,26 +8,26 @@ from agents.host.config import AgentConfig, agent_config
 from farm.config import FarmConfig, invalid_setting
 
 
-def farm_config(**given: Any) -> FarmConfig:
-    """FARM_*, with what is given in their place; None gives nothing.
+def farm_config(**options: Any) -> FarmConfig:
+    """Return the settings from FARM_*, overridden by options that are not None.
 
     Raises:
-        InvalidInput: one of them cannot be.
+        InvalidInput: a setting is not valid.
     """
     try:
-        return FarmConfig(**_drop_none(given))
+        return FarmConfig(**_drop_none(options))
     except ValidationError as error:
         raise invalid_setting(error, "FARM_") from error
 
 
-def agent_settings(**given: Any) -> AgentConfig:
-    """FARM_AGENT_* before what joining kept, with what is given in their place; None gives nothing.
+def agent_settings(**options: Any) -> AgentConfig:
+    """Return FARM_AGENT_* settings, else those saved by joining, overridden by options that are not None.
 
     Raises:
-        InvalidInput: one of them cannot be.
+        InvalidInput: a setting is not valid.
     """
     try:
-        return agent_config(**_drop_none(given))
+        return agent_config(**_drop_none(options))
     except ValidationError as error:
         raise invalid_setting(error, "FARM_AGENT_") from error
 

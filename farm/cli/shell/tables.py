@@ -1,4 +1,4 @@
-"""Listings as tables: variants, matrices, jobs."""
+"""Tables of variants, matrices and jobs, and the parts that other tables are built from."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from farm.wire.documents.matrices.matrices import JobView, MatrixSummary, Varian
 def new_table(
     *, names: Sequence[str], words: Sequence[str] = (), numbers: Sequence[str] = (), prose: Sequence[str] = ()
 ) -> Table:
-    """An empty table: names and numbers are never wrapped, words and prose are where room is short."""
+    """Return an empty table. Names and numbers are never wrapped; words and prose are wrapped if needed."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
     for heading in names:
         table.add_column(heading, no_wrap=True)
@@ -28,12 +28,12 @@ def new_table(
 
 
 def add_row(table: Table, *cells: str) -> None:
-    """Add a row of plain text: brackets in names and messages of others are not markup."""
+    """Add a row of plain text: brackets in names and messages are not markup."""
     table.add_row(*map(Text, cells))
 
 
 def variant_table(variants: Sequence[VariantView]) -> Table:
-    """Registered variants."""
+    """Return a table of registered variants."""
     numbers = ("fidelity", "size", "digest")
     table = new_table(names=("variant",), words=("backends", "input"), numbers=numbers)
     for view in variants:
@@ -46,7 +46,7 @@ def variant_table(variants: Sequence[VariantView]) -> Table:
 
 
 def registered_table(registered: Sequence[tuple[VariantView, str]]) -> Table:
-    """Variants with how they came to be there."""
+    """Return a table of variants and whether each was built or reused."""
     table = new_table(names=("variant", "how"), numbers=("size", "digest"))
     for view, how in registered:
         add_row(table, view.name, how, size_text(view.manifest.size_bytes), view.manifest.digest[:12])
@@ -54,27 +54,27 @@ def registered_table(registered: Sequence[tuple[VariantView, str]]) -> Table:
 
 
 def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
-    """Matrices, one line each."""
+    """Return a table of matrices, one line each."""
     table = new_table(
-        names=("matrix", "name", "state"), numbers=("cells", "rounds", "jobs"), prose=("so far",)
+        names=("matrix", "name", "state"), numbers=("cells", "rounds", "jobs"), prose=("progress",)
     )
     for view in matrices:
-        so_far = counts_text(view.jobs_by_outcome)
+        progress = counts_text(view.jobs_by_outcome)
         if view.rejected:
-            so_far += f"; {plural(view.rejected, 'cell')} rejected"
+            progress += f"; {plural(view.rejected, 'cell')} rejected"
         if view.finished_at is None:
-            so_far += f"; {time_left_text(view.eta_s, view.without_eta)}"
+            progress += f"; {time_left_text(view.eta_s, view.without_eta)}"
         if view.rerun_of is not None:
-            so_far += f"; a rerun of matrix {view.rerun_of}"
+            progress += f"; a rerun of matrix {view.rerun_of}"
         numbers = (str(view.cells), str(view.rounds), str(view.jobs))
         if view.not_queued:
-            so_far += f"; {plural(view.not_queued, 'job')} to unfold"
-        add_row(table, str(view.matrix_id), view.name, view.state, *numbers, so_far)
+            progress += f"; {plural(view.not_queued, 'job')} not queued yet"
+        add_row(table, str(view.matrix_id), view.name, view.state, *numbers, progress)
     return table
 
 
 def job_table(jobs: Sequence[JobView]) -> Table:
-    """The jobs of a matrix, with why one ended badly."""
+    """Return a table of the jobs of a matrix, with the reason of each failure."""
     table = new_table(names=("job", "device", "round", "state", "attempts"), words=("what", "why"))
     for job in jobs:
         round_text = str(job.round) if not job.repeat else f"{job.round}, repeat {job.repeat}"

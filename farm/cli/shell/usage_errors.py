@@ -1,4 +1,4 @@
-"""What was typed wrong, told as every other error is: a sentence, and a hint."""
+"""Usage errors as farm errors: a message and a hint."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,16 +7,16 @@ import typer
 
 from farm.core.errors import InvalidInput
 
-#: All of typer's errors of usage descend from it. This is the only one of them that typer exports, and which
-#: click they belong to, its own or the installed one, depends on its version.
+#: The base class of typer's usage errors. BadParameter is the only one that typer exports; whether they are
+#: of a vendored or the installed click depends on typer's version.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-#: A group with more commands than this has them listed by its help.
+#: A hint lists the commands of a group up to this number; for more it names the help.
 _COMMANDS_SHOWN = 9
 
 
 def usage_error(error: Any) -> InvalidInput | None:
-    """The error of the farm that an error of usage is; None when it was help that was shown."""
+    """Return a usage error as a farm error; None if the help was shown instead."""
     message = error.format_message().strip().rstrip(".")
     if not message:
         return None
@@ -24,15 +24,15 @@ def usage_error(error: Any) -> InvalidInput | None:
     help_of = f"`{error.ctx.command_path if error.ctx else 'farm'} -h`"
     param = getattr(error, "param", None)
     if param is not None:
-        hint = (getattr(param, "help", None) or "").rstrip(".") or f"{help_of} says what it is"
+        hint = (getattr(param, "help", None) or "").rstrip(".") or f"{help_of} describes it"
         return InvalidInput(f"{_name(param)}{_problem_text(error)}", hint=hint)
     if option := getattr(error, "option_name", None):
         meant = ", ".join(getattr(error, "possibilities", None) or ())
-        hint = f"did you mean {meant}?" if meant else f"{help_of} lists what there is"
+        hint = f"did you mean {meant}?" if meant else f"{help_of} lists the options"
         return InvalidInput(f"there is no option {option}" if _is_unknown(error) else message, hint=hint)
     commands = getattr(error.ctx and error.ctx.command, "commands", {})
-    known = _command_list(error.ctx.command_path, commands) if 0 < len(commands) <= _COMMANDS_SHOWN else ""
-    return InvalidInput(message, hint=known or f"{help_of} shows how it is used")
+    listing = _command_list(error.ctx.command_path, commands) if 0 < len(commands) <= _COMMANDS_SHOWN else ""
+    return InvalidInput(message, hint=listing or f"{help_of} shows the usage")
 
 
 def _is_unknown(error: Any) -> bool:
@@ -40,7 +40,7 @@ def _is_unknown(error: Any) -> bool:
 
 
 def _name(param: Any) -> str:
-    """`--rounds`, or what the help calls an argument."""
+    """Return `--rounds`, or the name of an argument in the help."""
     if param.param_type_name == "option":
         return str(max(param.opts, key=len))
     return _metavar(param)
@@ -54,16 +54,16 @@ def _problem_text(error: Any) -> str:
     if hasattr(error, "param_type"):
         return " is missing"
     cause = error.__cause__
-    found = cause.errors() if hasattr(cause, "errors") else ()
-    return f": {_value_error_text(found[0]) if found else error.message}"
+    errors = cause.errors() if hasattr(cause, "errors") else ()
+    return f": {_value_error_text(errors[0]) if errors else error.message}"
 
 
-def _value_error_text(found: Mapping[str, Any]) -> str:
-    """What a value is not, by the kind that pydantic gives: its own words are for programmers."""
-    given, limits = found["input"], found.get("ctx", {})
-    match found["type"]:
+def _value_error_text(error: Mapping[str, Any]) -> str:
+    """Return the message of a pydantic error in words for users."""
+    given, limits = error["input"], error.get("ctx", {})
+    match error["type"]:
         case "int_parsing" | "int_parsing_size" | "int_from_float" | "int_type":
-            return f"{given!r} is no whole number"
+            return f"{given!r} is not a whole number"
         case "greater_than_equal":
             return f"{given} is less than {limits['ge']}"
         case "less_than_equal":
@@ -71,11 +71,11 @@ def _value_error_text(found: Mapping[str, Any]) -> str:
         case "less_than":
             return f"{given} is not less than {limits['lt']}"
         case _:
-            return str(limits.get("error", found["msg"])).rstrip(".")
+            return str(limits.get("error", error["msg"])).rstrip(".")
 
 
 def _command_list(path: str, commands: Mapping[str, Any]) -> str:
-    """`farm explain cell ID, farm explain job ID`."""
+    """Return `farm explain cell ID, farm explain job ID`."""
     return ", ".join(" ".join([path, name, *_required_words(command)]) for name, command in commands.items())
 
 

@@ -9,7 +9,7 @@ class DeviceError(FarmError):
     code = "device.error"
     blame = Blame.DEVICE
     transient = True
-    default_hint = "`farm devices` shows the phone's presence and health"
+    default_hint = "`farm device list` shows the phone's presence and health"
 
 
 class DeviceOffline(DeviceError):

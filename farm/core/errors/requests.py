@@ -32,14 +32,14 @@ class SelectorEmpty(InvalidInput):
 
     code = "matrix.selector_empty"
     places = (("devices",),)
-    default_hint = "`farm devices` lists what can be selected"
+    default_hint = "`farm device list` lists what can be selected"
 
 
 class VariantInvalid(InvalidInput):
     """A model file is not what it claims to be."""
 
     code = "variant.invalid"
-    default_hint = "`farm variants build MODEL` makes files the farm knows"
+    default_hint = "`farm variant build MODEL` makes files the farm knows"
 
 
 class HarnessInvalid(InvalidInput):
@@ -98,7 +98,7 @@ class ArtifactExpired(NotFound):
     """The farm had these bytes and let them go, to make room or because somebody removed the file."""
 
     code = "artifact.expired"
-    default_hint = "upload the file again: `farm variants build`, `farm variants add` or `farm harness add`"
+    default_hint = "upload the file again: `farm variant build`, `farm variant add` or `farm harness add`"
 
 
 class Conflict(FarmError):

@@ -105,7 +105,7 @@ def _model_hint(model: str, known: Collection[str]) -> str:
     if close := closest_name(model, known):
         return f"did you mean `{close}`?"
     there = f"{name_hint(model, known)}; " if known else ""
-    return f"{there}`farm variants build` and `farm variants add` register models"
+    return f"{there}`farm variant build` and `farm variant add` register models"
 
 
 def _kind(value: SettingValue) -> str:

@@ -131,7 +131,7 @@ def _expired_variant(key: CellKey) -> RejectedCell:
         key=key,
         rejection=RejectionKind.EXPIRED,
         reason=f"the file of {variant_name(model, recipe)} expired",
-        hint=f"`{build_command(model, recipe)}` sends it again, `farm variants add` what was made elsewhere",
+        hint=f"`{build_command(model, recipe)}` sends it again, `farm variant add` what was made elsewhere",
     )
 
 

@@ -120,7 +120,7 @@ def variant_name(model: str, recipe: Recipe) -> str:
     return "/".join([model, recipe.precision, recipe.format, *extras])
 
 
-#: What `farm variants build` makes; the other words are for files made elsewhere.
+#: What `farm variant build` makes; the other words are for files made elsewhere.
 BUILT_PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
 BUILT_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
 
@@ -128,9 +128,9 @@ BUILT_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
 def build_command(model: str, recipe: Recipe) -> str:
     """The command that builds such a variant, or else registers a file made elsewhere."""
     if recipe.precision in BUILT_PRECISIONS and recipe.format in BUILT_FORMATS:
-        command = f"farm variants build {model} --precision {recipe.precision} --format {recipe.format}"
+        command = f"farm variant build {model} --precision {recipe.precision} --format {recipe.format}"
     else:
-        command = f"farm variants add FILE --model {model} --precision {recipe.precision}"
+        command = f"farm variant add FILE --model {model} --precision {recipe.precision}"
     # Said always for nnapi, whose files are built channels-last where nobody says otherwise.
     if (recipe.memory_format, recipe.target) != ("contiguous", "cpu"):
         command += f" --memory-format {recipe.memory_format}"

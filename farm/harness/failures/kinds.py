@@ -30,7 +30,7 @@ WRONG_ABI = _kind(
     _U,
     _VARIANT,
     "is built for another kind of CPU than the device's",
-    "`farm harness add` registers the program built for this device's ABI; `farm devices` shows it",
+    "`farm harness add` registers the program built for this device's ABI; `farm device list` shows it",
 )
 NO_PROGRAM = _kind(
     "run.no_program",
@@ -65,7 +65,7 @@ NOT_EXECUTABLE = _kind(
     _I,
     _DEVICE,
     "may not be executed in its folder",
-    "programs cannot run from /sdcard; check the device's work root with `farm devices --json`",
+    "programs cannot run from /sdcard; check the device's work root with `farm device list --json`",
 )
 NOT_FOUND = _kind(
     "run.not_found",
@@ -121,7 +121,7 @@ UNREADABLE = _kind(
     _F,
     _VARIANT,
     "cannot read the model file",
-    "`farm variants build MODEL` makes files that are known to load",
+    "`farm variant build MODEL` makes files that are known to load",
 )
 NO_BUNDLED_INPUT = _kind(
     "variant.no_bundled_input",

@@ -65,9 +65,11 @@ def _obstacle(device: Device) -> Conflict | None:
     if device.admin is not Admin.ACTIVE:
         return Conflict(f"{name} is {device.admin}", hint="only phones of the pool are checked")
     if device.reserved_by is not None:
-        return Conflict(f"{name} is held by {device.reserved_by}", hint="it is checked when the hold ends")
+        return Conflict(
+            f"{name} is reserved by {device.reserved_by}", hint="it is checked when the reservation ends"
+        )
     if not device.session_live:
-        return Conflict(f"the agent on {host} is not connected", hint="`farm hosts` shows since when")
+        return Conflict(f"the agent on {host} is not connected", hint="`farm host list` shows since when")
     if device.presence is not Presence.ONLINE:
         return Conflict(
             f"{name} is {device.presence}", hint=f"`farm device show {quote(name)}` says what to do"

@@ -84,7 +84,8 @@ def retire(connection: Connection, name: str, asked: OperatorRequest, *, now: da
         return device_change(connection, device, f"{device.name} is retired already", changed=False)
     if device.reserved_by not in (None, asked.by):
         raise Conflict(
-            f"{device.name} is held by {device.reserved_by}", hint=f"ask {device.reserved_by} to release it"
+            f"{device.name} is reserved by {device.reserved_by}",
+            hint=f"ask {device.reserved_by} to release it",
         )
     _move(connection, device, AdminEvent.RETIRED, asked, now=now)
     actor = f"user:{asked.by}"

@@ -43,7 +43,7 @@ def reserve(connection: Connection, name: str, asked: ReservationRequest, *, now
     ):
         raise Conflict(f"{device.name}: somebody else was quicker", hint="look who holds it, and try again")
     after = devices.get_device(connection, device.device_id)
-    return device_change(connection, after, f"{after.name} is held by {asked.by} until {_moment(until)}")
+    return device_change(connection, after, f"{after.name} is reserved by {asked.by} until {_moment(until)}")
 
 
 def release(connection: Connection, name: str, asked: ReleaseRequest, *, now: datetime) -> DeviceChange:
@@ -61,11 +61,16 @@ def release(connection: Connection, name: str, asked: ReleaseRequest, *, now: da
         raise _reserved_by_other(device)
     is_holder = device.reserved_by == asked.by
     told = (
-        f"{asked.by} is done with it" if is_holder else f"{asked.by} ended the hold of {device.reserved_by}"
+        f"{asked.by} is done with it"
+        if is_holder
+        else f"{asked.by} ended the reservation of {device.reserved_by}"
     )
     cause = asked.reason or told
     if not _end(connection, device, now=now, actor=f"user:{asked.by}", cause=cause):
-        raise Conflict(f"{device.name}: its hold has just changed", hint="look who holds it, and try again")
+        raise Conflict(
+            f"{device.name}: its reservation has just changed",
+            hint="`farm device show ID` shows who has reserved it",
+        )
     after = devices.get_device(connection, device.device_id)
     return device_change(connection, after, f"{after.name} is back in the pool; it is checked first")
 
@@ -112,15 +117,15 @@ def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:
 def _check_reserved(device: Device, by: str) -> None:
     if device.reserved_by is None:
         raise Conflict(
-            f"{device.name} is not held by you, so the farm may use it at any moment",
-            hint=f"take it out of the pool first: farm device hold {quote(device.name)} --for 1h",
+            f"{device.name} is not reserved by you, so the farm may use it at any time",
+            hint=f"reserve it first: farm device reserve {quote(device.name)} --for 1h",
         )
     if device.reserved_by != by:
         raise _reserved_by_other(device)
     if device.job_id is not None or device.cleaned_fence < device.fence:
         raise Conflict(
             f"the last run on {device.name} is not over yet",
-            hint=f"farm device hold {quote(device.name)} --for 1h waits for it",
+            hint=f"farm device reserve {quote(device.name)} --for 1h waits for it",
         )
 
 
@@ -140,7 +145,7 @@ def _end(connection: Connection, device: Device, *, now: datetime, actor: str, c
 def _reserved_by_other(device: Device) -> Conflict:
     until = f" until {_moment(device.reserved_until)}" if device.reserved_until else ""
     return Conflict(
-        f"{device.name} is held by {device.reserved_by}{until}",
+        f"{device.name} is reserved by {device.reserved_by}{until}",
         hint=f"ask {device.reserved_by}, or take it: farm device release {quote(device.name)} --force",
     )
 

@@ -78,7 +78,7 @@ def _check_manifest_unchanged(name: str, known: Manifest, said: Manifest) -> Non
     if known.backends != said.backends or (said.inputs and known.inputs != said.inputs):
         raise Conflict(
             f"the farm has this file as {name} already, with other backends or inputs",
-            hint=f"`farm variants show {name}` shows them; another model name makes it another variant",
+            hint=f"`farm variant show {name}` shows them; another model name makes it another variant",
         )
 
 

@@ -17,7 +17,7 @@ from farm.store.hosts.transitions import Host
 from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.hosts import HostChange, HostRetirementPlan, LimitRequest
 
-_LOOK_AGAIN_HINT = "look again with `farm hosts`, then decide"
+_LOOK_AGAIN_HINT = "look again with `farm host list`, then decide"
 #: What attempts are lost by whose host an operator took away.
 RETIRED = "host.retired"
 

@@ -36,7 +36,7 @@ def request_device_action(
     device = device_named(connection, name)
     if kind in _DISTURBING_KINDS and device.reserved_by not in (None, asked.by):
         raise Conflict(
-            f"{device.name} is held by {device.reserved_by}, whose work that would disturb",
+            f"{device.name} is reserved by {device.reserved_by}, whose work that would disturb",
             hint=f"ask {device.reserved_by}, or wait for the end of the hold",
         )
     if kind is DeviceActionKind.RESTORE_SETTINGS:

@@ -18,5 +18,5 @@ def check_restore(connection: Connection, device: Device) -> None:
     if record is None or not settings_to_restore(record.settings):
         raise Conflict(
             f"the farm has set nothing on {device.name}",
-            hint=f"farm device setup {device.name} looks at its settings",
+            hint=f"farm device provision {device.name} looks at its settings",
         )

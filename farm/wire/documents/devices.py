@@ -108,7 +108,7 @@ class RecentAttempt(Wire):
 
 
 class DeviceActionView(Wire):
-    """GET /api/v1/errands/{id}: what somebody wants done on a phone, and what came of it."""
+    """GET /api/v1/device_actions/{id}: what somebody wants done on a phone, and what came of it."""
 
     device_action_id: int
     device_id: DeviceId
@@ -174,13 +174,13 @@ class TagRequest(OperatorRequest):
 
 
 class RebaselineRequest(OperatorRequest):
-    """POST /api/v1/devices/{device}/accept: whoever takes a slower phone for right says why."""
+    """POST /api/v1/devices/{device}/rebaseline: whoever takes a slower phone for right says why."""
 
     reason: Reason
 
 
 class ReservationRequest(OperatorRequest):
-    """POST /api/v1/devices/{device}/hold: out of the pool for a person, from now on."""
+    """POST /api/v1/devices/{device}/reserve: out of the pool for a person, from now on."""
 
     for_s: Annotated[int, Field(ge=MIN_RESERVATION_S, le=MAX_RESERVATION_S)]
 

@@ -142,7 +142,7 @@ def test_a_proven_name_goes_before_the_one_that_is_said(farm: HttpFarm, token: T
     agent.exchange(devices=(phone("phone-name"),))
     shown = bearer(token(Role.OPERATOR, "olga"))
     path = "/api/v1/devices/phone-name"
-    held = farm.http.post(f"{path}/hold", json={"by": "boss", "for_s": 60}, headers=shown)
+    held = farm.http.post(f"{path}/reserve", json={"by": "boss", "for_s": 60}, headers=shown)
     assert held.json()["device"]["reserved_by"] == "olga"
     other = bearer(token(Role.OPERATOR, "otto"))
     # Who says the name of the one that holds it does not get at it.

@@ -176,7 +176,7 @@ def test_a_name_that_tries_to_get_out_finds_nothing(farm: HttpFarm, path: str, n
         "/jobs/{}/explanation",
         "/cells/{}/explanation",
         "/attempts/{}",
-        "/errands/{}",
+        "/device_actions/{}",
         "/jobs?matrix_id={}",
         "/speedups?matrix_id={}",
         "/placements?matrix_id={}",

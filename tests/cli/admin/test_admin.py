@@ -94,7 +94,7 @@ def test_a_variable_that_nobody_reads_is_remarked_on_with_what_was_probably_mean
 ) -> None:
     monkeypatch.setenv("FARM_BLOB_LIMIT_BYTES", "1")
     assert ran("config") == 0
-    assert "FARM_BLOB_LIMIT_BYTES is set, and nothing reads it: did you mean FARM_BLOBS_LIMIT_BYTES?" in (
+    assert "FARM_BLOB_LIMIT_BYTES is set but has no effect: did you mean FARM_BLOBS_LIMIT_BYTES?" in (
         capsys.readouterr().err
     )
     read = {*COMMAND_VARIABLES, "FARM_BIND", "farm_agent_host", "HOME"}

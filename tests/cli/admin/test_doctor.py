@@ -12,12 +12,13 @@ from agents.adb.server import AdbServer
 from agents.doctor.diagnose import diagnose_agent
 from agents.doctor.processes import ProcessInfo
 from agents.host.config import agent_config
-from farm.cli.admin.database_checks import check_database, probe_database
+from farm.cli.admin.database_checks import DatabaseProbe, check_database, probe_database
 from farm.cli.admin.farm_checks import check_ports
 from farm.cli.admin.torch_checks import check_torch, diagnose_torch, import_process
 from farm.cli.shell.main import main
 from farm.config import FarmConfig
 from farm.core.operations.diagnostic import Severity
+from farm.database.schema_state import SchemaState
 from tests.support.database.postgres import PostgresServer
 from tests.support.farm.service_fixture import FarmRig
 
@@ -50,14 +51,21 @@ def test_a_database_that_is_not_there_yet_is_fine_and_stays_away(tmp_path: Path)
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize(("revision", "level"), [("0001", Severity.WARNING), ("9999", Severity.PROBLEM)])
-def test_a_schema_of_another_release_is_named(tmp_path: Path, revision: str, level: Severity) -> None:
+@pytest.mark.parametrize("revision", ["0001", "9999"])
+def test_a_schema_that_this_release_does_not_read_is_a_problem(tmp_path: Path, revision: str) -> None:
     rig = FarmRig(tmp_path)
     rig.close()
     set_revision(rig.path, revision)
     finding = check_database(probe_database(FarmConfig(data_dir=rig.path.parent)))
-    assert finding.level is level
+    assert finding.level is Severity.PROBLEM
     assert revision in finding.message
+
+
+def test_an_older_schema_that_this_release_migrates_is_a_warning() -> None:
+    state = SchemaState(revision="0100", newest="0101", is_known=True)
+    finding = check_database(DatabaseProbe(place="farm.sqlite3", state=state))
+    assert finding.level is Severity.WARNING
+    assert "0100" in finding.message
 
 
 def test_a_file_that_is_no_database_is_a_problem(tmp_path: Path) -> None:
@@ -83,7 +91,7 @@ def test_a_port_that_another_program_has_is_named_with_it() -> None:
     taken = {8470: None, 8471: ProcessInfo(pid=7, command="other --server")}
     (finding,) = check_ports(config, None, taken)
     assert finding.level is Severity.PROBLEM
-    assert "port 8471 is taken by pid 7: other --server" in finding.message
+    assert "port 8471 is used by pid 7: other --server" in finding.message
     assert [each.level for each in check_ports(config, "http://127.0.0.1:8470", taken)] == [Severity.OK]
     assert [each.level for each in check_ports(config, None, {8470: None, 8471: None})] == [Severity.OK]
 

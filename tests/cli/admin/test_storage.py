@@ -59,7 +59,7 @@ def test_an_expired_file_is_gone_with_a_reason_and_can_be_sent_again(farm: HttpF
     assert answer.status_code == 410
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["code"] == ArtifactExpired.code
-    assert "farm variants add" in answer.json()["hint"]
+    assert "farm variant add" in answer.json()["hint"]
     assert farm.http.head(f"/api/v1/blobs/{digest}").status_code == 410
     upload(farm, tmp_path)
     assert farm.http.get(f"/api/v1/blobs/{digest}").content == CONTENT
@@ -169,7 +169,7 @@ def test_a_database_in_use_is_not_rewritten(tmp_path: Path, capsys: pytest.Captu
 
 def test_there_must_be_a_farm_to_compact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("storage", "compact", "--data", str(tmp_path / "nowhere")) == 2
-    assert "say where it is with --data" in capsys.readouterr().err
+    assert "set its location with --data" in capsys.readouterr().err
     assert not (tmp_path / "nowhere").exists()
 
 

@@ -80,7 +80,7 @@ def test_new_phones_of_one_host_are_admitted_together(
     assert admitted == "phone-1 is active now.\nphone-2 is active now.\n"
     assert shown(capsys, "other")["admin"] == "pending"
     again = said(capsys, "device", "admit", "--all", "--host", "bench-1")
-    assert again == "No phone of bench-1 waits to be admitted.\n"
+    assert again == "No device of bench-1 awaits admission.\n"
     assert said(capsys, "device", "admit", "other") == "other is active now.\n"
     assert said(capsys, "device", "admit", "other") == "Nothing changed: other is active already.\n"
 
@@ -114,15 +114,17 @@ def test_what_cannot_be_typed_as_meant_is_refused_before_anything_is_sent(
     refusal = refused(capsys, "device", "tag", "phone-1", "good", "a b")
     assert refusal.startswith("error: a tag cannot be 'a b'\nhint: tags are up to 64 letters")
     refusal = refused(capsys, "device", "uncordon", "phone-1", "--reason", "")
-    assert refusal == "error: a reason cannot be ''\nhint: reasons are of 1 to 500 characters\n"
+    assert refusal == "error: a reason cannot be ''\nhint: a reason has 1 to 500 characters\n"
     assert "give a name, or --clear" in refused(capsys, "device", "label", "phone-1")
     assert "name a tag" in refused(capsys, "device", "tag", "phone-1")
     assert "error: a: either added or removed" in refused(
         capsys, "device", "tag", "phone-1", "a", "--remove", "a"
     )
-    assert "name phones, or use --all" in refused(capsys, "device", "admit")
-    assert "not a span of time" in refused(capsys, "device", "hold", "phone-1", "--for", "long")
-    assert "holds last from 1s to 14d" in refused(capsys, "device", "hold", "phone-1", "--for", "99d")
+    assert "name devices, or use --all" in refused(capsys, "device", "admit")
+    assert "not a duration" in refused(capsys, "device", "reserve", "phone-1", "--for", "long")
+    assert "a reservation lasts from 1s to 14d" in refused(
+        capsys, "device", "reserve", "phone-1", "--for", "99d"
+    )
     assert "the name of a phone is empty" in refused(capsys, "device", "show", "")
     assert "nothing is said" in refused(capsys, "adb", "phone-1")
     assert "kill-server: it concerns the adb server" in refused(capsys, "adb", "phone-1", "kill-server")
@@ -164,7 +166,9 @@ def test_retiring_shows_its_plan_and_asks_where_somebody_can_answer(
     farm: NewHost, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = refused(capsys, "device", "retire", "phone-1")
-    assert asked.startswith("phone-1 on bench-1: 0 queued jobs will be cancelled.\nerror: nobody is there")
+    assert asked.startswith(
+        "phone-1 on bench-1: 0 queued jobs will be cancelled.\nerror: confirmation needs a terminal"
+    )
     assert shown(capsys, "phone-1")["admin"] == "pending"
     assert "phone-1 is retired now" in said(capsys, "device", "retire", "phone-1", "--yes")
 
@@ -172,14 +176,14 @@ def test_retiring_shows_its_plan_and_asks_where_somebody_can_answer(
 def test_a_phone_is_held_for_a_person_and_released_by_that_person(
     farm: NewHost, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held = said(capsys, "device", "hold", "phone-1", "--for", "2h")
-    assert held.startswith("phone-1 is held by anna until ")
-    assert held.endswith("It is yours. Talk to it: farm adb phone-1 shell\n")
+    held = said(capsys, "device", "reserve", "phone-1", "--for", "2h")
+    assert held.startswith("phone-1 is reserved by anna until ")
+    assert held.endswith("It is reserved for you. Connect to it: farm adb phone-1 shell\n")
     monkeypatch.setenv("FARM_USER", "bert")
-    taken = refused(capsys, "device", "hold", "phone-1", "--for", "1h")
-    assert "phone-1 is held by anna until" in taken
+    taken = refused(capsys, "device", "reserve", "phone-1", "--for", "1h")
+    assert "phone-1 is reserved by anna until" in taken
     assert "hint: ask anna, or take it: farm device release phone-1 --force" in taken
-    assert "is held by anna" in refused(capsys, "adb", "phone-1", "shell")
+    assert "is reserved by anna" in refused(capsys, "adb", "phone-1", "shell")
     assert "back in the pool" in said(capsys, "device", "release", "phone-1", "--force")
     assert said(capsys, "device", "release", "phone-1") == "Nothing changed: nobody holds phone-1.\n"
 
@@ -187,21 +191,23 @@ def test_a_phone_is_held_for_a_person_and_released_by_that_person(
 def test_a_level_is_accepted_with_a_reason_once_there_is_one(
     farm: NewHost, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "no golden run yet" in refused(capsys, "device", "accept", "phone-1", "--reason", "new battery")
-    assert "reasons are of 1 to 500" in refused(capsys, "device", "accept", "phone-1", "--reason", "")
+    assert "no golden run yet" in refused(
+        capsys, "device", "rebaseline", "phone-1", "--reason", "new battery"
+    )
+    assert "a reason has 1 to 500" in refused(capsys, "device", "rebaseline", "phone-1", "--reason", "")
 
 
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
-        ("phone-1/accept", {"by": "anna"}, 422),
-        ("phone-1/accept", {"by": "anna", "reason": "new battery"}, 409),
+        ("phone-1/rebaseline", {"by": "anna"}, 422),
+        ("phone-1/rebaseline", {"by": "anna", "reason": "new battery"}, 409),
         ("nobody/admit", {"by": "anna"}, 404),
         ("phone/admit", {"by": "anna"}, 422),
         ("phone-1/admit", {}, 422),
         ("phone-1/admit", {"by": "two words"}, 422),
         ("phone-1/uncordon", {"by": "anna"}, 409),
-        ("phone-1/hold", {"by": "anna", "for_s": 0}, 422),
+        ("phone-1/reserve", {"by": "anna", "for_s": 0}, 422),
         ("phone-1/dance", {"by": "anna"}, 404),
     ],
 )

@@ -52,4 +52,4 @@ def test_a_cluster_is_told_as_far_as_it_is_known(cluster: Cluster, words: str) -
 
 def test_a_driver_says_whether_it_runs_or_that_nobody_knows() -> None:
     assert driver_text(NnapiDriver(name="npu", running=False)) == "npu, does not run"
-    assert driver_text(NnapiDriver(name="npu")) == "npu, whether it runs is not known"
+    assert driver_text(NnapiDriver(name="npu")) == "npu, state unknown"

@@ -36,7 +36,7 @@ def test_what_needs_somebody_stands_first_and_what_was_set_says_what_it_was() ->
     assert isinstance(file, io.StringIO)
     rows = [line.strip() for line in file.getvalue().splitlines()]
     assert "set, was 1" in rows[1]
-    assert "not taken by the phone" in rows[2]
+    assert "refused by the device" in rows[2]
     assert "right" in rows[3]
     assert len(rows) == 1 + len(DEVICE_SETTINGS)
 
@@ -62,7 +62,7 @@ def test_a_setting_keeps_to_one_line_where_there_is_little_room() -> None:
 def test_a_line_counts_what_was_found_and_names_who_asked() -> None:
     line = settings_line(RECORD)
     assert line.startswith(
-        f"{len(DEVICE_SETTINGS) - 2} right, 1 set, 1 not taken by the phone; 1 set by the farm"
+        f"{len(DEVICE_SETTINGS) - 2} right, 1 set, 1 refused by the device; 1 set by the farm"
     )
     assert "(for anna, at " in line
 

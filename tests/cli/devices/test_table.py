@@ -53,7 +53,7 @@ def test_a_phone_is_one_line_and_a_sick_one_has_a_line_of_what_to_do() -> None:
         ),
     ]
     assert shown(device_table(phones)) == [
-        "device   phone                host  state         since",
+        "device   model                host  state         since",
         "bench-a  Pixel 7a, Tensor G2  desk  free              -",
         "phone-2  Pixel 7a, Tensor G2  desk  unauthorized      -",
         "",
@@ -65,20 +65,23 @@ def test_a_phone_is_one_line_and_a_sick_one_has_a_line_of_what_to_do() -> None:
     ("changes", "words"),
     [
         ({}, "free"),
-        ({"blocked_by": ("busy", "not_cleaned"), "job_id": 7}, "at job 7"),
+        ({"blocked_by": ("busy", "not_cleaned"), "job_id": 7}, "running job 7"),
         ({"blocked_by": ("not_cleaned",)}, "being cleaned up"),
-        ({"blocked_by": ("held", "busy"), "job_id": 7, "reserved_by": "anna", "reserved_until": NOON}, None),
-        ({"blocked_by": ("cordoned", "busy"), "job_id": 7}, "cordoned, finishes job 7"),
+        (
+            {"blocked_by": ("reserved", "busy"), "job_id": 7, "reserved_by": "anna", "reserved_until": NOON},
+            None,
+        ),
+        ({"blocked_by": ("cordoned", "busy"), "job_id": 7}, "cordoned, finishing job 7"),
         ({"blocked_by": ("health_unknown", "busy"), "job_id": 7}, "being checked (job 7)"),
-        ({"blocked_by": ("health_unknown",)}, "to be checked"),
-        ({"blocked_by": ("not_online",), "presence": "wrong_mode"}, "not in Android"),
+        ({"blocked_by": ("health_unknown",)}, "awaiting check"),
+        ({"blocked_by": ("not_online",), "presence": "wrong_mode"}, "in recovery/bootloader"),
         ({"blocked_by": ("session_not_live", "not_online")}, "agent not connected"),
         ({"blocked_by": ("of_a_newer_farm",)}, "of a newer farm"),
     ],
 )
 def test_a_state_is_said_in_few_words(changes: dict[str, object], words: str | None) -> None:
     said = device_state_text(device_view(**changes))
-    assert said == (words or f"held by anna until {local_time_text(NOON)}, finishes job 7")
+    assert said == (words or f"reserved by anna until {local_time_text(NOON)}, finishing job 7")
 
 
 def test_every_state_has_words_and_none_is_a_code() -> None:
@@ -107,7 +110,7 @@ def test_since_when_is_told_as_coarsely_as_it_matters(passed: timedelta, words: 
 
 
 def test_a_phone_that_needs_nobody_has_no_line() -> None:
-    for changes in ({}, {"blocked_by": ("busy",)}, {"blocked_by": ("held",), "advice": "release it"}):
+    for changes in ({}, {"blocked_by": ("busy",)}, {"blocked_by": ("reserved",), "advice": "release it"}):
         assert find_remedy(device_view(**changes)) is None
 
 
@@ -169,8 +172,8 @@ def test_one_phone_fits_on_one_screen_with_all_that_is_known() -> None:
 
 def test_a_phone_nobody_knows_anything_of_is_shown_all_the_same() -> None:
     unknown = {"device_model": None, "soc": None, "facts": None, "attempts": (), "events": (), "unit": None}
-    assert "unknown phone" in "\n".join(shown(device_report(detail(**unknown))))
-    assert "unknown phone" in shown(device_table([device_view(device_model=None, soc=None)]))[1]
+    assert "unknown device" in "\n".join(shown(device_report(detail(**unknown))))
+    assert "unknown device" in shown(device_table([device_view(device_model=None, soc=None)]))[1]
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
@@ -192,7 +195,8 @@ def test_a_phone_that_its_agent_tries_to_have_back_says_what_was_tried_and_what_
     )
     ended = Recovery(failure_mode=FailureMode.OFFLINE, tries=tries, failed=True)
     assert (
-        find_remedy(device_view(**changes, recovery=ended)) == "phone-1: tried reconnect, in vain: replug it"
+        find_remedy(device_view(**changes, recovery=ended))
+        == "phone-1: tried reconnect; no effect: replug it"
     )
 
 

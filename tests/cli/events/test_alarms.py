@@ -1,4 +1,4 @@
-"""`farm alarms`, the line below `farm devices`, and the command that operators have told of alarms."""
+"""`farm alarms`, the line below `farm device list`, and the command that operators have told of alarms."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def test_alarms_are_listed_with_what_to_do_and_cleared_with_a_reason(
     assert "phone-1: 31 % slower than [its] kind" in printed
     assert "hint: look at its battery" in printed
     assert run("alarms", "clear", "1", "--reason", "a new battery") == 0
-    assert capsys.readouterr().err == "Alarm 1 is cleared by user:anna.\n"
+    assert capsys.readouterr().err == "Alarm 1 cleared by user:anna.\n"
     assert run("alarms", "--json") == 0
     assert json.loads(capsys.readouterr().out) == []
     assert run("alarms", "--all", "--json") == 0

@@ -52,7 +52,7 @@ def test_the_date_stands_where_it_changes_and_nowhere_else() -> None:
         ),
         (
             {"kind": "device_action_requested", "from_state": None, "to_state": None},
-            "device pixel-8 errand asked",
+            "device pixel-8 action requested",
         ),
         (
             {"kind": "join_token_created", "subject": "join_token", "from_state": None, "to_state": "open"},

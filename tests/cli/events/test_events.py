@@ -115,8 +115,8 @@ def test_events_as_json_are_one_document_a_line(capsys: pytest.CaptureFixture[st
 
 
 def test_a_kind_that_is_none_ends_with_a_hint(farm: HttpFarm, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("events", "--kind", "device_hold") == 2
-    assert "hint: did you mean `device_held`?" in capsys.readouterr().err
+    assert run("events", "--kind", "device_reserve") == 2
+    assert "hint: did you mean `device_reserved`?" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("agent")

@@ -123,7 +123,7 @@ def test_a_token_file_that_others_can_read_is_remarked_on(
     token.write_text(new_token(farm))
     token.chmod(0o644)
     assert agent("join", farm.url, "--token-file", str(token), "--data-dir", str(folder)) == 0
-    assert "others on this machine can read" in capsys.readouterr().err
+    assert "other users can read" in capsys.readouterr().err
 
 
 def test_joining_again_says_what_it_replaces_and_puts_unreported_work_aside(

@@ -36,7 +36,7 @@ def test_a_phone_is_ready_when_it_is_online_good_and_active_even_while_busy() ->
 def test_what_phones_wait_for_names_each_with_its_first_reason() -> None:
     unchecked = device_view(device_id="v-1", health="unknown", waiting_for=("not checked yet", "busy"))
     assert waiting_text([device_view(), unchecked]) == "v-1: not checked yet"
-    assert waiting_text([]) == "none has been seen yet"
+    assert waiting_text([]) == "none has connected yet"
 
 
 @pytest.mark.parametrize(
@@ -95,14 +95,14 @@ def test_after_the_demo_a_farm_is_started_again_unless_it_goes_on(tmp_path: Path
 
 def test_a_farm_that_stops_says_which_runs_go_on_without_it() -> None:
     assert shutdown_message([]) == "The farm has stopped."
-    one = "The farm has stopped. 1 run goes on on v-1; the next `farm up` takes it over."
+    one = "The farm has stopped. 1 run continues on v-1; the next `farm up` resumes it."
     assert shutdown_message(["v-1"]) == one
-    assert "2 runs go on on v-1, v-2; the next `farm up` takes them over" in shutdown_message(["v-1", "v-2"])
+    assert "2 runs continue on v-1, v-2; the next `farm up` resumes them" in shutdown_message(["v-1", "v-2"])
 
 
 def test_who_leaves_a_demo_hears_that_its_farm_stops_and_what_resumes_it(tmp_path: Path) -> None:
     said = demo_detach_text(tmp_path, MatrixId(3), keeps_farm_running=False)
-    assert said.startswith("Stopping the demo's farm, and matrix 3 with it.")
+    assert said.startswith("Stopping the demo's farm and matrix 3 with it.")
     assert "Detached" not in said
     commands = [line.split("#")[0].strip() for line in said.splitlines()[1:]]
     assert commands[0] == f"export FARM_DATA_DIR={tmp_path}"
@@ -138,7 +138,7 @@ def test_a_second_demo_of_a_folder_says_that_it_waits_and_begins_when_the_first_
             text=True,
         )
         assert second.stdout is not None
-        assert f"Another demo is under way in {tmp_path / 'new'}" in second.stdout.readline()
+        assert f"Another demo is running in {tmp_path / 'new'}" in second.stdout.readline()
     assert second.stdout.readline() == "its turn\n"
     assert second.communicate(timeout=60)[0] == ""
     assert second.returncode == 0

@@ -185,7 +185,7 @@ def test_a_harness_that_nobody_knows_is_refused_before_anything_is_sent(
         (("--command", "taskset f0 ${program}"), "needs ${arguments}"),
         (("--command", "'"), "No closing quotation"),
         (("--definition", "nowhere.yaml"), "nowhere.yaml: No such file"),
-        (("--definition", sys.executable), "is no text"),
+        (("--definition", sys.executable), "not a text file"),
     ],
 )
 def test_what_cannot_be_is_told_with_a_hint(

@@ -80,7 +80,7 @@ def test_a_file_that_was_converted_for_nnapi_is_known_by_its_code(tmp_path: Path
     ],
 )
 def test_one_torchscript_file_is_not_for_nnapi_and_something_else(lite: Path, said: dict[str, str]) -> None:
-    with pytest.raises(InvalidInput, match="then on nothing else"):
+    with pytest.raises(InvalidInput, match="then on no other backend"):
         manifest_of_file(lite, **said)  # type: ignore[arg-type]
 
 
@@ -99,8 +99,8 @@ def test_the_same_file_said_to_be_something_else_is_another_recipe(lite: Path) -
     [
         ({"precision": "int8-coer"}, "no precision 'int8-coer'", "int8-core"),
         ({"memory_format": "nhwc"}, "no memory format 'nhwc'", "channels_last"),
-        ({"inputs": ("1,3,224,224",)}, "'1,3,224,224' is no input", "1x3x224x224:float32"),
-        ({"inputs": ("1x3:double",)}, "'1x3:double' is no input", "float32"),
+        ({"inputs": ("1,3,224,224",)}, "'1,3,224,224' is not an input", "1x3x224x224:float32"),
+        ({"inputs": ("1x3:double",)}, "'1x3:double' is not an input", "float32"),
     ],
 )
 def test_a_word_that_cannot_be_is_answered_with_those_that_can(

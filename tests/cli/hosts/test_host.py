@@ -1,4 +1,4 @@
-"""`farm hosts` and `farm host` against the farm's own API: what they change, say and refuse."""
+"""`farm host list` and `farm host` against the farm's own API: what they change, say and refuse."""
 
 import json
 import re
@@ -88,7 +88,7 @@ def test_draining_says_what_still_runs_and_waits_for_it(
     words = said(capsys, "host", "drain", "bench-1", "--reason", "a new hub", "--wait").splitlines()
     assert words[0] == "bench-1 is draining now; 1 of its runs go on to their ends."
     assert words[1] == f"job {check.job_id} runs on phone-1 (claimed)"
-    assert words[-1] == "Nothing runs on bench-1 any more."
+    assert words[-1] == "bench-1 is idle."
     assert run("hosts") == 0
     assert "bench-1: draining: a new hub" in capsys.readouterr().out
     assert said(capsys, "host", "drain", "bench-1").startswith("Nothing changed: ")

@@ -26,24 +26,23 @@ def test_an_attempt_is_shown_with_all_that_tells_why_it_failed() -> None:
         "command  /data/local/tmp/speed_benchmark_torch '--model=a file'",
         f"started  {local_time_text(NOON)}",
         "waited   12 s for gates",
-        "pushed   0 B to the phone",
+        "pushed   0 B to the device",
         "exit     code 139 after 1.25 s",
         f"before   {local_time_text(NOON)}, thermal status NONE, battery 88 %",
         "after    -",
-        "unseen   skin temperature, battery temperature, free storage, CPU clocks: its gates let pass what"
-        " the phone does not report",
+        "not checked (not reported): skin temperature, battery temperature, free storage, CPU clocks",
     ]
 
 
 def test_output_that_expired_is_told_with_the_rule_instead_of_being_missing() -> None:
     said = shown(evidence=None, evidence_expired_at=NOON, evidence_expired_by="rule of 30 days")
-    assert said.splitlines()[-1] == f"its output expired on {local_time_text(NOON)}, by the rule of 30 days"
+    assert said.splitlines()[-1] == f"output expired on {local_time_text(NOON)}, by the rule of 30 days"
 
 
 def test_a_long_output_shows_its_beginning_and_its_end_and_says_what_is_missing() -> None:
     assert "stdout: 1 line\n  Starting benchmark.\n" in shown()
     lines = shown().split("stderr: ")[1].splitlines()
-    assert lines[0] == "100 lines, 4.10 kB more were not brought back"
+    assert lines[0] == "100 lines, 4.10 kB more were not collected"
     assert lines[1] == "  line 1"
     assert "  ... 70 lines left out, --json has them ..." in lines
     assert lines[-1] == "  line 100"
@@ -66,8 +65,8 @@ def test_a_run_that_was_killed_or_did_not_start_says_so() -> None:
         "hint": "plug in",
     }
     text = shown(evidence=evidence(exit=None, trouble=trouble))
-    assert "trouble  gone [device.offline, blame device]\n         hint: plug in" in text
-    assert shown(evidence=None).endswith("nothing has come back of it")
+    assert "error    gone [device.offline, blame device]\n         hint: plug in" in text
+    assert shown(evidence=None).endswith("no report yet")
 
 
 def test_a_quality_comes_with_its_reasons() -> None:
@@ -120,13 +119,13 @@ def test_what_was_read_is_shown_with_how_it_scatters_and_where_it_ran() -> None:
     text = shown(quality="valid", reading=reading())
     assert "time     1.25 ms, the median of 3 samples; mean 1.30 ms\n" in text
     assert "samples  1.00 ms to 2.00 ms, 90 % within 1.90 ms, scatter 3.1%\n" in text
-    assert "ran on   cpu, cpu: no --vulkan in its command\n" in text
+    assert "actual   cpu, cpu: no --vulkan in its command\n" in text
 
 
 def test_what_nnapi_had_is_named_where_it_said_so() -> None:
     assert "offered" not in shown(reading=reading())
     text = shown(reading=reading(offered=("acme-npu", "nnapi-reference")))
-    assert "offered  acme-npu, nnapi-reference: what NNAPI had, by the names it goes by\n" in text
+    assert "offered  acme-npu, nnapi-reference: devices that NNAPI offered\n" in text
 
 
 def test_a_summary_says_that_it_is_one_and_an_unknown_place_that_nothing_shows_it() -> None:
@@ -135,7 +134,7 @@ def test_a_summary_says_that_it_is_one_and_an_unknown_place_that_nothing_shows_i
     assert "the tool's own mean: it prints no samples\n" in text
     assert "samples " not in text
     assert "metric   memory 12.5 MB (lower is better)\n" in text
-    assert "ran on   cpu, nothing shows where: " in text
+    assert "actual   cpu, unknown accelerator: " in text
 
 
 def test_files_and_variables_of_a_bundle_are_shown_with_their_places() -> None:
@@ -157,9 +156,9 @@ def test_a_pass_is_shown_as_uncounted_with_the_log_it_was_for() -> None:
     }
     lost = {"name": "memory", "trouble": trouble}
     text = shown(evidence=evidence(passes=[done, lost]))
-    assert "pass     placement, uncounted: code 0 after 1.50 s" in text
+    assert "pass     placement, not measured: code 0 after 1.50 s" in text
     assert "log of pass placement: 1 line\n  I ExecutionPlan: told\n" in text
-    assert "pass     memory, uncounted: did not end" in text
+    assert "pass     memory, not measured: did not end" in text
     assert "phone-1 went away" in text
 
 
@@ -171,6 +170,6 @@ def test_what_was_set_and_what_gates_could_not_see_stand_beside_the_conditions()
     looked = {**cool, "plugged": "usb", "screen_on": True, "cpus": [clock]}
     text = shown(evidence=evidence(before=looked, controls=[cores], exit=ended))
     assert "plugged in: usb, screen on, policy4 at 1.20 limit 2.00 GHz" in text
-    assert "unseen   skin temperature, free storage, CPU clocks: its gates let pass" in text
+    assert "not checked (not reported): skin temperature, free storage, CPU clocks" in text
     assert "control  cores 4-7, 4-7 before the run, 4-6 after it" in text
     assert "after 2.00 s, 1.50 s of CPU time" in text

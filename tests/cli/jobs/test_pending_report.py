@@ -80,7 +80,7 @@ def test_a_reason_says_what_since_when_by_whom_why_and_what_to_do() -> None:
         "job 17 on pixel-8 waits since 2 h 3 min:",
         "- the phone is cordoned by ann since 2 h 3 min: swollen battery",
         "  hint: farm device uncordon pixel-8",
-        "- no other job goes first",
+        "- no job is queued ahead",
     ]
 
 
@@ -95,7 +95,7 @@ def test_a_place_in_the_queue_comes_with_what_runs_now() -> None:
         {"job_id": 9, "matrix_id": None, "attempt_id": 4, "phase": "measuring", "claimed_at": NOON}
     )
     assert job(jobs_before=1000, more_before=True, running=running)[-1] == (
-        "- behind more than 1000 jobs; on the phone now: job 9 (a check), measuring since 2 h 3 min"
+        "- behind more than 1000 jobs; on the device now: job 9 (a check), measuring since 2 h 3 min"
     )
 
 
@@ -114,7 +114,7 @@ def test_a_matrix_is_told_phone_by_phone() -> None:
     active = device(queued=1, active=41, reasons=(reason(message="it is being measured", by=None),))
     waits = device(device="other", reasons=(), jobs_before=4)
     assert matrix(device(), active, waits) == [
-        "matrix 3 (nightly): 37 jobs left on 3 phones; a job last began or ended 2 h 3 min ago",
+        "matrix 3 (nightly): 37 jobs left on 3 devices; the last job began or ended 2 h 3 min ago",
         "37 jobs wait for pixel-8: the phone is cordoned by ann since 2 h 3 min: swollen battery",
         "  hint: farm device uncordon pixel-8",
         "job 41 runs on pixel-8; 1 job waits for pixel-8: it is being measured since 2 h 3 min:"
@@ -125,4 +125,4 @@ def test_a_matrix_is_told_phone_by_phone() -> None:
 
 
 def test_a_matrix_that_is_finished_waits_for_nothing() -> None:
-    assert matrix() == ["matrix 3 (nightly) waits for nothing: all of its jobs are finished"]
+    assert matrix() == ["matrix 3 (nightly) is not pending: all of its jobs are finished"]

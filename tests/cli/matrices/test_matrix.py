@@ -107,7 +107,7 @@ def test_a_matrix_is_planned_and_nothing_is_queued(
     out = capsys.readouterr().out
     assert "small: 2 cells on 1 device x 5 rounds = 10 jobs with speed_benchmark_torch" in out
     assert "excluded: int8-core: exclude[0] leaves it out: {precision: int8-core}" in out
-    assert "phone time of 2 cells from runs of that harness" in out
+    assert "device time of 2 cells from runs of that harness" in out
     plan = document(capsys, "matrix", "plan", file)
     assert (plan["cells"], plan["jobs"], plan["devices"][0]["jobs_ahead"]) == (2, 10, 9)
     assert document(capsys, "matrix", "list") == before
@@ -177,9 +177,9 @@ def test_output_that_is_not_there_is_told_with_what_there_is(
     jobs = document(capsys, "matrix", "jobs", measured.open)
     waiting = next(job["job_id"] for job in jobs if job["state"] == "queued")
     assert run("job", "logs", measured.active) == 2
-    assert "is measuring: nothing has come back of it yet" in capsys.readouterr().err
+    assert "is measuring: no report yet" in capsys.readouterr().err
     assert run("job", "logs", waiting) == 2
-    assert "was not tried yet" in capsys.readouterr().err
+    assert "has no attempt yet" in capsys.readouterr().err
     assert run("job", "logs", measured.active, "--attempt", 999) == 2
     assert "has no attempt 999" in capsys.readouterr().err
     for words in (("job", "show", 999), ("explain", "job", 999), ("explain", "cell", 999)):

@@ -71,12 +71,12 @@ def test_without_a_terminal_lines_are_kept_apart_but_the_end_is_said_at_once() -
 def test_a_farm_that_goes_away_is_tried_again_without_a_traceback() -> None:
     view, text = watched(answers(RUNNING, FarmUnreachable("gone"), FarmUnreachable("gone"), FINISHED))
     assert view == FINISHED
-    assert text.count("the farm does not answer, trying again") == 1
+    assert text.count("the farm does not answer, retrying") == 1
 
 
 def test_a_farm_that_stays_away_ends_the_watch_with_its_error() -> None:
     with pytest.raises(FarmUnreachable):
-        watched(answers(RUNNING, FarmUnreachable("gone")), patience_s=-1.0)
+        watched(answers(RUNNING, FarmUnreachable("gone")), timeout_s=-1.0)
 
 
 def test_a_farm_that_was_never_there_is_not_waited_for() -> None:
@@ -106,7 +106,7 @@ def test_bars_say_what_runs_and_why_nothing_does() -> None:
 
 
 def test_before_jobs_have_ended_nobody_knows_how_long_it_takes() -> None:
-    assert status_line(matrix_view(eta_s=None)).endswith("time left not known yet")
+    assert status_line(matrix_view(eta_s=None)).endswith("time left unknown")
 
 
 def test_a_total_that_grew_is_explained() -> None:
@@ -118,8 +118,8 @@ def test_a_total_that_grew_is_explained() -> None:
     )
     devices = (progress(total=14), progress(device_id="phone-2", total=12))
     view = matrix_view(rounds=5, cells=4, jobs=26, cell_list=cells, progress=devices)
-    assert status_line(view).startswith("matrix 3: 24 of 26 jobs (3 blocks measured again), about")
-    assert jobs_line(view).startswith("26 jobs (3 blocks measured again): 24 succeeded")
+    assert status_line(view).startswith("matrix 3: 24 of 26 jobs (3 blocks repeated), about")
+    assert jobs_line(view).startswith("26 jobs (3 blocks repeated): 24 succeeded")
     assert "again" not in status_line(RUNNING)
 
 
@@ -135,5 +135,5 @@ def test_each_change_is_told_once_and_how_long_it_takes_is_none() -> None:
 def test_when_nothing_moves_for_a_while_it_is_said_how_to_learn_why() -> None:
     assert "why" not in status_line(RUNNING, idle_s=60.0)
     line = status_line(RUNNING, idle_s=125.0)
-    assert "; nothing began or ended for 2 min 5 s: " in line
+    assert "; no job began or ended for 2 min 5 s: " in line
     assert line.endswith("farm matrix why 3")

@@ -52,16 +52,16 @@ def side(**changes: object) -> SideView:
 
 def test_a_cell_says_how_far_its_file_agrees_with_float32() -> None:
     text = "\n".join(side_lines(side()))
-    assert "agreement   with float32 over 8 inputs: correlation 0.9877, same best class 88%" in text
-    assert "made with   torch 2.13.0" in text
+    assert "fidelity    with float32 over 8 inputs: correlation 0.9877, same best class 88%" in text
+    assert "built with  torch 2.13.0" in text
 
 
 def test_what_was_asked_for_stands_beside_what_ran_with_its_proof() -> None:
     lines = list(side_lines(side()))
-    assert "asked for   nnapi" in lines
-    assert "ran on      cpu on cpu in 3 runs, the last one's proof: line 7" in lines
+    assert "requested   nnapi" in lines
+    assert "actual      cpu on cpu in 3 runs, the last one's proof: line 7" in lines
     assert "            3 x nnapi was asked for, cpu on cpu ran" in lines
-    assert "read by     parser version 2, 3" in lines
+    assert "parser      version 2, 3" in lines
     assert "flags       all at their defaults" in lines
 
 

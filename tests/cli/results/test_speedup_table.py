@@ -25,11 +25,11 @@ int8-core lite               2.31x               -  43.1 → 18.7 ms    -24.4 ms
 note: int8-core lite: 4 usable rounds, at least 5 make an interval
 smallest difference these rounds could show: 1.2% to 2.1%
 
-speedup = baseline time / candidate time: above 1 the candidate is quicker.
+speedup = baseline time / candidate time: above 1 the candidate is faster.
 time = baseline → candidate, geometric means over the rounds that count.
 same = the interval is within the margin; undecided = it spans 1, or is missing.
 (n out) = n blocks left out: one side is not valid, or the block was run again.
-A/A: the baseline against its twin. Where that comes out faster or slower,
+A/A: the baseline against its duplicate. If its verdict is faster or slower,
      the other rows of the device cannot be trusted either."""
 
 NARROW = """\
@@ -82,9 +82,9 @@ def test_each_device_is_a_block_that_says_once_what_it_is() -> None:
 
 def test_a_virtual_phone_is_called_one_whatever_its_model() -> None:
     host = speedup_view(virtual=True, device_model=None, soc="Some CPU @ 2 GHz")
-    named = speedup_view(virtual=True, device_model="virtual phone (x86_64)", soc="Some CPU")
-    assert "(virtual phone: Some CPU @ 2 GHz)" in plain(host)
-    assert "(virtual phone (x86_64), Some CPU)" in plain(named)
+    named = speedup_view(virtual=True, device_model="virtual device (x86_64)", soc="Some CPU")
+    assert "(virtual device: Some CPU @ 2 GHz)" in plain(host)
+    assert "(virtual device (x86_64), Some CPU)" in plain(named)
 
 
 def test_a_baseline_of_its_own_is_named_beside_each_candidate() -> None:

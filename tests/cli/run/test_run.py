@@ -101,7 +101,7 @@ def test_a_file_whose_name_means_another_by_now_is_not_mixed_up_with_it(
     submitted(farm, capsys, first, "--harness", "infer")
     (tmp_path / "new").mkdir()
     submitted(farm, capsys, net(tmp_path / "new", marker="other", name="two.pt"), "--harness", "infer")
-    assert "that name means another file by now" in refusal(capsys, first, "--harness", "infer")
+    assert "that name now refers to another file" in refusal(capsys, first, "--harness", "infer")
     view = submitted(farm, capsys, first, "--harness", "infer", "--model", "first")
     assert view["cell_list"][0]["variant"] == "first/unstated/torchscript"
 
@@ -157,7 +157,7 @@ def test_a_harness_without_a_model_runs_without_a_file(
     view = submitted(farm, capsys, "--harness", "plain", "--", "--n=3")
     assert view["cell_list"][0]["settings"] == {"n": 3}
     assert "plain runs no model" in refusal(capsys, "net.pt", "--harness", "plain")
-    assert "`plain` is a harness with a definition of its own" in refusal(capsys, "--", "./plain")
+    assert "`plain` is a harness with its own definition" in refusal(capsys, "--", "./plain")
 
 
 def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
@@ -177,26 +177,26 @@ def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["net.pt"], "nothing says what runs net.pt"),
+        (["net.pt"], "no harness for net.pt"),
         (["net.pt", "--harness", "infr"], "did you mean `infer`?"),
         (["nope.pt", "--harness", "infer"], "there is no 'nope.pt'"),
         (["nope.pt", "--harness", "infer", "--model", "m"], "--model and --precision describe a file"),
         (["net.pt", "--harness", ""], "the name of a harness is empty"),
         (["--harness", "infer"], "infer runs a model, and no FILE is named"),
-        (["net.pt", "--harness", "infer", "--quick", "--rounds", "3"], "--quick is one round"),
+        (["net.pt", "--harness", "infer", "--quick", "--rounds", "3"], "--quick and --rounds exclude"),
         (["net.pt", "--harness", "infer", "--time", "x ms"], "a program of your own"),
-        (["net.pt", "--harness", "infer", "--", "5"], "'5' is no flag"),
+        (["net.pt", "--harness", "infer", "--", "5"], "'5' is not a flag"),
         (["net.pt", "--harness", "infer", "--", "--rnus", "5"], "did you mean `runs`?"),
         (["net.pt", "--harness", "infer", "--", "--runs"], "--runs has no value"),
         (["net.pt", "--harness", "infer", "--", "--runs", "many"], "'many' does not fit"),
         (["net.pt", "--harness", "infer", "--", "--runs=0"], "0 is less than 1"),
-        (["net.pt", "--harness", "infer", "--", "--runs=1", "--runs=2"], "--runs is there twice"),
+        (["net.pt", "--harness", "infer", "--", "--runs=1", "--runs=2"], "--runs is given twice"),
         (["net.pt", "--harness", "infer", "--device", "Pixel 9"], "no device fits the selector"),
         (["net.pt", "--harness", "infer", "--backend", "npu"], "no backend `npu`"),
         (["--device", "phone-8", "--", "./infer"], "no device fits the selector {device: phone-8}"),
         (["--", "./nope"], "nope: No such file"),
-        (["--harness", "speed_benchmark_torch", "--", "./infer"], "is a harness of the farm's own"),
-        (["--backend", "gpu", "--", "./infer"], "has the one backend cpu"),
+        (["--harness", "speed_benchmark_torch", "--", "./infer"], "is a built-in harness"),
+        (["--backend", "gpu", "--", "./infer"], "has only the backend cpu"),
         (["--time", "took", "--", "./infer"], "has no unit, or no place"),
         (["--time", "took ([0-9.]+)", "--", "./infer"], "has no unit, or no place"),
         (["--metric", "m=peak ([0-9.]+) lower", "--", "./infer"], "is not complete"),
@@ -259,7 +259,7 @@ def test_without_a_phone_that_may_work_it_says_how_to_get_one(
     with http_farm(tmp_path / "data") as farm:
         monkeypatch.setenv("FARM_URL", farm.url)
         said = refusal(capsys, "--", str(tmp_path / "bench"))
-    assert "no phone is there that may work" in said
+    assert "no active device is present" in said
     assert "farm up --virtual" in said
 
 

@@ -47,7 +47,7 @@ def run(*words: str) -> int:
     "words",
     [
         ("devices",),
-        ("variants", "list"),
+        ("variant", "list"),
         ("harness", "list"),
         ("matrix", "list"),
         ("speedups",),
@@ -153,9 +153,9 @@ def test_a_matrix_file_that_is_not_there_is_named(
 
 
 def test_a_model_nobody_can_build_is_the_users_fault(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("variants", "build", "mobilenet_v99") == 2
+    assert run("variant", "build", "mobilenet_v99") == 2
     assert "hint: did you mean" in capsys.readouterr().err
-    assert run("variants", "build", "mobilenet_v2", "--precision", "int3") == 2
+    assert run("variant", "build", "mobilenet_v2", "--precision", "int3") == 2
     assert "error: no precision 'int3'" in capsys.readouterr().err
 
 

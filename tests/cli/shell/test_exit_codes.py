@@ -47,7 +47,7 @@ def test_output_that_has_no_room_is_told_in_a_sentence() -> None:
         done = run_with(full.fileno())
     assert (done.returncode, done.stderr) == (
         5,
-        "error: no space left on device\nhint: make room where this command writes to\n",
+        "error: no space left on device\nhint: free some disk space where this command writes to\n",
     )
 
 

@@ -1,9 +1,11 @@
 """Every command explains itself, and none loads what it does not need."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -26,7 +28,8 @@ finally:
 def command_paths(command: object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
     yield path
     for name, child in getattr(command, "commands", {}).items():
-        yield from command_paths(child, (*path, name))
+        if not child.hidden:
+            yield from command_paths(child, (*path, name))
 
 
 ALL = list(command_paths(typer.main.get_command(app)))
@@ -48,7 +51,7 @@ def loaded_by(*words: str) -> set[str]:
 
 
 def test_the_commands_of_the_issue_are_there() -> None:
-    wanted = "up, devices, variants build, variants list, matrix submit, matrix show, speedups, demo"
+    wanted = "up, device list, variant build, variant list, matrix submit, matrix show, speedups, demo"
     assert {tuple(path.split()) for path in wanted.split(", ")} <= set(LEAVES)
 
 
@@ -107,3 +110,38 @@ def test_a_command_that_does_not_exist_is_the_users_fault(capsys: pytest.Capture
         main(["phones"])
     assert left.value.code == 2
     assert "phones" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("noun", ["device", "host", "variant"])
+def test_a_plural_is_a_short_form_of_a_listing(noun: str) -> None:
+    root: Any = typer.main.get_command(app)
+    assert root.commands[f"{noun}s"].help == root.commands[noun].commands["list"].help
+    assert f"Short form: `farm {noun}s`." in " ".join(root.commands[f"{noun}s"].help.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("farm ", {"run", "matrix", "device", "variant", "doctor"}),
+        ("farm device ", {"list", "reserve", "release", "rebaseline", "provision"}),
+        ("farm device re", {"reserve", "release", "rebaseline", "retire"}),
+        ("farm device reserve --", {"--for", "--reason", "--help"}),
+    ],
+)
+def test_bash_completes_commands_and_options(line: str, expected: set[str]) -> None:
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+    done = subprocess.run(
+        [Path(sys.executable).with_name("farm")],
+        env={**os.environ, "_FARM_COMPLETE": "complete_bash", **words},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert expected <= set(done.stdout.split()), done.stderr
+
+
+def test_the_completion_script_is_printed_for_bash() -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--show-completion", "bash"])
+    assert not left.value.code

@@ -23,14 +23,14 @@ def shown(renderable: RenderableType, width: int = 80) -> list[str]:
 
 def test_variants_show_size_and_digest() -> None:
     assert shown(render.variant_table([variant_view()]), 100) == [
-        "variant                           backends  input                agreement     size        digest",
-        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32          -  14.2 MB  277089d91c0b",
+        "variant                           backends  input                fidelity     size        digest",
+        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32         -  14.2 MB  277089d91c0b",
     ]
 
 
 def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
     assert shown(render.matrix_table([matrix_view()]), 130) == [
-        "matrix  name  state    cells  rounds  jobs  so far",
+        "matrix  name  state    cells  rounds  jobs  progress",
         "3       demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cell rejected;"
         " about 2 min 5 s left",
     ]
@@ -57,7 +57,7 @@ def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
         "",
         "cell  device   what          jobs                   measurements     time",
         "1     phone-1  float32 lite  4 succeeded, 1 failed  4 valid       43.1 ms",
-        "These are 1 of 8 cells.",
+        "Only 1 of 8 cells are shown.",
         "phone-1, float32 lite: 1 failed (the program died of signal 11)",
         "phone-2, float32 lite: no jobs, excluded",
     ]
@@ -99,7 +99,7 @@ def test_doing_says_done_running_waiting_or_about_to_start() -> None:
     assert current_work(progress()) == "running float32 lite"
     assert current_work(progress(finished=20, current=None)) == "done"
     assert current_work(progress(current=None, waiting_for=("a", "b"))) == "waiting: a"
-    assert current_work(progress(current=None)) == "next job is about to start"
+    assert current_work(progress(current=None)) == "starting the next job"
 
 
 def test_change_names_a_shared_unit_once() -> None:
@@ -123,8 +123,8 @@ def test_what_a_cancellation_will_do_is_said_before_it_is_done() -> None:
     view = matrix_view()
     assert cancellation(view, None) == (
         "Cancelling matrix 3 (demo): 15 jobs will not start; stopped on phone-1: float32 lite."
-        " What is finished stays."
+        " Finished jobs are kept."
     )
     assert cancellation(view, DeviceId("phone-2")) == (
-        "Cancelling matrix 3 (demo): 8 jobs will not start. What is finished stays."
+        "Cancelling matrix 3 (demo): 8 jobs will not start. Finished jobs are kept."
     )

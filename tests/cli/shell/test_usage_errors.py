@@ -23,19 +23,31 @@ def said_of(capsys: pytest.CaptureFixture[str], line: str) -> str:
 @pytest.mark.parametrize(
     ("line", "said", "hint"),
     [
-        ("run --rounds x -- a", "--rounds: 'x' is no whole number", "Process starts each. Default: 5"),
-        ("run --rounds 2.5 -- a", "--rounds: '2.5' is no whole number", "Process starts each. Default: 5"),
-        ("run --rounds 0 -- a", "--rounds: 0 is less than 1", "Process starts each. Default: 5"),
-        ("run --rounds 900 -- a", "--rounds: 900 is more than 100", "Process starts each. Default: 5"),
-        ("explain cell x", "ID: 'x' is no whole number", "The cell's number, as `farm speedups` shows it"),
-        ("explain cell", "ID is missing", "The cell's number, as `farm speedups` shows it"),
+        (
+            "run --rounds x -- a",
+            "--rounds: 'x' is not a whole number",
+            "Process starts of each cell. Default: 5",
+        ),
+        (
+            "run --rounds 2.5 -- a",
+            "--rounds: '2.5' is not a whole number",
+            "Process starts of each cell. Default: 5",
+        ),
+        ("run --rounds 0 -- a", "--rounds: 0 is less than 1", "Process starts of each cell. Default: 5"),
+        (
+            "run --rounds 900 -- a",
+            "--rounds: 900 is more than 100",
+            "Process starts of each cell. Default: 5",
+        ),
+        ("explain cell x", "ID: 'x' is not a whole number", "The cell's number, as in `farm speedups`"),
+        ("explain cell", "ID is missing", "The cell's number, as in `farm speedups`"),
         ("explain 3", "no such command '3'", "farm explain cell ID, farm explain job ID"),
         ("run --devce x", "there is no option --devce", "did you mean --device?"),
         ("run --quicq", "there is no option --quicq", "did you mean --quick?"),
-        ("speedups --zzz", "there is no option --zzz", "`farm speedups -h` lists what there is"),
-        ("devices 3", "got unexpected extra argument(s) (3)", "`farm devices -h` shows how it is used"),
-        ("speedups x", "MATRIX: 'x' is no whole number", "Of this matrix only, by its number"),
-        ("speedups 3 --matrix 4", "it is about matrix 3 or about matrix 4", "leave one of them out"),
+        ("speedups --zzz", "there is no option --zzz", "`farm speedups -h` lists the options"),
+        ("devices 3", "got unexpected extra argument(s) (3)", "`farm devices -h` shows the usage"),
+        ("speedups x", "MATRIX: 'x' is not a whole number", "Only this matrix, by its number"),
+        ("speedups 3 --matrix 4", "MATRIX is 3 but --matrix is 4", "leave one of them out"),
     ],
 )
 def test_a_slip_is_told_in_one_sentence_with_what_was_meant(

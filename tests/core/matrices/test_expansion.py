@@ -151,7 +151,7 @@ def test_a_cell_without_a_registered_file_is_kept_with_what_builds_it() -> None:
     answer = expanded(variants=FOUR[:3])
     [rejected] = answer.rejected
     assert rejected.rejection is RejectionKind.NO_VARIANT
-    assert rejected.hint == "`farm variants build mobilenet_v2 --precision int8-core --format lite`"
+    assert rejected.hint == "`farm variant build mobilenet_v2 --precision int8-core --format lite`"
     assert len(answer.cells) == 3
 
 
@@ -259,13 +259,12 @@ def test_an_unknown_model_is_refused_with_the_one_probably_meant() -> None:
 def test_an_unknown_model_like_no_other_is_refused_with_what_there_is_and_what_builds_it() -> None:
     answer = refusal(axes={**AXES, "model": ("resnet18",)})
     assert (
-        answer.hint
-        == "known here: mobilenet_v2; `farm variants build` and `farm variants add` register models"
+        answer.hint == "known here: mobilenet_v2; `farm variant build` and `farm variant add` register models"
     )
 
 
 def test_an_unknown_model_on_an_empty_farm_is_refused_with_what_builds_it() -> None:
-    assert refusal(variants=[]).hint == "`farm variants build` and `farm variants add` register models"
+    assert refusal(variants=[]).hint == "`farm variant build` and `farm variant add` register models"
 
 
 @pytest.mark.parametrize(
@@ -348,7 +347,7 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 def test_a_baseline_that_cannot_run_is_refused_with_the_reason() -> None:
     answer = refusal(variants=FOUR[1:], baseline={"precision": "float32", "format": "torchscript"})
     assert "cannot run: no such file of mobilenet_v2 is registered" in answer.message
-    assert answer.hint == "`farm variants build mobilenet_v2 --precision float32 --format torchscript`"
+    assert answer.hint == "`farm variant build mobilenet_v2 --precision float32 --format torchscript`"
 
 
 def test_a_selector_that_fits_nothing_is_refused() -> None:

@@ -41,4 +41,4 @@ def test_a_name_leaves_out_what_is_usual_and_a_command_says_what_is_not(
     recipe: Recipe, name: str, command: str
 ) -> None:
     assert variant_name("net", recipe) == name
-    assert build_command("net", recipe) == f"farm variants {command}"
+    assert build_command("net", recipe) == f"farm variant {command}"

@@ -87,7 +87,7 @@ def test_a_person_takes_a_phone_works_on_it_and_gives_it_back(lab: Lab, tmp_path
     matrix_id = benchmark(lab.farm, 3.0)
     with lab.farm.client() as client:
         eventually(lambda: client.device("bench-a").job_id, "a run begins")
-        held = lab.command("device", "hold", "bench-a", "--for", "1h", "--reason", "a driver to try")
+        held = lab.command("device", "reserve", "bench-a", "--for", "1h", "--reason", "a driver to try")
         assert held.returncode == 0, held.stderr
         assert "waiting until job" in held.stderr
         assert "It is yours. Talk to it: farm adb bench-a shell" in held.stderr
@@ -122,10 +122,10 @@ def refuses_what_disturbs_others(lab: Lab) -> None:
     for words in (("kill-server",), ("-s", "another", "shell"), ("disconnect",), ()):
         refused = lab.adb(*words)
         assert (refused.returncode, refused.stdout) == (2, "")
-        assert refused.stderr.startswith("error: farm adb does not do that: ")
+        assert refused.stderr.startswith("error: farm adb refuses this: ")
     others = lab.adb("shell", "true", FARM_USER="bert")
     assert others.returncode == 2
-    assert "is held by anna until" in others.stderr
+    assert "is reserved by anna until" in others.stderr
     assert lab.agent.adb_server_pid() == before
 
 
@@ -134,14 +134,14 @@ def test_adb_without_a_hold_says_how_to_get_one(lab: Lab) -> None:
     refused = lab.adb("shell", "true")
     assert refused.returncode == 2
     assert refused.stderr == (
-        "error: bench-a is not held by you, so the farm may use it at any moment\n"
-        "hint: take it out of the pool first: farm device hold bench-a --for 1h\n"
+        "error: bench-a is not reserved by you, so the farm may use it at any time\n"
+        "hint: reserve it first: farm device reserve bench-a --for 1h\n"
     )
 
 
 @pytest.mark.long
 def test_a_hold_ends_by_itself_and_the_phone_is_checked(lab: Lab) -> None:
-    assert lab.command("device", "hold", "bench-a", "--for", "1s").returncode == 0
+    assert lab.command("device", "reserve", "bench-a", "--for", "1s").returncode == 0
     with lab.farm.client() as client:
         eventually(lambda: client.device("bench-a").reserved_by is None, "the hold ends")
         eventually(lambda: client.device("bench-a").blocked_by == (), "the check is passed")
@@ -150,7 +150,7 @@ def test_a_hold_ends_by_itself_and_the_phone_is_checked(lab: Lab) -> None:
 
 @pytest.mark.long
 def test_adb_for_a_phone_of_another_machine_says_what_to_run_there(lab: Lab) -> None:
-    assert lab.command("device", "hold", "bench-a", "--for", "1h").returncode == 0
+    assert lab.command("device", "reserve", "bench-a", "--for", "1h").returncode == 0
     lab.farm.database.write(
         lambda connection: connection.exec_driver_sql("UPDATE sessions SET boot_id = 'elsewhere'")
     )

@@ -62,7 +62,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[La
         running_agent(AgentProcess(farm, folder / "agent", phones, host="bench-1")),
     ):
         words = ["--precision", "float32,int8-core", "--out", str(variant_folder)]
-        variants = farm.cli("variants", "build", "mobilenet_v2", *words)
+        variants = farm.cli("variant", "build", "mobilenet_v2", *words)
         assert {variant["how"] for variant in variants} == {"uploaded"}
         farm.await_phones(phones)
         yield Lab(farm=farm, phones=phones)

@@ -91,7 +91,7 @@ def runner(farm: FarmProcess, tmp_path: Path) -> None:
 def test_executorch_is_measured_with_xnnpack_and_without(farm: FarmProcess) -> None:
     for name, backend in (("xnnpack", "xnnpack"), ("portable", "cpu")):
         told = ("--model", "two_convolutions", "--precision", "float32", "--target", backend)
-        farm.cli("variants", "add", str(PROGRAMS / f"{name}.pte"), *told, "--backend", backend)
+        farm.cli("variant", "add", str(PROGRAMS / f"{name}.pte"), *told, "--backend", backend)
     matrix_id = farm.submit(
         {
             "name": "executorch",

@@ -109,7 +109,7 @@ def test_the_own_hold_gets_a_new_end_and_another_persons_is_refused(farm: FarmRi
     assert first is not None
     assert extended is not None
     assert (extended - first).total_seconds() == 600
-    with pytest.raises(Conflict, match=f"held by anna until {extended:%Y-%m-%d %H:%M} UTC"):
+    with pytest.raises(Conflict, match=f"reserved by anna until {extended:%Y-%m-%d %H:%M} UTC"):
         held(farm, "bert")
 
 
@@ -147,18 +147,18 @@ def test_a_hold_that_was_extended_meanwhile_is_not_ended_by_a_tick_that_saw_the_
 
 def test_another_persons_hold_is_ended_by_force_only(farm: FarmRig, host: HostRig) -> None:
     held(farm)
-    with pytest.raises(Conflict, match="held by anna") as refused:
+    with pytest.raises(Conflict, match="reserved by anna") as refused:
         released(farm, "bert")
     assert "--force" in refused.value.hint
     assert released(farm, "bert", force=True).changed
     (event,) = farm.rows("SELECT cause FROM events WHERE kind = 'device_released'")
-    assert event["cause"] == "bert ended the hold of anna"
+    assert event["cause"] == "bert ended the reservation of anna"
     assert released(farm, "bert").changed is False
 
 
 def test_a_held_phone_is_not_retired_by_somebody_else(farm: FarmRig, host: HostRig) -> None:
     held(farm)
-    with pytest.raises(Conflict, match="held by anna"):
+    with pytest.raises(Conflict, match="reserved by anna"):
         farm.write(retire, "phone-1", OperatorRequest(by="bert"), now=farm.clock.now())
     farm.write(retire, "phone-1", OperatorRequest(by="anna"), now=farm.clock.now())
     with pytest.raises(Conflict, match="is retired"):
@@ -180,11 +180,11 @@ def test_a_cordoned_phone_stays_cordoned_after_a_hold_and_is_checked_later(
 def test_adb_is_for_who_holds_the_phone_and_its_server_is_where_its_agent_said(
     farm: FarmRig, host: HostRig
 ) -> None:
-    with pytest.raises(Conflict, match="not held by you") as refused:
+    with pytest.raises(Conflict, match="not reserved by you") as refused:
         farm.read(adb_access, "phone-1", "anna")
-    assert refused.value.hint == "take it out of the pool first: farm device hold phone-1 --for 1h"
+    assert refused.value.hint == "reserve it first: farm device reserve phone-1 --for 1h"
     held(farm)
-    with pytest.raises(Conflict, match="held by anna"):
+    with pytest.raises(Conflict, match="reserved by anna"):
         farm.read(adb_access, "phone-1", "bert")
     with pytest.raises(HostError, match="does not say where"):
         farm.read(adb_access, "phone-1", "anna")

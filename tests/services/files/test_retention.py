@@ -132,7 +132,7 @@ def test_a_matrix_that_needs_an_expired_file_is_refused_with_what_to_do(farm: Fa
     with pytest.raises(MatrixInvalid) as refused:
         farm.submit(axes=axes("float32"), baseline=None)
     assert "mobilenet_v2/float32/torchscript expired" in refused.value.message
-    assert "farm variants build mobilenet_v2" in refused.value.hint
+    assert "farm variant build mobilenet_v2" in refused.value.hint
     assert all(view.expired_at is not None for view in farm.read(list_variants))
 
 

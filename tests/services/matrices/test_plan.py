@@ -125,7 +125,7 @@ def test_what_cannot_run_is_grouped_by_its_reason(farm: FarmRig, host: HostRig) 
     groups = {group.rejection: group for group in view.rejected}
     assert groups[RejectionKind.EXCLUDED].labels == ("int8-core lite",)
     assert groups[RejectionKind.NO_VARIANT].labels == ("float32 lite",)
-    assert "farm variants build" in groups[RejectionKind.NO_VARIANT].hint
+    assert "farm variant build" in groups[RejectionKind.NO_VARIANT].hint
     assert all(group.device_ids == () for group in view.rejected)
 
 

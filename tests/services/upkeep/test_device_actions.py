@@ -187,7 +187,7 @@ def test_no_errand_expires_because_the_farm_was_down(farm: FarmRig, host: HostRi
 @pytest.mark.invariant("I14")
 def test_nobody_cleans_a_phone_that_somebody_else_works_on(farm: FarmRig, host: HostRig) -> None:
     farm.write(reserve, "phone-1", ReservationRequest(by="bert", for_s=60), now=farm.clock.now())
-    with pytest.raises(Conflict, match="held by bert"):
+    with pytest.raises(Conflict, match="reserved by bert"):
         asked(farm, DeviceActionKind.CLEAN)
     assert asked(farm, DeviceActionKind.CLEAN, by="bert").finished_at is None
     assert asked(farm).finished_at is None

@@ -142,9 +142,9 @@ def _drift_hint(state: ReferenceState, name: str) -> str:
     if state.verdict is ReferenceVerdict.FAST:
         return (
             f"what changed on {name}? Another governor, or an update; numbers from before do not compare."
-            f" If it is to stay so: farm device accept {name} --reason WHY"
+            f" If it is to stay so: farm device rebaseline {name} --reason WHY"
         )
     return (
         f"look at the battery of {name}, its power mode and its heat; then farm device check {quote(name)}."
-        f" If it is to stay so: farm device accept {name} --reason WHY"
+        f" If it is to stay so: farm device rebaseline {name} --reason WHY"
     )

@@ -1,4 +1,4 @@
-"""`farm variants`: build model files, add those made elsewhere, and show what the farm has."""
+"""`farm variant`: build, register, list and show model files."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,40 +11,43 @@ from farm.cli.shell.output import Json, err, out, print_json, print_notice, show
 if TYPE_CHECKING:
     from farm.wire.documents.matrices.matrices import VariantView
 
-app = typer.Typer(no_args_is_help=True, help="Variants: concrete files of a model.")
+app = typer.Typer(no_args_is_help=True, help="Variants: the model files that are measured.")
 
 
 @app.command()
 def build(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A network, for instance mobilenet_v2.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A network, such as mobilenet_v2.")],
     precision: Annotated[
-        str, typer.Option(help="By comma: float32, int8-core, int8-full; or all.", metavar="LIST")
+        str, typer.Option(help="Comma-separated: float32, int8-core, int8-full; or all.", metavar="LIST")
     ] = "float32",
     file_format: Annotated[
-        str, typer.Option("--format", help="By comma: torchscript, lite, flatbuffer; or all.", metavar="LIST")
+        str,
+        typer.Option(
+            "--format", help="Comma-separated: torchscript, lite, flatbuffer; or all.", metavar="LIST"
+        ),
     ] = "torchscript",
     memory_format: Annotated[
         str,
         typer.Option(
-            help="How inputs lie in memory: contiguous, channels_last; or all."
+            help="Memory layout of inputs: contiguous, channels_last; or all."
             " Default: contiguous, and channels_last for nnapi.",
             metavar="LIST",
         ),
     ] = "",
     target: Annotated[
-        str, typer.Option(help="What files are made for: cpu, nnapi; or all.", metavar="LIST")
+        str, typer.Option(help="What files are built for: cpu, nnapi; or all.", metavar="LIST")
     ] = "cpu",
     out_dir: Annotated[
         Path | None,
-        typer.Option("--out", help="Where files are built; default: `variants` in the data folder."),
+        typer.Option("--out", help="Folder for the built files; default: `variants` in the data folder."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Build every combination on this machine, and register the files with the farm.
+    """Build every combination on this machine and register the files with the farm.
 
-    What the farm has already, made by the same recipe, is not built again.
+    A file that the farm already has, built by the same recipe, is not built again.
 
-    Example: farm variants build mobilenet_v2 --precision float32,int8-core --format torchscript,lite
+    Example: farm variant build mobilenet_v2 --precision float32,int8-core --format torchscript,lite
     """
     from farm.cli.files.variant_build import build_and_register
     from farm.cli.shell.tables import registered_table
@@ -66,7 +69,9 @@ def build(
 
 @app.command()
 def add(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A model file; its content says what kind.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A model file; its format is detected from its content.")
+    ],
     model: Annotated[
         str | None, typer.Option(help="The network; default: the file's name.", metavar="NAME")
     ] = None,
@@ -74,23 +79,26 @@ def add(
         str, typer.Option(help="float32, float16, int8-core, int8-full.", metavar="WORD")
     ] = "unstated",
     backend: Annotated[
-        str, typer.Option(help="By comma: what it can run on; default: by its format.", metavar="LIST")
+        str,
+        typer.Option(
+            help="Comma-separated: backends that can run it; default: those of its format.", metavar="LIST"
+        ),
     ] = "",
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", help="1x3x224x224:float32; once for each input.", metavar="SPEC"),
+        typer.Option("--input", help="1x3x224x224:float32; repeat it for each input.", metavar="SPEC"),
     ] = None,
     memory_format: Annotated[
-        str, typer.Option(help="How inputs lie in memory: contiguous, channels_last.", metavar="WORD")
+        str, typer.Option(help="Memory layout of inputs: contiguous, channels_last.", metavar="WORD")
     ] = "contiguous",
     target: Annotated[
-        str | None, typer.Option(help="What it was made for; default: cpu.", metavar="WORD")
+        str | None, typer.Option(help="What the file was built for; default: cpu.", metavar="WORD")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Register a model file that was made elsewhere; docs/variants.md says which formats are known.
+    """Register a model file that was built elsewhere. docs/variants.md lists the supported formats.
 
-    Example: farm variants add model.ptl --model my_net --precision float32 --input 1x3x224x224:float32
+    Example: farm variant add model.ptl --model my_net --precision float32 --input 1x3x224x224:float32
     """
     from farm.cli.files.variant_add import add_variant, manifest_of_file, missing_input_hint
 
@@ -114,13 +122,13 @@ def add(
 def show_command(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="A variant as `farm variants list` names it, or its digest."),
+        typer.Argument(metavar="NAME", help="A variant as `farm variant list` names it, or its digest."),
     ],
     as_json: Json = False,
 ) -> None:
-    """Show everything that is known of one variant; of several files of a name, the newest.
+    """Show one variant in detail. Of several files with the same name, show the newest.
 
-    Example: farm variants show mobilenet_v2/int8-core/lite
+    Example: farm variant show mobilenet_v2/int8-core/lite
     """
     from farm.cli.files.variant_report import select_variant
 
@@ -130,10 +138,10 @@ def show_command(
 
 
 @app.command("list")
-def list_command(as_json: Json = False) -> None:
-    """List the variants the farm has.
+def list_variants(as_json: Json = False) -> None:
+    """List the registered variants. Short form: `farm variants`.
 
-    Example: farm variants list --json
+    Example: farm variant list --json
     """
     from farm.cli.shell.tables import variant_table
 

@@ -1,4 +1,4 @@
-"""`farm variants add`, `show` and `list` against the farm's own API."""
+"""`farm variant add`, `show` and `list` against the farm's own API."""
 
 import json
 from collections.abc import Iterator
@@ -34,14 +34,14 @@ def run(*words: str | Path) -> int:
 
 
 def test_an_added_file_is_listed_and_shown(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("variants", "add", net, "--precision", "float32", "--input", "1x8:float32", "--json") == 0
+    assert run("variant", "add", net, "--precision", "float32", "--input", "1x8:float32", "--json") == 0
     added = json.loads(capsys.readouterr().out)
     assert added["name"] == "net/float32/torchscript"
-    assert run("variants", "list", "--json") == 0
+    assert run("variant", "list", "--json") == 0
     assert json.loads(capsys.readouterr().out) == [added]
-    assert run("variants", "show", added["name"], "--json") == 0
+    assert run("variant", "show", added["name"], "--json") == 0
     assert json.loads(capsys.readouterr().out) == added
-    assert run("variants", "show", added["manifest"]["digest"][:12]) == 0
+    assert run("variant", "show", added["manifest"]["digest"][:12]) == 0
     shown = capsys.readouterr().out
     assert "net/float32/torchscript" in shown
     assert "1x8 float32" in shown
@@ -49,40 +49,40 @@ def test_an_added_file_is_listed_and_shown(net: Path, capsys: pytest.CaptureFixt
 
 
 def test_adding_a_file_twice_adds_one(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("variants", "add", net) == run("variants", "add", net) == 0
+    assert run("variant", "add", net) == run("variant", "add", net) == 0
     capsys.readouterr()
-    assert run("variants", "list", "--json") == 0
+    assert run("variant", "list", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)) == 1
 
 
 def test_the_same_file_for_other_backends_needs_another_name(
     net: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("variants", "add", net) == 0
-    assert run("variants", "add", net, "--backend", "cpu,vulkan") == 2
+    assert run("variant", "add", net) == 0
+    assert run("variant", "add", net, "--backend", "cpu,vulkan") == 2
     assert "another model name" in capsys.readouterr().err
-    assert run("variants", "add", net, "--backend", "cpu,vulkan", "--model", "net_on_gpu") == 0
+    assert run("variant", "add", net, "--backend", "cpu,vulkan", "--model", "net_on_gpu") == 0
 
 
 def test_what_is_no_model_never_reaches_the_farm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(initializer(EXTERNAL))
-    assert run("variants", "add", path) == 2
+    assert run("variant", "add", path) == 2
     said = capsys.readouterr().err
     assert "weights are in another file" in said
     assert "hint: pushing only the .onnx loses the weights" in said
-    assert run("variants", "list", "--json") == 0
+    assert run("variant", "list", "--json") == 0
     assert json.loads(capsys.readouterr().out) == []
 
 
 def test_a_name_that_no_matrix_could_use_is_refused(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("variants", "add", net, "--model", "my net") == 2
-    assert "is no name" in capsys.readouterr().err
+    assert run("variant", "add", net, "--model", "my net") == 2
+    assert "is not a name" in capsys.readouterr().err
 
 
 def test_a_variant_nobody_has_is_answered_with_the_closest(
     net: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("variants", "add", net) == 0
-    assert run("variants", "show", "net/unstated/torchscrip") == 2
+    assert run("variant", "add", net) == 0
+    assert run("variant", "show", "net/unstated/torchscrip") == 2
     assert "did you mean `net/unstated/torchscript`?" in capsys.readouterr().err

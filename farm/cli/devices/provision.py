@@ -1,4 +1,4 @@
-"""`farm device setup`: what a phone on a shelf needs of its settings."""
+"""`farm device provision`: check and change the settings of a device."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -16,36 +16,40 @@ if TYPE_CHECKING:
     from farm.wire.documents.devices import DeviceDetail
 
 
-def setup(
+def provision(
     device: Id,
-    yes: Annotated[bool, typer.Option("--yes", help="Change what differs, without a question.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Only look; ask nothing.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Put back what the farm changed.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Change the settings that differ, without confirmation.")
+    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check; change nothing.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Restore the settings that the farm changed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Look at the settings that a phone on a shelf needs, and change those that differ if you agree.
+    """Check the device settings profile, and change the settings that differ after confirmation.
 
-    Example: farm device setup bench-a --yes
+    Example: farm device provision bench-a --yes
     """
     if yes + check + undo > 1:
         raise InvalidInput(
-            "--yes, --check and --undo exclude each other", hint="farm device setup ID --check"
+            "--yes, --check and --undo exclude each other", hint="farm device provision ID --check"
         )
     if yes or undo:
         run_device_action(
-            device, DeviceActionKind.RESTORE_SETTINGS if undo else DeviceActionKind.PROVISION, tells=False
+            device, DeviceActionKind.RESTORE_SETTINGS if undo else DeviceActionKind.PROVISION, prints=False
         )
     else:
-        run_device_action(device, DeviceActionKind.CHECK_SETTINGS, tells=False)
+        run_device_action(device, DeviceActionKind.CHECK_SETTINGS, prints=False)
     view = _show_settings(device, as_json=as_json)
     differing = _count_differing(view.settings)
     if yes or check or undo or not differing:
         return
     if not sys.stdin.isatty():
-        print_notice(f"Nothing was changed: farm device setup {view.name} --yes changes these {differing}.")
+        print_notice(
+            f"Nothing was changed: farm device provision {view.name} --yes changes these {differing}."
+        )
         return
     typer.confirm(f"Change these {differing}?", abort=True, err=True)
-    run_device_action(device, DeviceActionKind.PROVISION, tells=False)
+    run_device_action(device, DeviceActionKind.PROVISION, prints=False)
     _show_settings(device, as_json=as_json)
 
 
@@ -64,10 +68,10 @@ def _show_settings(device: str, *, as_json: bool) -> "DeviceDetail":
             out().print(reason, markup=False, soft_wrap=True)
         print_notice(f"{view.name}: {settings_line(view.settings)}.")
         for step in MANUAL_STEPS if view.settings.kind is not DeviceActionKind.RESTORE_SETTINGS else ():
-            print_notice(f"By hand: {step}.")
+            print_notice(f"Manual step: {step}.")
     return view
 
 
 def _count_differing(record: DeviceSettingsRecord | None) -> int:
-    found = () if record is None else record.settings
-    return sum(each.state is SettingState.DIFFERENT for each in found)
+    settings = () if record is None else record.settings
+    return sum(setting.state is SettingState.DIFFERENT for setting in settings)
