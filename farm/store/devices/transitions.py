@@ -1,4 +1,4 @@
-"""Changes of a device's health, administrative state, label, tags and reservation, each with its event row."""
+"""Changes of a device's health, administrative state, label, tags and reservation, with their events."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -49,7 +49,7 @@ def move_health(
 def move_admin(
     connection: Connection, device: Device, event: AdminEvent, *, now: datetime, actor: str, cause: str | None
 ) -> Admin | None:
-    """Change a device's administrative state by compare-and-set; None if it is not as in `device` any more."""
+    """Change a device's administrative state by compare-and-set; None if it changed since `device`."""
     to = advance(device.admin, event)
     if to is None:
         return None

@@ -53,7 +53,7 @@ def last_attempts(connection: Connection, device_id: DeviceId, *, limit: int) ->
 
 
 def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> Mapping[MatrixId | None, int]:
-    """Return by matrix (None for checks) how many jobs wait for these devices, including jobs without a row."""
+    """Return by matrix (None for checks) how many jobs wait for these devices, also those without a row."""
     of_jobs, of_cursors = jobs.c.device_id.in_(device_ids), lazy_expansions.c.device_id.in_(device_ids)
     remaining = sa.func.sum(lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs).label("jobs")
     queued = (

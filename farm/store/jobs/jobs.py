@@ -61,7 +61,7 @@ def add_jobs(
     priority: int,
     now: datetime,
 ) -> None:
-    """Queue benchmark jobs of a matrix by one insert, in the order of running; the caller records the event."""
+    """Queue benchmark jobs of a matrix by one insert, in running order; the caller records the event."""
     insert_rows(
         connection,
         jobs,

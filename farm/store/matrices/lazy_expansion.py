@@ -290,7 +290,7 @@ def needed_files(connection: Connection) -> tuple[set[int], set[int]]:
 def last_virtual_times(
     connection: Connection, device_ids: Collection[DeviceId], *, priority: int, submitted_by: str
 ) -> dict[DeviceId, int]:
-    """Return by device the last virtual time of jobs that a submitter's matrices still have to queue there."""
+    """Return by device the last virtual time of jobs that a submitter's matrices have still to queue."""
     query = (
         sa.select(
             lazy_expansions.c.device_id,

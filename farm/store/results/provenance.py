@@ -111,7 +111,7 @@ def facts_by_id(connection: Connection, facts_ids: Sequence[FactsId]) -> dict[Fa
 def fences_by_block(
     connection: Connection, matrix_id: MatrixId, device_id: DeviceId
 ) -> dict[tuple[int, int], list[tuple[int, JobId]]]:
-    """Return by round and repeat the fences and jobs of a matrix on a device, in the order in which they ran."""
+    """Return by round and repeat the fences and jobs of a matrix on a device, in running order."""
     query = (
         sa.select(jobs.c.round, jobs.c.repeat, attempts.c.fence, jobs.c.job_id)
         .join(attempts, attempts.c.attempt_id == jobs.c.attempt_id)
