@@ -6,24 +6,24 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where farm and agent read the time; tests hand in one that stands still."""
+    """The time source of farm and agent; tests pass one that stands still."""
 
     def now(self) -> datetime:
-        """The wall clock, aware, UTC: for people and for the database, never for waiting."""
+        """Return the wall clock, aware, UTC: for people and for the database, never for waiting."""
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start, which never jump."""
+        """Return seconds from an arbitrary start, which never jump."""
 
 
 class SystemClock:
     """The machine's own clocks."""
 
     def now(self) -> datetime:
-        """The wall clock in UTC."""
+        """Return the wall clock in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """CLOCK_MONOTONIC."""
+        """Return CLOCK_MONOTONIC."""
         return time.monotonic()
 
 
@@ -31,5 +31,5 @@ class HostClock(SystemClock):
     """The clocks of a machine that may sleep while others go on counting: a lease ends during sleep, too."""
 
     def monotonic(self) -> float:
-        """CLOCK_BOOTTIME; CLOCK_MONOTONIC where a system has no such clock."""
+        """Return CLOCK_BOOTTIME; CLOCK_MONOTONIC where a system has no such clock."""
         return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

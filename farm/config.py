@@ -120,7 +120,7 @@ class FarmConfig(BaseSettings):
 
     @property
     def patience(self) -> AgentTimeouts:
-        """How long it is before somebody counts as gone."""
+        """Return the time-outs of silent agents."""
         return AgentTimeouts(
             silent_after=timedelta(seconds=self.silent_after_s),
             lost_after=timedelta(seconds=self.lost_after_s),
@@ -130,27 +130,27 @@ class FarmConfig(BaseSettings):
 
     @property
     def check_rules(self) -> CheckRules:
-        """How often good phones are checked."""
+        """Return how often good devices are checked."""
         return CheckRules(every=timedelta(hours=self.check_every_h), after_jobs=self.check_after_jobs)
 
     @property
     def alarm_rules(self) -> AlarmRules:
-        """How long something may last before somebody is called."""
+        """Return how long a condition may last before an alarm is raised."""
         return AlarmRules(device_after=timedelta(seconds=self.silent_alarm_after_s))
 
     @property
     def alarm_argv(self) -> tuple[str, ...]:
-        """The command that is told of alarms; empty: none."""
+        """Return the command that receives alarms; empty: none."""
         return tuple(shlex.split(self.alarm_command or ""))
 
     @property
     def needs_tokens(self) -> bool:
-        """Whether people have to prove who they are: others than who can log in here may call."""
+        """Tell whether people must authenticate: others than users of this machine may call."""
         return self.require_tokens or not is_loopback(self.bind)
 
     @property
     def agents_url(self) -> str | None:
-        """The address that agents on other machines are told, as far as this machine knows it."""
+        """Return the address for agents on other machines, as far as this machine knows it."""
         if self.agents_bind is None:
             return None
         host, port = host_and_port(self.agents_bind)
@@ -159,7 +159,7 @@ class FarmConfig(BaseSettings):
 
     @property
     def storage_rules(self) -> StorageRules:
-        """The limits to what the farm keeps."""
+        """Return the limits of the farm's storage."""
         return StorageRules(
             blobs_limit_bytes=self.blobs_limit_bytes,
             evidence_keep_days=self.evidence_keep_days,
@@ -169,12 +169,12 @@ class FarmConfig(BaseSettings):
 
     @property
     def database_path(self) -> Path:
-        """The SQLite file."""
+        """Return the SQLite file."""
         return self.data_dir / "farm.sqlite3"
 
     @property
     def blobs_dir(self) -> Path:
-        """Artifacts by digest."""
+        """Return the folder of artifacts by digest."""
         return self.blobs_path or self.data_dir / "blobs"
 
 
@@ -186,7 +186,7 @@ def _address_in(file: Path) -> SecretStr:
 
 
 def invalid_setting(error: ValidationError, prefix: str) -> InvalidInput:
-    """The error for settings that cannot be, naming the first by its environment variable."""
+    """Return the error for invalid settings; it names the first by its environment variable."""
     first = error.errors(include_url=False)[0]
     name = f"{prefix}{first['loc'][0]}".upper()
     value = first["input"]

@@ -50,7 +50,7 @@ _LOCK_TRIES, _LOCK_TRY_S = 5, 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpOptions:
-    """What `farm up` is asked for."""
+    """The options of `farm up`."""
 
     config: FarmConfig
     #: How many virtual phones to run beside the farm.
@@ -86,7 +86,7 @@ def run(options: UpOptions) -> list[DeviceId]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ListeningSockets:
-    """Where the farm is called: by everybody, and by agents of other machines alone."""
+    """The listening sockets: one for everyone, and one for agents of other machines."""
 
     people: socket.socket
     agents: socket.socket | None
@@ -106,7 +106,7 @@ def _bind_sockets(config: FarmConfig) -> Iterator[_ListeningSockets]:
 
 
 def _with_port(config: FarmConfig, agents: socket.socket | None) -> FarmConfig:
-    """The settings, with the port that was given for 0."""
+    """Return the settings with the port that was assigned for 0."""
     bind = None if agents is None else url_of(agents).removeprefix("http://")
     return config.model_copy(update={"agents_bind": bind})
 
@@ -131,7 +131,7 @@ async def _serve(
 
 
 def context_of(app: FastAPI) -> Context:
-    """The resources of a running application."""
+    """Return the resources of a running application."""
     context: Context = app.state.context
     return context
 
@@ -140,7 +140,7 @@ def context_of(app: FastAPI) -> Context:
 async def _background_tasks(
     options: UpOptions, agent: AgentConfig | None, app: FastAPI, url: str, clock: Clock
 ) -> AsyncIterator[list[asyncio.Task[None]]]:
-    """What runs beside the API: ticks, phones, the agent. Yields the tasks whose end is the farm's end."""
+    """Run ticks, virtual devices and the agent beside the API. Yields the tasks whose end ends the farm."""
     context = context_of(app)
     folder = options.config.data_dir
     sweep = Sweeper(context.database, context.blobs, options.config.storage_rules, clock)
@@ -202,7 +202,7 @@ def _announce(folder: Path, url: str) -> None:
 
 
 def _prepare_database(config: FarmConfig, clock: Clock) -> None:
-    """Migrate it, and see whether anybody may call, before there is a server, which only logs errors."""
+    """Migrate, and check whether anyone may call, before there is a server, which only logs errors."""
     with contextlib.closing(open_database(config)) as database:
         upgrade(database.engine)
         if config.needs_tokens:
@@ -210,7 +210,7 @@ def _prepare_database(config: FarmConfig, clock: Clock) -> None:
 
 
 def _url_here(listener: socket.socket) -> str:
-    """What this machine calls the farm: a listener on every address is on loopback, too."""
+    """Return the farm's URL on this machine: a listener on every address is also on loopback."""
     host, port = listener.getsockname()[:2]
     return web_address({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)
 
@@ -233,7 +233,7 @@ def make_data_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def data_folder_lock(folder: Path) -> Iterator[None]:
-    """Two farms on one database would each be right about half of it.
+    """Lock the folder: two farms on one database would each be right about half of it.
 
     Raises:
         InvalidInput: another farm runs there.

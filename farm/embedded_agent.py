@@ -22,7 +22,7 @@ _JOIN_FILE = "join-token"
 
 
 def agent_config(config: FarmConfig, url: str) -> AgentConfig:
-    """The settings of the embedded agent: `FARM_AGENT_*`, but for its farm and its folder.
+    """Return the settings of the embedded agent: `FARM_AGENT_*`, except its farm and its folder.
 
     Raises:
         InvalidInput: a FARM_AGENT_ variable has a value that cannot be.
@@ -57,7 +57,7 @@ async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -
 
 
 def devices_left_running(own: AgentConfig) -> list[DeviceId]:
-    """The phones on which a run goes on now that the agent has ended."""
+    """Return the devices on which a run continues after the agent has ended."""
     entries = AttemptJournal(own.data_dir / "attempts").records()
     return [entry.device_id for entry in entries if entry.phase is AttemptState.MEASURING]
 

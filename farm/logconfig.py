@@ -1,4 +1,4 @@
-"""Where log events go: structlog, to stderr, as text for a person or as JSON for a machine."""
+"""Log configuration: structlog to stderr, as text for a person or as JSON for a machine."""
 
 import logging
 import sys

@@ -32,7 +32,7 @@ class FarmConnection:
         answer_s: float = ANSWER_S,
         away_hint: str | None = None,
     ) -> None:
-        """Nothing is sent yet.
+        """Prepare a connection; nothing is sent yet.
 
         Args:
             url: where the farm is.
@@ -77,7 +77,7 @@ class FarmConnection:
         return parse_response(kind, self._send(self._http.build_request("POST", path, json=body)))
 
     def _post_once(self, kind: type[T], path: str, body: Mapping[str, object], *, lost_hint: str) -> T:
-        """As `_post`, of what must not be done twice: it has a key, and is sent again if its answer is lost.
+        """Post a request that must take effect once: it has a key, and is sent again if its answer is lost.
 
         Raises:
             FarmUnreachable: that was lost, too; `lost_hint` says how to see what came of it.

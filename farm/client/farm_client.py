@@ -53,14 +53,14 @@ _LOST_HINT = "it may have been submitted all the same: look at `farm matrix list
 
 
 class FarmClient(HarnessCalls, TokenCalls):
-    """What a farm can be asked; every call has a time-out.
+    """The calls of a farm's API; every call has a time-out.
 
     Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose
     `code` the farm's problem document bears.
     """
 
     def is_healthy(self) -> bool:
-        """Whether a farm answers and says that it is well; never raises."""
+        """Tell whether a farm answers that it is healthy; never raises."""
         try:
             self._get(object, "/health")
         except FarmError:
@@ -74,7 +74,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         return self._get(list[DeviceView], "/devices")
 
     def device(self, name: str) -> DeviceDetail:
-        """One phone by its id, its label, or the unique beginning of either."""
+        """Return one device by its id, its label, or the unique beginning of either."""
         return self._get(DeviceDetail, _device_path(name))
 
     def change_device(self, name: str, verb: str, request: OperatorRequest) -> DeviceChange:
@@ -85,7 +85,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         return self._get(RetirementPlan, f"{_device_path(name)}/retirement")
 
     def alarms(self, *, cleared: bool = False) -> list[AlarmView]:
-        """What is open, the oldest first; or the newest of all, cleared ones too."""
+        """Return the open alarms, the oldest first; with `cleared` the newest of all."""
         return self._get(list[AlarmView], "/alarms", cleared="true" if cleared else None)
 
     def clear_alarm(self, alarm_id: int, request: ClearRequest) -> AlarmView:
@@ -125,7 +125,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         return self._post(VariantView, "/variants", body)
 
     def has_blob(self, digest: Digest) -> bool:
-        """Whether the farm has the bytes of that digest."""
+        """Tell whether the farm has the bytes of a digest."""
         response = self._send(self._http.build_request("HEAD", f"/blobs/{digest}"))
         missing = (httpx.codes.NOT_FOUND, httpx.codes.GONE)
         return response.status_code not in missing and bool(checked_response(response))
@@ -138,19 +138,19 @@ class FarmClient(HarnessCalls, TokenCalls):
         Upload(http=self._http, send=self._send, path=path, digest=digest, progress=progress).run()
 
     def submit_matrix(self, spec: Mapping[str, object]) -> MatrixView:
-        """Enqueue a matrix, once; `spec` is the matrix file as read."""
+        """Submit a matrix, once; `spec` is the matrix file as read."""
         return self._post_once(MatrixView, "/matrices", {"spec": spec}, lost_hint=_LOST_HINT)
 
     def plan_matrix(self, spec: Mapping[str, object]) -> MatrixPlanView:
-        """What a matrix would come to; nothing is queued."""
+        """Return what a matrix would expand to; nothing is queued."""
         return self._post(MatrixPlanView, "/matrices/plan", {"spec": spec})
 
     def cancel_matrix(self, matrix_id: MatrixId, *, device: str | None = None) -> CancellationView:
-        """End what is left of a matrix, or of its part on one device."""
+        """Cancel the unfinished jobs of a matrix, or of its part on one device."""
         return self._post(CancellationView, f"/matrices/{matrix_id}/cancel", {"device": device})
 
     def rerun_matrix(self, matrix_id: MatrixId, *, failed: bool) -> MatrixView:
-        """Submit a matrix again, or its cells that lack a valid measurement; once."""
+        """Submit a matrix again, or only its cells without a valid measurement; once."""
         path = f"/matrices/{matrix_id}/rerun"
         return self._post_once(MatrixView, path, {"failed": failed}, lost_hint=_LOST_HINT)
 
@@ -161,32 +161,32 @@ class FarmClient(HarnessCalls, TokenCalls):
         return self._get(MatrixView, f"/matrices/{matrix_id}")
 
     def results(self, matrix_id: MatrixId) -> Iterator[ResultView]:
-        """Every cell of a matrix with its values over rounds, page by page."""
+        """Yield every cell of a matrix with its values over rounds, page by page."""
         after = -1
         while page := self._get(list[ResultView], f"/matrices/{matrix_id}/results", after=str(after)):
             yield from page
             after = page[-1].index
 
     def rejected(self, matrix_id: MatrixId) -> Iterator[RejectedCellView]:
-        """All cells of a matrix that get no jobs, page by page; `matrix` has but the first."""
+        """Yield all cells of a matrix that get no jobs, page by page; `matrix` holds only the first."""
         after = -1
         while page := self._get(list[RejectedCellView], f"/matrices/{matrix_id}/rejected", after=str(after)):
             yield from page
             after = page[-1].index
 
     def cells(self, matrix_id: MatrixId) -> Iterator[CellView]:
-        """All cells of a matrix, page by page; of a large one, `matrix` has but the first."""
+        """Yield all cells of a matrix, page by page; `matrix` holds only the first of a large one."""
         after = -1
         while page := self._get(list[CellView], f"/matrices/{matrix_id}/cells", after=str(after)):
             yield from page
             after = page[-1].index
 
     def jobs(self, matrix_id: MatrixId) -> list[JobView]:
-        """All jobs of a matrix, of however many pages."""
+        """Return all jobs of a matrix, however many pages they take."""
         return [job for page in self.job_pages(matrix_id) for job in page]
 
     def job_pages(self, matrix_id: MatrixId, *, limit: int = MAX_JOBS_PAGE) -> Iterator[list[JobView]]:
-        """The jobs of a matrix in the order they were queued, page by page."""
+        """Yield the jobs of a matrix in queue order, page by page."""
         after, page = 0, None
         while page is None or len(page) == limit:
             asked = {"matrix_id": str(matrix_id), "after": str(after), "limit": str(limit)}
@@ -198,19 +198,19 @@ class FarmClient(HarnessCalls, TokenCalls):
         return self._get(JobDetail, f"/jobs/{job_id}")
 
     def explain_job(self, job_id: JobId) -> JobExplanation:
-        """Everything that one number rests on."""
+        """Return the evidence and conditions behind one measurement."""
         return self._get(JobExplanation, f"/jobs/{job_id}/explanation")
 
     def explain_cell(self, cell_id: CellId) -> CellExplanation:
-        """Everything that a cell's comparison with its baseline rests on."""
+        """Return the evidence behind a cell's comparison with its baseline."""
         return self._get(CellExplanation, f"/cells/{cell_id}/explanation")
 
     def job_waiting(self, job_id: JobId) -> JobPendingView:
-        """What a job waits for now."""
+        """Return the reasons why a job is pending."""
         return self._get(JobPendingView, f"/jobs/{job_id}/waiting")
 
     def matrix_waiting(self, matrix_id: MatrixId) -> MatrixPendingView:
-        """What is left of a matrix and what that waits for."""
+        """Return the pending jobs of a matrix with their reasons."""
         return self._get(MatrixPendingView, f"/matrices/{matrix_id}/waiting")
 
     def attempt(self, attempt_id: AttemptId) -> AttemptView:
@@ -224,8 +224,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         model: str | None = None,
         across_controls: bool = False,
     ) -> Iterator[SpeedupView]:
-        """Every candidate against its baseline, of the matrices, devices and models that are asked for, page
-        by page."""
+        """Yield every candidate against its baseline, filtered by matrices, devices and models, page by page."""
         matrix = None if matrix_id is None else str(matrix_id)
         across = "true" if across_controls else None
         asked = {"matrix_id": matrix, "device": device, "model": model, "across_controls": across}
@@ -239,14 +238,14 @@ class FarmClient(HarnessCalls, TokenCalls):
     def placements(
         self, *, matrix_id: MatrixId | None = None, device: str | None = None
     ) -> list[SeriesPlacementView]:
-        """Which hardware each series ran on, of the matrix and device that are asked for."""
+        """Return the hardware that each series ran on, filtered by matrix and device."""
         matrix = None if matrix_id is None else str(matrix_id)
         return self._get(list[SeriesPlacementView], "/placements", matrix_id=matrix, device=device)
 
     def events(
         self, asked: Mapping[str, object], *, after: int | None = None, wait_s: float = 0.0
     ) -> EventPage:
-        """The newest events, or those after one, waited for; `asked` as the route names it, None for all."""
+        """Return the newest events, or wait for those after one; `asked`: the route's filters, None for all."""
         query = {**asked, "after": after, "wait_s": wait_s}
         told = {name: None if value is None else str(value) for name, value in query.items()}
         return self._get(EventPage, "/events", **told)
@@ -255,7 +254,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         return self._get(StorageView, "/storage")
 
     def sweep_storage(self) -> SweepView:
-        """Enforce the limits now."""
+        """Enforce the storage limits now."""
         return self._post(SweepView, "/storage/sweep", {})
 
 

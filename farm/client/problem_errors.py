@@ -23,7 +23,7 @@ class ProblemError(Exception):
 
 
 def error_of(problem: Problem) -> FarmError:
-    """The error a problem document stands for, caused by a `ProblemError` that holds the document.
+    """Return the error that a problem document describes, caused by a `ProblemError` that holds the document.
 
     A code this version does not know falls back to the class of its blame.
     """
@@ -36,7 +36,7 @@ def error_of(problem: Problem) -> FarmError:
 
 
 def error_class_by_code() -> dict[str, type[FarmError]]:
-    """Every class of the error tree, by the code it goes by on the wire."""
+    """Return every class of the error tree by its code on the wire."""
     return {kind.code: kind for kind in _walk(FarmError)}
 
 

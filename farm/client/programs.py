@@ -1,4 +1,4 @@
-"""What a farm is asked of harnesses, their programs and what they printed."""
+"""Calls about harnesses, their programs and evidence."""
 
 from urllib.parse import quote
 

@@ -1,4 +1,4 @@
-"""What comes back over HTTP, as typed documents or errors of our own tree."""
+"""HTTP responses, parsed into typed documents or raised as errors of the farm's tree."""
 
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ _ADDRESS_HINT = "write FARM_URL like http://127.0.0.1:8470"
 
 
 def parse_response(kind: type[T], response: httpx.Response) -> T:
-    """The document that a farm answered.
+    """Parse the document in a farm's response.
 
     Raises:
         FarmError: the one that the farm's problem document stands for.
@@ -33,7 +33,7 @@ def parse_response(kind: type[T], response: httpx.Response) -> T:
 
 
 def checked_response(response: httpx.Response) -> httpx.Response:
-    """The answer, if it is no refusal; raises what that stands for."""
+    """Return the response of a successful call; raise the error that a refusal describes."""
     if response.is_success:
         return response
     raise _refusal(response)
@@ -51,7 +51,7 @@ def _refusal(response: httpx.Response) -> FarmError:
 
 
 def farm_address(url: str) -> httpx.URL:
-    """The address of a farm.
+    """Parse the address of a farm.
 
     Raises:
         InvalidInput: it is not the address of a web server.

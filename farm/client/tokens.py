@@ -1,4 +1,4 @@
-"""What a farm is asked of those who may call it, people and hosts: their tokens."""
+"""Calls about access tokens of people and join tokens of hosts."""
 
 from typing import TypeVar
 from urllib.parse import quote
@@ -15,7 +15,7 @@ class TokenCalls(FarmConnection):
     """A part of `farm.client.farm_client.FarmClient`, with the same time-outs and errors."""
 
     def create_token(self, request: TokenRequest) -> NewTokenView:
-        """A join token, made once; the farm says it this once."""
+        """Create a join token, once; only this response shows its secret."""
         return self._made(NewTokenView, "/tokens", request, TokenKind.JOIN)
 
     def tokens(self) -> list[TokenView]:
@@ -26,11 +26,11 @@ class TokenCalls(FarmConnection):
         return self._delete(TokenView, f"/tokens/{quote(token_id, safe='')}")
 
     def caller(self) -> CallerView:
-        """Who the farm takes this client for."""
+        """Return whom the farm takes this client for."""
         return self._get(CallerView, "/caller")
 
     def create_access_token(self, request: AccessRequest) -> NewAccessTokenView:
-        """An access token, made once; the farm says it this once."""
+        """Create an access token, once; only this response shows its secret."""
         return self._made(NewAccessTokenView, "/access-tokens", request, TokenKind.USER)
 
     def access_tokens(self) -> list[AccessTokenView]:
@@ -41,7 +41,7 @@ class TokenCalls(FarmConnection):
         return self._delete(AccessTokenView, f"/access-tokens/{quote(token_id, safe='')}")
 
     def _made(self, kind: type[T], path: str, request: TokenRequest | AccessRequest, drawn: TokenKind) -> T:
-        """The secret is drawn here: sent again because its answer was lost, it is the same token."""
+        """Create a token with a secret drawn here: a request repeated after a lost answer is for the same token."""
         token = request.token or new_secret(drawn)
         token_id = token_id_of(token)
         body = request.model_copy(update={"token": token}).model_dump(mode="json")

@@ -57,7 +57,7 @@ class Upload:
         self._tell(self.path.stat().st_size)
 
     def _find_offset(self) -> int | None:
-        """How much the farm has of the file; None when it has all."""
+        """Return how many bytes the farm has of the file; None when it has all."""
         response = self.send(self.http.build_request("HEAD", f"/blobs/{self.digest}"))
         if response.status_code not in (httpx.codes.NOT_FOUND, httpx.codes.GONE):
             checked_response(response)
@@ -67,7 +67,7 @@ class Upload:
         return offset if offset < self.path.stat().st_size else 0
 
     def _look_again(self, before: int) -> int | None:
-        """The same, from a farm that may be away: as before then."""
+        """Return the offset again from a farm that may be away; `before` when it does not answer."""
         try:
             return self._find_offset()
         except FarmFault:
@@ -93,14 +93,14 @@ class Upload:
                 self._tell(file.tell())
 
     def _tell(self, sent_bytes: int) -> None:
-        """What is sent twice is told once."""
+        """Report progress; bytes that are sent twice count once."""
         if self.progress is not None and sent_bytes > self._reported_bytes:
             self.progress(sent_bytes - self._reported_bytes)
         self._reported_bytes = max(sent_bytes, self._reported_bytes)
 
 
 def _is_retryable(error: FarmError, offset: int) -> bool:
-    """Whether another try may go better; what was damaged before a part of it arrived is sent anew, once."""
+    """Tell whether a retry may succeed; a file damaged before its first part arrived is sent again, once."""
     if isinstance(error, DigestMismatch):
         return offset > 0
     return isinstance(error, FarmFault | UploadInterrupted) and not isinstance(error, FarmDiskFull)

@@ -1,4 +1,4 @@
-"""How everything on the wire behaves: unknown keys are refused, values are frozen."""
+"""Base of all wire types: unknown keys are refused, values are frozen."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Which part of a file a request brings, or asks for (RFC 9110, 14.2, 14.4 and 14.5).
+"""Byte ranges of uploads and downloads (RFC 9110, 14.2, 14.4 and 14.5).
 
 `Content-Range` of a partial PUT was chosen over the `Upload-Offset` of the draft on resumable uploads: it is
 an Internet Standard, any client can send it, and it says how long the whole is. Only the answer to HEAD, for
@@ -28,7 +28,7 @@ class ContentRange:
 
     @property
     def size_bytes(self) -> int:
-        """How many they are."""
+        """Return the length of the range."""
         return self.last - self.first + 1
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class ContentRange:
 
 
 def content_range(text: str) -> ContentRange:
-    """What a header says.
+    """Parse a `Content-Range` header.
 
     Raises:
         InvalidInput: it is no range of bytes in a whole of known length.
@@ -51,7 +51,7 @@ def content_range(text: str) -> ContentRange:
 
 
 def is_within(text: str, size_bytes: int) -> bool:
-    """Whether a `Range` asks for bytes that a file has.
+    """Tell whether a `Range` asks for bytes that a file has.
 
     Raises:
         InvalidInput: it asks for several ranges, or for none; nothing here needs that.

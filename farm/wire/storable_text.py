@@ -15,14 +15,14 @@ _SIGNS = (b"\\u0000", b"\\ud", b"\\uD")
 
 
 def is_storable(body: bytes) -> bool:
-    """Whether a JSON text has neither in a string."""
+    """Tell whether a JSON text has neither in a string."""
     if not any(sign in body for sign in _SIGNS):
         return True
     return not any(escape[1] for escape in _ESCAPE.finditer(body))
 
 
 def make_storable(body: bytes) -> bytes:
-    """A JSON text with the replacement character in the place of each."""
+    """Return a JSON text with each of them replaced by the replacement character."""
     if is_storable(body):
         return body
     return _ESCAPE.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], body)

@@ -9,7 +9,7 @@ from farm.core.errors import InvalidInput
 
 
 class TokenKind(StrEnum):
-    """What a secret lets in, as its first letters say."""
+    """The kind of a secret, shown by its prefix."""
 
     #: One new host, once.
     JOIN = "bfj"
@@ -28,12 +28,12 @@ ID_LENGTH = 12
 
 
 def new_secret(kind: TokenKind) -> str:
-    """256 random bits. What they begin with says what was found when one turns up somewhere."""
+    """Return 256 random bits. The prefix tells the kind of a secret that turns up somewhere."""
     return f"{kind}_{secrets.token_urlsafe(32)}"
 
 
 def derive_secret(kind: TokenKind, said: str) -> str:
-    """A secret as `new_secret` makes one, drawn by whoever asks for it.
+    """Return a secret like those of `new_secret`, drawn by the requester.
 
     Raises:
         InvalidInput: it is none, or cannot have been drawn at random.
@@ -48,10 +48,10 @@ def derive_secret(kind: TokenKind, said: str) -> str:
 
 
 def hash_of(secret: str) -> str:
-    """What is kept of a secret. It has 256 random bits: a plain hash cannot be guessed back."""
+    """Return the stored hash of a secret. It has 256 random bits: a plain hash cannot be reversed."""
     return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 def token_id_of(secret: str) -> str:
-    """What a token is called where tokens are listed."""
+    """Return the id under which a token is listed."""
     return hash_of(secret)[:ID_LENGTH]

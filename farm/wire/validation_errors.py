@@ -1,4 +1,4 @@
-"""What pydantic finds wrong in a document of a user, in our words and at the user's places."""
+"""Pydantic's errors about a user's document, in the farm's words and at the user's places."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ DocumentPath = tuple[str | int, ...]
 def problems_of(
     error: ValidationError, data: object, *, known_keys: Callable[[DocumentPath], Sequence[str]], root: str
 ) -> list[SpecProblem]:
-    """Everything pydantic found.
+    """Return all problems that pydantic reported.
 
     Args:
         error: what it raised.
@@ -60,7 +60,7 @@ def _problem(
 
 
 def _path_as_written(loc: DocumentPath, data: object) -> DocumentPath:
-    """Pydantic's place without the list positions that the user left out, and without its remarks."""
+    """Return pydantic's place without list positions that the user left out, and without its tags."""
     path: list[str | int] = []
     here: Any = data
     for part in loc:

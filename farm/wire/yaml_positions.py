@@ -47,7 +47,7 @@ def load_plain(text: str, *, noun: str) -> dict[str, Any]:
 
 
 def line_of(yaml_text: str, path: Sequence[str | int]) -> int | None:
-    """The line, from 1, of a place in a YAML text; of what is around it where the place itself is not there.
+    """Return the line, from 1, of a place in a YAML text; of its parent where the place does not exist.
 
     None when nothing of the path is there, or the text is not YAML.
     """
@@ -77,7 +77,7 @@ def _load_yaml(text: str, noun: str) -> dict[str, Any]:
 
 
 def _child(node: Node | None, part: str | int) -> tuple[Node, Node] | None:
-    """What marks the place of a part, its key or the part itself, and the part."""
+    """Return the node that marks a part, its key or the part itself, and the part."""
     if isinstance(node, MappingNode):
         pairs = ((key, value) for key, value in node.value if key.value == part)
         return next(pairs, None)

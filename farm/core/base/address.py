@@ -6,7 +6,7 @@ from ipaddress import ip_address
 
 @lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
-    """Whether a host, as a URL gives it, is this machine's loopback: an address of it, or `localhost`."""
+    """Tell whether a URL's host is this machine's loopback: one of its addresses, or `localhost`."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -14,7 +14,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """`HOST:PORT`, the port from 0 to 65535; an IPv6 address in brackets, which are taken off.
+    """Parse `HOST:PORT`, the port from 0 to 65535; an IPv6 address loses its brackets.
 
     Raises:
         ValueError: it is written otherwise.
@@ -28,5 +28,5 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 def web_address(host: str, port: int) -> str:
-    """The http:// address of a host and port."""
+    """Return the http:// address of a host and port."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

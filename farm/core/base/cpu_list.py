@@ -9,7 +9,7 @@ _RANGE = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?", re.ASCII)
 
 
 def core_list(text: str) -> tuple[int, ...] | None:
-    """The cores, ascending; None when the text lists none. The kernel parts cores by blanks in some files."""
+    """Parse a kernel CPU list, ascending; None when it lists no core. Some files separate cores by blanks."""
     cores: set[int] = set()
     for part in text.replace(",", " ").split():
         if (match := _RANGE.fullmatch(part)) is None:
@@ -22,7 +22,7 @@ def core_list(text: str) -> tuple[int, ...] | None:
 
 
 def core_text(cores: Iterable[int]) -> str:
-    """Cores as the kernel lists them: `0-3,7`."""
+    """Format cores as a kernel CPU list: `0-3,7`."""
     runs: list[list[int]] = []
     for core in sorted(set(cores)):
         if runs and core == runs[-1][1] + 1:
@@ -33,5 +33,5 @@ def core_text(cores: Iterable[int]) -> str:
 
 
 def core_mask(cores: Iterable[int]) -> str:
-    """As taskset takes them: hexadecimal, one bit for each core."""
+    """Format cores as taskset expects them: hexadecimal, one bit per core."""
     return f"{sum(1 << core for core in set(cores)):x}"

@@ -4,7 +4,7 @@ _SCHEMES = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
 
 
 def postgres_url(text: str) -> str:
-    """The address for SQLAlchemy and psycopg.
+    """Return the address for SQLAlchemy and psycopg.
 
     Raises:
         ValueError: it is none; the message repeats nothing of it, because a password may be inside.

@@ -1,4 +1,4 @@
-"""What makes two submissions one: the key that the submitter chose, and what was submitted under it."""
+"""Idempotency keys: the key that a submitter chose, with a digest of what was submitted under it."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ class IdempotencyKey:
 
 
 def header_key(said: str) -> str:
-    """The key that a header says, with or without quotes.
+    """Parse the key of a header, with or without quotes.
 
     Raises:
         InvalidInput: it is none.
@@ -40,7 +40,7 @@ def header_key(said: str) -> str:
 
 
 def idempotency_key(said: str | None, call: str, body: Mapping[str, object]) -> IdempotencyKey | None:
-    """The key of a request with what it asks for; None without a key.
+    """Return the key of a request with the digest of its content; None without a key.
 
     Raises:
         InvalidInput: what is said is no key.

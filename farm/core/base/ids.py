@@ -27,5 +27,5 @@ def is_digest(text: str) -> bool:
 
 
 def digest_of(data: bytes) -> Digest:
-    """SHA-256 of `data`."""
+    """Return the SHA-256 digest of `data`."""
     return Digest(hashlib.sha256(data).hexdigest())

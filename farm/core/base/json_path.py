@@ -19,7 +19,7 @@ _STEP = re.compile(
 
 
 def json_path(text: str) -> tuple[Step, ...]:
-    """The steps of a path.
+    """Parse the steps of a path.
 
     Raises:
         ValueError: it is not a path of this kind; says where.
@@ -38,7 +38,7 @@ def json_path(text: str) -> tuple[Step, ...]:
 
 
 def values_at(document: object, steps: Sequence[Step]) -> list[object]:
-    """Everything at a path, in the order of the document; nothing where the path leads nowhere."""
+    """Return all values at a path in document order; none where the path leads nowhere."""
     found = [document]
     for step in steps:
         found = [child for value in found for child in _children(value, step)]

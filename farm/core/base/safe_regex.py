@@ -16,7 +16,7 @@ _LINEWISE = "(?m)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """What a pattern's group caught, with what stands beside it: that tells a number from a part of one.
+    """The text of a pattern's group, with the text beside it, which shows whether a number is complete.
 
     Where the pattern itself matched what stands beside, its author has seen it, and nothing is said of it.
     """
@@ -27,7 +27,7 @@ class Capture:
 
 
 def pattern_problem(pattern: str, *, groups: int | None = None) -> str | None:
-    """Why a text is no pattern, or has not this many groups; None when all is well."""
+    """Return why a text is not a valid pattern or has another number of groups; None when it is valid."""
     if not 0 < len(pattern) <= MAX_PATTERN_CHARS:
         return f"a regular expression of 1 to {MAX_PATTERN_CHARS} characters is needed"
     try:
@@ -40,7 +40,7 @@ def pattern_problem(pattern: str, *, groups: int | None = None) -> str | None:
 
 
 def first_line(pattern: str, text: str) -> str | None:
-    """The first line that a pattern matches, or the line it starts in."""
+    """Return the first line that a pattern matches, or the line where the match starts."""
     data = _bytes(text)
     match = _compile(pattern).search(data)
     if match is None:
@@ -51,7 +51,7 @@ def first_line(pattern: str, text: str) -> str | None:
 
 
 def captures(pattern: str, text: str, *, beside: int = 4) -> Iterator[Capture]:
-    """What the pattern's one group caught, match by match, with up to `beside` bytes on each side."""
+    """Yield the text of the pattern's one group for each match, with up to `beside` bytes on each side."""
     data = _bytes(text)
     for match in _compile(pattern).finditer(data):
         start, end = match.span(1)

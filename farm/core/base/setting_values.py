@@ -8,7 +8,7 @@ SettingValue = str | int | float | bool
 def non_default_settings(
     settings: Mapping[str, SettingValue], defaults: Mapping[str, SettingValue]
 ) -> dict[str, SettingValue]:
-    """The settings that differ from the harness's defaults, in value or in type."""
+    """Return the settings that differ from the harness's defaults, in value or in type."""
     return {
         name: value
         for name, value in settings.items()

@@ -1,4 +1,4 @@
-"""What is wrong in a matrix or definition, where, and what was probably meant."""
+"""Problems in a matrix or definition: place, message and the name that was probably meant."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,20 +26,20 @@ class SpecProblem:
 
     @property
     def where(self) -> str:
-        """The place as people write it: `exclude[0].format`."""
+        """Return the place as people write it: `exclude[0].format`."""
         text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
         return text.removeprefix(".") or self.root
 
 
 def closest_name(word: str, known: Iterable[str]) -> str | None:
-    """Which of the known names was probably meant, if any."""
+    """Return the known name that was probably meant, if any."""
     by_folded = {name.casefold(): name for name in sorted(set(known))}
     close = get_close_matches(word.casefold(), by_folded, n=1)
     return by_folded[close[0]] if close else None
 
 
 def name_hint(word: str, known: Iterable[str]) -> str:
-    """Which of the known names was probably meant, or else what is known."""
+    """Return the known name that was probably meant, or else all known names."""
     names = sorted(set(known))
     if close := closest_name(word, names):
         return f"did you mean `{close}`?"
@@ -50,14 +50,14 @@ def name_hint(word: str, known: Iterable[str]) -> str:
 
 
 def matrix_invalid(problems: Sequence[SpecProblem], lines: Sequence[int | None] = ()) -> MatrixInvalid:
-    """One error that tells all problems; `lines` are those of the file, one for each problem, where known."""
+    """Return one error for all problems; `lines` are those of the file, one for each problem, where known."""
     return invalid_document(MatrixInvalid, problems, lines)
 
 
 def invalid_document(
     kind: type[InvalidT], problems: Sequence[SpecProblem], lines: Sequence[int | None] = ()
 ) -> InvalidT:
-    """Like `matrix_invalid`, for documents of another kind."""
+    """Return an error like `matrix_invalid` for another kind of document."""
     numbers = lines or [None] * len(problems)
     told = [
         f"{problem.where}{f' (line {line})' if line else ''}: {problem.message}"
@@ -76,6 +76,6 @@ def _hints(problems: Sequence[SpecProblem]) -> str:
 
 
 def unknown_harness(name: str, known: Iterable[str]) -> MatrixInvalid:
-    """The error for a matrix that names a harness which the farm does not have."""
+    """Return the error for a matrix that names a harness which the farm does not have."""
     hint = name_hint(name, known) or "the farm has no harness"
     return matrix_invalid([SpecProblem(path=("harness",), message=f"no harness `{name}`", hint=hint)])

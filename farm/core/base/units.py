@@ -7,22 +7,22 @@ _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 def duration_text(ns: float) -> str:
-    """A duration to three significant digits: `1.23 ms`, `456 µs`, `-17.0 ns`."""
+    """Format a duration to three significant digits: `1.23 ms`, `456 µs`, `-17.0 ns`."""
     return _scaled_text(ns, _DURATIONS)
 
 
 def size_text(size_bytes: float) -> str:
-    """A size in powers of 1000 to three significant digits: `13.3 MB`."""
+    """Format a size in powers of 1000 to three significant digits: `13.3 MB`."""
     return _scaled_text(size_bytes, _SIZES)
 
 
 def ratio_text(ratio: float) -> str:
-    """A speedup: `2.31x`; three decimals below 1.1, where a per cent matters."""
+    """Format a speedup: `2.31x`; three decimals below 1.1, where one per cent matters."""
     return f"{ratio:.3f}x" if ratio < 1.1 else f"{ratio:.2f}x"
 
 
 def elapsed_text(seconds: float) -> str:
-    """A time to wait or waited, in whole seconds: `42 s`, `3 min 5 s`, `2 h 10 min`."""
+    """Format a waiting time in whole seconds: `42 s`, `3 min 5 s`, `2 h 10 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -1,4 +1,4 @@
-"""What a value must be, in words for people: those of the library that checks them are for programmers."""
+"""Validation messages for users; those of the validation library are for programmers."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,7 +11,7 @@ _KINDS = MappingProxyType(
 
 
 def constraint_message(kind: str, message: str, limits: Mapping[str, Any]) -> str:
-    """`must be at least 1`; the message as it is where there are no other words for its kind.
+    """Return a message such as `must be at least 1`; the library's own where no other exists for its kind.
 
     Args:
         kind: the kind of error: `int_parsing`, `greater_than_equal`.
@@ -46,5 +46,5 @@ def _parts(kind: str) -> str:
 
 
 def _limit_text(limit: object) -> object:
-    """`86400` where the library has `86400.0`."""
+    """Write `86400` where the library has `86400.0`."""
     return int(limit) if isinstance(limit, float) and limit.is_integer() else limit

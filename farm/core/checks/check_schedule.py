@@ -1,4 +1,4 @@
-"""When a phone is checked again: soon while its health is open, later once it fails, daily while good."""
+"""Check schedule of a device: soon while its health is open, later after each failure, daily while good."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ CHECKS_CONSIDERED = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRules:
-    """How often good phones are checked."""
+    """Intervals between checks of good devices."""
 
     #: Once so long ago, a phone without work is checked.
     every: timedelta = timedelta(hours=24)
@@ -42,7 +42,7 @@ class PastCheck:
 
 
 def is_due(health: Health, past: Sequence[PastCheck], *, arrived: bool, now: datetime) -> bool:
-    """Whether a phone of the pool whose health only a check can tell is to be checked now.
+    """Tell whether a device of the pool is to be checked now.
 
     Args:
         health: what is known.
@@ -58,7 +58,7 @@ def is_due(health: Health, past: Sequence[PastCheck], *, arrived: bool, now: dat
 
 
 def recheck_delay(health: Health, past: Sequence[PastCheck], *, arrived: bool) -> timedelta:
-    """How long after its last check a phone waits for the next."""
+    """Return how long after its last check a device waits for the next."""
     failed = len(list(takewhile(lambda check: check.outcome is not Outcome.SUCCEEDED, past)))
     if arrived:
         further = failed - MAX_CONCURRENT_ARRIVALS

@@ -1,4 +1,4 @@
-"""When a phone stops being trusted."""
+"""Rule for when a device becomes suspect."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

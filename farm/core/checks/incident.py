@@ -1,4 +1,4 @@
-"""When several phones of a host are in trouble together, it is the host's trouble (I15)."""
+"""Host incidents: several devices of a host that fail together are the host's failure (I15)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class DeviceFailure:
 def correlated_failures(
     troubles: Iterable[DeviceFailure], online: Collection[DeviceId], *, now: datetime
 ) -> frozenset[DeviceId]:
-    """The phones of a host that are in trouble together; empty when there is no such thing.
+    """Return the devices of a host that fail together; empty without such a group.
 
     Together are two at least, and half of those the host had a moment ago: of thirty phones two may well fail
     in one minute, each by itself.
@@ -68,17 +68,17 @@ def correlated_failures(
 
 
 def may_be_host_caused(blame: Blame | None, code: str | None) -> bool:
-    """Whether an end that is blamed on a phone may have come from what happened to its host."""
+    """Tell whether a failure blamed on a device may come from its host."""
     return blame is Blame.DEVICE and code not in _DEVICE_CAUSED_CODES
 
 
 def became_unreachable(before: Presence, after: Presence) -> bool:
-    """Whether a phone that could be used is gone, in a way that its host may have caused."""
+    """Tell whether a usable device became unreachable in a way that its host may have caused."""
     return before is Presence.ONLINE and after not in (Presence.ONLINE, Presence.BOOTING)
 
 
 def find_usb_full_cause(said_by_controller: Mapping[str, str]) -> str | None:
-    """What is wrong with a host whose USB controllers are full, and what helps; None when none is."""
+    """Return the cause and remedy for a host whose USB controllers are full; None when none is."""
     if not said_by_controller:
         return None
     full = ", ".join(
@@ -101,7 +101,7 @@ class OpenIncident:
 
 
 def is_over(incident: OpenIncident, *, now: datetime) -> bool:
-    """Whether an incident has ended: its phones are back, nothing more happened for long, or it is too old.
+    """Tell whether an incident has ended: its devices are back, it has been quiet for long, or it is too old.
 
     Not before the window is over: phones on a loose plug come back at once, and go again.
     """

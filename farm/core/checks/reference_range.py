@@ -1,4 +1,4 @@
-"""What a kind of phone usually takes for the golden run, learned from its history; robust, in logarithms."""
+"""Expected duration of reference runs per kind of device, learned from history; robust, in logarithms."""
 
 import math
 from collections import defaultdict
@@ -41,7 +41,7 @@ class ReferenceSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceRange:
-    """Where a golden run of this kind of phone is expected; from `lower_ns` to `upper_ns`, both included."""
+    """The expected duration of a reference run, from `lower_ns` to `upper_ns`, both included."""
 
     center_ns: float
     lower_ns: float
@@ -53,7 +53,7 @@ class ReferenceRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """How a phone's newest runs compare to its own of before: medians, and how many runs each is of."""
+    """A device's newest reference runs against its own earlier ones: medians and numbers of runs."""
 
     recent_ns: float
     recent_runs: int
@@ -62,12 +62,12 @@ class Drift:
 
     @property
     def factor(self) -> float:
-        """Above 1: slower than before."""
+        """Return the ratio of new to old; above 1 is slower."""
         return self.recent_ns / self.past_ns
 
 
 def learn_reference_range(runs: Sequence[ReferenceSample]) -> ReferenceRange | None:
-    """Learn a band; None from too few runs. The order of runs of different phones does not matter.
+    """Learn a range; None from too few runs. The order of runs of different devices does not matter.
 
     The center is the median of all; the width is that of each phone's runs around the phone's own median, so
     that two phones that differ do not hide each other. What was out of the band teaches nothing, or a phone

@@ -1,4 +1,4 @@
-"""What a golden run says of a phone, by the band of its kind and its own history."""
+"""Assessment of a reference run by the range of its kind of device and the device's own history."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ COOLDOWN = timedelta(minutes=10)
 
 
 class ReferenceVerdict(StrEnum):
-    """What came of a golden run."""
+    """The verdict on a reference run."""
 
     #: The phone was not fit to be judged: warm, low, or its machine was busy.
     UNFIT = "unfit"
@@ -43,7 +43,7 @@ OUT_OF_RANGE = frozenset({ReferenceVerdict.SLOW, ReferenceVerdict.DRIFTED})
 
 
 def check_code(verdict: ReferenceVerdict) -> str:
-    """What a check ends with that its golden run decides."""
+    """Return the code of a check that its reference run decides."""
     return f"check.{verdict}"
 
 
@@ -137,7 +137,7 @@ def assess_reference_run(
 
 
 def health_after(verdicts: Sequence[ReferenceVerdict]) -> Health:
-    """The health of a phone that passed the rest of its check, by its golden runs of one band, newest first.
+    """Return the health of a device that passed the rest of its check, by its reference runs, newest first.
 
     Out of band once: suspect, and tried again when it is cool; twice in a row: bad. One that was out of its
     band and is never fit for the second look is bad in the end, too: nobody could measure on it.

@@ -1,4 +1,4 @@
-"""What a person may have adb do through the farm's server: all that concerns their own phone alone."""
+"""Allowlist of adb commands for people on the farm's server: those that concern one device only."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ _REASON_BY_COMMAND = {
 
 
 def forbidden_reason(words: Sequence[str]) -> str | None:
-    """Why adb is not to be run with these words; None when it may be."""
+    """Return why adb may not run with these arguments; None when it may."""
     if not words:
         return "nothing is said that adb should do"
     first = words[0]

@@ -1,4 +1,4 @@
-"""What operators want of a phone, as data: who may work on it, and what may follow on what."""
+"""Admin states of a device and their transitions, as data."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from farm.core.devices.device import Admin
 
 
 class AdminEvent(StrEnum):
-    """What an operator does with a phone's place in the pool."""
+    """Operator decisions on a device's place in the pool."""
 
     #: Into the pool: a new phone, or a retired one.
     ADMITTED = "device_admitted"
@@ -32,5 +32,5 @@ TARGET_BY_EVENT: dict[AdminEvent, Admin] = {event: to for (_, event), to in TRAN
 
 
 def advance(state: Admin, event: AdminEvent) -> Admin | None:
-    """The state after an event; None when the event cannot happen there."""
+    """Return the state after an event; None when the event cannot happen there."""
     return TRANSITIONS.get((state, event))

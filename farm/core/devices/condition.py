@@ -1,4 +1,4 @@
-"""What a phone is like at one moment, and whether that is fit for measuring."""
+"""The condition of a device at one moment, and the gates it must pass for a measurement."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -81,7 +81,7 @@ class Condition:
 
 
 class UnknownGatePolicy(StrEnum):
-    """What becomes of a run where the phone does not report what a gate asks for."""
+    """The treatment of a run whose device does not report a gated condition."""
 
     #: It runs, and that it was unknown is recorded.
     RUN = "run"
@@ -91,7 +91,7 @@ class UnknownGatePolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """What must hold before a run starts. `unknown` decides on what the phone does not report."""
+    """The conditions that must hold before a run starts. `unknown` decides on unreported ones."""
 
     max_thermal_status: ThermalStatus = ThermalStatus.NONE
     max_skin_c: float = 38.0
@@ -124,7 +124,7 @@ def closed_gates(condition: Condition, gates: Gates, controls: Controls | None =
 
 
 def cpu_clusters(condition: Condition) -> tuple[Cluster, ...]:
-    """How a phone's cores are grouped, slowest first, by the policies it shows; empty where it hides one."""
+    """Return a device's core clusters, slowest first, by its cpufreq policies; empty where one is hidden."""
     policies = sorted(condition.cpus, key=lambda policy: (policy.hardware_max_hz or 0, policy.cores))
     if any(policy.hardware_max_hz is None or not policy.cores for policy in policies):
         return ()
@@ -135,7 +135,7 @@ def cpu_clusters(condition: Condition) -> tuple[Cluster, ...]:
 
 
 def unknown_gates(condition: Condition, gates: Gates) -> list[str]:
-    """What gates ask for and the phone does not report."""
+    """Return the conditions that gates require and the device does not report."""
     asked = {
         "thermal status": condition.thermal_status,
         "skin temperature": condition.skin_c,
@@ -149,14 +149,14 @@ def unknown_gates(condition: Condition, gates: Gates) -> list[str]:
 
 
 def _clock_limits(condition: Condition) -> tuple[int, ...] | None:
-    """The limit of each policy; None where one that the phone shows hides its own, or it shows none."""
+    """Return the limit of each policy; None where a visible policy hides its limit, or none is visible."""
     limits = [None if policy.hardware_max_hz is None else policy.max_hz for policy in condition.cpus]
     known = tuple(limit for limit in limits if limit is not None)
     return known if known and len(known) == len(limits) else None
 
 
 def limited_clocks(condition: Condition, controls: Sequence[ControlState] = ()) -> list[str]:
-    """Which clocks are limited below what their hardware can do, in words, but those that were set so."""
+    """Describe the clocks limited below their hardware maximum, except those limited on purpose."""
     meant = {state.name.partition(".")[0] for state in controls}
     return [
         f"{policy.name} is limited to {policy.max_hz / 1e9:.2f} of {policy.hardware_max_hz / 1e9:.2f} GHz"

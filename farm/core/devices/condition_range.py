@@ -1,4 +1,4 @@
-"""What phones were like around several runs, as ranges."""
+"""Ranges of device conditions around several runs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class ConditionRange:
 
 
 def condition_ranges(runs: Sequence[ConditionPair]) -> tuple[ConditionRange, ...]:
-    """One range for each thing that any phone said."""
+    """Return one range for each condition that any device reported."""
     found = (_range_of(name, value, runs) for name, value in _VALUES.items())
     return tuple(each for each in found if each.known)
 

@@ -1,4 +1,4 @@
-"""What is set on a phone for a run, and put back afterwards."""
+"""Controls: device settings for one run, restored afterwards."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -9,7 +9,7 @@ from farm.core.devices.hardware import Cluster
 
 
 class Screen(StrEnum):
-    """How the screen is to be during a run."""
+    """The screen state during a run."""
 
     ON = "on"
     OFF = "off"
@@ -18,7 +18,7 @@ class Screen(StrEnum):
 
 
 class CoreKind(StrEnum):
-    """Which cores a run is bound to, by what the phone's clusters are; a list like `4-7` says it exactly."""
+    """The cores a run is bound to, by cluster; a list like `4-7` names them exactly."""
 
     ANY = "any"
     LITTLE = "little"
@@ -28,7 +28,7 @@ class CoreKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """What a plan wants set. Empty or None: left as it is found."""
+    """The controls of a plan. Empty or None: left unchanged."""
 
     stay_awake: bool = True
     screen: Screen = Screen.ON
@@ -43,12 +43,12 @@ class Controls:
 
     @property
     def root_controls(self) -> tuple[str, ...]:
-        """What is to be set that a phone's shell may not set by itself."""
+        """Return the controls that need root."""
         return tuple(name for name in ("governor", "min_hz", "max_hz", "online") if getattr(self, name))
 
     @property
     def needs_root(self) -> bool:
-        """Whether anything of that kind is to be set."""
+        """Tell whether any control needs root."""
         return bool(self.root_controls)
 
 
@@ -69,7 +69,7 @@ class ControlState:
 
 
 class ControlLevel(IntEnum):
-    """How much of what makes numbers differ was in our hands; those of different levels are not compared."""
+    """How much of the device was controlled; results of different levels are not compared."""
 
     #: Nothing but screen and wakefulness.
     FREE = 0
@@ -86,7 +86,7 @@ CORES = "cores"
 
 
 def non_default_controls(controls: Controls) -> dict[str, str | int | bool]:
-    """What differs from what is set for every run, as settings `control.*`."""
+    """Return the controls that differ from those of every run, as settings `control.*`."""
     default = Controls()
     return {
         f"control.{field.name}": getattr(controls, field.name)
@@ -96,7 +96,7 @@ def non_default_controls(controls: Controls) -> dict[str, str | int | bool]:
 
 
 def requested_cores(controls: Controls, clusters: Sequence[Cluster]) -> tuple[int, ...] | None:
-    """The cores that a run is to be bound to on a phone; empty for any.
+    """Return the cores that a run is bound to on a device; empty for any.
 
     The slowest cluster is `little`. With three clusters or more the fastest is `prime`, and all between are
     `big`; with two the faster is `big`. None: the phone has no cores of that kind, or does not say.
@@ -119,12 +119,12 @@ def requested_cores(controls: Controls, clusters: Sequence[Cluster]) -> tuple[in
 
 
 def control_deviations(states: Iterable[ControlState]) -> list[str]:
-    """What is not as it was to be, before or after the run, in words; what cannot be read back passes."""
+    """Describe controls that were not as requested before or after the run; unreadable ones pass."""
     return [words for state in states if (words := _deviation(state)) is not None]
 
 
 def missing_controls(asked: Controls, states: Iterable[ControlState]) -> list[str]:
-    """What was asked for and never set, in words: agents of earlier releases pass controls over, and a phone
+    """Describe controls that were requested and never set: earlier agents ignore some, and a device
     that shows cores to switch may show no clocks.
     """
     set_names = {state.name.rpartition(".")[2] for state in states}
@@ -137,7 +137,7 @@ def missing_controls(asked: Controls, states: Iterable[ControlState]) -> list[st
 
 
 def control_level(states: Sequence[ControlState]) -> ControlLevel:
-    """How much was in our hands, by what was read back right before the run."""
+    """Return how much was controlled, by what was read back right before the run."""
     held = {state.name: state.actual_before for state in states if state.actual_before == state.asked}
     if _is_fixed(states, held):
         return ControlLevel.FIXED
@@ -145,7 +145,7 @@ def control_level(states: Sequence[ControlState]) -> ControlLevel:
 
 
 def _is_fixed(states: Sequence[ControlState], held: Mapping[str, str]) -> bool:
-    """Whether every policy that was set keeps to one clock."""
+    """Tell whether every policy that was set keeps to one clock."""
     policies = {state.name.partition(".")[0] for state in states if state.name.startswith("policy")}
     return bool(policies) and all(
         held.get(f"{policy}.governor") in _FIXING

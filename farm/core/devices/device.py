@@ -9,7 +9,7 @@ from farm.core.devices.hardware import Cluster, Gpu, NnapiDriver
 
 
 class Presence(StrEnum):
-    """What the agent sees of the phone."""
+    """The state of a device as its agent observes it."""
 
     #: Answered an end-to-end probe: a nonce over shell v2, and sys.boot_completed=1.
     ONLINE = "online"
@@ -28,7 +28,7 @@ class Presence(StrEnum):
 
 
 class Health(StrEnum):
-    """Whether the phone may be trusted with a measurement; earned by a check."""
+    """The trust in a device for measurements; earned by a check."""
 
     UNKNOWN = "unknown"
     GOOD = "good"
@@ -37,7 +37,7 @@ class Health(StrEnum):
 
 
 class Admin(StrEnum):
-    """What the operator wants of the phone."""
+    """The operator's decision about a device."""
 
     PENDING = "pending"
     ACTIVE = "active"
@@ -47,7 +47,7 @@ class Admin(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFacts:
-    """What stays the same until the phone gets another system build. None: the phone does not say."""
+    """The facts of a device that hold until its next system build. None: not reported."""
 
     #: `ro.serialno`: the phone's identity, whatever adb calls its transport.
     serialno: str
@@ -87,12 +87,12 @@ class DeviceFacts:
 
     @property
     def abi(self) -> str | None:
-        """The ABI a native program is run for."""
+        """Return the ABI of native programs for this device."""
         return self.abis[0] if self.abis else None
 
 
 class Blocker(StrEnum):
-    """Why a device gets no work; the first that applies is the one to show."""
+    """The reason why a device gets no work; the first that applies is shown."""
 
     SESSION_NOT_LIVE = "the host's agent is not connected"
     HOST_DRAINING = "the host begins nothing new: it is being drained"

@@ -1,4 +1,4 @@
-"""What a phone is built of, as far as models run on it: cores, GPU, drivers of accelerators."""
+"""Hardware of a device as far as models run on it: cores, GPU, accelerator drivers."""
 
 from dataclasses import dataclass
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class HostState(StrEnum):
-    """What the operator wants of a host."""
+    """The operator's decision about a host."""
 
     ACTIVE = "active"
     #: What runs there ends; nothing new begins.
@@ -14,7 +14,7 @@ class HostState(StrEnum):
 
 
 class HostEvent(StrEnum):
-    """What becomes of a host by decision."""
+    """Operator decisions on a host."""
 
     #: What runs there ends, and nothing new begins.
     DRAINED = "host_drained"
@@ -38,7 +38,7 @@ class SessionState(StrEnum):
 
 
 class SessionEvent(StrEnum):
-    """What becomes of a session."""
+    """Session events."""
 
     #: The agent has not called for a while.
     SILENCED = "session_silent"
@@ -80,17 +80,17 @@ EVENT_BY_SESSION_STATE: dict[SessionState, SessionEvent] = {
 
 
 def advance_host(state: HostState, event: HostEvent) -> HostState | None:
-    """The state after an event; None when the event cannot happen there."""
+    """Return the state after an event; None when the event cannot happen there."""
     return HOST_TRANSITIONS.get((state, event))
 
 
 def advance_session(state: SessionState, event: SessionEvent) -> SessionState | None:
-    """The state after an event; None when the event cannot happen there."""
+    """Return the state after an event; None when the event cannot happen there."""
     return SESSION_TRANSITIONS.get((state, event))
 
 
 class IncidentKind(StrEnum):
-    """What hits a host."""
+    """The kinds of incident on a host."""
 
     #: Several of its phones went away or failed at once: a hub, a cable, a server of adb.
     CORRELATED_FAILURES = "correlated_failures"

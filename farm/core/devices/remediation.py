@@ -1,4 +1,4 @@
-"""What an operator can do about a phone that gets no work."""
+"""Advice to operators about devices that get no work."""
 
 from collections.abc import Sequence
 from shlex import quote
@@ -11,7 +11,7 @@ _SHOWN_FIRST = (Blocker.RETIRED, Blocker.RESERVED)
 
 
 def sort_for_display(blockers: Sequence[Blocker]) -> list[Blocker]:
-    """What keeps a phone from work, the reason to show first.
+    """Sort a device's blockers, the one to show first.
 
     That a busy phone is not clean goes without saying.
     """
@@ -21,7 +21,7 @@ def sort_for_display(blockers: Sequence[Blocker]) -> list[Blocker]:
 
 
 def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str | None:
-    """The next thing to do about the first blocker; None where waiting is all there is to do.
+    """Return the next step against the first blocker; None where waiting is all there is to do.
 
     Args:
         blocker: the first thing in the way.
@@ -62,7 +62,7 @@ def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str
 
 
 def presence_advice(presence: Presence, *, host: str) -> str | None:
-    """How to get a phone online."""
+    """Return how to get a device online."""
     match presence:
         case Presence.ONLINE | Presence.BOOTING:
             return None

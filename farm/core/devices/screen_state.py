@@ -13,14 +13,14 @@ OBSERVED_CONTROLS = frozenset({STAY_AWAKE, SCREEN})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenState:
-    """How a phone was before it was kept awake. None: it does not say."""
+    """The screen state of a device before it was kept awake. None: not reported."""
 
     stay_awake: bool | None = None
     screen_on: bool | None = None
 
 
 def screen_controls(controls: Controls, found: ScreenState, before: Condition) -> Iterator[ControlState]:
-    """What was set of screen and wakefulness, as the look right before the run shows it."""
+    """Yield the screen controls that were set, as read back right before the run."""
     if controls.stay_awake:
         yield ControlState(
             name=STAY_AWAKE,
@@ -38,7 +38,7 @@ def screen_controls(controls: Controls, found: ScreenState, before: Condition) -
 
 
 def with_screen_after(states: Iterable[ControlState], after: Condition | None) -> Iterator[ControlState]:
-    """All states, those of screen and wakefulness with what the look right after the run shows."""
+    """Yield all control states, those of the screen with the values read back right after the run."""
     held = {} if after is None else {STAY_AWAKE: after.stay_awake, SCREEN: after.screen_on}
     for state in states:
         is_seen = state.name in OBSERVED_CONTROLS

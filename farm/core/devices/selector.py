@@ -1,4 +1,4 @@
-"""Which devices of the farm a matrix runs on."""
+"""Selection of the devices that a matrix runs on."""
 
 import operator
 import re
@@ -64,7 +64,7 @@ class KnownDevice:
 
 
 def select_devices(selectors: Sequence[Selector], devices: Sequence[KnownDevice]) -> list[KnownDevice]:
-    """The devices that fit any of the selectors, in the given order.
+    """Return the devices that match any of the selectors, in the given order.
 
     Text is compared without regard to case and may hold shell-style wildcards; a whole number may be compared
     to with `>=29`. What a phone does not say fits nothing.
@@ -79,13 +79,13 @@ def select_devices(selectors: Sequence[Selector], devices: Sequence[KnownDevice]
 
 
 def selector_text(selector: Selector) -> str:
-    """A selector as one would write it: `{soc: Tensor*, virtual: true}`, or `all`."""
+    """Format a selector as a user would write it: `{soc: Tensor*, virtual: true}`, or `all`."""
     parts = [f"{key}: {' or '.join(map(_text, values))}" for key, values in selector.items()]
     return "{" + ", ".join(parts) + "}" if parts else "all"
 
 
 def closest_mismatch(device: KnownDevice, selectors: Sequence[Selector]) -> str:
-    """Why a device fits none of the selectors: the key of the closest one that it fails."""
+    """Return why a device matches no selector: the key of the closest selector that it fails."""
     failed = [
         [key for key in selector if not _fits_key(device, key, selector[key])] for selector in selectors
     ]
@@ -110,7 +110,7 @@ def _matches(fact: SettingValue, value: SettingValue) -> bool:
 
 
 def _facts(device: KnownDevice, key: str) -> list[SettingValue]:
-    """What a device says about a key, which can be several things; nothing where it does not say."""
+    """Return the values of a device for a key, possibly several; none where it reports nothing."""
     facts = device.facts
     facts_by_key: dict[str, Sequence[SettingValue | None]] = {
         "device": (device.device_id, device.label, facts.device_model),
@@ -137,7 +137,7 @@ def _facts(device: KnownDevice, key: str) -> list[SettingValue]:
 
 
 def _chip_names(facts: DeviceFacts) -> list[str]:
-    """What a chip may be called alone: its part's number, and the name it is sold under."""
+    """Return the names of a chip: its part number, and the name it is sold under."""
     sold_as = _SOLD_AS.search(facts.soc or "")
     return [name for name in (facts.soc_model, sold_as[1] if sold_as else None) if name is not None]
 
@@ -157,7 +157,7 @@ def _selector_empty(selector: Selector, devices: Sequence[KnownDevice]) -> Selec
 
 
 def _hints(selector: Selector, devices: Sequence[KnownDevice]) -> Iterator[str]:
-    """What was probably meant by the keys that no device fits."""
+    """Yield the values that were probably meant by keys that no device matches."""
     idle = [
         key
         for key, values in selector.items()

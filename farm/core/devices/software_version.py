@@ -1,4 +1,4 @@
-"""What of a phone changes with updates and can move its numbers: system build and drivers."""
+"""Software of a device that updates replace and that can change results: system build and drivers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class SoftwareChange:
 
 
 def software_changes(before: DeviceFacts, after: DeviceFacts) -> tuple[SoftwareChange, ...]:
-    """What was updated between two looks at a phone, the system build first.
+    """Return the software updates between two readings of a device's facts, the system build first.
 
     What one of the looks does not tell has not changed: a driver may have been too slow to answer. Whether a
     driver runs, and everything that is measured anew at each look, is no version.
@@ -36,7 +36,7 @@ def software_changes(before: DeviceFacts, after: DeviceFacts) -> tuple[SoftwareC
 
 
 def build_by_facts(facts: Mapping[FactsId, DeviceFacts]) -> dict[FactsId, int]:
-    """Number the builds of a phone by its snapshots: those that differ in nothing updated share a number."""
+    """Number the builds of a device by its snapshots: those without an updated component share a number."""
     first: list[DeviceFacts] = []
     numbers: dict[FactsId, int] = {}
     for facts_id in sorted(facts):
@@ -63,7 +63,7 @@ def _versions(facts: DeviceFacts) -> Iterator[tuple[str, str]]:
 
 
 def _drivers_changed(before: DeviceFacts, after: DeviceFacts) -> Iterator[SoftwareChange]:
-    """Drivers that came or went; a phone that lists none may not have told."""
+    """Yield added and removed drivers; a device that lists none may not have reported them."""
     was, now = (", ".join(sorted(driver.name for driver in each.nnapi)) for each in (before, after))
     if was and now and was != now:
         yield SoftwareChange(part="NNAPI drivers", before=was, after=now)

@@ -1,4 +1,4 @@
-"""What every error of the tree has: whose doing it is, a stable code, and what helps."""
+"""Base class of the error tree: blame, a stable code, and a hint."""
 
 from enum import StrEnum
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""What is wrong with a database, or a backup of it."""
+"""Errors of a database or of its backup."""
 
 from farm.core.errors.base import FarmError
 

@@ -1,4 +1,4 @@
-"""What phones do that they should not."""
+"""Errors blamed on devices."""
 
 from farm.core.errors.base import Blame, FarmError
 

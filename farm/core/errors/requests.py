@@ -1,4 +1,4 @@
-"""What is wrong with what somebody asked for."""
+"""Errors in requests."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ CREDENTIAL_IN_USE_HINT = (
 
 
 class InvalidInput(FarmError):
-    """What was asked for makes no sense as written."""
+    """The request is not valid as written."""
 
     code = "input.invalid"
     blame = Blame.USER
@@ -64,7 +64,7 @@ class InputTooLarge(InvalidInput):
 
 
 class InputTooSlow(InvalidInput):
-    """What was to be sent did not come in time."""
+    """The body of the request did not arrive in time."""
 
     code = "input.too_slow"
     transient = True

@@ -11,7 +11,7 @@ from farm.core.runs.plan import RunPlan
 
 
 class AttemptState(StrEnum):
-    """Where an attempt is."""
+    """The state of an attempt."""
 
     CLAIMED = "claimed"
     PREPARING = "preparing"
@@ -25,7 +25,7 @@ class AttemptState(StrEnum):
 
 
 class AttemptEvent(StrEnum):
-    """What happens to an attempt."""
+    """Attempt events."""
 
     #: Its agent makes the phone ready.
     PREPARED = "attempt_preparing"
@@ -69,12 +69,12 @@ TRANSITIONS: dict[tuple[AttemptState, AttemptEvent], AttemptState] = {
 
 
 def advance(state: AttemptState, event: AttemptEvent) -> AttemptState | None:
-    """The state after an event; None when the event cannot happen there."""
+    """Return the state after an event; None when the event cannot happen there."""
     return TRANSITIONS.get((state, event))
 
 
 def source_states(event: AttemptEvent) -> list[AttemptState]:
-    """The states an event can happen in."""
+    """Return the states in which an event can happen."""
     return [state for state, happening in TRANSITIONS if happening is event]
 
 

@@ -1,4 +1,4 @@
-"""When a job is tried again that its agent put off before anything of it ran."""
+"""Retry times of jobs that an agent deferred before any part of them ran."""
 
 from datetime import datetime, timedelta
 
@@ -11,7 +11,7 @@ FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(minutes=5)
 
 
 def deferral_pause(return_count: int) -> timedelta:
-    """How long after its last claim a job is not claimed again.
+    """Return how long after its last claim a deferred job is not claimed again.
 
     What its agent waited for the phone counts: after gates that were waited for so long, there is no pause.
     """
@@ -21,7 +21,7 @@ def deferral_pause(return_count: int) -> timedelta:
 
 
 def deferral_reason(until: datetime, return_count: int, *, since: StateOrigin) -> PendingReason:
-    """Why a job waits that was put off, for a person."""
+    """Return the pending reason of a deferred job."""
     times = "once" if return_count == 1 else f"{return_count} times"
     return PendingReason(
         code="defer",

@@ -2,7 +2,7 @@
 
 
 def first_virtual_time(head: int | None, own_tail: int | None) -> int:
-    """Where what somebody submits now joins a device's queue.
+    """Return the virtual time at which a new submission joins a device's queue.
 
     Beside whatever is next there, and behind what is their own: one person's jobs run in the order they came,
     several persons' by rounds of each in turn. Turns count jobs: a round of many cells comes up as much more
@@ -17,5 +17,5 @@ def first_virtual_time(head: int | None, own_tail: int | None) -> int:
 
 
 def round_virtual_time(first: int, *, round: int, cells: int) -> int:
-    """The turn of a round's jobs, all of them: a round is not torn apart."""
+    """Return the virtual time shared by all jobs of a round, so that rounds are not interleaved."""
     return first + (round - 1) * cells

@@ -9,7 +9,7 @@ from farm.core.runs.measurement import Outcome
 
 
 class JobState(StrEnum):
-    """Where a job is."""
+    """The state of a job."""
 
     QUEUED = "queued"
     #: It has a live attempt.
@@ -18,7 +18,7 @@ class JobState(StrEnum):
 
 
 class JobEvent(StrEnum):
-    """What happens to a job."""
+    """Job events."""
 
     #: Its phone got it: an attempt of its own says how that goes.
     CLAIMED = "job_claimed"
@@ -31,7 +31,7 @@ class JobEvent(StrEnum):
 
 
 class JobKind(StrEnum):
-    """What a job is for."""
+    """The purpose of a job."""
 
     BENCHMARK = "benchmark"
     #: A health check: how a phone earns its health.
@@ -50,12 +50,12 @@ TRANSITIONS: dict[tuple[JobState, JobEvent], JobState] = {
 
 
 def advance(state: JobState, event: JobEvent) -> JobState | None:
-    """The state after an event; None when the event cannot happen there."""
+    """Return the state after an event; None when the event cannot happen there."""
     return TRANSITIONS.get((state, event))
 
 
 def source_states(event: JobEvent) -> list[JobState]:
-    """The states an event can happen in."""
+    """Return the states in which an event can happen."""
     return [state for state, happening in TRANSITIONS if happening is event]
 
 

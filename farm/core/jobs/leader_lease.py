@@ -1,4 +1,4 @@
-"""Who of several farm processes does what is to be done once: a lease that its holder renews."""
+"""Leader election among farm processes: a lease that its holder renews."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderLease:
-    """What the database says of a duty."""
+    """A lease as stored in the database."""
 
     #: A farm process; unique to each of its lives.
     holder: str
@@ -28,7 +28,7 @@ class LeaseDecision(StrEnum):
 def decide_lease(
     found: LeaderLease | None, process: str, *, now: datetime, lease: timedelta
 ) -> LeaseDecision:
-    """Whether a process may do a duty now.
+    """Decide whether a process may act as leader now.
 
     A lease that ends later than twice its length from now was written under a clock that was wrong: nobody
     waits for it.

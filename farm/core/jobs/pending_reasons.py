@@ -1,4 +1,4 @@
-"""Why a job is waiting: everything in its way, what a person must see to first, each with what to do."""
+"""Reasons why a job is pending, those that need a person first, each with a remedy."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ TEMPORARY = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateOrigin:
-    """When something began, who did it and why; what nobody noted is None."""
+    """The time, actor and cause of a state; None where not recorded."""
 
     at: datetime | None = None
     by: str | None = None
@@ -50,7 +50,7 @@ class PendingReason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRef:
-    """Which phone it is about, as commands and people call it."""
+    """The device of a reason, as commands and people name it."""
 
     name: str
     host: str
@@ -58,12 +58,12 @@ class DeviceRef:
 
 
 def actionable_first(blockers: Sequence[Blocker]) -> list[Blocker]:
-    """What a person must see to first, then what passes by itself."""
+    """Sort blockers: those that need a person before those that pass automatically."""
     return sorted(sort_for_display(blockers), key=lambda blocker: blocker in TEMPORARY)
 
 
 def blocker_reason(blocker: Blocker, place: DeviceRef, since: StateOrigin) -> PendingReason:
-    """One of a phone's blockers, as a reason of a job that waits for the phone."""
+    """Return a device's blocker as a reason of a job that waits for the device."""
     known = advice(blocker, place.presence, name=place.name, host=place.host)
     return PendingReason(
         code=blocker.name.lower(),
@@ -81,7 +81,7 @@ def _message(blocker: Blocker, place: DeviceRef) -> str:
 
 
 def _wait_hint(blocker: Blocker, place: DeviceRef) -> str:
-    """Why waiting is all there is to do, and where to look when it lasts."""
+    """Return why waiting is enough, and where to check when it takes long."""
     show = f"`farm device show {quote(place.name)}`"
     match blocker:
         case Blocker.BUSY:
@@ -113,7 +113,7 @@ def _wait_hint(blocker: Blocker, place: DeviceRef) -> str:
 
 
 def incident_reason(kind: IncidentKind, host: str, since: StateOrigin) -> PendingReason:
-    """What a host goes through, as a reason of a job for one of its phones."""
+    """Return a host's incident as a reason of a job for one of its devices."""
     match kind:
         case IncidentKind.PRESSURE:
             message = "the host takes no new work"
@@ -146,7 +146,7 @@ class LiveAttempt:
 
 
 def attempt_reasons(attempt: LiveAttempt) -> list[PendingReason]:
-    """What a job that runs waits for: its agent, its phone, its phase."""
+    """Return what a running job waits for: its agent, its device, its phase."""
     found: list[PendingReason] = []
     if attempt.session is not SessionState.LIVE:
         found.append(_silent_agent_reason(attempt))
@@ -173,7 +173,7 @@ def _silent_agent_reason(attempt: LiveAttempt) -> PendingReason:
 
 
 def _unreachable_reason(place: DeviceRef) -> PendingReason:
-    """The run is detached: it may go on while nobody reaches the phone."""
+    """Return the reason for a detached run, which may continue while its device is unreachable."""
     hint = presence_advice(place.presence, host=place.host)
     return PendingReason(
         code="not_online",

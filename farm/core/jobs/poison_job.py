@@ -1,4 +1,4 @@
-"""When a phone that went away is its job's doing: the same work has done it to two of them."""
+"""Poison jobs: work that lost two different devices."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class DeviceLoss:
 
 
 def poisoned_devices(losses: Iterable[DeviceLoss]) -> tuple[DeviceId, ...]:
-    """The phones that one work made go away; empty while that may have been their own doing.
+    """Return the devices lost to the same work; empty while they may have failed on their own.
 
     Args:
         losses: of attempts at the same work: variant, program, backend and settings of one matrix.

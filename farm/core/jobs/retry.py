@@ -1,4 +1,4 @@
-"""Whether a job that ended without an answer is tried again: by whom they were lost to."""
+"""Retry rules for jobs that ended without an answer, by the blame for the loss."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from farm.core.runs.measurement import Outcome
 
 
 class RetryBudget(StrEnum):
-    """What a job loses a try to; each has a budget of its own."""
+    """The cause of a lost try; each has a budget of its own."""
 
     #: The user's or the variant's doing: it would end the same again.
     OWN = "user or variant"
@@ -65,7 +65,7 @@ def may_retry(tries: Sequence[FinishedAttempt]) -> bool:
 
 
 def budget_of(blame: Blame, code: str | None) -> RetryBudget:
-    """Which budget a try that ended badly is taken from."""
+    """Return the budget that a failed try is counted against."""
     match blame:
         case Blame.USER | Blame.VARIANT:
             return RetryBudget.OWN

@@ -1,4 +1,4 @@
-"""How long the farm waits before it believes that somebody is gone."""
+"""Time-outs after which the farm considers an agent silent or lost."""
 
 from dataclasses import dataclass
 from datetime import timedelta

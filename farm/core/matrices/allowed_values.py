@@ -1,4 +1,4 @@
-"""Which names and values a matrix may use on this farm, and what is wrong with the others."""
+"""Names and values that a matrix may use on this farm, and problems with others."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,13 +20,13 @@ class AllowedValues:
     words: Mapping[str, frozenset[str]]
 
     def checked(self, partial: CellKey, path: _Path) -> tuple[dict[str, SettingValue], list[SpecProblem]]:
-        """Values in the types of their axes, with what is wrong about the others."""
+        """Return values in the types of their axes, with the problems of the others."""
         found = {axis: self.check_value(axis, value, (*path, axis)) for axis, value in partial.items()}
         good = {axis: v for axis, v in found.items() if not isinstance(v, SpecProblem)}
         return good, [v for v in found.values() if isinstance(v, SpecProblem)]
 
     def check_flags(self, flags: CellKey, path: _Path) -> tuple[dict[str, SettingValue], list[SpecProblem]]:
-        """Like `checked`, where only harness flags make sense."""
+        """Check values like `checked`, where only harness flags are valid."""
         misplaced = [
             SpecProblem(
                 path=(*path, axis), message=f"`{axis}` is an axis", hint=f"write it as `axes: {axis}: ...`"
@@ -38,7 +38,7 @@ class AllowedValues:
         return good, misplaced + problems
 
     def check_value(self, axis: str, value: SettingValue, path: _Path) -> SettingValue | SpecProblem:
-        """The value in the axis's type, or what is wrong with it."""
+        """Return the value in the axis's type, or its problem."""
         if axis in self.words:
             return self._word(axis, value, path)
         if axis in self.harness.defaults:
@@ -79,7 +79,7 @@ class AllowedValues:
 
 
 def allowed_values(harness: KnownHarness, variants: Sequence[KnownVariant]) -> AllowedValues:
-    """The words that make sense with a harness and the registered variants."""
+    """Return the values that are valid with a harness and the registered variants."""
     words = {BACKEND_AXIS: frozenset(harness.backends)}
     return AllowedValues(
         harness=harness, words=words | (_variant_values(variants) if harness.needs_model else {})
@@ -101,7 +101,7 @@ def _variant_values(variants: Sequence[KnownVariant]) -> dict[str, frozenset[str
 
 
 def _model_hint(model: str, known: Collection[str]) -> str:
-    """A slip of the pen, or else a model that nobody has built yet."""
+    """Return a hint: a misspelled model, or one that has not been built."""
     if close := closest_name(model, known):
         return f"did you mean `{close}`?"
     there = f"{name_hint(model, known)}; " if known else ""

@@ -37,7 +37,7 @@ class TypedAxes:
 
 
 def expand_axes(words: TypedAxes, harness: KnownHarness) -> tuple[list[CellKey], list[RejectedCell]]:
-    """All keys of a matrix in order, those of `include` last, and those that a rule leaves out.
+    """Return all keys of a matrix in order, those of `include` last, and the excluded ones.
 
     Raises:
         MatrixInvalid: an `include` that does not say enough or adds a cell that is there already (be it left
@@ -50,7 +50,7 @@ def expand_axes(words: TypedAxes, harness: KnownHarness) -> tuple[list[CellKey],
 
 
 def type_axes(plan: MatrixPlan, words: AllowedValues) -> TypedAxes:
-    """The names and values of a plan, in the types of their axes.
+    """Return the names and values of a plan in the types of their axes.
 
     Raises:
         MatrixInvalid: tells everything that is wrong with them at once.
@@ -135,14 +135,14 @@ def _size_error(place: str, message: str) -> MatrixInvalid:
 
 
 def _axis_names(words: TypedAxes) -> list[str]:
-    """All axes of the matrix, those that name a variant first, flags as they come."""
+    """Return all axes of the matrix, those that name a variant first, then flags in their order."""
     used = dict.fromkeys(axis for key in [words.axes, *words.include] for axis in key)
     named = [axis for axis in (*VARIANT_AXES, BACKEND_AXIS) if axis in used]
     return named + [axis for axis in used if axis not in named]
 
 
 def default_axis_values(words: TypedAxes, harness: KnownHarness) -> dict[str, SettingValue]:
-    """What an axis is where a cell does not say."""
+    """Return the value of each axis where a cell does not give one."""
     plain = Recipe(precision=Precision.FLOAT32, format=Format.TORCHSCRIPT)
     recipe: CellKey = {"memory_format": plain.memory_format, "target": plain.target}
     return {**harness.defaults, **(recipe if harness.needs_model else {}), **words.settings}

@@ -1,4 +1,4 @@
-"""What the cells of a matrix are compared to."""
+"""Baselines of the cells of a matrix."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Baseline:
     anchor: CellKey | None = None
 
     def of(self, key: CellKey) -> CellKey:
-        """The key of a cell's baseline, which is there or not."""
+        """Return the key of a cell's baseline, whether it exists or not."""
         return {**key, **self.values} if self.anchor is None else self.anchor
 
 
@@ -57,7 +57,7 @@ def resolve_baseline(
 
 
 def _axis_values_of(values: CellKey, keys: Sequence[CellKey], fixed: CellKey) -> CellKey:
-    """The values that are about axes; what all cells have alike says nothing, if it is right.
+    """Return the values on axes; a value that all cells share selects nothing, if it is right.
 
     Raises:
         MatrixInvalid: all cells have another value, or nothing is about an axis.

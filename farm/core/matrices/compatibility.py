@@ -1,4 +1,4 @@
-"""Whether a phone can run a cell that its harness can."""
+"""Compatibility of cells with devices."""
 
 from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.controls import Controls
@@ -10,7 +10,7 @@ from farm.core.programs.selection import select_abi
 def find_incompatibility(
     device: KnownDevice, harness: KnownHarness, key: CellKey, settings: CellKey, controls: Controls
 ) -> RejectedCell | None:
-    """Why a phone cannot run a cell; None when it can.
+    """Return why a device cannot run a cell; None when it can.
 
     Args:
         device: the phone.

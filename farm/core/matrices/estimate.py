@@ -1,4 +1,4 @@
-"""How long cells will keep a phone busy, from how long runs like them did."""
+"""Estimates of device time per cell, from the durations of similar runs."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from farm.core.base.setting_values import SettingValue
 
 
 class EstimateBasis(StrEnum):
-    """What an estimate rests on; the first that there is."""
+    """The basis of an estimate; the first that exists is used."""
 
     SERIES = "runs of the same series"
     DEVICE_MODEL = "runs of that model with these settings on that device model"
@@ -23,7 +23,7 @@ class EstimateBasis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunKind:
-    """What a run was, or is to be, as far as its length can be told from others'."""
+    """The properties of a run that its duration depends on."""
 
     series: Digest
     harness: str
@@ -36,7 +36,7 @@ class RunKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """How long one run keeps its phone busy: from the claim to the settled report."""
+    """The estimated device time of one run, from the claim to the settled report."""
 
     seconds: float
     basis: EstimateBasis
@@ -56,7 +56,7 @@ class RunHistory:
         }
 
     def estimate(self, kind: RunKind, *, timeout_s: float) -> Estimate:
-        """The median of the runs that are most like it, or else its time-out."""
+        """Return the median of the most similar runs, or else the time-out."""
         for key in _keys(kind):
             if (seconds := self._median_by_key.get(key)) is not None:
                 return Estimate(seconds=seconds, basis=key[0])
@@ -76,7 +76,7 @@ PACE_WINDOW = 30
 
 
 def pace_s(ends: Sequence[datetime]) -> float | None:
-    """Seconds from one job's end to the next on a phone; None before there are two.
+    """Return the seconds from one job's end to the next on a device; None before two have ended.
 
     The median: a phone that was away for an hour in between is no slower for it. Jobs that ended together
     were cancelled together.
@@ -87,5 +87,5 @@ def pace_s(ends: Sequence[datetime]) -> float | None:
 
 
 def remaining_s(left: int, pace: float, since_last_end_s: float) -> float:
-    """Seconds to go: the time since the last end belongs to the job under way."""
+    """Return the seconds left: the time since the last end belongs to the running job."""
     return max(0.0, left * pace - min(since_last_end_s, pace))

@@ -1,4 +1,4 @@
-"""From a matrix and what the farm has to cells, with a reason for every cell that cannot be."""
+"""Expansion of a matrix into cells, with a reason for every rejected cell."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -95,7 +95,7 @@ def _variant_key(key: CellKey) -> _VariantKey:
 def _resolve_variant(
     key: CellKey, variant_by_key: Mapping[_VariantKey, KnownVariant], harness: KnownHarness
 ) -> KnownVariant | RejectedCell | None:
-    """The file that a cell runs, or why it cannot; None where none is needed."""
+    """Return the file of a cell, or why it has none; None where no file is needed."""
     backend = str(key[BACKEND_AXIS])
     if not harness.needs_model:
         reason = harness.unsupported(None, backend)
@@ -138,7 +138,7 @@ def _expired_variant(key: CellKey) -> RejectedCell:
 def _slots(
     runnable: Sequence[_Runnable], baseline: Baseline | None, settings: CellKey, *, aa: bool
 ) -> list[Slot]:
-    """Cells in the order of the matrix, each twin right behind its baseline."""
+    """Return cells in matrix order, each A/A duplicate directly after its baseline."""
     entries: list[tuple[CellKey, KnownVariant | None, int]] = []
     for key, variant in runnable:
         entries.append((key, variant, 1))
@@ -191,7 +191,7 @@ def _on_devices(
 def _incompatible_slots(
     slots: Sequence[Slot], device: KnownDevice, harness: KnownHarness, controls: Controls
 ) -> dict[int, RejectedCell]:
-    """By number, the slots that a phone cannot run."""
+    """Return, by number, the slots that a device cannot run."""
     found = (
         (number, find_incompatibility(device, harness, slot.key, slot.settings, controls))
         for number, slot in enumerate(slots)

@@ -1,4 +1,4 @@
-"""What the rows of a submitted matrix are made from, long after what it was expanded over has changed."""
+"""Job templates: the frozen expansion of a matrix, from which its rows are made later."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,11 +53,11 @@ class JobTemplate:
     parts: tuple[TemplatePart, ...]
 
     def cell_count(self, part: TemplatePart) -> int:
-        """How many cells a device has."""
+        """Return how many cells a device has."""
         return len(self.slots if part.slots is None else part.slots)
 
     def job_count(self, part: TemplatePart) -> int:
-        """How many jobs a device has, repeats aside."""
+        """Return how many jobs a device has, without repeats."""
         return self.cell_count(part) * self.rounds
 
 
@@ -86,7 +86,7 @@ class DeviceExpansion:
     """
 
     def __init__(self, job_template: JobTemplate, part: TemplatePart) -> None:
-        """For one part of a blueprint."""
+        """Prepare one part of a job template."""
         self._blueprint = job_template
         self.part = part
         self.cell_count = job_template.cell_count(part)
@@ -96,7 +96,7 @@ class DeviceExpansion:
         self._block: tuple[int, list[int]] = (0, [])
 
     def jobs(self, start: int, stop: int) -> Iterator[TemplateJob]:
-        """The jobs from one up to another, which is not among them."""
+        """Yield the jobs from `start` up to, not including, `stop`."""
         while start < min(stop, self.job_count):
             round, done = start // self.cell_count + 1, start % self.cell_count
             left = min(stop, self.job_count) - start
@@ -105,7 +105,7 @@ class DeviceExpansion:
             start += min(left, self.cell_count - done)
 
     def cells(self, indexes: Iterable[int]) -> Iterator[AssignedSlot]:
-        """Cells, each behind the one it is compared to: a cell is not stored without its baseline."""
+        """Yield cells, each after its baseline, since a cell is not stored without it."""
         given: dict[int, None] = {}
         for index in indexes:
             baseline = self._placed(index).baseline_index
@@ -115,7 +115,7 @@ class DeviceExpansion:
         return (self._placed(index) for index in given)
 
     def settings(self, slot: TemplateSlot) -> CellKey:
-        """All flags of a cell."""
+        """Return all flags of a cell."""
         return {**self._blueprint.settings, **slot.settings}
 
     def _order(self, round: int) -> list[int]:
@@ -174,7 +174,7 @@ def freeze_expansion(
 
 
 def _common_settings(slots: Sequence[Slot]) -> frozenset[str]:
-    """The flags that all slots have the same value of."""
+    """Return the flags that have the same value in all slots."""
     common = set(slots[0].settings.items())
     for slot in slots:
         common &= slot.settings.items()

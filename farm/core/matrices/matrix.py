@@ -1,4 +1,4 @@
-"""What a user submits, and what becomes of it: cells on devices, in a fair order."""
+"""A matrix as submitted, and its cells on devices in a fair order."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -91,7 +91,7 @@ class KnownHarness:
 
 
 def required_axes(harness: KnownHarness) -> tuple[str, ...]:
-    """What every cell says itself; nothing is measured on a guess."""
+    """Return the axes that every cell must give itself; nothing is guessed."""
     return ("model", "precision", "format", BACKEND_AXIS) if harness.needs_model else (BACKEND_AXIS,)
 
 
@@ -148,7 +148,7 @@ class Cell:
 
 
 class RejectionKind(StrEnum):
-    """Why a cell does not run."""
+    """The reason why a cell does not run."""
 
     #: A rule of the matrix leaves it out.
     EXCLUDED = "excluded"
@@ -175,7 +175,7 @@ class RejectedCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """What a matrix comes to on this farm: slots on devices, which are few where cells are a million."""
+    """A matrix expanded on this farm: slots per device, since cells may be a million."""
 
     slots: tuple[Slot, ...]
     placements: tuple[CellAssignment, ...]
@@ -185,17 +185,17 @@ class Expansion:
 
     @property
     def cell_count(self) -> int:
-        """How many cells there are, without making them."""
+        """Return the number of cells without making them."""
         return sum(len(placement.slots) for placement in self.placements)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """All cells, made anew; those of one device are neighbours."""
+        """Return all cells, made at each call; those of one device are adjacent."""
         return tuple(cell for placement in self.placements for cell in _cells_of(placement, self.slots))
 
 
 def _cells_of(placement: CellAssignment, slots: Sequence[Slot]) -> Iterator[Cell]:
-    """One device's cells; one whose baseline cannot run there has none."""
+    """Yield one device's cells; the baseline is None where it cannot run there."""
     index_by_slot = {number: placement.first + place for place, number in enumerate(placement.slots)}
     for number, index in index_by_slot.items():
         slot = slots[number]
@@ -213,12 +213,12 @@ def _cells_of(placement: CellAssignment, slots: Sequence[Slot]) -> Iterator[Cell
 
 
 def key_text(key: CellKey) -> str:
-    """A key as one would write it: `{precision: int8-core, iter: 30}`."""
+    """Format a key as a user would write it: `{precision: int8-core, iter: 30}`."""
     return "{" + ", ".join(f"{axis}: {value_text(value)}" for axis, value in key.items()) + "}"
 
 
 def has_all(key: CellKey, some: CellKey) -> bool:
-    """Whether a cell has all of the given values; nothing given fits nothing."""
+    """Tell whether a cell has all of the given values; false when none is given."""
     return bool(some) and all(axis in key and key[axis] == value for axis, value in some.items())
 
 
@@ -231,7 +231,7 @@ def cell_label(key: CellKey, among: Iterable[CellKey], *, replica: int = 1) -> s
 
 
 def varying_axes(keys: Iterable[CellKey]) -> frozenset[str]:
-    """The axes that tell cells apart: those with more than one value among the keys."""
+    """Return the axes with more than one value among the keys."""
     values: dict[str, set[SettingValue]] = {}
     for key in keys:
         for axis, value in key.items():
@@ -260,7 +260,7 @@ IndexedCellT = TypeVar("IndexedCellT", bound=IndexedCell)
 def shuffle_round(
     cells: Sequence[IndexedCellT], *, round: int, seed: int, repeat: int = 0
 ) -> list[IndexedCellT]:
-    """Shuffle a device's cells for one round: a randomized block, so that heat and drift fall on all alike.
+    """Shuffle a device's cells for one round: a randomized block spreads heat and drift over all cells alike.
 
     As `shuffle_block`, of cells of one device.
     """
@@ -274,7 +274,7 @@ def shuffle_round(
 def shuffle_block(
     indexes: Iterable[int], *, device_id: DeviceId, round: int, seed: int, repeat: int = 0
 ) -> list[int]:
-    """The order of a device's cells in one round.
+    """Return the order of a device's cells in one round.
 
     A cell's place follows from SHA-256 of seed, device, round, repeat and index: the same on every machine
     and version of Python, whatever the order of the input, and independent from round to round.
@@ -296,5 +296,5 @@ def _word(axis: str, value: SettingValue) -> str:
 
 
 def value_text(value: SettingValue) -> str:
-    """A value as one would write it in YAML."""
+    """Format a value as a user would write it in YAML."""
     return str(value).lower() if isinstance(value, bool) else str(value)

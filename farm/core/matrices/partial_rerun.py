@@ -7,7 +7,7 @@ from farm.core.matrices.matrix import Cell, CellAssignment, Expansion
 
 
 def compared_cells(cells: Sequence[Cell], wanted: Collection[int]) -> set[int]:
-    """The indexes of all cells that are compared with a wanted one, itself included.
+    """Return the indexes of all cells that are compared with a wanted one, itself included.
 
     A cell comes with its baseline, and a baseline with all that are compared to it, its twin among them: a
     speedup pairs rounds of one block.
@@ -26,7 +26,7 @@ def compared_cells(cells: Sequence[Cell], wanted: Collection[int]) -> set[int]:
 
 
 def select_cells(expansion: Expansion, kept: Collection[int]) -> Expansion:
-    """An expansion of the kept cells alone, numbered anew; what was rejected stays."""
+    """Return an expansion of the selected cells only, renumbered; rejected cells stay."""
     placements: list[CellAssignment] = []
     first = 0
     for placement in expansion.placements:

@@ -20,7 +20,7 @@ _U32, _I32, _U16 = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
 
 
 def flatbuffer_format(content: memoryview) -> Format | None:
-    """The format of a model that is a flatbuffer; None where its identifier is none of those known.
+    """Return the format of a flatbuffer model; None for an unknown identifier.
 
     Raises:
         VariantInvalid: the identifier is known, and its root table lies outside of the file.
@@ -41,7 +41,7 @@ def flatbuffer_format(content: memoryview) -> Format | None:
 
 
 def _has_root_table(content: memoryview) -> bool:
-    """Whether the root table and its vtable are inside (flatbuffers, internals.md)."""
+    """Tell whether the root table and its vtable are inside (flatbuffers, internals.md)."""
     try:
         (table,) = _U32.unpack_from(content, 0)
         (back,) = _I32.unpack_from(content, table)
@@ -54,7 +54,7 @@ def _has_root_table(content: memoryview) -> bool:
 
 
 def archive_format(names: Collection[str]) -> Format:
-    """The format of an archive, from the names of its records.
+    """Return the format of an archive by the names of its records.
 
     All records lie under one folder named after the file as it was saved. TorchScript has `code/` and
     `constants.pkl`; `bytecode.pkl` is what the lite interpreter reads (pytorch, serialization.md).

@@ -14,7 +14,7 @@ _U32, _I32, _U16 = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
 
 
 def is_mnn(content: memoryview) -> bool:
-    """Whether it is a whole model of MNN."""
+    """Tell whether the content is a complete MNN model."""
     try:
         (table,) = _U32.unpack_from(content, 0)
         vtable = table - _I32.unpack_from(content, table)[0]
@@ -32,7 +32,7 @@ def _bytes(fields: int) -> int:
 
 
 def _vector(content: memoryview, table: int, vtable: int, field: int) -> tuple[int, int] | None:
-    """Where a field's vector has its first element, and how many there are; None where it has none."""
+    """Return the offset of a field's vector and its length; None where it has none."""
     at = _bytes(field)
     if at + _FIELD_BYTES > _U16.unpack_from(content, vtable)[0]:
         return None

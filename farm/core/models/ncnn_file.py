@@ -7,5 +7,5 @@ _BEGINNING = re.compile(rb"7767517[ \t]*\r?\n\s*[0-9]{1,7}[ \t]+[0-9]{1,7}[ \t]*
 
 
 def is_ncnn(head: bytes) -> bool:
-    """Whether a file that begins like this is a network of ncnn as text."""
+    """Tell whether a file with this beginning is an ncnn network as text."""
     return _BEGINNING.match(head) is not None

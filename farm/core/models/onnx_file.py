@@ -97,7 +97,7 @@ def check_weights_inside(content: memoryview) -> None:
 
 
 def _messages(content: memoryview) -> Iterator[_Message]:
-    """The model and every message inside it that is or leads to a tensor."""
+    """Yield the model and every message inside it that is or leads to a tensor."""
     waiting = [_Message("model", range(len(content)))]
     count = 0
     while waiting:

@@ -9,7 +9,7 @@ _FIXED_BYTES = {1: 8, 5: 4}
 
 
 class WireType(IntEnum):
-    """How a field's value is written; groups (3 and 4) were given up long ago."""
+    """The encoding of a field's value; groups (3 and 4) are obsolete."""
 
     VARINT = 0
     FIXED64 = 1
@@ -38,7 +38,7 @@ class ProtobufField:
 
 
 def protobuf_fields(content: memoryview, where: range) -> Iterator[ProtobufField]:
-    """The fields of the message that lies at `where`, in their order.
+    """Yield the fields of the message at `where`, in order.
 
     Raises:
         Malformed: at the first field that is none.

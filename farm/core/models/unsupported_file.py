@@ -9,7 +9,7 @@ HEAD_BYTES = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnsupportedFile:
-    """What a file is instead of a model, and what to do about it; `hint` may be empty."""
+    """The actual kind of a file that is no model, and a hint, possibly empty."""
 
     what: str
     hint: str
@@ -63,10 +63,10 @@ _TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]+")
 
 
 def find_unsupported_file(head: bytes) -> UnsupportedFile | None:
-    """What a file is that begins like this; None where nothing says so."""
+    """Recognize the kind of a file by its beginning; None where it is unknown."""
     return next((file for pattern, file in _PATTERNS if pattern.match(head)), None)
 
 
 def looks_like_text(head: bytes) -> bool:
-    """Whether a person could read it."""
+    """Tell whether a person could read it."""
     return _TEXT.fullmatch(head) is not None

@@ -22,7 +22,7 @@ class Precision(StrEnum):
 
 
 class Format(StrEnum):
-    """How the file is laid out."""
+    """The file format of a variant."""
 
     #: A TorchScript archive (`torch.jit.save`).
     TORCHSCRIPT = "torchscript"
@@ -54,7 +54,7 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How a variant was made: precision x format x memory format x target."""
+    """The recipe of a variant: precision x format x memory format x target."""
 
     precision: Precision
     format: Format
@@ -65,7 +65,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fidelity:
-    """How far a variant's outputs agree with those of its float32 twin, on the same inputs."""
+    """The agreement of a variant's outputs with those of its float32 reference on the same inputs."""
 
     #: How many inputs were run through both.
     inputs: int
@@ -78,7 +78,7 @@ class Fidelity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What is known of a variant's file, registered with it."""
+    """The metadata of a variant's file, registered with it."""
 
     model: str
     recipe: Recipe
@@ -104,14 +104,14 @@ NAME_RULE = "letters, digits, `.`, `_` and `-`, 64 at most"
 
 
 def find_invalid_name(manifest: Manifest) -> str | None:
-    """The first name of a manifest that no matrix could use; `NAME_RULE` says how they are spelled."""
+    """Return the first name of a manifest that no matrix could use; `NAME_RULE` gives the spelling."""
     recipe = manifest.recipe
     words = (manifest.model, recipe.memory_format, recipe.target, *manifest.backends)
     return next((word for word in words if not _NAME.fullmatch(word)), None)
 
 
 def variant_name(model: str, recipe: Recipe) -> str:
-    """The name people use: `mobilenet_v2/float32/torchscript`, with what is not the default behind it."""
+    """Return the name people use: `mobilenet_v2/float32/torchscript`, with non-default parts behind it."""
     extras = [
         part
         for part, default in ((recipe.memory_format, "contiguous"), (recipe.target, "cpu"))
@@ -126,7 +126,7 @@ BUILT_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
 
 
 def build_command(model: str, recipe: Recipe) -> str:
-    """The command that builds such a variant, or else registers a file made elsewhere."""
+    """Return the command that builds such a variant, or registers a file made elsewhere."""
     if recipe.precision in BUILT_PRECISIONS and recipe.format in BUILT_FORMATS:
         command = f"farm variant build {model} --precision {recipe.precision} --format {recipe.format}"
     else:

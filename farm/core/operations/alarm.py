@@ -1,4 +1,4 @@
-"""What somebody should look at, because the farm cannot mend it by itself."""
+"""Alarms: conditions that need an operator, because the farm cannot fix them automatically."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class AlarmKind(StrEnum):
-    """What an alarm is about; at most one of a kind is open for a subject."""
+    """The kinds of alarm; at most one of a kind is open for a subject."""
 
     #: A phone of the pool has not been seen, or has been unusable, for longer than anybody should wait.
     DEVICE_SILENT = "device_silent"
@@ -27,7 +27,7 @@ class AlarmKind(StrEnum):
 
 
 class AlarmSubject(StrEnum):
-    """What an alarm is told of."""
+    """The kinds of subject of an alarm."""
 
     DEVICE = "device"
     HOST = "host"
@@ -36,7 +36,7 @@ class AlarmSubject(StrEnum):
 
 
 class AlarmEvent(StrEnum):
-    """What becomes of an alarm."""
+    """Alarm events."""
 
     #: Something came up that somebody should look at.
     RAISED = "alarm_raised"
@@ -46,7 +46,7 @@ class AlarmEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmRules:
-    """How long something may last before somebody is called."""
+    """How long a condition may last before an alarm is raised."""
 
     #: A phone of the pool that cannot be used.
     device_after: timedelta = timedelta(hours=1)
@@ -74,5 +74,5 @@ class DueAlarm:
 
     @property
     def key(self) -> AlarmKey:
-        """Of which one alarm is open at a time."""
+        """Return the key under which one alarm is open at a time."""
         return self.kind, self.subject, self.subject_id

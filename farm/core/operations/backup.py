@@ -1,4 +1,4 @@
-"""What a backup says of itself."""
+"""The manifest of a backup."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What `farm doctor` finds on a machine."""
+"""Diagnostics of `farm doctor`."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from farm.core.errors import Blame
 
 
 class Severity(StrEnum):
-    """How bad a finding is."""
+    """The severity of a diagnostic."""
 
     #: As it should be.
     OK = "ok"
@@ -32,20 +32,20 @@ class Diagnostic:
 
 
 def ok(subject: str, message: str) -> Diagnostic:
-    """A finding that leaves nothing to do."""
+    """Return a diagnostic that needs no action."""
     return Diagnostic(subject=subject, level=Severity.OK, message=message)
 
 
 def warning(subject: str, message: str, hint: str) -> Diagnostic:
-    """A finding to know of."""
+    """Return a diagnostic to be aware of."""
     return Diagnostic(subject=subject, level=Severity.WARNING, message=message, hint=hint)
 
 
 def problem(subject: str, message: str, hint: str, *, blame: Blame = Blame.HOST) -> Diagnostic:
-    """A finding to act on."""
+    """Return a diagnostic that needs action."""
     return Diagnostic(subject=subject, level=Severity.PROBLEM, message=message, hint=hint, blame=blame)
 
 
 def blamed_parties(findings: Iterable[Diagnostic]) -> set[Blame]:
-    """Who has something to mend."""
+    """Return the parties that have something to fix."""
     return {finding.blame for finding in findings if finding.level is Severity.PROBLEM}

@@ -1,4 +1,4 @@
-"""What the event log tells: the kinds of events there are, and what they are told of."""
+"""Kinds and subjects of the event log."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ from farm.core.operations.alarm import AlarmEvent
 
 
 class EventSubject(StrEnum):
-    """What an event is told of."""
+    """The kinds of subject of an event."""
 
     MATRIX = "matrix"
     JOB = "job"
@@ -30,7 +30,7 @@ class EventSubject(StrEnum):
 
 
 class WorkEvent(StrEnum):
-    """How work comes to be. What becomes of it then: `JobEvent`, `AttemptEvent`."""
+    """Job creation. Later changes: `JobEvent`, `AttemptEvent`."""
 
     #: Somebody submitted a matrix: its jobs are queued from here on.
     MATRIX_SUBMITTED = "matrix_submitted"
@@ -47,7 +47,7 @@ class WorkEvent(StrEnum):
 
 
 class DeviceEvent(StrEnum):
-    """What happens to a phone. What operators make of its place in the pool: `AdminEvent`."""
+    """Device events. Operator decisions: `AdminEvent`."""
 
     #: The farm saw the phone for the first time.
     FOUND = "device_found"
@@ -95,7 +95,7 @@ class DeviceEvent(StrEnum):
 
 
 class EnrollmentEvent(StrEnum):
-    """How hosts and their agents come to be. What becomes of them then: `farm.core.devices.host_state`."""
+    """Host enrolment. Later changes: `farm.core.devices.host_state`."""
 
     #: A host the farm did not know joined.
     HOST_ENROLLED = "host_enrolled"
@@ -104,7 +104,7 @@ class EnrollmentEvent(StrEnum):
 
 
 class FleetEvent(StrEnum):
-    """What befalls a host, and what operators set of it besides its state."""
+    """Host events, and settings of a host besides its state."""
 
     #: An operator set how many runs it may have at once.
     HOST_LIMITED = "host_limited"
@@ -115,7 +115,7 @@ class FleetEvent(StrEnum):
 
 
 class FarmEvent(StrEnum):
-    """What happens to what the farm keeps, and to who may come in."""
+    """Storage, access and administration events."""
 
     #: An operator made a token that lets one agent join.
     JOIN_CREATED = "join_token_created"
@@ -175,5 +175,5 @@ EVENT_KINDS: tuple[type[EventKind], ...] = (
 
 
 def event_kind_names() -> frozenset[str]:
-    """Every kind there is."""
+    """Return every kind of event."""
     return frozenset(kind.value for kinds in EVENT_KINDS for kind in kinds)

@@ -1,4 +1,4 @@
-"""What is kept how long: the farm's limits, and what goes first when one is passed."""
+"""Retention limits of the farm, and the order of eviction."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageRules:
-    """What the farm may keep; None: no limit."""
+    """The storage limits; None: no limit."""
 
     #: All artifacts together.
     blobs_limit_bytes: int | None = None
@@ -21,7 +21,7 @@ class StorageRules:
 
     @property
     def evidence_keep(self) -> timedelta | None:
-        """How long raw output is kept."""
+        """Return how long raw output is kept."""
         return None if self.evidence_keep_days is None else timedelta(days=self.evidence_keep_days)
 
 
@@ -36,7 +36,7 @@ SizedT = TypeVar("SizedT", bound=Sized)
 
 
 def select_for_eviction(in_order: Iterable[SizedT], excess_bytes: int) -> list[SizedT]:
-    """As many from the front as must go for the rest to be within a limit; all, where that is not enough."""
+    """Return as many items from the front as must go to meet a limit; all where that is not enough."""
     going: list[SizedT] = []
     for item in in_order:
         if excess_bytes <= 0:

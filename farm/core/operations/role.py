@@ -1,11 +1,11 @@
-"""Who may do what, as data: each role may do all that the one before it may."""
+"""Roles as data: each role has all permissions of the one before it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What somebody who calls the farm may do."""
+    """The role of a caller."""
 
     #: Look at everything but secrets.
     VIEWER = "viewer"
@@ -43,5 +43,5 @@ class Caller:
 
     @property
     def actor(self) -> str:
-        """How events name them."""
+        """Return the name of the caller in events."""
         return f"user:{self.name}"

@@ -1,4 +1,4 @@
-"""Which file of a program is started, and for which phones it is, told from the files."""
+"""Entry file and ABI of a program, detected from its files."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from farm.core.programs.selection import ANY_ABI
 
 
 def select_entry(inspection_by_path: Mapping[str, FileInspection], executable: Sequence[str]) -> str:
-    """The file that is to be started, where the files leave no doubt.
+    """Return the file to start, where the files leave no doubt.
 
     Args:
         inspection_by_path: all files.
@@ -40,7 +40,7 @@ def _is_library(path: str) -> bool:
 
 
 def program_abi(inspection_by_path: Mapping[str, FileInspection], entry: str, asked: str | None) -> str:
-    """The ABI of a program; `any` for scripts without binaries.
+    """Return the ABI of a program; `any` for scripts without binaries.
 
     Raises:
         InvalidInput: what is to be started cannot be, the binaries are for different CPUs, or it is not what
@@ -59,7 +59,7 @@ def program_abi(inspection_by_path: Mapping[str, FileInspection], entry: str, as
 
 
 def _binary_abi(inspection_by_path: Mapping[str, FileInspection], entry: str) -> tuple[str, str] | None:
-    """The path of a binary with its ABI, that of the program to start if that is one."""
+    """Return the path and ABI of a binary, preferably the program to start."""
     _check_starts(entry, inspection_by_path[entry])
     abi_by_path = {
         path: look.elf.abi

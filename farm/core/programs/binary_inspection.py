@@ -1,4 +1,4 @@
-"""What one file of a program is, told from its content: a binary and its CPU, a script, or something else."""
+"""Inspection of one program file by content: a binary and its CPU, a script, or something else."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -39,7 +39,7 @@ class FlagTraces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileInspection:
-    """What a file turned out to be; at most one of `elf`, `interpreter` and `foreign` is set."""
+    """The kind of a file; at most one of `elf`, `interpreter` and `foreign` is set."""
 
     elf: Elf | None = None
     #: Of a script: the rest of its `#!` line, with the carriage return of Windows where it has one.
@@ -50,7 +50,7 @@ class FileInspection:
 
     @property
     def is_program(self) -> bool:
-        """Whether it could be started."""
+        """Tell whether the file can be started."""
         return self.interpreter is not None or (self.elf is not None and self.elf.is_program)
 
 
@@ -68,7 +68,7 @@ def inspect_file(content: Content, flags: Collection[str] = ()) -> FileInspectio
 
 
 def _flags_of_binary(content: Content, flags: Collection[str]) -> FlagTraces:
-    """A flag library keeps each name as a text that ends in NUL; a linker may make it the tail of another.
+    """Find flags: a flag library ends each name with NUL; a linker may merge it into another's tail.
 
     c10's flags show in the name of each flag's parser class, too.
     """

@@ -36,18 +36,18 @@ class Bundle:
 
     @property
     def size_bytes(self) -> int:
-        """All files together."""
+        """Return the size of all files together."""
         return sum(file.size_bytes for file in self.files)
 
 
 def single_file(path: str, digest: Digest, size_bytes: int) -> Bundle:
-    """The bundle of a program that is one file."""
+    """Return the bundle of a program with one file."""
     file = BundleFile(path=path, digest=digest, size_bytes=size_bytes, executable=True)
     return Bundle(files=(file,), entry=path)
 
 
 def bundle_digest(bundle: Bundle) -> Digest:
-    """The version of a program: a single plain file's own digest, so that wrapping it changes nothing."""
+    """Return a program's version: for a single plain file its own digest, so that wrapping changes nothing."""
     if len(bundle.files) == 1 and not bundle.env and bundle.command == PLAIN_COMMAND:
         return bundle.files[0].digest
     identity = {
@@ -60,7 +60,7 @@ def bundle_digest(bundle: Bundle) -> Digest:
 
 
 def plan_files(bundle: Bundle) -> tuple[PlanFile, ...]:
-    """The files as a run plan lists them, the started one first and named `program`."""
+    """Return the files as a run plan lists them, the started one first, named `program`."""
     ordered = sorted(bundle.files, key=lambda file: (file.path != bundle.entry, file.path))
     return tuple(
         PlanFile(
@@ -75,7 +75,7 @@ def plan_files(bundle: Bundle) -> tuple[PlanFile, ...]:
 
 
 def command_words(bundle: Bundle, arguments: Sequence[str]) -> tuple[str, ...]:
-    """The bundle's command with an adapter's arguments in it, in the placeholders of run plans.
+    """Return the bundle's command with an adapter's arguments, in the placeholders of run plans.
 
     A bundle of several files is started by its path below the run's folder, so that a program that looks
     beside itself finds its other files.

@@ -1,4 +1,4 @@
-"""What a bundle may be: paths below the run's folder, variables and a command that can be filled in.
+"""Rules of a bundle: paths below the run's folder, variables and a command that can be filled in.
 
 The farm checks this itself, whatever a client has checked before.
 """
@@ -40,7 +40,7 @@ def check_bundle(bundle: Bundle) -> None:
 
 
 def path_problem(path: str) -> str | None:
-    """Why a file cannot lie at this path below a run's folder; None when it can."""
+    """Return why a file cannot have this path below a run's folder; None when it can."""
     if len(path.encode(errors="replace")) > MAX_PATH_BYTES:
         return f"is longer than {MAX_PATH_BYTES} bytes"
     if not path.isprintable():
@@ -55,7 +55,7 @@ def path_problem(path: str) -> str | None:
 
 
 def is_reserved_path(path: str) -> bool:
-    """Whether the run's folder needs the name itself."""
+    """Tell whether the run's folder reserves the name."""
     return path.partition("/")[0].removesuffix(".new") in RUN_FILES
 
 

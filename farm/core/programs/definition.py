@@ -1,4 +1,4 @@
-"""How a program that nobody wrote an adapter for is called, and how its output is read."""
+"""Definition of a generic harness: how a program is called, and how its output is parsed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ WALL_TIME = "the whole process from its start to its end, by the phone's own clo
 
 
 class OutputStream(StrEnum):
-    """Where the program prints its numbers."""
+    """The stream that the program prints its numbers to."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
@@ -30,7 +30,7 @@ class OutputStream(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueLocator:
-    """Where in the output numbers are; one of the two is set."""
+    """The location of numbers in the output; exactly one field is set."""
 
     #: A regular expression with one group.
     pattern: str = ""
@@ -42,7 +42,7 @@ class ValueLocator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLocator:
-    """Where times are."""
+    """The location of times."""
 
     place: ValueLocator
     unit: TimeUnit
@@ -50,7 +50,7 @@ class TimeLocator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricLocator:
-    """Where a further figure is."""
+    """The location of a further metric."""
 
     place: ValueLocator
     unit: str
@@ -106,12 +106,12 @@ class Definition:
 
     @property
     def is_wall_timed(self) -> bool:
-        """Whether the time is that of the whole process."""
+        """Tell whether the time is that of the whole process."""
         return self.samples is None and self.value is None
 
 
 def placeholders(word: str) -> Iterator[str]:
-    """The names of `${name}` in a word.
+    """Yield the names of `${name}` in a word.
 
     Raises:
         ValueError: a dollar that starts no placeholder; a literal one is `$$`.
@@ -124,7 +124,7 @@ def placeholders(word: str) -> Iterator[str]:
 
 
 def uses_placeholder(word: str, name: str) -> bool:
-    """Whether a word has the placeholder; one that is misspelled has none."""
+    """Tell whether a word has the placeholder; a misspelled one does not count."""
     try:
         return name in placeholders(word)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What in a generic harness's definition contradicts itself, beyond the shape of its parts."""
+"""Contradictions in a generic harness's definition, beyond the shape of its parts."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,7 +21,7 @@ ROOT = "definition"
 
 
 def broken_rules(definition: Definition) -> Iterator[SpecProblem]:
-    """Everything that is wrong, each at its place."""
+    """Yield all problems, each with its place."""
     for problem in _broken_rules(definition):
         yield replace(problem, root=ROOT)
 
@@ -39,7 +39,7 @@ def _broken_rules(definition: Definition) -> Iterator[SpecProblem]:
 
 
 def _words(definition: Definition) -> list[tuple[tuple[str | int, ...], str]]:
-    """Every word that may have placeholders, with its place."""
+    """Return every word that may have placeholders, with its place."""
     own = [(("arguments",), word) for word in definition.arguments]
     of_backends = [
         (("backends", name, "arguments"), word)

@@ -1,4 +1,4 @@
-"""What the header of an ELF file says of it: for which CPU, started by what, needing what.
+"""Parser of ELF headers: CPU, interpreter, needed libraries.
 
 From the System V ABI (gABI, chapters 4 and 5) and Android's list of ABIs. Little-endian files only: no
 Android phone has others.
@@ -99,7 +99,7 @@ def _elf(content: Content) -> Elf | None:
 
 
 def _segments(content: Content, bits: int) -> Iterator[_Segment]:
-    """The program headers; e_phoff, e_phentsize and e_phnum say where they are."""
+    """Yield the program headers at e_phoff, e_phentsize and e_phnum."""
     head = content[0:64]
     if bits == 64:
         (start,), (size, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
@@ -134,7 +134,7 @@ def _dynamic(content: Content, segments: list[_Segment], bits: int) -> _Dynamic:
 
 
 def _string(content: Content, segments: list[_Segment], dynamic: _Dynamic, at: int) -> str:
-    """An entry of the string table, whose address is one in memory."""
+    """Return an entry of the string table, whose address is one in memory."""
     address = dynamic.strings or 0
     for segment in segments:
         if segment.kind == _LOAD and segment.address <= address < segment.address + segment.size:

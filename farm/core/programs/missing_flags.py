@@ -1,4 +1,4 @@
-"""Which of an adapter's flags a registered program does not know."""
+"""Flags of an adapter that a registered program does not support."""
 
 from collections.abc import Collection, Mapping
 
@@ -12,7 +12,7 @@ MIN_TRACEABLE_LENGTH = 16
 def find_missing_flags(
     flags: Collection[str], inspection_by_path: Mapping[str, FileInspection], entry: str
 ) -> frozenset[str] | None:
-    """The flags that a program shows no trace of; None where its files do not tell which it knows.
+    """Return the flags without a trace in a program; None where its files are inconclusive.
 
     A short name that is not there is missing only where one as short is there.
     """
@@ -28,7 +28,7 @@ def find_missing_flags(
 def _conclusive_inspections(
     inspection_by_path: Mapping[str, FileInspection], entry: str
 ) -> list[FileInspection]:
-    """Binaries, where they know any flag at all; else the script that is started, and the texts beside it.
+    """Return binaries that know any flag at all; else the started script and the texts beside it.
 
     A page of help that lies beside a binary says nothing of what the binary knows, and a script that hands
     its arguments on says nothing of what the other end knows.

@@ -1,4 +1,4 @@
-"""Which of a harness's programs a phone runs."""
+"""Selection of the harness program that a device runs."""
 
 from collections.abc import Collection, Sequence
 
@@ -7,7 +7,7 @@ ANY_ABI = "any"
 
 
 def select_abi(device_abis: Sequence[str], registered: Collection[str]) -> str | None:
-    """The ABI of the program to run; None where the phone can run none of them.
+    """Return the ABI of the program to run; None where the device can run none of them.
 
     The phone's own order decides: an arm64-v8a phone runs an armeabi-v7a program where there is no better
     one. A script is taken last: what was built for a phone was meant for it.

@@ -1,4 +1,4 @@
-"""What a harness's numbers count: time, or work per time, which is time per piece of work."""
+"""Units of a harness's numbers: time, or work per time, which is converted to time per unit of work."""
 
 from dataclasses import dataclass
 
@@ -28,11 +28,11 @@ class TimeUnit:
 
     @property
     def means(self) -> str:
-        """What a value of it says, where that is not plain."""
+        """Explain a value of the unit where that is not obvious."""
         return f"time per unit of work, from {self.name}" if self.is_rate else "time"
 
     def in_ns(self, value: float) -> float | None:
-        """The time that a value says; None where it says none."""
+        """Return a value as time; None where it gives none."""
         if value <= 0:
             return None
         ns = 1e9 / (value * self.scale) if self.is_rate else value * self.scale
@@ -40,7 +40,7 @@ class TimeUnit:
 
 
 def time_unit(text: str) -> TimeUnit:
-    """The unit of that name: `ms`, `img/s`.
+    """Return the unit of that name: `ms`, `img/s`.
 
     Raises:
         ValueError: it is none of time; says which are.

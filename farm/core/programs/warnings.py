@@ -1,4 +1,4 @@
-"""What of a program will probably go wrong on a phone, told from its files."""
+"""Warnings about a program that will probably fail on a device, detected from its files."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class ProgramWarning:
 def program_warnings(
     bundle: Bundle, inspection_by_path: Mapping[str, FileInspection]
 ) -> list[ProgramWarning]:
-    """What will probably go wrong on a phone."""
+    """Return warnings about what will probably fail on a device."""
     elf_by_path = {path: look.elf for path, look in inspection_by_path.items() if look.elf is not None}
     found = list(_desktop_warnings(elf_by_path))
     if not found:
@@ -73,7 +73,7 @@ def _script_warnings(path: str, interpreter: str) -> Iterator[ProgramWarning]:
 
 
 def _library_warnings(bundle: Bundle, elf_by_path: Mapping[str, Elf]) -> Iterator[ProgramWarning]:
-    """Libraries that nobody will find, each told once."""
+    """Yield libraries that cannot be found, each once."""
     places = [path.rpartition("/") for path in elf_by_path]
     folder_by_library = {name: folder for folder, _, name in places}
     searched = {part.rstrip("/") for part in bundle.env.get(_LIBRARY_PATH, "").split(":")}

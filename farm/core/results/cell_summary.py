@@ -1,4 +1,4 @@
-"""What one cell measured over its rounds, where there is nothing to compare it with."""
+"""Summary of one cell over its rounds, without a comparison."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class CellSummary:
 
 
 def summarize_cell(values: Sequence[float]) -> CellSummary:
-    """Sum rounds up.
+    """Summarize rounds.
 
     The interval is Student's t over the rounds' logarithms: that of their geometric mean, made wide enough to
     hold their median.

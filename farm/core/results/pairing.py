@@ -1,4 +1,4 @@
-"""Which measurements of two cells on one device are compared with each other, round by round."""
+"""Pairing of the measurements of two cells on one device, round by round."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class MeasuredValue(Protocol):
     def round(self) -> int: ...
     @property
     def repeat(self) -> int:
-        """How often its block was started before."""
+        """Return how often its block was started before."""
 
     @property
     def value_ns(self) -> float: ...
@@ -30,11 +30,11 @@ class MeasuredValue(Protocol):
     def quality(self) -> Quality: ...
     @property
     def control_level(self) -> ControlLevel:
-        """How much of the phone was in our hands then."""
+        """Return the control level of the measurement."""
 
     @property
     def facts_id(self) -> FactsId | None:
-        """What its phone was then."""
+        """Return the device facts of the measurement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def paired_rounds(
 def _blocks(
     baseline: Sequence[MeasuredValue], candidate: Sequence[MeasuredValue]
 ) -> list[tuple[RoundPair, int]]:
-    """All pairs of a round and repeat, the latest repeat first."""
+    """Return all pairs of a round and repeat, the latest repeat first."""
     sides = [{(value.round, value.repeat): value for value in side} for side in (baseline, candidate)]
     keys = sorted({*sides[0], *sides[1]}, reverse=True)
     return [
@@ -129,13 +129,13 @@ def _split_by_build(
 
 
 def _builds(pair: RoundPair, builds: Mapping[FactsId, int]) -> set[int]:
-    """The builds that a pair was measured on."""
+    """Return the builds that a pair was measured on."""
     sides = [side.facts_id for side in (pair.baseline, pair.candidate) if side is not None]
     return {builds.get(facts_id, 0) for facts_id in sides if facts_id is not None}
 
 
 def sides_of(pair: RoundPair) -> Sides | str:
-    """Baseline and candidate of a pair that can count, or why it cannot."""
+    """Return baseline and candidate of a pair that counts, or why it does not."""
     baseline, candidate = pair.baseline, pair.candidate
     if baseline is None or candidate is None:
         return f"the {'candidate' if baseline else 'baseline'} has no measurement"
@@ -150,7 +150,7 @@ def sides_of(pair: RoundPair) -> Sides | str:
 
 
 def exclusion_of(pair: RoundPair, reason: str) -> Exclusion:
-    """A pair as one that does not count."""
+    """Return a pair as an exclusion."""
     return Exclusion(round=pair.round, repeat=_repeat(pair), reason=reason)
 
 
@@ -159,5 +159,5 @@ def _repeat(pair: RoundPair) -> int:
 
 
 def exclusion_sort_key(exclusion: Exclusion) -> tuple[int, int]:
-    """Where an exclusion stands among others."""
+    """Return the sort key of an exclusion."""
     return exclusion.round, exclusion.repeat

@@ -14,7 +14,7 @@ _SHORTEST = timedelta(minutes=30)
 
 
 def find_overdue_interval(results_at: Sequence[datetime], *, now: datetime) -> timedelta | None:
-    """By which usual distance a series is overdue; None where it is not, or has no regular distance.
+    """Return the interval by which a series is overdue; None where it is not, or has no regular interval.
 
     `results_at` are the times of its last results, one for each matrix, in any order.
     """

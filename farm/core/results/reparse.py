@@ -1,4 +1,4 @@
-"""What a newer adapter makes of evidence that an older one has read."""
+"""Changes from parsing stored evidence with a newer adapter."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from farm.core.base.ids import AttemptId, JobId, MatrixId
 
 
 class ReparseKind(StrEnum):
-    """What another reading of the same evidence is."""
+    """The kind of change from another parse of the same evidence."""
 
     #: It reads something otherwise: the new reading counts.
     CHANGED = "changed"
@@ -36,6 +36,6 @@ class ReparseChange:
 
 
 def reparse_change_text(change: ReparseChange) -> str:
-    """As its event tells it."""
+    """Describe a change for its event."""
     before = "" if change.from_version is None else f"{change.from_version} to "
     return f"{change.kind}: parser {before}{change.to_version} of {change.harness}: {change.what}"

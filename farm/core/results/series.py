@@ -1,4 +1,4 @@
-"""What stays the same over time: the identity under which measurements form one history."""
+"""Series: the identity under which measurements form one history."""
 
 import json
 from collections.abc import Mapping

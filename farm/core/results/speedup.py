@@ -1,4 +1,4 @@
-"""How much quicker a candidate is than its baseline on one device, and how sure that is."""
+"""Speedup of a candidate over its baseline on one device, with its interval."""
 
 import math
 from collections import Counter
@@ -48,7 +48,7 @@ class Speedup:
 
     @property
     def difference_ns(self) -> float | None:
-        """Candidate minus baseline: negative when the candidate is quicker."""
+        """Return candidate minus baseline: negative when the candidate is quicker."""
         if self.baseline_ns is None or self.candidate_ns is None:
             return None
         return self.candidate_ns - self.baseline_ns
@@ -124,7 +124,7 @@ def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclus
 
 
 def _interval(logs: Sequence[float]) -> _Interval:
-    """Student's t interval of the mean, and the minimum detectable effect at 80 % power.
+    """Return Student's t interval of the mean, and the minimum detectable effect at 80 % power.
 
     The latter is (t[0.975] + t[0.8]) x standard error: Bloom, "Minimum Detectable Effects", Evaluation Review
     19(5), 1995. Sums are exactly rounded, so the order of the rounds cannot show.
@@ -153,7 +153,7 @@ def _verdict(interval: _Interval | None, rounds: int, margin: float) -> tuple[Ve
 
 
 def _main_exclusion_text(left_out: Iterable[Exclusion]) -> str:
-    """What cost most of the rounds; a block that was run again cost none."""
+    """Describe what cost most of the rounds; a block that ran again cost none."""
     reasons = Counter(each.reason for each in left_out if each.reason != SUPERSEDED_BLOCK)
     return f": {reasons.most_common(1)[0][0]}" if reasons else ""
 
@@ -165,5 +165,5 @@ def _geometric_mean(values_ns: Sequence[float]) -> float | None:
 
 
 def _exp(log: float) -> float:
-    """`math.exp` that does not raise on intervals of absurd width."""
+    """Return `math.exp`, without raising on intervals of absurd width."""
     return math.exp(min(log, 700.0))

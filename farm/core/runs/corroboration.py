@@ -1,4 +1,4 @@
-"""Whether the CPU's own account of a run agrees with where its tool says that it ran.
+"""Corroboration of a tool's placement by the CPU time of the run.
 
 A tool may name a delegate that took all nodes, and the driver below it compute them on the CPU. What the
 processes of a run used of the CPU cannot be talked away: the kernel counts it. It also counts what loading
@@ -29,7 +29,7 @@ _GPU_BUSY_PCT = 50.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCpuUsage:
-    """What a run used of the CPU while it iterated."""
+    """The CPU usage of a run while it iterated."""
 
     #: At least so many cores; all that came before the iterations is taken for one busy core.
     least_cores: float
@@ -39,7 +39,7 @@ class RunCpuUsage:
 
 
 def run_cpu_usage(reading: Reading, ended: ExitRecord | None) -> RunCpuUsage | None:
-    """None where the phone did not count, or the run was too short for its steps."""
+    """Return the CPU usage; None where the device did not count, or the run was too short for its ticks."""
     if ended is None or ended.cpu_s is None:
         return None
     measured_s = _measured_s(reading)
@@ -56,7 +56,7 @@ def run_cpu_usage(reading: Reading, ended: ExitRecord | None) -> RunCpuUsage | N
 def corroborate(
     reading: Reading, ended: ExitRecord | None, after: Condition | None, *, requested_backend: str
 ) -> Reading:
-    """The reading, with an accelerator that the CPU's account contradicts made unknown, and the reason.
+    """Return the reading; an accelerator that CPU time contradicts becomes unknown, with the reason.
 
     Args:
         reading: what the adapter read.
@@ -92,7 +92,7 @@ def _contradiction(reading: Reading, use: RunCpuUsage) -> str | None:
 
 
 def _hint(use: RunCpuUsage, after: Condition | None, requested: str) -> str | None:
-    """What is likely, where nothing is proven."""
+    """Return the likely cause, where nothing is proven."""
     if requested in CPU_BACKENDS:
         return None
     if use.least_cores >= BUSY:

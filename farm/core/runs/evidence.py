@@ -10,7 +10,7 @@ from farm.core.errors import Blame
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExitRecord:
-    """How the process on the phone ended, as the supervisor wrote it down."""
+    """The end of the process on the device, as the supervisor recorded it."""
 
     #: The exit code as the shell gives it: 128 + n for a death by signal n.
     code: int
@@ -24,7 +24,7 @@ class ExitRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
-    """Why a plan could not be carried out: an error of the tree, as data."""
+    """The error that prevented a plan: an error of the tree, as data."""
 
     code: str
     blame: Blame
@@ -35,7 +35,7 @@ class RunError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassEvidence:
-    """What came of one uncounted pass of a plan. It decides nothing about the attempt's outcome."""
+    """The evidence of one uncounted pass of a plan. It decides nothing about the attempt's outcome."""
 
     name: str
     argv: tuple[str, ...] = ()

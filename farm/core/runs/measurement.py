@@ -1,4 +1,4 @@
-"""What a harness adapter reads off evidence, and how good it is."""
+"""Readings of a harness adapter and their quality."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from farm.core.runs.placement import Placement
 
 
 class Outcome(StrEnum):
-    """How a job or attempt ended."""
+    """The outcome of a job or attempt."""
 
     SUCCEEDED = "succeeded"
     #: The variant's doing, or its harness's.
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 
 class Quality(StrEnum):
-    """Whether a measurement may enter a speedup; only `valid` ones do."""
+    """The quality of a measurement; only `valid` ones enter a speedup."""
 
     VALID = "valid"
     #: Samples scatter more than the limit.
@@ -51,7 +51,7 @@ UNKNOWN_ACCELERATOR = "unknown"
 
 
 class Better(StrEnum):
-    """Which way a metric improves."""
+    """The direction in which a metric improves."""
 
     LOWER = "lower"
     HIGHER = "higher"
@@ -70,7 +70,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What an adapter read: samples, or the tool's own mean where it prints no samples; never both."""
+    """The reading of an adapter: samples, or the tool's own mean where it prints no samples; never both."""
 
     #: One value an iteration, in the order they ran; empty when the tool prints a summary only.
     samples_ns: tuple[int, ...] = ()
@@ -92,7 +92,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFailure:
-    """Why evidence yields no reading."""
+    """The reason why evidence yields no reading."""
 
     #: Stable, dotted: `run.crashed`, `run.timed_out`, `run.output_unreadable`.
     code: str
@@ -105,7 +105,7 @@ class RunFailure:
 
 
 class SampleKind(StrEnum):
-    """What a measurement's value is made of; the two are never mixed in one comparison."""
+    """The basis of a measurement's value; the two are never mixed in one comparison."""
 
     #: Median of single iterations.
     SAMPLES = "samples"

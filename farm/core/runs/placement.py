@@ -1,4 +1,4 @@
-"""Which hardware computed which part of a model, with the lines that show it."""
+"""Placement of a model's parts on hardware, with the lines that show it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActualBackend:
-    """What ran, as a reading says it: `cpu` where another backend was asked for is a fall back."""
+    """The backend that ran; `cpu` where another was requested is a fall back."""
 
     backend: str
     accelerator: Accelerator
@@ -72,7 +72,7 @@ MIN_SHARE = 0.5
 
 
 def resolve_actual_backend(placement: Placement | None, requested: str) -> ActualBackend:
-    """What a placement says of the backend that was asked for.
+    """Return what a placement shows about the requested backend.
 
     All on the CPU, or more than half of the counted nodes, is a fall back, and so is other hardware than a
     backend's name says; no share, or shares of unknown hardware, leave the accelerator unknown.
@@ -99,12 +99,12 @@ def resolve_actual_backend(placement: Placement | None, requested: str) -> Actua
 
 
 def accelerators(placement: Placement) -> frozenset[Accelerator]:
-    """All hardware that took a part."""
+    """Return all hardware that ran a part."""
     return frozenset(share.accelerator for share in placement.shares if _has_nodes(share))
 
 
 def nodes_by_accelerator(placement: Placement) -> dict[Accelerator, int | None]:
-    """Nodes each kind of hardware took, most first; None, the CPU last, where a share is not counted."""
+    """Return the nodes per kind of hardware, most first, the CPU last; None where a share is not counted."""
     counts: dict[Accelerator, int | None] = {}
     for share in filter(_has_nodes, placement.shares):
         so_far = counts.get(share.accelerator, 0)
@@ -114,7 +114,7 @@ def nodes_by_accelerator(placement: Placement) -> dict[Accelerator, int | None]:
 
 
 def placement_text(placement: Placement) -> str:
-    """In short, as tables show it: `dsp 136/139, cpu 3`; `unknown` where no share is."""
+    """Format the placement for tables: `dsp 136/139, cpu 3`; `unknown` without a share."""
     counts = nodes_by_accelerator(placement)
     total = placement.total_nodes
     words = [
@@ -125,7 +125,7 @@ def placement_text(placement: Placement) -> str:
 
 
 def placement_proof(placement: Placement) -> str:
-    """The lines that show it, after what they add up to; the warning alone where nothing took anything."""
+    """Return the lines that show it, after their sum; the warning alone where nothing was delegated."""
     lines = list(dict.fromkeys(share.line for share in placement.shares if share.line))
     said = [*lines[:3], *list(placement.warnings)[: 1 if lines else 2]]
     return (
@@ -162,5 +162,5 @@ def _is_mostly(placement: Placement, kind: Accelerator) -> bool:
 
 
 def _has_nodes(share: Share) -> bool:
-    """A share of no node took nothing, whatever was created for it."""
+    """Tell whether a share has nodes; one without ran nothing, whatever was created for it."""
     return share.nodes is None or share.nodes > 0

@@ -45,7 +45,7 @@ class DiagnosticPass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierPlacement:
-    """What a pass after an earlier run showed, of the same cell, system build and program."""
+    """The placement in a pass after an earlier run of the same cell, system build and program."""
 
     attempt_id: AttemptId
     placement: Placement
@@ -53,7 +53,7 @@ class EarlierPlacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """What is to be done; frozen at the claim, kept with the attempt, so that evidence can be parsed again.
+    """The instructions of a run; frozen at the claim and stored with the attempt for parsing its evidence again.
 
     Placeholders in `argv` and `env` are `${work}` (the run's own folder on the phone, its current folder too)
     and `${file_NAME}` (the path of a plan file in the phone's cache). A literal dollar is `$$`.
@@ -77,7 +77,7 @@ class RunPlan:
     shown: EarlierPlacement | None = None
 
     def file(self, name: str) -> PlanFile:
-        """The plan's file of that name.
+        """Return the plan's file of that name.
 
         Raises:
             KeyError: it has none.
@@ -87,7 +87,7 @@ class RunPlan:
 
 
 def fill_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> list[str]:
-    """The command of a plan on one phone.
+    """Return the command of a plan on one device.
 
     Raises:
         KeyError: the plan names a placeholder that nothing fills.
@@ -97,11 +97,11 @@ def fill_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> l
 
 
 def fill_env(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a plan on one phone; raises like `fill_argv`."""
+    """Return the environment of a plan on one device; raises like `fill_argv`."""
     values = placeholder_values(work=work, path_by_name=path_by_name)
     return {name: Template(value).substitute(values) for name, value in plan.env.items()}
 
 
 def placeholder_values(*, work: str, path_by_name: Mapping[str, str]) -> dict[str, str]:
-    """What the placeholders of a plan stand for on one phone."""
+    """Return the values of a plan's placeholders on one device."""
     return {"work": work, **{f"file_{name}": path for name, path in path_by_name.items()}}

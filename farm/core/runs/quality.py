@@ -1,4 +1,4 @@
-"""Whether a measurement can be believed, with the reasons when it cannot."""
+"""Quality of a measurement, with the reasons when it is not valid."""
 
 from collections.abc import Iterator
 
@@ -92,7 +92,7 @@ def _power_findings(evidence: Evidence, gates: Gates) -> Iterator[_Finding]:
 
 
 def notices(before: Condition | None, gates: Gates, *, away_s: float = 0.0) -> list[str]:
-    """What is to be known of a measurement without being held against it.
+    """Return notices about a measurement that do not affect its quality.
 
     That is what its gates could not see, and that nobody could see the phone for a part of the run.
     """

@@ -32,7 +32,7 @@ def encode_samples(samples_ns: Sequence[int]) -> bytes:
 
 
 def decode_samples(data: bytes) -> tuple[int, ...]:
-    """Unpack what `encode` made.
+    """Unpack the output of `encode_samples`.
 
     Raises:
         ValueError: the bytes are nothing that `encode` made.

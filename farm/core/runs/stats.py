@@ -10,7 +10,7 @@ _SHARES = (0.25, 0.5, 0.75, 0.9)
 
 
 def summarize_samples(reading: Reading) -> SampleSummary:
-    """Sum a reading up. Quantiles are interpolated between order statistics (Hyndman and Fan's type 7).
+    """Summarize a reading. Quantiles are interpolated between order statistics (Hyndman and Fan's type 7).
 
     A tool's own mean yields kind `summary`, with a count of 0 where the tool does not say how many it is of.
 
@@ -42,7 +42,7 @@ def _summary_of_samples(samples_ns: tuple[int, ...]) -> SampleSummary:
 
 
 def quantile(ordered: Sequence[int], share: float) -> float:
-    """The value that a share of samples stays below: Hyndman and Fan's type 7, to the last bit as numpy's.
+    """Return the value that a share of samples stays below: Hyndman and Fan's type 7, exactly as numpy's.
 
     Without numpy, whose call takes longer than all else that settling a report computes.
 
@@ -61,7 +61,7 @@ def quantile(ordered: Sequence[int], share: float) -> float:
 
 
 def t_quantile(probability: float, degrees: int) -> float:
-    """Student's t: the value that a draw stays below with `probability`; `degrees` of freedom, at least 1.
+    """Return the quantile of Student's t at `probability`; `degrees` of freedom, at least 1.
 
     `scipy.special` rather than `scipy.stats`, whose import alone takes most of a second.
     """

@@ -1,4 +1,4 @@
-"""What shows that a phone slowed down during a run: its heat, the limits of its clocks, what they were."""
+"""Signs that a device slowed down during a run: heat, clock limits and clocks."""
 
 from collections.abc import Iterator, Sequence
 
@@ -37,7 +37,7 @@ def _heat_reasons(condition: Condition, when: str, gates: Gates) -> Iterator[str
 
 
 def _clock_reasons(evidence: Evidence) -> Iterator[str]:
-    """That a limit was lowered and lifted again within the run shows in the time at each clock only."""
+    """Yield reasons from time in state: the only sign of a limit lowered and lifted again within the run."""
     before, after, ended = evidence.before, evidence.after, evidence.exit
     if before is None or after is None or ended is None or not _is_conclusive(before, after, ended):
         return
@@ -65,7 +65,7 @@ def _is_conclusive(before: Condition, after: Condition, ended: ExitRecord) -> bo
 
 
 def _high_share(before: Condition, policy: CpuPolicy) -> float | None:
-    """The share of the time between two looks that a policy was near what its hardware can do."""
+    """Return the share of time between two readings that a policy was near its hardware maximum."""
     earlier = next((each for each in before.cpus if each.name == policy.name), None)
     if earlier is None or policy.hardware_max_hz is None:
         return None

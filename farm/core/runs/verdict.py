@@ -1,4 +1,4 @@
-"""What may be said of a candidate; apart from how it is found, so that who only reads it loads no scipy."""
+"""Verdicts on a candidate; a module of its own, so that readers do not load scipy."""
 
 from enum import StrEnum
 
@@ -9,7 +9,7 @@ MIN_ROUNDS = 5
 
 
 class Verdict(StrEnum):
-    """What may be said of a candidate."""
+    """The verdict on a candidate."""
 
     #: The whole interval is above 1, and not within the equivalence margin.
     FASTER = "faster"

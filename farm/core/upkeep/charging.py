@@ -27,7 +27,7 @@ class ChargeWindow:
 
 
 def charge_window(text: str) -> ChargeWindow:
-    """A window as settings say it: `40-80`.
+    """Parse a window as settings give it: `40-80`.
 
     Raises:
         ValueError: it is none, or one that makes no sense.
@@ -46,7 +46,7 @@ def charge_window(text: str) -> ChargeWindow:
 def should_charge(
     window: ChargeWindow | None, level_pct: int | None, *, is_held: bool, gates: Gates | None = None
 ) -> bool:
-    """Whether a phone is to be charged now.
+    """Tell whether a device is to be charged now.
 
     In between it goes on as it is: charged up to the window's top, then left until its bottom.
 

@@ -1,4 +1,4 @@
-"""What an operator has an agent do on a phone, outside of any job."""
+"""Device actions: operator requests to an agent, outside of any job."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from farm.core.devices.device import DeviceState, Presence
 
 
 class DeviceActionKind(StrEnum):
-    """What is to be done; never while a run is on the phone."""
+    """The kinds of device action; none happens while a run is on the device."""
 
     #: Wake the screen and show what the phone is called here.
     IDENTIFY = "identify"

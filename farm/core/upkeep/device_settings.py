@@ -1,4 +1,4 @@
-"""How the settings of a phone on a shelf should be: which, why, and what a look at them means."""
+"""Settings profile of a farm device: which settings, why, and how they compare with the device."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ from farm.core.upkeep.device_action import DeviceActionKind
 
 
 class SettingState(StrEnum):
-    """What is so of one setting."""
+    """The state of one setting."""
 
     #: As it should be.
     RIGHT = "right"
@@ -40,7 +40,7 @@ class DeviceSetting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingResult:
-    """What was found of a setting, and what became of it. None: the key is not there."""
+    """The value of a setting on the device and the result of changing it. None: the key does not exist."""
 
     name: str
     why: str
@@ -57,7 +57,7 @@ class SettingResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingRestore:
-    """What an undo writes: None removes the key."""
+    """A value that an undo writes: None removes the key."""
 
     name: str
     value: str | None
@@ -128,7 +128,7 @@ _NETWORK = "left on: adb reaches the phone over a network"
 
 
 def compare_settings(values: Mapping[str, str], *, on_network: bool) -> tuple[SettingResult, ...]:
-    """What a look at a phone's settings says of each.
+    """Compare the values on a device with the profile.
 
     Args:
         values: by `NAMESPACE/KEY`; a key that is not there is missing.
@@ -140,13 +140,13 @@ def compare_settings(values: Mapping[str, str], *, on_network: bool) -> tuple[Se
 
 
 def settings_to_change(found: Sequence[SettingResult]) -> tuple[DeviceSetting, ...]:
-    """The settings to be changed, where somebody agreed."""
+    """Return the settings to change, once an operator has agreed."""
     names = {each.name for each in found if each.state is SettingState.DIFFERENT}
     return tuple(setting for setting in DEVICE_SETTINGS if setting.name in names)
 
 
 def results_of_change(found: Sequence[SettingResult], values: Mapping[str, str]) -> tuple[SettingResult, ...]:
-    """What became of settings that were to be changed, by another look at the phone."""
+    """Return the results of a change, by another reading of the device."""
     return tuple(
         _result_of_change(each, values.get(each.name)) if each.state is SettingState.DIFFERENT else each
         for each in found
@@ -156,7 +156,7 @@ def results_of_change(found: Sequence[SettingResult], values: Mapping[str, str])
 def results_of_restore(
     before: Mapping[str, str], put_back: Sequence[SettingRestore], values: Mapping[str, str]
 ) -> tuple[SettingResult, ...]:
-    """What became of settings that were to be put back."""
+    """Return the results of a restore, by another reading of the device."""
     setting_by_name = {setting.name: setting for setting in DEVICE_SETTINGS}
     return tuple(
         SettingResult(
@@ -175,7 +175,7 @@ def results_of_restore(
 def keep_originals(
     found: Sequence[SettingResult], earlier: Sequence[SettingResult]
 ) -> tuple[SettingResult, ...]:
-    """A newer look, which keeps what settings were before the farm first changed them.
+    """Return newer results that keep the values from before the farm first changed them.
 
     A setting that was put back has no original any more; one that could not be put back keeps it.
     """
@@ -184,12 +184,12 @@ def keep_originals(
 
 
 def settings_to_restore(found: Sequence[SettingResult]) -> tuple[SettingRestore, ...]:
-    """What an undo has to write."""
+    """Return the values that an undo has to write."""
     return tuple(SettingRestore(name=each.name, value=each.original) for each in found if each.ours)
 
 
 def settings_text(found: Sequence[SettingResult]) -> str:
-    """What was found and done, for an event and for people."""
+    """Describe findings and changes, for an event and for people."""
     counts = {state: [each for each in found if each.state is state] for state in SettingState}
     right = len(counts[SettingState.RIGHT])
     said = [f"{right} settings are as they should be"] if right else []

@@ -9,7 +9,7 @@ from farm.core.devices.device import Presence
 
 
 class RecoveryStep(StrEnum):
-    """What may be done for a phone, the gentlest first."""
+    """The recovery actions, the gentlest first."""
 
     #: Ask it anew.
     REPROBE = "reprobe"
@@ -26,7 +26,7 @@ class RecoveryStep(StrEnum):
 
 
 class FailureMode(StrEnum):
-    """What is wrong with a phone, as far as a ladder helps."""
+    """The failure of a device, as far as recovery can help."""
 
     #: adb lists it, and it does not answer.
     OFFLINE = "offline"
@@ -56,7 +56,7 @@ RESTARTS = frozenset({RecoveryStep.REBOOT, RecoveryStep.POWER_CYCLE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryRules:
-    """How patient the ladder is, and what it may do. Times in seconds."""
+    """The waits and permissions of recovery. Times in seconds."""
 
     may_reboot: bool = False
     may_switch_power: bool = False
@@ -96,7 +96,7 @@ class RecoveryAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """Where the ladder stands, as people and the farm are told."""
+    """The progress of a recovery, as shown to people and the farm."""
 
     failure_mode: FailureMode
     #: In this climb, the first first.
@@ -108,13 +108,13 @@ class Recovery:
 
     @property
     def needs_approval(self) -> bool:
-        """Whether the next step may disturb somebody, so that the farm has to allow it."""
+        """Tell whether the next step may disturb a user, so that the farm has to approve it."""
         return self.next is not None and self.next not in HARMLESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryEpisode:
-    """What is known of a phone's trouble, on the agent's own clock.
+    """The state of one recovery, on the agent's own clock.
 
     Invariant: `taken` only grows within a climb, from one step to a higher one.
     """
@@ -129,7 +129,7 @@ class RecoveryEpisode:
 
 
 def failure_mode(presence: Presence, *, is_unclean: bool) -> FailureMode | None:
-    """What a ladder may help with; None for a phone that is well, or that only its owner can let us on."""
+    """Return the failure that recovery may fix; None for a healthy device, or one its owner must unlock."""
     match presence:
         case Presence.ONLINE:
             return FailureMode.UNCLEAN if is_unclean else None
@@ -146,13 +146,13 @@ def failure_mode(presence: Presence, *, is_unclean: bool) -> FailureMode | None:
 
 
 def next_step(episode: RecoveryEpisode, rules: RecoveryRules, *, now_s: float) -> RecoveryStep | None:
-    """The step that is due now; None while it is too early, or after the last."""
+    """Return the step that is due now; None while it is too early, or after the last."""
     step = _next_allowed_step(episode, rules)
     return step if step is not None and now_s >= _due_s(episode, rules) else None
 
 
 def episode_cooldown_s(failures: int, rules: RecoveryRules) -> float:
-    """How long to wait after calling somebody for the n-th time in a row, in seconds."""
+    """Return how long to wait after the n-th escalation to an operator in a row, in seconds."""
     return min(rules.max_cooldown_s, rules.cooldown_s * 2.0 ** min(max(failures - 1, 0), 30))
 
 
@@ -187,7 +187,7 @@ def _due_s(episode: RecoveryEpisode, rules: RecoveryRules) -> float:
 
 
 def observe(episode: RecoveryEpisode | None, now_is: FailureMode, *, now_s: float) -> RecoveryEpisode:
-    """The climb after one more look; its steps stay taken, whatever the phone does between them."""
+    """Return the episode after another observation; its steps stay taken, whatever the device does."""
     begins = now_is is FailureMode.BOOTING and (episode is None or episode.failure_mode is not now_is)
     if episode is None:
         return RecoveryEpisode(failure_mode=now_is, since_s=now_s, boots=int(begins))
@@ -197,12 +197,12 @@ def observe(episode: RecoveryEpisode | None, now_is: FailureMode, *, now_s: floa
 
 
 def record_step(episode: RecoveryEpisode, step: RecoveryStep, *, now_s: float) -> RecoveryEpisode:
-    """The climb after a step, whatever came of it."""
+    """Return the episode after a step, whatever its result."""
     return replace(episode, taken=(*episode.taken, step), last_step_at_s=now_s)
 
 
 def scale_waits(rules: RecoveryRules, factor: float) -> RecoveryRules:
-    """The rules with every wait so much longer."""
+    """Return the rules with every wait multiplied by a factor."""
     waits = {
         each.name: getattr(rules, each.name) * factor for each in fields(rules) if each.name.endswith("_s")
     }

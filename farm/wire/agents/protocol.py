@@ -1,4 +1,4 @@
-"""What agent and farm say to each other. Every call is idempotent; the farm dictates all intervals."""
+"""Messages between agent and farm. Every call is idempotent; the farm dictates all intervals."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -25,7 +25,7 @@ MAX_CONTROLLERS = 8
 
 
 class VersionedMessage(Wire):
-    """What begins a conversation: of a version that is not served, nothing else is read.
+    """The first message of a conversation: with an unsupported version, nothing else is read.
 
     So an agent of any release is told the same, whatever else it says that we do not know. Raises
     WireVersionUnsupported.
@@ -111,7 +111,7 @@ class SessionOpening(VersionedMessage):
 
 
 class AttemptOrder(Wire):
-    """What is to become of an attempt the agent named: go on, or stop and clean up."""
+    """The farm's decision on an attempt that the agent named: continue, or stop and clean up."""
 
     attempt_id: AttemptId
     do: Literal["continue", "abandon"]
@@ -144,7 +144,7 @@ class Assignment(Wire):
 
 
 class DeviceActionOrder(Wire):
-    """What an operator wants done on a phone; listed until an exchange reports it."""
+    """An operator's request for a device; listed until an exchange reports it."""
 
     device_action_id: Count
     device_id: DeviceId
@@ -241,7 +241,7 @@ class Report(Wire):
 
 
 class ReportAnswer(Wire):
-    """What the farm made of it. `counted` is false when the attempt was no longer its job's current one."""
+    """The result of a report. `counted` is false when the attempt was no longer its job's current one."""
 
     attempt_id: AttemptId
     counted: bool

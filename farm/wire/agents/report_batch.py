@@ -33,7 +33,7 @@ class ReportHeads(Wire):
 
 
 class ReportOutcome(Wire):
-    """What a report sent by itself would have been answered: one of the two."""
+    """The answer that a report would have received on its own: exactly one field is set."""
 
     attempt_id: AttemptId
     answer: ReportAnswer | None = None
@@ -47,14 +47,14 @@ class ReportOutcomes(Wire):
 
 
 def pack_reports(reports: Sequence[tuple[AttemptId, bytes]]) -> bytes:
-    """Reports as the body of one call."""
+    """Pack reports into the body of one call."""
     heads = [ReportHead(attempt_id=attempt_id, size_bytes=len(body)) for attempt_id, body in reports]
     first = ReportHeads(reports=tuple(heads)).model_dump_json().encode()
     return b"\n".join([first, b"".join(body for _, body in reports)])
 
 
 def unpack_reports(body: bytes) -> list[tuple[AttemptId, bytes]]:
-    """The reports in the body of a call.
+    """Return the reports in the body of a call.
 
     Raises:
         InvalidInput: it is not made like that.

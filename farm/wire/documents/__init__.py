@@ -1,1 +1,1 @@
-"""What the API says and accepts, one file or folder a room."""
+"""Documents of the API, one file or folder a room."""

@@ -1,4 +1,4 @@
-"""What the API says of people's access tokens, and of who calls."""
+"""Documents about access tokens and callers."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -14,7 +14,7 @@ MIN_VALID_S, MAX_VALID_S = 60, 10 * 365 * 24 * 3600
 
 
 class AccessState(StrEnum):
-    """Whether a token lets anybody in."""
+    """The state of an access token."""
 
     OPEN = "open"
     EXPIRED = "expired"

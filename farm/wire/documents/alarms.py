@@ -1,4 +1,4 @@
-"""What the API says of alarms."""
+"""Documents about alarms."""
 
 from datetime import datetime
 from typing import Self

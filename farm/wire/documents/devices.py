@@ -1,4 +1,4 @@
-"""What the farm tells of phones, and what operators ask of it."""
+"""Documents about devices, and operator requests."""
 
 from datetime import datetime
 from typing import Annotated, Self
@@ -70,17 +70,17 @@ class DeviceView(Wire):
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """Return the name that people use."""
         return self.label or self.device_id
 
     @property
     def is_reachable(self) -> bool:
-        """Whether its agent can do anything on it now."""
+        """Tell whether its agent can act on it now."""
         return not {"session_not_live", "not_online"} & set(self.blocked_by)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing of ours runs on it, or is left of what ran."""
+        """Tell whether no run or remains of one are on it."""
         return not {"busy", "device_action", "not_cleaned"} & set(self.blocked_by)
 
 
@@ -148,7 +148,7 @@ class DeviceDetail(DeviceView):
 
 
 class OperatorRequest(Wire):
-    """Who wants a change, and why."""
+    """The actor and cause of a change."""
 
     by: Person
     reason: Reason | None = None
@@ -200,7 +200,7 @@ class ReleaseRequest(OperatorRequest):
 
 
 class DeviceChange(Wire):
-    """What became of a request: `changed` is false when all was so already."""
+    """The result of a request: `changed` is false when it was already so."""
 
     changed: bool
     #: In words, for a person.

@@ -1,4 +1,4 @@
-"""What happened, as the farm tells it."""
+"""Documents about events."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""What the farm tells of hosts, and what operators ask of it."""
+"""Documents about hosts, and operator requests."""
 
 from datetime import datetime
 from typing import Annotated
@@ -55,7 +55,7 @@ class HostView(Wire):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing runs there, or is left of what ran on a phone that can be reached."""
+        """Tell whether no run or remains of one are on any reachable device of the host."""
         return not self.runs and not self.phones.get("not_cleaned")
 
 
@@ -79,7 +79,7 @@ class LimitRequest(OperatorRequest):
 
 
 class HostChange(Wire):
-    """What became of a request: `changed` is false when all was so already."""
+    """The result of a request: `changed` is false when it was already so."""
 
     changed: bool
     #: In words, for a person.

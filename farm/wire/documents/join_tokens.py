@@ -1,4 +1,4 @@
-"""What the API says of join tokens."""
+"""Documents about join tokens."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -15,7 +15,7 @@ MIN_VALID_S, MAX_VALID_S = 60, 30 * 24 * 3600
 
 
 class TokenState(StrEnum):
-    """Whether an agent can still enroll with a token."""
+    """The state of a join token."""
 
     OPEN = "open"
     USED = "used"

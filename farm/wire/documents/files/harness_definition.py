@@ -45,24 +45,24 @@ class _DefinitionPart(BaseModel):
 
 
 class LocatorSpec(_DefinitionPart):
-    """Where numbers are in the output: one of the two."""
+    """The location of numbers in the output: exactly one field is set."""
 
     pattern: NumberPattern | None = None
     json_path: Path | None = Field(None, alias="json")
 
     def place(self) -> ValueLocator:
-        """As the core knows it."""
+        """Return the locator of the core."""
         return ValueLocator(pattern=self.pattern or "", json=self.json_path or "")
 
 
 class TimeSpec(LocatorSpec):
-    """Where times are, or rates."""
+    """The location of times or rates."""
 
     unit: TimeUnitName
 
 
 class MetricSpec(LocatorSpec):
-    """Where a further figure is, and which way it improves."""
+    """The location of a further metric, and the direction in which it improves."""
 
     unit: Unit
     better: Annotated[Better, Field(strict=False)]
@@ -78,7 +78,7 @@ class FlagSpec(_DefinitionPart):
 
 
 class BackendSpec(_DefinitionPart):
-    """How a backend is asked for, and what shows that it ran."""
+    """The arguments that request a backend, and the patterns that show that it ran."""
 
     arguments: Words = ()
     accelerator: Literal["cpu", "gpu", "npu", "dsp"] | None = None
@@ -108,7 +108,7 @@ class HarnessDefinition(_DefinitionPart):
     clock_covers: Text = ""
 
     def definition(self) -> Definition:
-        """As the core knows it."""
+        """Return the definition of the core."""
         return Definition(
             name=self.name,
             arguments=self.arguments,
@@ -170,7 +170,7 @@ def _invalid(problems: Sequence[SpecProblem], text: str | None) -> HarnessInvali
 
 
 def _known_keys(loc: tuple[str | int, ...]) -> Sequence[str]:
-    """The keys that make sense next to the last part of `loc`."""
+    """Return the keys that are valid next to the last part of `loc`."""
     match loc:
         case ("flags", _, _, *_):
             return _keys(FlagSpec)

@@ -1,4 +1,4 @@
-"""What the API says of harnesses, and what it is told of programs."""
+"""Documents about harnesses and programs."""
 
 from datetime import datetime
 from typing import Annotated, Any

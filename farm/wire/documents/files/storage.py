@@ -1,4 +1,4 @@
-"""What takes the farm's room, and what the next sweep would take away."""
+"""Documents about storage use, and about what the next sweep would delete."""
 
 from datetime import datetime
 
@@ -27,7 +27,7 @@ class EvidenceAge(Wire):
 
 
 class DeviceStorage(Wire):
-    """What a phone last said of its storage."""
+    """The last reported storage of a device."""
 
     device_id: DeviceId
     free_bytes: int
@@ -53,7 +53,7 @@ class ArtifactEviction(Wire):
 
 
 class SweepPreview(Wire):
-    """What the next sweep would do, as things stand now."""
+    """The effect of the next sweep, as things stand now."""
 
     artifacts: tuple[ArtifactEviction, ...]
     artifact_bytes: int

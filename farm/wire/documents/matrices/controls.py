@@ -14,7 +14,7 @@ _MAX_HZ = 10**11
 
 
 def _screen(value: object) -> object:
-    """YAML takes `on` and `off` for true and false."""
+    """Accept `on` and `off`, which YAML takes for true and false."""
     return {True: Screen.ON, False: Screen.OFF}[value] if isinstance(value, bool) else value
 
 
@@ -30,14 +30,14 @@ def _online(text: str) -> str:
 
 
 def _core_list(text: str, otherwise: str) -> str:
-    """In the kernel's own form, so that the same cores are always the same text."""
+    """Return the kernel's own form, so that the same cores are always the same text."""
     if (cores := core_list(text)) is None:
         raise PydanticCustomError("matrix_value", otherwise)
     return core_text(cores)
 
 
 class ControlsSpec(BaseModel):
-    """What is set on the phone for each run, and put back afterwards."""
+    """The device settings for each run, restored afterwards."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 

@@ -1,4 +1,4 @@
-"""What the farm tells people and scripts: the documents behind every listing and `--json`."""
+"""Documents about matrices and their jobs, behind every listing and `--json`."""
 
 from datetime import datetime
 from typing import Any
@@ -64,7 +64,7 @@ class MatrixSubmission(Wire):
 
 
 class DeviceProgress(Wire):
-    """How far a matrix is on one device."""
+    """The progress of a matrix on one device."""
 
     device_id: DeviceId
     total: int

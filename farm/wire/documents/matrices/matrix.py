@@ -36,7 +36,7 @@ _DAY_S = 86_400.0
 
 
 def _scalar(value: object) -> SettingValue:
-    """YAML's and JSON's own types as they are: `5` is no text and `true` no number."""
+    """Keep the types of YAML and JSON: `5` is no text and `true` no number."""
     if not isinstance(value, str | int | float | bool):
         raise PydanticCustomError("matrix_value", "not a text, a number, true or false")
     if isinstance(value, str) and not 0 < len(value) <= _MAX_VALUE_CHARS:
@@ -92,7 +92,7 @@ class _MatrixPart(BaseModel):
 
 
 class SelectorSpec(_MatrixPart):
-    """Which devices; a device fits when it fits every key that is there."""
+    """A device selector; a device matches when it matches every given key."""
 
     device: Scalars | None = None
     device_id: Scalars | None = None
@@ -115,12 +115,12 @@ class SelectorSpec(_MatrixPart):
     virtual: Scalars | None = None
 
     def selector(self) -> Selector:
-        """The keys that are there."""
+        """Return the given keys."""
         return {key: values for key, values in self if values is not None}
 
 
 class GatesSpec(_MatrixPart):
-    """What must hold before each run."""
+    """The conditions that must hold before each run."""
 
     max_thermal_status: Status = _GATES.max_thermal_status
     max_skin_c: float = Field(_GATES.max_skin_c, ge=0, le=100)
@@ -133,7 +133,7 @@ class GatesSpec(_MatrixPart):
     wait_s: float = Field(_GATES.wait_s, ge=0, le=_DAY_S)
 
     def gates(self) -> Gates:
-        """As the core knows them."""
+        """Return the gates of the core."""
         return Gates(**dict(self))
 
 
@@ -163,7 +163,7 @@ class MatrixSpec(_MatrixPart):
     priority: int = Field(0, ge=-100, le=100)
 
     def plan(self) -> MatrixPlan:
-        """As the core knows it."""
+        """Return the plan of the core."""
         return MatrixPlan(
             name=self.name,
             harness=self.harness,
@@ -209,12 +209,12 @@ def matrix_from_text(text: str) -> MatrixSpec:
 
 
 def spec_problems(error: ValidationError, data: object = None) -> list[SpecProblem]:
-    """What pydantic found, in our words; with `data`, places are as the user wrote them."""
+    """Translate pydantic's errors; with `data`, places are as the user wrote them."""
     return problems_of(error, data, known_keys=_known_keys, root="matrix")
 
 
 def _known_keys(loc: Sequence[str | int]) -> Sequence[str]:
-    """The keys that make sense next to the last part of `loc`."""
+    """Return the keys that are valid next to the last part of `loc`."""
     match loc[0]:
         case "gates" if len(loc) > 1:
             return list(GatesSpec.model_fields)

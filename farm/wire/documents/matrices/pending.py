@@ -1,4 +1,4 @@
-"""Why jobs wait, as the farm tells it."""
+"""Documents about pending jobs and their reasons."""
 
 from datetime import datetime
 
@@ -25,7 +25,7 @@ class ReasonView(Wire):
 
 
 class RunningJobView(Wire):
-    """What is on a phone now."""
+    """The job that runs on a device now."""
 
     job_id: JobId
     #: None for a check.
@@ -59,7 +59,7 @@ class JobPendingView(Wire):
 
 
 class DevicePendingView(Wire):
-    """What a matrix waits for on one phone."""
+    """The pending reasons of a matrix on one device."""
 
     device_id: DeviceId
     device: str

@@ -1,4 +1,4 @@
-"""What the farm tells of matrices besides their progress: what is planned, what was cancelled."""
+"""Documents about planned and cancelled matrices."""
 
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ class CancelRequest(Wire):
 
 
 class CancellationView(Wire):
-    """What a cancellation did; `queued` and `active` are 0 where everything was finished already."""
+    """The result of a cancellation; `queued` and `active` are 0 where everything had finished."""
 
     matrix_id: MatrixId
     name: str
@@ -53,7 +53,7 @@ class PlannedCell(Wire):
 
 
 class PlannedDevice(Wire):
-    """What a device would do."""
+    """The planned work of a device."""
 
     device_id: DeviceId
     label: str | None

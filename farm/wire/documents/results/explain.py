@@ -42,7 +42,7 @@ class MeasurementView(Wire):
 
 
 class PlacementView(Wire):
-    """Where the work of some runs was done, and what shows it."""
+    """The placement of some runs, and the lines that show it."""
 
     actual_backend: str
     accelerator: str

@@ -1,4 +1,4 @@
-"""What the API says of where work ran."""
+"""Documents about placements."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""What the API says of the reading of one run."""
+"""Documents about the reading of one run."""
 
 from farm.core.base.ids import Digest
 from farm.core.runs.measurement import Metric, SampleKind
@@ -6,7 +6,7 @@ from farm.wire.base import Wire
 
 
 class ReadingView(Wire):
-    """What the harness's adapter read off one attempt."""
+    """The reading of one attempt by its harness adapter."""
 
     kind: SampleKind
     #: The median of the samples, or the tool's mean.

@@ -1,4 +1,4 @@
-"""What the API is asked, and says, of reading evidence again."""
+"""Documents about parsing stored evidence again."""
 
 from datetime import datetime
 from typing import Annotated
@@ -42,7 +42,7 @@ class ReparseChangeView(Wire):
 
 
 class ReparsePage(Wire):
-    """What came of a piece."""
+    """The result of one page."""
 
     changes: tuple[ReparseChangeView, ...]
     #: Attempts with evidence that an older version read, or nobody could.

@@ -1,4 +1,4 @@
-"""What the API says of the values that a matrix measured, cell by cell."""
+"""Documents about the values of a matrix, cell by cell."""
 
 from farm.core.base.ids import CellId, DeviceId
 from farm.core.runs.measurement import Better, SampleKind
