@@ -224,7 +224,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         model: str | None = None,
         across_controls: bool = False,
     ) -> Iterator[SpeedupView]:
-        """Yield every candidate against its baseline, filtered by matrices, devices and models, page by page."""
+        """Yield every candidate against its baseline, filtered by matrix, device and model, page by page."""
         matrix = None if matrix_id is None else str(matrix_id)
         across = "true" if across_controls else None
         asked = {"matrix_id": matrix, "device": device, "model": model, "across_controls": across}
@@ -245,7 +245,7 @@ class FarmClient(HarnessCalls, TokenCalls):
     def events(
         self, asked: Mapping[str, object], *, after: int | None = None, wait_s: float = 0.0
     ) -> EventPage:
-        """Return the newest events, or wait for those after one; `asked`: the route's filters, None for all."""
+        """Return the newest events, or wait for those after one; `asked` holds the filters, None for all."""
         query = {**asked, "after": after, "wait_s": wait_s}
         told = {name: None if value is None else str(value) for name, value in query.items()}
         return self._get(EventPage, "/events", **told)

@@ -41,7 +41,7 @@ class TokenCalls(FarmConnection):
         return self._delete(AccessTokenView, f"/access-tokens/{quote(token_id, safe='')}")
 
     def _made(self, kind: type[T], path: str, request: TokenRequest | AccessRequest, drawn: TokenKind) -> T:
-        """Create a token with a secret drawn here: a request repeated after a lost answer is for the same token."""
+        """Create a token with a secret drawn here: a request that is repeated is for the same token."""
         token = request.token or new_secret(drawn)
         token_id = token_id_of(token)
         body = request.model_copy(update={"token": token}).model_dump(mode="json")

@@ -47,7 +47,7 @@ def single_file(path: str, digest: Digest, size_bytes: int) -> Bundle:
 
 
 def bundle_digest(bundle: Bundle) -> Digest:
-    """Return a program's version: for a single plain file its own digest, so that wrapping changes nothing."""
+    """Return a program's version: a single plain file's own digest, so that wrapping changes nothing."""
     if len(bundle.files) == 1 and not bundle.env and bundle.command == PLAIN_COMMAND:
         return bundle.files[0].digest
     identity = {

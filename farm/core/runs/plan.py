@@ -53,7 +53,7 @@ class EarlierPlacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPlan:
-    """The instructions of a run; frozen at the claim and stored with the attempt for parsing its evidence again.
+    """The instructions of a run; frozen at the claim and stored with the attempt for a later reparse.
 
     Placeholders in `argv` and `env` are `${work}` (the run's own folder on the phone, its current folder too)
     and `${file_NAME}` (the path of a plan file in the phone's cache). A literal dollar is `$$`.
