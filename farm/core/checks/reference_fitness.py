@@ -1,4 +1,4 @@
-"""Whether a golden run says anything of a phone, and which runs it is compared with."""
+"""Fitness of a reference run for an assessment, and the key of the runs it is compared with."""
 
 from datetime import datetime
 
@@ -15,7 +15,7 @@ ANY_CORES = "any"
 def unfit_reasons(
     before: Condition | None, after: Condition | None, facts: DeviceFacts | None
 ) -> tuple[str, ...]:
-    """Why a golden run says nothing; empty when it does. What the phone does not report is no reason."""
+    """Return why a reference run cannot be assessed; empty when it can. What is not reported is no reason."""
     looks = {"before": before, "after": after}
     said = [
         f"{when}: {reason}"
@@ -29,7 +29,7 @@ def unfit_reasons(
 
 
 def reference_key(facts: DeviceFacts, host: str, cores: str) -> str:
-    """Phones of one key are compared: of one model, chip and build. Virtual phones are their host's CPU.
+    """Return the key of comparable devices: model, chip and build; the CPU of the host for virtual ones.
 
     So are `cores`, that a run was bound to: a phone that switches its fastest off now and then is not slow.
     """
@@ -39,12 +39,12 @@ def reference_key(facts: DeviceFacts, host: str, cores: str) -> str:
 
 
 def own_band_key(kind: str, device_id: DeviceId, accepted_at: datetime) -> str:
-    """The band of a phone whose level an operator accepted: it is its own kind since then."""
+    """Return the key of a device that an operator re-baselined: it is its own kind since then."""
     return f"{kind} / {device_id} since {accepted_at:%Y-%m-%dT%H:%M:%S.%f}"
 
 
 def _busy(look: Condition, facts: DeviceFacts | None) -> list[str]:
-    """A virtual phone shares its cores with all that its machine does; Android's load counts waiting, too."""
+    """Return reasons from load: a virtual device shares its host's cores; Android also counts waiting."""
     if facts is None or not facts.virtual or look.load_1m is None or not facts.cores:
         return []
     if look.load_1m <= facts.cores:

@@ -68,7 +68,7 @@ class ReferenceRun:
 
     @property
     def past(self) -> ReferenceSample:
-        """As bands are learned from it."""
+        """Return the run as a sample for learning ranges."""
         was_out_of_range = self.verdict in OUT_OF_RANGE
         return ReferenceSample(
             phone=self.device_id,

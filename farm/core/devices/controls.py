@@ -69,7 +69,7 @@ class ControlState:
 
 
 class ControlLevel(IntEnum):
-    """How much of the device was controlled; results of different levels are not compared."""
+    """The extent of control over a device; results of different levels are not compared."""
 
     #: Nothing but screen and wakefulness.
     FREE = 0

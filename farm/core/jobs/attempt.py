@@ -80,7 +80,7 @@ def source_states(event: AttemptEvent) -> list[AttemptState]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOutcome:
-    """How an attempt or a job ended. `blame` is None when it ended well, or when nothing ran."""
+    """The outcome of an attempt or job. `blame` is None when it succeeded, or when nothing ran."""
 
     outcome: Outcome
     blame: Blame | None = None

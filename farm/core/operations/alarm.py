@@ -46,7 +46,7 @@ class AlarmEvent(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlarmRules:
-    """How long a condition may last before an alarm is raised."""
+    """The durations after which a condition raises an alarm."""
 
     #: A phone of the pool that cannot be used.
     device_after: timedelta = timedelta(hours=1)

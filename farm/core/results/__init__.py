@@ -1,1 +1,1 @@
-"""What is made of reports: measurements, series, speedups."""
+"""Results made of reports: measurements, series, speedups."""

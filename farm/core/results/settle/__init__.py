@@ -1,1 +1,1 @@
-"""What a report means: pure functions of what was read before."""
+"""Settlement of reports: pure functions of rows read before."""

@@ -1,4 +1,4 @@
-"""How a check ends: by its reference run and those before it, and the device's health by that; pure."""
+"""Outcome of a check, by its reference run and earlier ones, and the device's health; pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -30,7 +30,7 @@ LAST_RUNS = 4 * MAX_UNFIT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceState:
-    """What reference runs make of a device's health, and why."""
+    """The health that reference runs give a device, with the reason."""
 
     health: Health
     verdict: ReferenceVerdict

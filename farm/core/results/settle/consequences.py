@@ -1,4 +1,4 @@
-"""What follows from how an attempt ended: for its job, its block, its device and its host; pure."""
+"""Consequences of an attempt's end for its job, block, device and host; pure."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -60,7 +60,7 @@ def end_of_job(
 def poison_job_ends(
     known: JobContext, job: Job, killed: Sequence[DeviceId], *, now: datetime, actor: str
 ) -> tuple[Consequence, ...]:
-    """End a job whose work made devices go away, and what is queued of it; have those devices checked.
+    """Finish a poison job and what is queued of the same work; have the lost devices checked.
 
     It was not their doing, and they may be harmed.
     """

@@ -1,4 +1,4 @@
-"""What settling a report changes, as data: decided in `evaluation`, written by `apply`."""
+"""Effects of settling a report, as data: decided in `evaluation`, written by `apply`."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -181,7 +181,7 @@ Effect = RowEffect | RepeatBlock
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettlementAnswer:
-    """What the farm made of a report; not counted where the attempt was no longer its job's current one."""
+    """The farm's answer to a report; not counted where the attempt was no longer its job's current one."""
 
     attempt_id: AttemptId
     counted: bool
@@ -191,7 +191,7 @@ class SettlementAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What becomes of one report: what its host is told, and what changes."""
+    """The settlement of one report: the answer to its host, and the effects."""
 
     #: What became of the attempt; an error where the report is refused.
     answer: SettlementAnswer | FarmError

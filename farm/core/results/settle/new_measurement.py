@@ -13,7 +13,7 @@ from farm.core.runs.measurement import QualityAssessment, Reading, SampleSummary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSeries:
-    """What a series is, with the digest that identifies it."""
+    """A series, with the digest that identifies it."""
 
     digest: Digest
     model: str | None

@@ -15,7 +15,7 @@ _PLACEMENT_HINT = "`farm placement` shows where series run; `farm attempt show I
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastPlacement:
-    """Where the newest accepted measurement of a series ran that shows it."""
+    """The placement of the newest accepted measurement of a series that shows one."""
 
     series_id: SeriesId
     actual_backend: str

@@ -22,7 +22,7 @@ class IncomingReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportReading:
-    """What the evidence of a report says by itself, whatever else the farm knows."""
+    """The content of a report, independent of other reports and rows."""
 
     outcome: AttemptOutcome
     #: None for a check, and for a run that brought none.

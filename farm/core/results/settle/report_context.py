@@ -1,4 +1,4 @@
-"""What the farm knows of attempts whose reports came: read before anything is decided or written."""
+"""Context of reported attempts: read before anything is decided or written."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class ReportContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobContext:
-    """What decides whether a job is tried again. Nothing is read for work that was not lost."""
+    """The rows that decide whether a job is tried again. Nothing is read for work that was not lost."""
 
     #: Its ended attempts, oldest first.
     tries: tuple[FinishedAttempt, ...] = ()
@@ -42,7 +42,7 @@ class JobContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockContext:
-    """What decides whether the block of an invalid measurement is repeated."""
+    """The rows that decide whether the block of an invalid measurement is repeated."""
 
     #: Of the cell's accepted measurements before this one, oldest first.
     qualities: tuple[Quality, ...]
@@ -52,7 +52,7 @@ class BlockContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostContext:
-    """What went wrong with the devices of a host lately."""
+    """The recent failures of a host's devices."""
 
     host_id: HostId
     online: frozenset[DeviceId]
@@ -66,7 +66,7 @@ class HostContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthContext:
-    """How attempts on a device ended lately."""
+    """The recent attempts on a device."""
 
     #: Newest first, without the one that is reported; as far as its health may depend on them.
     endings: tuple[PastOutcome, ...]
@@ -86,7 +86,7 @@ class ReferenceContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckContext:
-    """What decides the end of a check, and the health that its device earns by it."""
+    """The rows that decide the end of a check, and the health of its device."""
 
     name: str
     #: The newest check of the device, ended or not.
@@ -104,7 +104,7 @@ class CheckContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsequenceContext:
-    """What the consequences of one report depend on; None where it can have none of a kind."""
+    """The rows behind the consequences of one report; None where it can have none of a kind."""
 
     job: JobContext
     block: BlockContext | None
@@ -115,7 +115,7 @@ class ConsequenceContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettlementContext:
-    """What the next reports are settled by: good runs as many as there are, or one with consequences."""
+    """The rows that settle the next reports: any number of good runs, or one with consequences."""
 
     reports: Mapping[AttemptId, ReportContext]
     last_places: Mapping[Digest, LastPlacement]
