@@ -18,7 +18,7 @@ from farm.core.jobs.timeouts import AgentTimeouts
 from farm.core.operations.alarm import AlarmRules
 from farm.core.operations.retention import StorageRules
 
-#: Where a farm listens when nobody says otherwise.
+#: The default port of a farm.
 DEFAULT_PORT = 8470
 
 #: Settings that no message repeats.
@@ -44,7 +44,7 @@ class FarmConfig(BaseSettings):
     bind: str = "127.0.0.1"
     #: 0 takes any free port.
     port: int = DEFAULT_PORT
-    #: HOST:PORT where agents on other machines call, and nobody else is served; None: only here.
+    #: HOST:PORT where agents on other machines call, and only they are served; None: only here.
     agents_bind: str | None = None
     #: Ask everybody for a token on loopback, too: behind a reverse proxy everybody comes from there.
     require_tokens: bool = False
@@ -52,15 +52,15 @@ class FarmConfig(BaseSettings):
     reap_every_s: float = 5.0
     #: Without a call for so long an agent is silent; its work is left to it.
     silent_after_s: Annotated[float, Field(gt=0)] = 60.0
-    #: Without a call for so long an agent is lost, with all it had in hand.
+    #: Without a call for so long an agent is lost, with all its running attempts.
     lost_after_s: Annotated[float, Field(gt=0, validate_default=True)] = 300.0
-    #: A grant may be started for so long after it was asked for; later the agent asks anew first.
+    #: A grant may be started for so long after it was asked for; later the agent asks again first.
     start_within_s: Annotated[float, Field(gt=0)] = 30.0
-    #: A grant that nobody was heard to start is taken back after so long; more than the one above.
+    #: A grant without a reported start is taken back after so long; more than the one above.
     unstarted_after_s: Annotated[float, Field(gt=0, validate_default=True)] = 120.0
     #: The largest artifact that may be uploaded.
     max_blob_bytes: int = 4 * 1024**3
-    #: Artifacts that nobody waits for go beyond this, least recently used first; None: none ever goes.
+    #: Artifacts that nothing waits for are deleted beyond this, least recently used first; None: never.
     blobs_limit_bytes: Annotated[int, Field(ge=0)] | None = None
     #: How long the raw output of finished matrices is kept; None: for ever, so that it can be parsed again.
     evidence_keep_days: Annotated[int, Field(gt=0)] | None = None
@@ -88,8 +88,8 @@ class FarmConfig(BaseSettings):
 
     @field_validator("database_url")
     @classmethod
-    def _is_postgres(cls, value: SecretStr | None, found: ValidationInfo) -> SecretStr | None:
-        file: Path | None = found.data.get("database_url_file")
+    def _is_postgres(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
+        file: Path | None = info.data.get("database_url_file")
         if file is not None:
             return _address_in(file)
         return None if value is None else SecretStr(postgres_url(value.get_secret_value()))
@@ -193,7 +193,7 @@ def invalid_setting(error: ValidationError, prefix: str) -> InvalidInput:
     text = ",".join(map(str, value)) if isinstance(value, tuple) else value
     if first["loc"][0] in _SECRETS:
         text = "..."
-    said = constraint_message(first["type"], first["msg"], first.get("ctx", {}))
+    message = constraint_message(first["type"], first["msg"], first.get("ctx", {}))
     if first["type"] == "string_pattern_mismatch":
-        said = "blanks, `/` and control characters have no place in it"
-    return InvalidInput(f"{name}={text}: {said}", hint=f"correct {name}, or the option that stands for it")
+        message = "blanks, `/` and control characters have no place in it"
+    return InvalidInput(f"{name}={text}: {message}", hint=f"correct {name}, or the option that stands for it")

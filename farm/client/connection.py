@@ -21,7 +21,7 @@ ANSWER_S = 60.0
 
 
 class FarmConnection:
-    """Sends requests to one farm, as somebody."""
+    """A connection to one farm, as one caller."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class FarmConnection:
         Args:
             url: where the farm is.
             token: an access token, which proves who calls.
-            name: who calls, for a farm that asks nobody to prove it.
+            name: who calls, for a farm that requires no token.
             answer_s: how long each read and write may take.
             away_hint: what to do when no farm answers there; None for what helps mostly.
 

@@ -49,7 +49,7 @@ from farm.wire.documents.results.results import ResultView
 
 T = TypeVar("T")
 
-_LOST_HINT = "it may have been submitted all the same: look at `farm matrix list` before you submit it again"
+_LOST_HINT = "it may have been submitted nevertheless: check `farm matrix list` before you submit it again"
 
 
 class FarmClient(HarnessCalls, TokenCalls):

@@ -43,10 +43,10 @@ def _refusal(response: httpx.Response) -> FarmError:
     try:
         return error_of(Problem.model_validate_json(response.content))
     except ValidationError:
-        said = f"{response.status_code} {response.reason_phrase}".strip()
+        status = f"{response.status_code} {response.reason_phrase}".strip()
         kind = InvalidInput if response.is_client_error else FarmFault
         return kind(
-            f"{response.request.url} answered {said} and no reason", hint="is that the address of a farm?"
+            f"{response.request.url} answered {status} and no reason", hint="is that the address of a farm?"
         )
 
 

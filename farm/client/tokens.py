@@ -16,13 +16,13 @@ class TokenCalls(FarmConnection):
 
     def create_token(self, request: TokenRequest) -> NewTokenView:
         """Create a join token, once; only this response shows its secret."""
-        return self._made(NewTokenView, "/tokens", request, TokenKind.JOIN)
+        return self._create(NewTokenView, "/tokens", request, TokenKind.JOIN)
 
     def tokens(self) -> list[TokenView]:
         return self._get(list[TokenView], "/tokens")
 
     def revoke_token(self, token_id: str) -> TokenView:
-        """Let nobody enroll with it any more."""
+        """Revoke a join token."""
         return self._delete(TokenView, f"/tokens/{quote(token_id, safe='')}")
 
     def caller(self) -> CallerView:
@@ -31,19 +31,19 @@ class TokenCalls(FarmConnection):
 
     def create_access_token(self, request: AccessRequest) -> NewAccessTokenView:
         """Create an access token, once; only this response shows its secret."""
-        return self._made(NewAccessTokenView, "/access-tokens", request, TokenKind.USER)
+        return self._create(NewAccessTokenView, "/access-tokens", request, TokenKind.USER)
 
     def access_tokens(self) -> list[AccessTokenView]:
         return self._get(list[AccessTokenView], "/access-tokens")
 
     def revoke_access_token(self, token_id: str) -> AccessTokenView:
-        """Let nobody in with it any more."""
+        """Revoke an access token."""
         return self._delete(AccessTokenView, f"/access-tokens/{quote(token_id, safe='')}")
 
-    def _made(self, kind: type[T], path: str, request: TokenRequest | AccessRequest, drawn: TokenKind) -> T:
+    def _create(self, kind: type[T], path: str, request: TokenRequest | AccessRequest, drawn: TokenKind) -> T:
         """Create a token with a secret drawn here: a request that is repeated is for the same token."""
         token = request.token or new_secret(drawn)
         token_id = token_id_of(token)
         body = request.model_copy(update={"token": token}).model_dump(mode="json")
-        hint = f"it may have been made all the same, as {token_id}: `farm token revoke {token_id}` ends it"
+        hint = f"it may have been created nevertheless, as {token_id}: `farm token revoke {token_id}` ends it"
         return self._post_once(kind, path, body, lost_hint=hint)

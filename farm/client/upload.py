@@ -13,7 +13,7 @@ from farm.core.errors import DigestMismatch, FarmDiskFull, FarmError, FarmFault,
 from farm.wire.content_range import OFFSET_HEADER, ContentRange
 
 CHUNK_BYTES = 1024 * 1024
-#: Between tries that got nowhere; one that brought more of the file to the farm begins the row anew.
+#: Between tries without progress; one that brought more of the file to the farm starts again with the first.
 RETRY_PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 
 Progress = Callable[[int], None]
@@ -49,12 +49,12 @@ class Upload:
                 if failures == len(self.retry_pauses_s) or not _is_retryable(error, offset):
                     raise
                 time.sleep(self.retry_pauses_s[failures])
-                # Somebody else may be sending the same bytes: from the beginning, the farm takes both.
+                # Another client may be sending the same bytes: from the beginning, the farm takes both.
                 is_last = failures == len(self.retry_pauses_s) - 1 and isinstance(error, UploadInterrupted)
-            arrived = self._look_again(offset)
+            arrived = self._find_offset_again(offset)
             failures = 0 if arrived is not None and arrived > offset else failures + 1
             offset = 0 if is_last and arrived is not None else arrived
-        self._tell(self.path.stat().st_size)
+        self._report_progress(self.path.stat().st_size)
 
     def _find_offset(self) -> int | None:
         """Return how many bytes the farm has of the file; None when it has all."""
@@ -66,7 +66,7 @@ class Upload:
         offset = int(text) if text.isdecimal() else 0
         return offset if offset < self.path.stat().st_size else 0
 
-    def _look_again(self, before: int) -> int | None:
+    def _find_offset_again(self, before: int) -> int | None:
         """Return the offset again from a farm that may be away; `before` when it does not answer."""
         try:
             return self._find_offset()
@@ -85,14 +85,14 @@ class Upload:
         checked_response(self.send(request))
 
     def _chunks(self, offset: int) -> Iterator[bytes]:
-        self._tell(offset)
+        self._report_progress(offset)
         with self.path.open("rb") as file:
             file.seek(offset)
             while chunk := file.read(CHUNK_BYTES):
                 yield chunk
-                self._tell(file.tell())
+                self._report_progress(file.tell())
 
-    def _tell(self, sent_bytes: int) -> None:
+    def _report_progress(self, sent_bytes: int) -> None:
         """Report progress; bytes that are sent twice count once."""
         if self.progress is not None and sent_bytes > self._reported_bytes:
             self.progress(sent_bytes - self._reported_bytes)

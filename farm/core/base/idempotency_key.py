@@ -23,29 +23,29 @@ class IdempotencyKey:
     digest: str
 
 
-def header_key(said: str) -> str:
+def header_key(header: str) -> str:
     """Parse the key of a header, with or without quotes.
 
     Raises:
         InvalidInput: it is none.
     """
-    if quoted := _QUOTED.fullmatch(said):
+    if quoted := _QUOTED.fullmatch(header):
         return quoted[1]
-    if _BARE.fullmatch(said):
-        return said
+    if _BARE.fullmatch(header):
+        return header
     raise InvalidInput(
         "Idempotency-Key is no key",
         hint='1 to 128 visible ASCII characters but " and \\, in quotes or without: a UUID is a good one',
     )
 
 
-def idempotency_key(said: str | None, call: str, body: Mapping[str, object]) -> IdempotencyKey | None:
+def idempotency_key(header: str | None, call: str, body: Mapping[str, object]) -> IdempotencyKey | None:
     """Return the key of a request with the digest of its content; None without a key.
 
     Raises:
-        InvalidInput: what is said is no key.
+        InvalidInput: what is header is no key.
     """
-    if said is None:
+    if header is None:
         return None
     text = json.dumps([call, body], sort_keys=True, separators=(",", ":"))
-    return IdempotencyKey(key=header_key(said), digest=hashlib.sha256(text.encode()).hexdigest())
+    return IdempotencyKey(key=header_key(header), digest=hashlib.sha256(text.encode()).hexdigest())

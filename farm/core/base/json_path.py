@@ -39,10 +39,10 @@ def json_path(text: str) -> tuple[Step, ...]:
 
 def values_at(document: object, steps: Sequence[Step]) -> list[object]:
     """Return all values at a path in document order; none where the path leads nowhere."""
-    found = [document]
+    values = [document]
     for step in steps:
-        found = [child for value in found for child in _children(value, step)]
-    return found
+        values = [child for value in values for child in _children(value, step)]
+    return values
 
 
 def _step(match: re.Match[str]) -> Step:

@@ -31,11 +31,11 @@ def pattern_problem(pattern: str, *, groups: int | None = None) -> str | None:
     if not 0 < len(pattern) <= MAX_PATTERN_CHARS:
         return f"a regular expression of 1 to {MAX_PATTERN_CHARS} characters is needed"
     try:
-        found = _compile(pattern).groups
+        group_count = _compile(pattern).groups
     except re2.error as error:
-        return f"no regular expression that RE2 takes: {_error_text(error, pattern)}"
-    if groups is not None and found != groups:
-        return f"has {found} groups (...), {groups} is needed: the number; (?:...) makes none"
+        return f"not a regular expression of RE2: {_error_text(error, pattern)}"
+    if groups is not None and group_count != groups:
+        return f"has {group_count} groups (...), {groups} is needed: the number; (?:...) makes none"
     return None
 
 
@@ -64,14 +64,14 @@ def captures(pattern: str, text: str, *, beside: int = 4) -> Iterator[Capture]:
 @lru_cache(maxsize=512)
 def _compile(pattern: str) -> re2._Regexp:
     options = re2.Options()
-    # It would write to stderr by itself.
+    # It would write to stderr otherwise.
     options.log_errors = False
     return re2.compile(f"{_LINEWISE}{pattern}", options)
 
 
 def _error_text(error: re2.error, pattern: str) -> str:
-    said = error.args[0] if error.args else ""
-    text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    message = error.args[0] if error.args else ""
+    text = message.decode(errors="replace") if isinstance(message, bytes) else str(message)
     return text.replace(f"{_LINEWISE}{pattern}", pattern)
 
 

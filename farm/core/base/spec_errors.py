@@ -31,22 +31,22 @@ class SpecProblem:
         return text.removeprefix(".") or self.root
 
 
-def closest_name(word: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant, if any."""
-    by_folded = {name.casefold(): name for name in sorted(set(known))}
-    close = get_close_matches(word.casefold(), by_folded, n=1)
-    return by_folded[close[0]] if close else None
+def closest_name(word: str, names: Iterable[str]) -> str | None:
+    """Return the names name that was probably meant, if any."""
+    name_by_folded = {name.casefold(): name for name in sorted(set(names))}
+    close = get_close_matches(word.casefold(), name_by_folded, n=1)
+    return name_by_folded[close[0]] if close else None
 
 
-def name_hint(word: str, known: Iterable[str]) -> str:
-    """Return the known name that was probably meant, or else all known names."""
-    names = sorted(set(known))
+def name_hint(word: str, known_names: Iterable[str]) -> str:
+    """Return the known_names name that was probably meant, or else all known_names names."""
+    names = sorted(set(known_names))
     if close := closest_name(word, names):
         return f"did you mean `{close}`?"
     if not names:
         return ""
     more = ", ..." if len(names) > _NAMES_SHOWN else ""
-    return f"known here: {', '.join(names[:_NAMES_SHOWN])}{more}"
+    return f"known_names here: {', '.join(names[:_NAMES_SHOWN])}{more}"
 
 
 def matrix_invalid(problems: Sequence[SpecProblem], lines: Sequence[int | None] = ()) -> MatrixInvalid:
@@ -59,11 +59,11 @@ def invalid_document(
 ) -> InvalidT:
     """Return an error like `matrix_invalid` for another kind of document."""
     numbers = lines or [None] * len(problems)
-    told = [
+    texts = [
         f"{problem.where}{f' (line {line})' if line else ''}: {problem.message}"
         for problem, line in zip(problems, numbers, strict=True)
     ]
-    message = told[0] if len(told) == 1 else "\n".join([f"{len(told)} problems", *told])
+    message = texts[0] if len(texts) == 1 else "\n".join([f"{len(texts)} problems", *texts])
     error = kind(message, hint=_hints(problems) or None)
     error.places = tuple(problem.path for problem in problems)
     return error
@@ -75,7 +75,7 @@ def _hints(problems: Sequence[SpecProblem]) -> str:
     return "\n".join(f"{problem.where}: {problem.hint}" for problem in problems if problem.hint)
 
 
-def unknown_harness(name: str, known: Iterable[str]) -> MatrixInvalid:
+def unknown_harness(name: str, known_names: Iterable[str]) -> MatrixInvalid:
     """Return the error for a matrix that names a harness which the farm does not have."""
-    hint = name_hint(name, known) or "the farm has no harness"
+    hint = name_hint(name, known_names) or "the farm has no harness"
     return matrix_invalid([SpecProblem(path=("harness",), message=f"no harness `{name}`", hint=hint)])

@@ -37,8 +37,8 @@ def constraint_message(kind: str, message: str, limits: Mapping[str, Any]) -> st
         case "finite_number":
             return "must be a finite number"
         case _:
-            said = message.removeprefix("Input ").removeprefix("Value error, ").strip()
-            return _KINDS.get(kind.partition("_")[0], said)
+            text = message.removeprefix("Input ").removeprefix("Value error, ").strip()
+            return _KINDS.get(kind.partition("_")[0], text)
 
 
 def _parts(kind: str) -> str:

@@ -12,10 +12,10 @@ from farm.core.runs.measurement import Outcome
 #: After a check that gave no answer; twice as long after each further one.
 RECHECK_AFTER = timedelta(seconds=60)
 RECHECK_AT_MOST = timedelta(hours=1)
-#: A bad phone that nobody touches; twice as long after each further check that fails.
+#: A bad device that stays untouched; twice as long after each further check that fails.
 BAD_RECHECK_AFTER = timedelta(hours=1)
 BAD_RECHECK_AT_MOST = timedelta(hours=24)
-#: A bad phone that comes back is checked at once, so often: somebody may have seen to it.
+#: A bad device that comes back is checked at once, so often: it may have been repaired.
 MAX_CONCURRENT_ARRIVALS = 3
 #: How many of a phone's last checks decide.
 CHECKS_CONSIDERED = 12
@@ -47,7 +47,7 @@ def is_due(health: Health, past: Sequence[PastCheck], *, arrived: bool, now: dat
     Args:
         health: what is known.
         past: its last checks, newest first.
-        arrived: it was not online before, or somebody has just put it into the pool.
+        arrived: it was not online before, or has just been put into the pool.
         now: the time.
     """
     if health is Health.GOOD:

@@ -10,7 +10,7 @@ from farm.core.jobs.job import JobKind
 
 #: Failures blamed on the device, among its last five attempts, that make it suspect.
 SUSPICIOUS_FAILURES = 3
-#: A phone that began to start so often, over so long, and never came up, will not come up by itself.
+#: A device that began to boot so often, over so long, and never finished, is in a boot loop.
 BOOT_LOOP_CYCLES = 3
 BOOT_LOOP_AFTER = timedelta(minutes=5)
 #: How many of a device's last attempts its health depends on.

@@ -12,19 +12,19 @@ from farm.core.errors import AdbdRestarted, Blame, DeviceRebooted
 
 #: What an attempt ended with that was blamed on its phone before its host was seen to be behind it.
 HOST_INCIDENT = "host.incident"
-#: Trouble of several phones within this time is one thing.
+#: Failures of several devices within this time are one incident.
 WINDOW = timedelta(seconds=60)
-#: One phone alone tells nothing of its host.
+#: One device alone shows nothing about its host.
 MIN_DEVICES = 2
-#: An incident whose phones stay away ends after so long without further trouble.
+#: An incident whose devices stay away ends after so long without further failures.
 QUIET_AFTER = timedelta(minutes=10)
-#: No incident of phones lasts longer: one that comes and goes for ever is that phone's own trouble.
+#: No incident of devices lasts longer: a device that comes and goes for ever fails on its own.
 MAX_DURATION = timedelta(hours=24)
-#: What a phone does of itself; no cable, hub or adb server makes a phone start anew, or slow.
+#: Caused by the device itself: no cable, hub or adb server reboots a device, or slows it.
 _DEVICE_CAUSED_CODES = frozenset({DeviceRebooted.code, AdbdRestarted.code}) | REFERENCE_CODES
 
 
-#: What an agent says of its host as a whole lasts while it says so, and is about none of the phones.
+#: Incidents that an agent reports last while it reports them, and concern none of the devices.
 REPORTED_BY_AGENTS = (IncidentKind.PRESSURE, IncidentKind.USB_FULL)
 
 
@@ -50,19 +50,19 @@ class DeviceFailure:
 
 
 def correlated_failures(
-    troubles: Iterable[DeviceFailure], online: Collection[DeviceId], *, now: datetime
+    failures: Iterable[DeviceFailure], online: Collection[DeviceId], *, now: datetime
 ) -> frozenset[DeviceId]:
     """Return the devices of a host that fail together; empty without such a group.
 
     Together are two at least, and half of those the host had a moment ago: of thirty phones two may well fail
-    in one minute, each by itself.
+    in one minute independently.
 
     Args:
-        troubles: of the host's phones.
+        failures: of the host's devices.
         online: those that can be reached now.
-        now: the end of the window that is looked at.
+        now: the end of the window.
     """
-    hit = {trouble.device_id for trouble in troubles if timedelta(0) <= now - trouble.at <= WINDOW}
+    hit = {failure.device_id for failure in failures if timedelta(0) <= now - failure.at <= WINDOW}
     were_there = hit | set(online)
     return frozenset(hit) if len(hit) >= MIN_DEVICES and 2 * len(hit) >= len(were_there) else frozenset()
 
@@ -77,12 +77,12 @@ def became_unreachable(before: Presence, after: Presence) -> bool:
     return before is Presence.ONLINE and after not in (Presence.ONLINE, Presence.BOOTING)
 
 
-def find_usb_full_cause(said_by_controller: Mapping[str, str]) -> str | None:
+def find_usb_full_cause(cause_by_controller: Mapping[str, str]) -> str | None:
     """Return the cause and remedy for a host whose USB controllers are full; None when none is."""
-    if not said_by_controller:
+    if not cause_by_controller:
         return None
     full = ", ".join(
-        f"{controller} ({said.rstrip('.')})" for controller, said in sorted(said_by_controller.items())
+        f"{controller} ({cause.rstrip('.')})" for controller, cause in sorted(cause_by_controller.items())
     )
     return (
         f"no further phone comes up on USB controller {full}: plug it in at another controller, take phones"
@@ -92,11 +92,11 @@ def find_usb_full_cause(said_by_controller: Mapping[str, str]) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenIncident:
-    """An incident that is not over, and what its phones do meanwhile."""
+    """An incident that is not over, and the number of its devices still away."""
 
     began_at: datetime
-    #: Of the trouble that was last part of it.
-    last_trouble_at: datetime
+    #: Time of its latest failure.
+    last_failure_at: datetime
     away: int
 
 
@@ -107,5 +107,5 @@ def is_over(incident: OpenIncident, *, now: datetime) -> bool:
     """
     if now - incident.began_at >= MAX_DURATION:
         return True
-    calm = now - incident.last_trouble_at
+    calm = now - incident.last_failure_at
     return calm >= QUIET_AFTER or (incident.away == 0 and calm >= WINDOW)

@@ -21,7 +21,7 @@ def unfit_reasons(
         f"{when}: {reason}"
         for when, look in looks.items()
         if look is not None
-        for reason in (*closed_gates(look, FITNESS), *_busy(look, facts))
+        for reason in (*closed_gates(look, FITNESS), *_load_reasons(look, facts))
     ]
     if before is not None and after is not None and before.plugged != after.plugged:
         said.append(f"its charger changed from {before.plugged} to {after.plugged}")
@@ -38,12 +38,12 @@ def reference_key(facts: DeviceFacts, host: str, cores: str) -> str:
     return kind if cores == ANY_CORES else f"{kind} / {cores}"
 
 
-def own_band_key(kind: str, device_id: DeviceId, accepted_at: datetime) -> str:
+def own_reference_key(kind: str, device_id: DeviceId, accepted_at: datetime) -> str:
     """Return the key of a device that an operator re-baselined: it is its own kind since then."""
     return f"{kind} / {device_id} since {accepted_at:%Y-%m-%dT%H:%M:%S.%f}"
 
 
-def _busy(look: Condition, facts: DeviceFacts | None) -> list[str]:
+def _load_reasons(look: Condition, facts: DeviceFacts | None) -> list[str]:
     """Return reasons from load: a virtual device shares its host's cores; Android also counts waiting."""
     if facts is None or not facts.virtual or look.load_1m is None or not facts.cores:
         return []

@@ -17,28 +17,28 @@ from farm.core.checks.reference_range import (
 )
 from farm.core.devices.device import Health
 
-#: How often in a row a phone that was out of its band may be unfit for the check that decides.
+#: How often in a row a device that was out of range may be unfit for the check that decides.
 MAX_UNFIT = 6
-#: When a phone that was out of its band, or unfit to be judged, is tried again: it may have cooled by then.
+#: When a device that was out of range, or unfit, is tried again: it may have cooled by then.
 COOLDOWN = timedelta(minutes=10)
 
 
 class ReferenceVerdict(StrEnum):
     """The verdict on a reference run."""
 
-    #: The phone was not fit to be judged: warm, low, or its machine was busy.
+    #: The device was not fit: warm, low battery, or its host was busy.
     UNFIT = "unfit"
-    #: Its kind has too few runs for a band.
+    #: Its kind has too few runs for a range.
     LEARNING = "learning"
     IN_RANGE = "in_range"
     SLOW = "slow"
-    #: Told, and not held against the phone.
+    #: Reported, without effect on health.
     FAST = "fast"
-    #: In the band of its kind, and slower than itself a week ago.
+    #: In the range of its kind, and slower than itself a week ago.
     DRIFTED = "drifted"
 
 
-#: What costs a phone its health.
+#: Verdicts that make a device suspect or bad.
 OUT_OF_RANGE = frozenset({ReferenceVerdict.SLOW, ReferenceVerdict.DRIFTED})
 
 
@@ -53,7 +53,7 @@ REFERENCE_CODES = frozenset(map(check_code, (*OUT_OF_RANGE, ReferenceVerdict.UNF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceRun:
-    """A golden run's row."""
+    """A stored reference run."""
 
     job_id: JobId
     device_id: DeviceId
@@ -71,7 +71,7 @@ class ReferenceRun:
         """Return the run as a sample for learning ranges."""
         was_out_of_range = self.verdict in OUT_OF_RANGE
         return ReferenceSample(
-            phone=self.device_id,
+            device=self.device_id,
             value_ns=self.value_ns,
             at=self.measured_at,
             was_out_of_range=was_out_of_range,
@@ -89,7 +89,7 @@ def verdicts_in_band(runs: Sequence[ReferenceRun]) -> list[ReferenceVerdict]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferenceAssessment:
-    """A verdict, and the figures behind it in words."""
+    """A verdict, and its reason in words."""
 
     verdict: ReferenceVerdict
     words: str
@@ -113,37 +113,39 @@ def assess_reference_run(
         own: earlier fit runs of this phone.
         now: when it was measured.
     """
-    took = f"its golden run took {_ms(value_ns)}"
+    took = f"its reference run took {_ms(value_ns)}"
     if unfit:
         return ReferenceAssessment(
-            verdict=ReferenceVerdict.UNFIT, words=f"{took}, which says nothing of it: {'; '.join(unfit)}"
+            verdict=ReferenceVerdict.UNFIT, words=f"{took}, which cannot be assessed: {'; '.join(unfit)}"
         )
-    found = learn_reference_range(kind)
-    if found is None:
+    expected = learn_reference_range(kind)
+    if expected is None:
         words = f"{took}; there are {len(kind)} runs of its kind to compare it to, too few"
         return ReferenceAssessment(verdict=ReferenceVerdict.LEARNING, words=words)
-    words = f"{took}, {_comparison_text(value_ns, found)}"
-    if value_ns > found.upper_ns:
-        return ReferenceAssessment(verdict=ReferenceVerdict.SLOW, words=words, reference_range=found)
-    if value_ns < found.lower_ns:
-        return ReferenceAssessment(verdict=ReferenceVerdict.FAST, words=words, reference_range=found)
-    this = ReferenceSample(phone=None, value_ns=value_ns, at=now)
+    words = f"{took}, {_comparison_text(value_ns, expected)}"
+    if value_ns > expected.upper_ns:
+        return ReferenceAssessment(verdict=ReferenceVerdict.SLOW, words=words, reference_range=expected)
+    if value_ns < expected.lower_ns:
+        return ReferenceAssessment(verdict=ReferenceVerdict.FAST, words=words, reference_range=expected)
+    this = ReferenceSample(device=None, value_ns=value_ns, at=now)
     trend = measure_drift([*own, this], now=now)
     if trend is not None and trend.factor > DRIFT_FACTOR:
         return ReferenceAssessment(
-            verdict=ReferenceVerdict.DRIFTED, words=f"{took}; {_drift_text(trend)}", reference_range=found
+            verdict=ReferenceVerdict.DRIFTED,
+            words=f"{took}; {_drift_text(trend)}",
+            reference_range=expected,
         )
-    return ReferenceAssessment(verdict=ReferenceVerdict.IN_RANGE, words=words, reference_range=found)
+    return ReferenceAssessment(verdict=ReferenceVerdict.IN_RANGE, words=words, reference_range=expected)
 
 
 def health_after(verdicts: Sequence[ReferenceVerdict]) -> Health:
     """Return the health of a device that passed the rest of its check, by its reference runs, newest first.
 
-    Out of band once: suspect, and tried again when it is cool; twice in a row: bad. One that was out of its
-    band and is never fit for the second look is bad in the end, too: nobody could measure on it.
+    Out of range once: suspect, and tried again when it is cool; twice in a row: bad. One that was out of
+    range and is never fit for the second run is bad in the end, too: it cannot be measured on.
     """
-    unfit = len(list(takewhile(lambda each: each is ReferenceVerdict.UNFIT, verdicts)))
-    judged = [each for each in verdicts if each is not ReferenceVerdict.UNFIT]
+    unfit = len(list(takewhile(lambda verdict: verdict is ReferenceVerdict.UNFIT, verdicts)))
+    judged = [verdict for verdict in verdicts if verdict is not ReferenceVerdict.UNFIT]
     if not judged or judged[0] not in OUT_OF_RANGE:
         return Health.GOOD
     if len(judged) > 1 and judged[1] in OUT_OF_RANGE:
@@ -151,11 +153,12 @@ def health_after(verdicts: Sequence[ReferenceVerdict]) -> Health:
     return Health.BAD if unfit >= MAX_UNFIT else Health.SUSPECT
 
 
-def _comparison_text(value_ns: float, found: ReferenceRange) -> str:
-    change = 100 * (value_ns / found.center_ns - 1)
-    of = f"{found.runs} runs of {found.phones} phone{'s' if found.phones > 1 else ''} of its kind"
-    told = f"{abs(change):.0f} % {'slower' if change > 0 else 'faster'} than the median of {of}"
-    return f"{told} ({_ms(found.lower_ns)} to {_ms(found.upper_ns)})"
+def _comparison_text(value_ns: float, expected: ReferenceRange) -> str:
+    change = 100 * (value_ns / expected.center_ns - 1)
+    devices = f"{expected.devices} device{'s' if expected.devices > 1 else ''}"
+    of = f"{expected.runs} runs of {devices} of its kind"
+    comparison = f"{abs(change):.0f} % {'slower' if change > 0 else 'faster'} than the median of {of}"
+    return f"{comparison} ({_ms(expected.lower_ns)} to {_ms(expected.upper_ns)})"
 
 
 def _drift_text(trend: Drift) -> str:

@@ -36,10 +36,10 @@ class CpuPolicy:
     min_hz: int | None = None
     #: The limit now (scaling_max_freq): thermal throttling lowers it on many phones.
     max_hz: int | None = None
-    #: What the hardware can do.
+    #: The limits of the hardware.
     hardware_min_hz: int | None = None
     hardware_max_hz: int | None = None
-    #: Time spent at each frequency since boot, milliseconds by hertz; two looks give what a run ran at.
+    #: Time at each frequency since boot, milliseconds by hertz; two readings give the clocks of a run.
     time_in_state_ms: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -53,14 +53,14 @@ class Condition:
     thermal_status: ThermalStatus | None = None
     #: The hottest current skin temperature the thermal HAL reports.
     skin_c: float | None = None
-    #: From which skin temperature on the phone itself begins to throttle, where it says so.
+    #: The skin temperature from which the device throttles, where it reports one.
     skin_limit_c: float | None = None
     #: Current HAL temperatures by sensor name.
     temperatures_c: Mapping[str, float] = field(default_factory=dict)
     battery_level_pct: int | None = None
     battery_c: float | None = None
     charging: bool | None = None
-    #: What its agent does about its charging, in words; None where it does nothing.
+    #: The agent's action on its charging, in words; None without one.
     charging_note: str | None = None
     #: What the phone is plugged into: `ac`, `usb`, `wireless`, `dock`, `none`.
     plugged: str | None = None
@@ -74,9 +74,9 @@ class Condition:
     cpus: tuple[CpuPolicy, ...] = ()
     #: Cores that are switched on.
     online_cores: tuple[int, ...] = ()
-    #: Who kept it busy lately, in percent of one core by process; asked only where its load is high.
+    #: The busiest processes, in percent of one core by process; read only where the load is high.
     busiest_pct: Mapping[str, float] = field(default_factory=dict)
-    #: How busy the GPU says it was just now, where its driver tells.
+    #: The current load of the GPU, where its driver reports it.
     gpu_busy_pct: float | None = None
 
 
@@ -85,7 +85,7 @@ class UnknownGatePolicy(StrEnum):
 
     #: It runs, and that it was unknown is recorded.
     RUN = "run"
-    #: It is put off, as if the gate were shut.
+    #: It is deferred, as if the gate were shut.
     DEFER = "defer"
 
 
@@ -103,14 +103,14 @@ class Gates:
     #: No clock is limited below what its hardware can do, before or after the run, unless a control does.
     full_clocks: bool = True
     unknown: UnknownGatePolicy = UnknownGatePolicy.RUN
-    #: How long to wait for the gates before the job is put off.
+    #: How long to wait for the gates before the job is deferred.
     wait_s: float = 300.0
 
 
 def closed_gates(condition: Condition, gates: Gates, controls: Controls | None = None) -> list[str]:
-    """Say which gates are shut, in words for a person; empty when the phone is fit.
+    """Describe the shut gates for a person; empty when the device is fit.
 
-    With `controls`, a screen and wakefulness that are not as they want them keep a run from beginning, too.
+    With `controls`, a screen in another state than requested also blocks a run.
     """
     shut = [
         *_limit_gates(condition, gates),
@@ -136,7 +136,7 @@ def cpu_clusters(condition: Condition) -> tuple[Cluster, ...]:
 
 def unknown_gates(condition: Condition, gates: Gates) -> list[str]:
     """Return the conditions that gates require and the device does not report."""
-    asked = {
+    value_by_name = {
         "thermal status": condition.thermal_status,
         "skin temperature": condition.skin_c,
         "battery level": condition.battery_level_pct,
@@ -145,33 +145,33 @@ def unknown_gates(condition: Condition, gates: Gates) -> list[str]:
         **({"plugged in": condition.plugged} if gates.mains else {}),
         **({"CPU clocks": _clock_limits(condition)} if gates.full_clocks else {}),
     }
-    return [name for name, value in asked.items() if value is None]
+    return [name for name, value in value_by_name.items() if value is None]
 
 
 def _clock_limits(condition: Condition) -> tuple[int, ...] | None:
     """Return the limit of each policy; None where a visible policy hides its limit, or none is visible."""
     limits = [None if policy.hardware_max_hz is None else policy.max_hz for policy in condition.cpus]
-    known = tuple(limit for limit in limits if limit is not None)
-    return known if known and len(known) == len(limits) else None
+    visible = tuple(limit for limit in limits if limit is not None)
+    return visible if visible and len(visible) == len(limits) else None
 
 
 def limited_clocks(condition: Condition, controls: Sequence[ControlState] = ()) -> list[str]:
     """Describe the clocks limited below their hardware maximum, except those limited on purpose."""
-    meant = {state.name.partition(".")[0] for state in controls}
+    limited_on_purpose = {state.name.partition(".")[0] for state in controls}
     return [
         f"{policy.name} is limited to {policy.max_hz / 1e9:.2f} of {policy.hardware_max_hz / 1e9:.2f} GHz"
         for policy in condition.cpus
         if policy.max_hz is not None
         and policy.hardware_max_hz is not None
         and policy.max_hz < FULL_CLOCK * policy.hardware_max_hz
-        and policy.name not in meant
+        and policy.name not in limited_on_purpose
     ]
 
 
 def _screen_gates(condition: Condition, controls: Controls) -> Iterator[str]:
-    wanted, is_on = {Screen.ON: True, Screen.OFF: False}.get(controls.screen), condition.screen_on
-    if wanted is not None and is_on is not None and wanted is not is_on:
-        yield f"the screen is {'on' if is_on else 'off'}, it is to be {controls.screen}"
+    requested, is_on = {Screen.ON: True, Screen.OFF: False}.get(controls.screen), condition.screen_on
+    if requested is not None and is_on is not None and requested is not is_on:
+        yield f"the screen is {'on' if is_on else 'off'}, it must be {controls.screen}"
     if controls.stay_awake and condition.stay_awake is False:
         yield "it is not set to stay awake while it is plugged in"
 

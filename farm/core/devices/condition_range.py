@@ -8,7 +8,7 @@ from farm.core.devices.condition import Condition
 
 _Value = Callable[[Condition], float | None]
 
-#: What is told of conditions, by name; units are in the names.
+#: The reported conditions by name; units are in the names.
 _VALUES: Mapping[str, _Value] = MappingProxyType(
     {
         "thermal_status": lambda condition: condition.thermal_status,
@@ -31,26 +31,26 @@ class ConditionRange:
     name: str
     before: tuple[float, float] | None
     after: tuple[float, float] | None
-    #: Of how many runs it is known, before or after.
+    #: The number of runs with a value, before or after.
     known: int
 
 
 def condition_ranges(runs: Sequence[ConditionPair]) -> tuple[ConditionRange, ...]:
-    """Return one range for each condition that any device reported."""
-    found = (_range_of(name, value, runs) for name, value in _VALUES.items())
-    return tuple(each for each in found if each.known)
+    """Return one range for condition_range condition that any device reported."""
+    ranges = (_range_of(name, value, runs) for name, value in _VALUES.items())
+    return tuple(condition_range for condition_range in ranges if condition_range.known)
 
 
 def _range_of(name: str, value: _Value, runs: Sequence[ConditionPair]) -> ConditionRange:
-    values = [tuple(None if each is None else value(each) for each in pair) for pair in runs]
+    values = [tuple(None if condition is None else value(condition) for condition in pair) for pair in runs]
     return ConditionRange(
         name=name,
         before=_min_max(before for before, _ in values),
         after=_min_max(after for _, after in values),
-        known=sum(1 for pair in values if any(each is not None for each in pair)),
+        known=sum(1 for pair in values if any(condition is not None for condition in pair)),
     )
 
 
 def _min_max(values: Iterable[float | None]) -> tuple[float, float] | None:
-    known = [float(value) for value in values if value is not None]
-    return (min(known), max(known)) if known else None
+    reported = [float(value) for value in values if value is not None]
+    return (min(reported), max(reported)) if reported else None

@@ -13,7 +13,7 @@ class Screen(StrEnum):
 
     ON = "on"
     OFF = "off"
-    #: As it is found.
+    #: Left unchanged.
     LEAVE = "leave"
 
 
@@ -59,7 +59,7 @@ class ControlState:
     #: `screen`, `stay_awake`, `cores`, `policy0.governor`, `policy0.max_hz`.
     name: str
     asked: str
-    #: What there was before; None where the phone does not say.
+    #: The value before; None where the device does not report it.
     before: str | None = None
     #: Read back right before the run, and right after it.
     actual_before: str | None = None
@@ -71,7 +71,7 @@ class ControlState:
 class ControlLevel(IntEnum):
     """The extent of control over a device; results of different levels are not compared."""
 
-    #: Nothing but screen and wakefulness.
+    #: Only the screen.
     FREE = 0
     #: The run was bound to cores.
     PINNED = 1
@@ -99,23 +99,23 @@ def requested_cores(controls: Controls, clusters: Sequence[Cluster]) -> tuple[in
     """Return the cores that a run is bound to on a device; empty for any.
 
     The slowest cluster is `little`. With three clusters or more the fastest is `prime`, and all between are
-    `big`; with two the faster is `big`. None: the phone has no cores of that kind, or does not say.
+    `big`; with two the faster is `big`. None: the device has no cores of that kind, or does not report them.
     """
     match controls.cores:
         case CoreKind.ANY:
             return ()
         case kind if kind in set(CoreKind) and any(cluster.max_hz is None for cluster in clusters):
-            # Numbers of cores say nothing: some chips count the fast ones first.
+            # The numbering of cores proves nothing: some chips count the fast ones first.
             return None
         case CoreKind.LITTLE:
-            found = clusters[:1] if len(clusters) > 1 else ()
+            chosen = clusters[:1] if len(clusters) > 1 else ()
         case CoreKind.BIG:
-            found = clusters[1 : max(2, len(clusters) - 1)]
+            chosen = clusters[1 : max(2, len(clusters) - 1)]
         case CoreKind.PRIME:
-            found = clusters[-1:] if len(clusters) > 2 else ()
-        case listed:
-            return core_list(listed)
-    return tuple(sorted(core for cluster in found for core in cluster.cores)) or None
+            chosen = clusters[-1:] if len(clusters) > 2 else ()
+        case cores:
+            return core_list(cores)
+    return tuple(sorted(core for cluster in chosen for core in cluster.cores)) or None
 
 
 def control_deviations(states: Iterable[ControlState]) -> list[str]:
@@ -131,25 +131,25 @@ def missing_controls(asked: Controls, states: Iterable[ControlState]) -> list[st
     missing = []
     if asked.cores != CoreKind.ANY and CORES not in set_names:
         missing.append(f"the run was not bound to {asked.cores} cores")
-    if lacking := [name for name in asked.root_controls if name not in set_names]:
-        missing.append(f"clocks and cores were not set: {', '.join(lacking)}")
+    if missing_root_controls := [name for name in asked.root_controls if name not in set_names]:
+        missing.append(f"clocks and cores were not set: {', '.join(missing_root_controls)}")
     return missing
 
 
 def control_level(states: Sequence[ControlState]) -> ControlLevel:
     """Return how much was controlled, by what was read back right before the run."""
-    held = {state.name: state.actual_before for state in states if state.actual_before == state.asked}
-    if _is_fixed(states, held):
+    actual = {state.name: state.actual_before for state in states if state.actual_before == state.asked}
+    if _is_fixed(states, actual):
         return ControlLevel.FIXED
-    return ControlLevel.PINNED if CORES in held else ControlLevel.FREE
+    return ControlLevel.PINNED if CORES in actual else ControlLevel.FREE
 
 
-def _is_fixed(states: Sequence[ControlState], held: Mapping[str, str]) -> bool:
+def _is_fixed(states: Sequence[ControlState], actual: Mapping[str, str]) -> bool:
     """Tell whether every policy that was set keeps to one clock."""
     policies = {state.name.partition(".")[0] for state in states if state.name.startswith("policy")}
     return bool(policies) and all(
-        held.get(f"{policy}.governor") in _FIXING
-        or (f"{policy}.min_hz" in held and held[f"{policy}.min_hz"] == held.get(f"{policy}.max_hz"))
+        actual.get(f"{policy}.governor") in _FIXING
+        or (f"{policy}.min_hz" in actual and actual[f"{policy}.min_hz"] == actual.get(f"{policy}.max_hz"))
         for policy in policies
     )
 

@@ -17,7 +17,7 @@ class Presence(StrEnum):
     BOOTING = "booting"
     #: adb lists it and cannot reach it, or the probe failed.
     OFFLINE = "offline"
-    #: The phone's owner has not accepted this host's key.
+    #: The device's owner has not accepted this host's key.
     UNAUTHORIZED = "unauthorized"
     #: The operating system does not let the agent open the USB device.
     NO_PERMISSION = "no_permission"
@@ -95,17 +95,17 @@ class Blocker(StrEnum):
     """The reason why a device gets no work; the first that applies is shown."""
 
     SESSION_NOT_LIVE = "the host's agent is not connected"
-    HOST_DRAINING = "the host begins nothing new: it is being drained"
+    HOST_DRAINING = "the host is draining and starts no new work"
     NOT_ONLINE = "the phone is not online"
-    PENDING = "the phone waits for an operator to admit it"
+    PENDING = "the phone awaits admission by an operator"
     CORDONED = "the phone is cordoned"
-    RESERVED = "the phone is held by a person"
+    RESERVED = "the phone is reserved by a person"
     RETIRED = "the phone is retired"
     HEALTH_UNKNOWN = "the phone has not passed its enrolment check yet"
     HEALTH_SUSPECT = "the phone is suspect and waits for a check"
     HEALTH_BAD = "the phone is bad"
     BUSY = "the phone is busy with another job"
-    DEVICE_ACTION = "an operator's errand on the phone is under way"
+    DEVICE_ACTION = "an operator's action on the phone is in progress"
     NOT_CLEANED = "the phone is not cleaned up after its last run"
     CPU_SHARED = "another phone on the same CPU is busy"
     HOST_FULL = "the host has as many runs as it may have at once"
@@ -125,59 +125,59 @@ class DeviceState:
     fence: int
     cleaned_fence: int
     cpu_busy: bool = False
-    #: A person has it now.
+    #: A person has reserved it.
     held: bool = False
-    #: An operator's errand is open.
+    #: A device action is open.
     device_action: bool = False
-    #: Its host is to begin nothing new, checks included.
+    #: Its host starts no new work, checks included.
     host_draining: bool = False
     #: Its host has as many runs under way as it may have.
     host_full: bool = False
 
 
 def blockers(device: DeviceState, *, check: bool) -> list[Blocker]:
-    """Say what keeps a device from work; empty means schedulable.
+    """Return the reasons why a device gets no work; empty means schedulable.
 
     Args:
         device: its state now.
         check: the work is a health check, which is how a phone earns its health.
     """
-    found: list[Blocker] = []
+    reasons: list[Blocker] = []
     if not device.session_live:
-        found.append(Blocker.SESSION_NOT_LIVE)
+        reasons.append(Blocker.SESSION_NOT_LIVE)
     if device.host_draining:
-        found.append(Blocker.HOST_DRAINING)
+        reasons.append(Blocker.HOST_DRAINING)
     if device.presence is not Presence.ONLINE:
-        found.append(Blocker.NOT_ONLINE)
+        reasons.append(Blocker.NOT_ONLINE)
     match device.admin:
         case Admin.PENDING:
-            found.append(Blocker.PENDING)
+            reasons.append(Blocker.PENDING)
         case Admin.CORDONED:
-            found.append(Blocker.CORDONED)
+            reasons.append(Blocker.CORDONED)
         case Admin.RETIRED:
-            found.append(Blocker.RETIRED)
+            reasons.append(Blocker.RETIRED)
         case Admin.ACTIVE:
             pass
     if device.held:
-        found.append(Blocker.RESERVED)
+        reasons.append(Blocker.RESERVED)
     if not check:
         match device.health:
             case Health.UNKNOWN:
-                found.append(Blocker.HEALTH_UNKNOWN)
+                reasons.append(Blocker.HEALTH_UNKNOWN)
             case Health.SUSPECT:
-                found.append(Blocker.HEALTH_SUSPECT)
+                reasons.append(Blocker.HEALTH_SUSPECT)
             case Health.BAD:
-                found.append(Blocker.HEALTH_BAD)
+                reasons.append(Blocker.HEALTH_BAD)
             case Health.GOOD:
                 pass
     if device.busy:
-        found.append(Blocker.BUSY)
+        reasons.append(Blocker.BUSY)
     if device.device_action:
-        found.append(Blocker.DEVICE_ACTION)
+        reasons.append(Blocker.DEVICE_ACTION)
     if device.cleaned_fence < device.fence:
-        found.append(Blocker.NOT_CLEANED)
+        reasons.append(Blocker.NOT_CLEANED)
     elif device.cpu_busy and not (device.busy or device.device_action):
-        found.append(Blocker.CPU_SHARED)
+        reasons.append(Blocker.CPU_SHARED)
     if device.host_full and not device.busy:
-        found.append(Blocker.HOST_FULL)
-    return found
+        reasons.append(Blocker.HOST_FULL)
+    return reasons

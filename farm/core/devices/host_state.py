@@ -7,22 +7,22 @@ class HostState(StrEnum):
     """The operator's decision about a host."""
 
     ACTIVE = "active"
-    #: What runs there ends; nothing new begins.
+    #: Running work finishes; no new work starts.
     DRAINING = "draining"
-    #: Its credential opens nothing.
+    #: Its credential is not valid.
     RETIRED = "retired"
 
 
 class HostEvent(StrEnum):
     """Operator decisions on a host."""
 
-    #: What runs there ends, and nothing new begins.
+    #: Running work finishes, and no new work starts.
     DRAINED = "host_drained"
     #: It gets work again.
     ACTIVATED = "host_activated"
-    #: Out of the farm: its credential opens nothing any more.
+    #: Removed from the farm: its credential is no longer valid.
     RETIRED = "host_retired"
-    #: Its machine joined anew, with a token of an operator's and for another credential.
+    #: Its machine joined again, with a new join token and credential.
     REJOINED = "host_rejoined"
 
 
@@ -30,9 +30,9 @@ class SessionState(StrEnum):
     """One life of an agent's process."""
 
     LIVE = "live"
-    #: Not heard of for a while; what it has in hand stays its own.
+    #: No call for a while; it keeps its running attempts.
     SILENT = "silent"
-    #: Not heard of for so long that what it had in hand is lost.
+    #: No call for so long that its running attempts are lost.
     LOST = "lost"
     CLOSED = "closed"
 
@@ -44,7 +44,7 @@ class SessionEvent(StrEnum):
     SILENCED = "session_silent"
     #: It called again.
     RESUMED = "session_live"
-    #: It was silent for too long: what it had in hand is lost.
+    #: It was silent for too long: its running attempts are lost.
     LOST = "session_lost"
     #: A newer session of the host replaced it, or its host was retired.
     CLOSED = "session_closed"
@@ -60,7 +60,7 @@ HOST_TRANSITIONS: dict[tuple[HostState, HostEvent], HostState] = {
     (_H.DRAINING, HostEvent.ACTIVATED): _H.ACTIVE,
     (_H.ACTIVE, HostEvent.RETIRED): _H.RETIRED,
     (_H.DRAINING, HostEvent.RETIRED): _H.RETIRED,
-    # Not by a word of an operator's: its credential may be in wrong hands.
+    # An operator's word is not enough: its credential may be in wrong hands.
     (_H.RETIRED, HostEvent.REJOINED): _H.ACTIVE,
 }
 
@@ -92,9 +92,9 @@ def advance_session(state: SessionState, event: SessionEvent) -> SessionState | 
 class IncidentKind(StrEnum):
     """The kinds of incident on a host."""
 
-    #: Several of its phones went away or failed at once: a hub, a cable, a server of adb.
+    #: Several of its devices disconnected or failed at once: a hub, a cable, an adb server.
     CORRELATED_FAILURES = "correlated_failures"
-    #: Its agent says that the host takes no new work.
+    #: Its agent reports that the host takes no new work.
     PRESSURE = "pressure"
-    #: A USB controller of its takes no further phone; those that are there go on.
+    #: One of its USB controllers accepts no further device; connected ones keep working.
     USB_FULL = "usb_full"

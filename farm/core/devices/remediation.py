@@ -6,18 +6,18 @@ from typing import assert_never
 
 from farm.core.devices.device import Blocker, Presence
 
-#: Somebody's decision explains more than what the phone does meanwhile: a held one may well be unplugged.
+#: A person's decision explains more than the device's state: a reserved one may well be unplugged.
 _SHOWN_FIRST = (Blocker.RETIRED, Blocker.RESERVED)
 
 
 def sort_for_display(blockers: Sequence[Blocker]) -> list[Blocker]:
     """Sort a device's blockers, the one to show first.
 
-    That a busy phone is not clean goes without saying.
+    A busy device is never clean, so that blocker is left out.
     """
     is_busy = Blocker.BUSY in blockers
-    told = [blocker for blocker in blockers if not (is_busy and blocker is Blocker.NOT_CLEANED)]
-    return sorted(told, key=lambda blocker: blocker not in _SHOWN_FIRST)
+    relevant = [blocker for blocker in blockers if not (is_busy and blocker is Blocker.NOT_CLEANED)]
+    return sorted(relevant, key=lambda blocker: blocker not in _SHOWN_FIRST)
 
 
 def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str | None:
@@ -25,13 +25,13 @@ def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str
 
     Args:
         blocker: the first thing in the way.
-        presence: what the agent sees of the phone.
-        name: what commands call the phone.
-        host: the machine it hangs on.
+        presence: the device's state as its agent observes it.
+        name: the device's name in commands.
+        host: the host it is attached to.
     """
     match blocker:
         case Blocker.SESSION_NOT_LIVE:
-            return f"see whether the agent runs on {host}, and what its log says"
+            return f"check whether the agent runs on {host}, and its log"
         case Blocker.HOST_DRAINING:
             return f"farm host activate {host}"
         case Blocker.NOT_ONLINE:
@@ -46,7 +46,7 @@ def advice(blocker: Blocker, presence: Presence, *, name: str, host: str) -> str
             return f"farm device admit {quote(name)} takes it back"
         case Blocker.HEALTH_BAD:
             check = f"farm device check {quote(name)}"
-            return f"mend it, then {check}; it is checked by itself, too, ever more rarely"
+            return f"fix it, then {check}; it is also re-checked automatically with increasing back-off"
         case Blocker.HEALTH_UNKNOWN | Blocker.HEALTH_SUSPECT:
             return None
         case (
@@ -75,6 +75,6 @@ def presence_advice(presence: Presence, *, host: str) -> str | None:
         case Presence.WRONG_MODE:
             return "restart it into Android: it is in recovery, sideload or fastboot"
         case Presence.ABSENT:
-            return f"see whether it is plugged into {host}, switched on, with USB debugging on"
+            return f"check that it is plugged into {host}, switched on, with USB debugging on"
         case _:
             assert_never(presence)

@@ -23,16 +23,16 @@ class SoftwareChange:
 def software_changes(before: DeviceFacts, after: DeviceFacts) -> tuple[SoftwareChange, ...]:
     """Return the software updates between two readings of a device's facts, the system build first.
 
-    What one of the looks does not tell has not changed: a driver may have been too slow to answer. Whether a
-    driver runs, and everything that is measured anew at each look, is no version.
+    A value missing from one reading counts as unchanged: a driver may have been too slow to answer. Whether a
+    driver runs, and everything that is measured at each reading, is no version.
     """
     was, now = dict(_versions(before)), dict(_versions(after))
-    found = [
+    changes = [
         SoftwareChange(part=part, before=was[part], after=version)
         for part, version in now.items()
         if was.get(part, version) != version
     ]
-    return (*found, *_drivers_changed(before, after))
+    return (*changes, *_drivers_changed(before, after))
 
 
 def build_by_facts(facts: Mapping[FactsId, DeviceFacts]) -> dict[FactsId, int]:
@@ -41,8 +41,8 @@ def build_by_facts(facts: Mapping[FactsId, DeviceFacts]) -> dict[FactsId, int]:
     numbers: dict[FactsId, int] = {}
     for facts_id in sorted(facts):
         snapshot = facts[facts_id]
-        alike = (number for number, each in enumerate(first) if not software_changes(each, snapshot))
-        numbers[facts_id] = next(alike, len(first))
+        equal_builds = (number for number, known in enumerate(first) if not software_changes(known, snapshot))
+        numbers[facts_id] = next(equal_builds, len(first))
         if numbers[facts_id] == len(first):
             first.append(snapshot)
     return numbers
@@ -50,20 +50,20 @@ def build_by_facts(facts: Mapping[FactsId, DeviceFacts]) -> dict[FactsId, int]:
 
 def _versions(facts: DeviceFacts) -> Iterator[tuple[str, str]]:
     graphics = facts.gpu or Gpu()
-    known = {
+    system_versions = {
         "build": facts.build_fingerprint,
         "kernel": facts.kernel,
         "GPU driver": graphics.driver_text or graphics.driver,
         "Vulkan driver": graphics.vulkan_driver,
     }
     drivers = {f"NNAPI driver {driver.name}": driver.version for driver in facts.nnapi}
-    for part, version in {**known, **drivers}.items():
+    for part, version in {**system_versions, **drivers}.items():
         if version is not None:
             yield part, version
 
 
 def _drivers_changed(before: DeviceFacts, after: DeviceFacts) -> Iterator[SoftwareChange]:
     """Yield added and removed drivers; a device that lists none may not have reported them."""
-    was, now = (", ".join(sorted(driver.name for driver in each.nnapi)) for each in (before, after))
+    was, now = (", ".join(sorted(driver.name for driver in facts.nnapi)) for facts in (before, after))
     if was and now and was != now:
         yield SoftwareChange(part="NNAPI drivers", before=was, after=now)

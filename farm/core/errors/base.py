@@ -13,7 +13,7 @@ class Blame(StrEnum):
     VARIANT = "variant"
     #: The phone.
     DEVICE = "device"
-    #: The machine the phone hangs on, or the agent on it.
+    #: The host the device is attached to, or the agent on it.
     HOST = "host"
     #: The farm.
     FARM = "farm"

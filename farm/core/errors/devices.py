@@ -46,7 +46,7 @@ class DeviceTimeout(DeviceError):
 
 
 class DeviceUnfit(DeviceError):
-    """The phone lacks something every run needs (Android 8, sha256sum, shell v2)."""
+    """The device does not have what every run needs (Android 8, sha256sum, shell v2)."""
 
     code = "device.unfit"
     transient = False

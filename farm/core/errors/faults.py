@@ -1,10 +1,10 @@
-"""Trouble of the machines that phones hang on, and of the farm itself."""
+"""Errors of hosts and of the farm itself."""
 
 from farm.core.errors.base import Blame, FarmError
 
 
 class HostError(FarmError):
-    """The machine the phones hang on is in trouble."""
+    """The host the devices are attached to has a fault."""
 
     code = "host.error"
     blame = Blame.HOST
@@ -26,7 +26,7 @@ class HostDiskFull(HostError):
 
 
 class FarmFault(FarmError):
-    """The farm itself is in trouble."""
+    """The farm itself has a fault."""
 
     code = "farm.fault"
     transient = True
@@ -50,4 +50,4 @@ class FarmBusy(FarmFault):
     """The farm's database is locked or full."""
 
     code = "farm.busy"
-    default_hint = "it is tried again by itself"
+    default_hint = "it is retried automatically"

@@ -95,7 +95,7 @@ class NotFound(FarmError):
 
 
 class ArtifactExpired(NotFound):
-    """The farm had these bytes and let them go, to make room or because somebody removed the file."""
+    """The farm deleted these bytes, to free space or because a user removed the file."""
 
     code = "artifact.expired"
     default_hint = "upload the file again: `farm variant build`, `farm variant add` or `farm harness add`"

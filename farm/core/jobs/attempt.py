@@ -20,26 +20,26 @@ class AttemptState(StrEnum):
     FINISHED = "finished"
     #: Nothing ran; costs the job nothing.
     RETURNED = "returned"
-    #: Its session went away; its own late report may still finish it.
+    #: Its session was lost; its own late report may still finish it.
     LOST = "lost"
 
 
 class AttemptEvent(StrEnum):
     """Attempt events."""
 
-    #: Its agent makes the phone ready.
+    #: Its agent prepares the device.
     PREPARED = "attempt_preparing"
     #: The program was started.
     STARTED = "attempt_measuring"
-    #: The run is over, and its evidence on the way.
+    #: The run has ended, and its evidence is being sent.
     ENDED = "attempt_reporting"
-    #: The farm has made of the evidence what there was.
+    #: The farm has evaluated the evidence.
     SETTLED = "attempt_finished"
-    #: Nothing ran: the phone was not fit, or nobody began in time.
+    #: Nothing ran: the device was not fit, or the agent did not start in time.
     RETURNED = "attempt_returned"
-    #: Its agent went away, or let go of it.
+    #: Its agent is lost, or gave it up.
     LOST = "attempt_lost"
-    #: Its job was cancelled, and its agent has let go of it.
+    #: Its job was cancelled, and its agent has stopped it.
     CANCELLED = "attempt_cancelled"
 
 

@@ -1,16 +1,16 @@
-"""In which order those who wait for a device get it: in turns, so that nobody's flood holds up the others."""
+"""Fair-share order of a device's queue: by rounds in turn, so that no user's flood delays the others."""
 
 
 def first_virtual_time(head: int | None, own_tail: int | None) -> int:
     """Return the virtual time at which a new submission joins a device's queue.
 
-    Beside whatever is next there, and behind what is their own: one person's jobs run in the order they came,
-    several persons' by rounds of each in turn. Turns count jobs: a round of many cells comes up as much more
-    seldom as it takes longer.
+    It joins at the head of the queue, but behind the user's own jobs: those of one user run in their order,
+    those of several users by rounds in turn. Virtual time counts jobs: a round of many cells is due as much
+    less often as it takes longer.
 
     Args:
-        head: the turn that the device serves next; None when nothing waits.
-        own_tail: the last turn of what the same person has waiting there; None when that is nothing.
+        head: the virtual time that the device serves next; None when nothing waits.
+        own_tail: the last virtual time of the same user's waiting jobs; None when there are none.
     """
     behind_own = 0 if own_tail is None else own_tail + 1
     return max(head or 0, behind_own)

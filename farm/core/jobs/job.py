@@ -20,13 +20,13 @@ class JobState(StrEnum):
 class JobEvent(StrEnum):
     """Job events."""
 
-    #: Its phone got it: an attempt of its own says how that goes.
+    #: Its device got it: an attempt records its progress.
     CLAIMED = "job_claimed"
     #: Its attempt ended without a verdict on the job, and budget remains.
     REQUEUED = "job_requeued"
     #: It has its outcome.
     FINISHED = "job_finished"
-    #: Somebody ended it, or its phone was retired.
+    #: A user cancelled it, or its device was retired.
     CANCELLED = "job_cancelled"
 
 
@@ -34,14 +34,14 @@ class JobKind(StrEnum):
     """The purpose of a job."""
 
     BENCHMARK = "benchmark"
-    #: A health check: how a phone earns its health.
+    #: A health check of a device.
     CHECK = "check"
 
 
 TRANSITIONS: dict[tuple[JobState, JobEvent], JobState] = {
     (JobState.QUEUED, JobEvent.CLAIMED): JobState.ACTIVE,
     (JobState.QUEUED, JobEvent.CANCELLED): JobState.FINISHED,
-    # A late report of the current attempt settles a job that was queued again meanwhile.
+    # A late report of the current attempt settles a job that was queued again.
     (JobState.QUEUED, JobEvent.FINISHED): JobState.FINISHED,
     (JobState.ACTIVE, JobEvent.REQUEUED): JobState.QUEUED,
     (JobState.ACTIVE, JobEvent.FINISHED): JobState.FINISHED,

@@ -9,7 +9,7 @@ from enum import StrEnum
 class LeaderLease:
     """A lease as stored in the database."""
 
-    #: A farm process; unique to each of its lives.
+    #: A farm process; unique to each start of it.
     holder: str
     expires_at: datetime
 
@@ -17,24 +17,23 @@ class LeaderLease:
 class LeaseDecision(StrEnum):
     """Whose turn it is."""
 
-    #: This process held the duty, and goes on.
+    #: This process held the lease, and renews it.
     KEPT = "kept"
-    #: Nobody held it, or who did let it lapse.
+    #: No process held it, or the lease had expired.
     TAKEN = "taken"
     #: Another process holds it.
     ELSEWHERE = "elsewhere"
 
 
 def decide_lease(
-    found: LeaderLease | None, process: str, *, now: datetime, lease: timedelta
+    current: LeaderLease | None, process: str, *, now: datetime, lease: timedelta
 ) -> LeaseDecision:
     """Decide whether a process may act as leader now.
 
-    A lease that ends later than twice its length from now was written under a clock that was wrong: nobody
-    waits for it.
+    A lease that ends later than twice its length from now was written with a wrong clock, and is ignored.
     """
-    if found is None:
+    if current is None:
         return LeaseDecision.TAKEN
-    if now < found.expires_at <= now + 2 * lease:
-        return LeaseDecision.KEPT if found.holder == process else LeaseDecision.ELSEWHERE
+    if now < current.expires_at <= now + 2 * lease:
+        return LeaseDecision.KEPT if current.holder == process else LeaseDecision.ELSEWHERE
     return LeaseDecision.TAKEN

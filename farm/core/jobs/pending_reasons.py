@@ -11,7 +11,7 @@ from farm.core.devices.host_state import IncidentKind, SessionState
 from farm.core.devices.remediation import advice, presence_advice, sort_for_display
 from farm.core.jobs.attempt import AttemptState
 
-#: What passes without anybody's doing; whoever waits for anything else may wait for ever.
+#: Blockers that pass automatically; all others may last for ever.
 TEMPORARY = frozenset(
     {
         Blocker.BUSY,
@@ -41,9 +41,9 @@ class PendingReason:
     #: For programs: `cordoned`, `not_cleaned`, `gates_shut`.
     code: str
     message: str
-    #: What to do about it, or that waiting is all there is to do.
+    #: The remedy, or that waiting is enough.
     hint: str
-    #: It goes by itself.
+    #: It passes automatically.
     passes: bool
     since: StateOrigin = StateOrigin()
 
@@ -64,12 +64,12 @@ def actionable_first(blockers: Sequence[Blocker]) -> list[Blocker]:
 
 def blocker_reason(blocker: Blocker, place: DeviceRef, since: StateOrigin) -> PendingReason:
     """Return a device's blocker as a reason of a job that waits for the device."""
-    known = advice(blocker, place.presence, name=place.name, host=place.host)
+    remedy = advice(blocker, place.presence, name=place.name, host=place.host)
     return PendingReason(
         code=blocker.name.lower(),
         message=_message(blocker, place),
-        hint=known or _wait_hint(blocker, place),
-        passes=blocker in TEMPORARY or (blocker is Blocker.NOT_ONLINE and known is None),
+        hint=remedy or _wait_hint(blocker, place),
+        passes=blocker in TEMPORARY or (blocker is Blocker.NOT_ONLINE and remedy is None),
         since=since,
     )
 
@@ -117,10 +117,10 @@ def incident_reason(kind: IncidentKind, host: str, since: StateOrigin) -> Pendin
     match kind:
         case IncidentKind.PRESSURE:
             message = "the host takes no new work"
-            hint = f"see to it on {host}: its agent goes on by itself once that is over"
+            hint = f"fix it on {host}: its agent continues automatically afterwards"
         case IncidentKind.CORRELATED_FAILURES:
-            message = "the host is in trouble as a whole, and the phone with it"
-            hint = f"look at hub, cables and adb server of {host}"
+            message = "several phones of the host failed together, this one among them"
+            hint = f"check hub, cables and adb server of {host}"
         case IncidentKind.USB_FULL:
             message = "a USB controller of the host takes no further phone"
             hint = f"plug phones in at another controller of {host}"
@@ -135,7 +135,7 @@ class LiveAttempt:
 
     state: AttemptState
     since: datetime
-    #: What its agent says it waits for.
+    #: The condition that its agent waits for.
     waiting_for: str | None
     session: SessionState
     heartbeat_at: datetime
@@ -147,17 +147,17 @@ class LiveAttempt:
 
 def attempt_reasons(attempt: LiveAttempt) -> list[PendingReason]:
     """Return what a running job waits for: its agent, its device, its phase."""
-    found: list[PendingReason] = []
+    reasons: list[PendingReason] = []
     if attempt.session is not SessionState.LIVE:
-        found.append(_silent_agent_reason(attempt))
+        reasons.append(_silent_agent_reason(attempt))
     if attempt.place.presence is not Presence.ONLINE:
-        found.append(_unreachable_reason(attempt.place))
+        reasons.append(_unreachable_reason(attempt.place))
     if attempt.state is AttemptState.PREPARING and attempt.waiting_for:
-        found.append(_gates_reason(attempt, attempt.waiting_for))
+        reasons.append(_gates_reason(attempt, attempt.waiting_for))
     else:
         message, hint = _phase(attempt)
-        found.append(_attempt_reason(attempt.state, message, hint, attempt.since))
-    return found
+        reasons.append(_attempt_reason(attempt.state, message, hint, attempt.since))
+    return reasons
 
 
 def _silent_agent_reason(attempt: LiveAttempt) -> PendingReason:
@@ -165,8 +165,8 @@ def _silent_agent_reason(attempt: LiveAttempt) -> PendingReason:
     return PendingReason(
         code="session_silent",
         message=f"the agent on {host} has not called",
-        hint=f"see whether it runs on {host}; what it has in hand counts once it is back, and is tried again"
-        " when it stays away",
+        hint=f"check whether it runs on {host}; its running attempts count once it is back, and are retried"
+        " if it stays away",
         passes=False,
         since=StateOrigin(at=attempt.heartbeat_at),
     )
@@ -177,7 +177,7 @@ def _unreachable_reason(place: DeviceRef) -> PendingReason:
     hint = presence_advice(place.presence, host=place.host)
     return PendingReason(
         code="not_online",
-        message=f"the phone is not online ({place.presence}), and the run may go on there all the same",
+        message=f"the phone is not online ({place.presence}), and the run may still be in progress there",
         hint=hint or "wait: Android is starting",
         passes=hint is None,
     )
@@ -185,7 +185,7 @@ def _unreachable_reason(place: DeviceRef) -> PendingReason:
 
 def _gates_reason(attempt: LiveAttempt, waiting_for: str) -> PendingReason:
     limit = f"{attempt.gates_wait_s:.0f} s"
-    hint = f"wait: after {limit} it is put off for later; `gates:` of the matrix has the limits"
+    hint = f"wait: after {limit} it is deferred; `gates:` of the matrix has the limits"
     return _attempt_reason(
         "gates_shut", f"the phone is not fit for a run yet: {waiting_for}", hint, attempt.since
     )
@@ -199,7 +199,7 @@ def _phase(attempt: LiveAttempt) -> tuple[str, str]:
     host = attempt.place.host
     match attempt.state:
         case AttemptState.CLAIMED:
-            return f"the agent on {host} has the job and has yet to begin", "wait for its next call"
+            return f"claimed by the agent on {host}, not started", "wait for its next call"
         case AttemptState.PREPARING:
             return "the phone is given its files", "wait: large files take a while the first time"
         case AttemptState.MEASURING:

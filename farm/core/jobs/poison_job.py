@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from farm.core.base.ids import DeviceId
 from farm.core.errors import AdbdRestarted, DeviceLost, DeviceRebooted
 
-#: What jobs end with whose work made phones go away.
+#: Code of jobs whose work lost devices.
 POISON_JOB = "job.poison"
-#: Attempts that ended so lost their phone.
+#: Codes of attempts that lost their device.
 DEVICE_GONE_CODES = frozenset({DeviceLost.code, DeviceRebooted.code, AdbdRestarted.code})
-#: One phone may go away by itself; the same work on another one is no accident any more.
+#: One device may disconnect independently; a second one lost to equal work is no accident.
 MIN_DISTINCT_DEVICES = 2
 
 
@@ -23,10 +23,10 @@ class DeviceLoss:
 
 
 def poisoned_devices(losses: Iterable[DeviceLoss]) -> tuple[DeviceId, ...]:
-    """Return the devices lost to the same work; empty while they may have failed on their own.
+    """Return the devices lost to equal work; empty while they may have failed on their own.
 
     Args:
-        losses: of attempts at the same work: variant, program, backend and settings of one matrix.
+        losses: of attempts at equal work: variant, program, backend and settings of one matrix.
     """
     lost = {loss.device_id for loss in losses if loss.code in DEVICE_GONE_CODES}
     return tuple(sorted(lost)) if len(lost) >= MIN_DISTINCT_DEVICES else ()

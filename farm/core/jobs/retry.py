@@ -13,32 +13,32 @@ from farm.core.runs.measurement import Outcome
 class RetryBudget(StrEnum):
     """The cause of a lost try; each has a budget of its own."""
 
-    #: The user's or the variant's doing: it would end the same again.
+    #: Caused by the user or the variant: a retry would end the same.
     OWN = "user or variant"
-    #: The phone went away, or failed.
+    #: The device disconnected, or failed.
     DEVICE = "device"
-    #: Nothing more was heard of the host, or the phone was carried away from it.
+    #: The host was lost, or the device was moved away from it.
     HOST_LOST = "host lost"
-    #: Whatever else goes wrong with hosts and the farm.
-    TROUBLE = "host or farm"
+    #: Other faults of hosts and of the farm.
+    FAULT = "host or farm"
 
 
-#: Tries a job may lose to each and still be tried again; more, or more in all, and it ends as it stands.
+#: Tries that a job may lose to each cause and still be tried again.
 RETRY_BUDGETS: dict[RetryBudget, int] = {
     RetryBudget.OWN: 0,
     RetryBudget.DEVICE: 2,
     RetryBudget.HOST_LOST: 3,
-    RetryBudget.TROUBLE: 3,
+    RetryBudget.FAULT: 3,
 }
 #: What an attempt is lost by whose phone was carried away.
 MOVED = "host.device_moved"
 _HOST_LOST = frozenset({"host.lost", MOVED, "host.retired"})
 MAX_ATTEMPTS = 6
-#: Give-backs cost no attempt; this many say that the phone will never be ready for the job.
+#: Returns cost no attempt; this many mean that the device will never be ready for the job.
 MAX_RETURNS = 20
 #: Blocks of one device and round that are measured at most, the first included.
 MAX_BLOCKS = 3
-#: A cell with more measurements than this and not a valid one among them will not be cured by more of them.
+#: A cell with more measurements than this, none of them valid, is not repeated.
 CHRONIC_AFTER = 3
 
 
@@ -72,8 +72,8 @@ def budget_of(blame: Blame, code: str | None) -> RetryBudget:
         case Blame.DEVICE:
             return RetryBudget.DEVICE
         case Blame.HOST:
-            return RetryBudget.HOST_LOST if code in _HOST_LOST else RetryBudget.TROUBLE
+            return RetryBudget.HOST_LOST if code in _HOST_LOST else RetryBudget.FAULT
         case Blame.FARM:
-            return RetryBudget.TROUBLE
+            return RetryBudget.FAULT
         case _:
             assert_never(blame)

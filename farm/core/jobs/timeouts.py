@@ -13,11 +13,11 @@ class AgentTimeouts:
 
     #: Without a call for so long an agent is silent; its work is left to it.
     silent_after: timedelta = timedelta(seconds=60)
-    #: So much later it is lost, with all it had in hand.
+    #: So much later it is lost, with all its running attempts.
     lost_after: timedelta = timedelta(seconds=300)
-    #: A grant that nobody was heard to start is taken back.
+    #: A grant without a reported start is taken back.
     unstarted_after: timedelta = timedelta(seconds=120)
-    #: An agent that has not started a grant for so long, counted from asking, asks anew before it does.
+    #: An agent that has not started a grant for so long, counted from its request, asks again first.
     start_within: timedelta = timedelta(seconds=30)
 
     def __post_init__(self) -> None:

@@ -40,7 +40,7 @@ def _end_cause(connection: Connection, incident: Incident, now: datetime) -> str
     drops = device_failures.disconnects_since(connection, incident.devices, incident.began_at)
     lasting = OpenIncident(
         began_at=incident.began_at,
-        last_trouble_at=max([incident.began_at, *(drop.at for drop in drops)]),
+        last_failure_at=max([incident.began_at, *(drop.at for drop in drops)]),
         away=_count_away(connection, incident),
     )
     if not is_over(lasting, now=now):

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, digest_of
 from farm.core.base.setting_values import non_default_settings
-from farm.core.checks.reference_fitness import own_band_key, reference_key, unfit_reasons
+from farm.core.checks.reference_fitness import own_reference_key, reference_key, unfit_reasons
 from farm.core.checks.reference_run import ReferenceRun, ReferenceVerdict
 from farm.core.devices.controls import Controls, non_default_controls
 from farm.core.devices.device import DeviceFacts
@@ -261,4 +261,4 @@ def _reference_run(
 
 def _band_key(device: Device, facts: DeviceFacts, attempt: Attempt, cores: str) -> str:
     kind, since = reference_key(facts, attempt.host_id, cores), device.rebaselined_at
-    return kind if since is None else own_band_key(kind, device.device_id, since)
+    return kind if since is None else own_reference_key(kind, device.device_id, since)
