@@ -290,7 +290,7 @@ async def test_a_run_does_not_begin_while_the_screen_stays_off(bench: Bench) -> 
     be_seen(bench, "Asleep", wakes=False)
     ending = await bench.runner.run(entry_with(bench, 1, "true", Controls()), unheard, adopt=False)
     assert isinstance(ending, DeferredRun)
-    assert ending.reason == "the screen is off, it is to be on"
+    assert ending.reason == "the screen is off, it must be on"
 
 
 async def test_a_matrix_that_leaves_the_screen_as_it_is_found_neither_waits_nor_wakes(bench: Bench) -> None:

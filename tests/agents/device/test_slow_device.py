@@ -52,7 +52,7 @@ async def shown(device: AdbDevice, faults: Faults, state: Path) -> None:
 
 def verdict(value_ns: float, usual_ns: float) -> ReferenceVerdict:
     """By a band of runs as they usually are."""
-    kind = [ReferenceSample(phone="phone-1", value_ns=usual_ns, at=NOW)] * MIN_RUNS
+    kind = [ReferenceSample(device="phone-1", value_ns=usual_ns, at=NOW)] * MIN_RUNS
     return assess_reference_run(value_ns, unfit=(), kind=kind, own=(), now=NOW).verdict
 
 

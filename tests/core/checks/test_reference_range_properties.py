@@ -25,7 +25,7 @@ def runs(values: Sequence[float], phones: int = 3) -> list[ReferenceSample]:
     """The first is the oldest; phones take turns."""
     return [
         ReferenceSample(
-            phone=f"phone-{place % phones}", value_ns=value, at=NOW - timedelta(days=len(values) - place)
+            device=f"phone-{place % phones}", value_ns=value, at=NOW - timedelta(days=len(values) - place)
         )
         for place, value in enumerate(values)
     ]
@@ -39,7 +39,7 @@ def histories(draw: st.DrawFn) -> list[ReferenceSample]:
 
 @given(histories(), st.floats(min_value=1e-3, max_value=1e3))
 def test_a_band_in_other_units_is_the_same_band(history: list[ReferenceSample], factor: float) -> None:
-    scaled = [ReferenceSample(phone=run.phone, value_ns=run.value_ns * factor, at=run.at) for run in history]
+    scaled = [ReferenceSample(device=run.device, value_ns=run.value_ns * factor, at=run.at) for run in history]
     here, there = learn_reference_range(history), learn_reference_range(scaled)
     assert here is not None
     assert there is not None
@@ -97,9 +97,9 @@ def test_few_runs_teach_nothing(values: list[float]) -> None:
 
 
 def test_a_phone_that_is_checked_ten_times_as_often_does_not_decide_what_is_usual() -> None:
-    often = [ReferenceSample(phone="often", value_ns=2e8, at=NOW - timedelta(hours=n)) for n in range(100)]
+    often = [ReferenceSample(device="often", value_ns=2e8, at=NOW - timedelta(hours=n)) for n in range(100)]
     others = [
-        ReferenceSample(phone=f"other-{n}", value_ns=1e8, at=NOW - timedelta(days=30 + n))
+        ReferenceSample(device=f"other-{n}", value_ns=1e8, at=NOW - timedelta(days=30 + n))
         for n in range(MAX_RUNS_PER_DEVICE + 1)
     ]
     found = learn_reference_range([*often, *others])
@@ -118,7 +118,7 @@ def test_two_phones_that_differ_do_not_make_each_others_band_wide() -> None:
 def test_a_phone_that_is_slow_for_good_does_not_teach_that_it_is_usual(phones: int) -> None:
     usual = runs([1e8] * 8 * phones, phones)
     slow = [
-        ReferenceSample(phone="phone-0", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out_of_range=True)
+        ReferenceSample(device="phone-0", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out_of_range=True)
         for n in range(40)
     ]
     found = learn_reference_range([*usual, *slow])
@@ -130,7 +130,7 @@ def test_most_of_several_phones_that_are_slow_are_what_their_kind_is_like_now() 
     usual = runs([1e8] * 24, phones=3)
     slow = [
         ReferenceSample(
-            phone=f"phone-{n % 3}", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out_of_range=True
+            device=f"phone-{n % 3}", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out_of_range=True
         )
         for n in range(24)
     ]
@@ -140,9 +140,9 @@ def test_most_of_several_phones_that_are_slow_are_what_their_kind_is_like_now() 
 
 
 def test_a_phone_that_drifts_for_weeks_is_compared_to_what_it_was_before() -> None:
-    past = [ReferenceSample(phone=0, value_ns=1e8, at=NOW - timedelta(days=50 + n)) for n in range(5)]
+    past = [ReferenceSample(device=0, value_ns=1e8, at=NOW - timedelta(days=50 + n)) for n in range(5)]
     since = [
-        ReferenceSample(phone=0, value_ns=1.2e8, at=NOW - timedelta(days=n), was_out_of_range=True)
+        ReferenceSample(device=0, value_ns=1.2e8, at=NOW - timedelta(days=n), was_out_of_range=True)
         for n in range(40)
     ]
     found = measure_drift([*past, *since], now=NOW)
@@ -152,9 +152,9 @@ def test_a_phone_that_drifts_for_weeks_is_compared_to_what_it_was_before() -> No
 
 @given(st.floats(min_value=0.2, max_value=5.0), times_ns)
 def test_a_drift_is_the_factor_between_then_and_now(factor: float, value_ns: float) -> None:
-    past = [ReferenceSample(phone=0, value_ns=value_ns, at=NOW - timedelta(days=8 + n)) for n in range(6)]
+    past = [ReferenceSample(device=0, value_ns=value_ns, at=NOW - timedelta(days=8 + n)) for n in range(6)]
     recent = [
-        ReferenceSample(phone=0, value_ns=value_ns * factor, at=NOW - timedelta(hours=n)) for n in range(3)
+        ReferenceSample(device=0, value_ns=value_ns * factor, at=NOW - timedelta(hours=n)) for n in range(3)
     ]
     found = measure_drift([*past, *recent], now=NOW)
     assert found is not None
@@ -164,6 +164,6 @@ def test_a_drift_is_the_factor_between_then_and_now(factor: float, value_ns: flo
 
 
 def test_what_was_measured_within_the_week_is_neither_then_nor_now() -> None:
-    week = [ReferenceSample(phone=0, value_ns=1e8, at=NOW - timedelta(days=5, hours=n)) for n in range(20)]
-    recent = [ReferenceSample(phone=0, value_ns=3e8, at=NOW - timedelta(hours=n)) for n in range(3)]
+    week = [ReferenceSample(device=0, value_ns=1e8, at=NOW - timedelta(days=5, hours=n)) for n in range(20)]
+    recent = [ReferenceSample(device=0, value_ns=3e8, at=NOW - timedelta(hours=n)) for n in range(3)]
     assert measure_drift([*week, *recent], now=NOW) is None

@@ -101,8 +101,8 @@ def test_gates_wait_for_clocks_that_are_limited() -> None:
 @pytest.mark.parametrize(
     ("wanted", "is_on", "shut"),
     [
-        (Screen.ON, False, ["the screen is off, it is to be on"]),
-        (Screen.OFF, True, ["the screen is on, it is to be off"]),
+        (Screen.ON, False, ["the screen is off, it must be on"]),
+        (Screen.OFF, True, ["the screen is on, it must be off"]),
         (Screen.LEAVE, False, []),
         (Screen.ON, None, []),
         (Screen.ON, True, []),

@@ -64,8 +64,8 @@ def test_why_a_job_that_was_put_off_waits_says_until_when(farm: FarmRig, host: H
     until = farm.clock.now() + FIRST_PAUSE
     put_off(host, assignment)
     (reason,) = farm.read(job_waiting, assignment.job_id).reasons
-    assert (reason.code, reason.passes, reason.cause) == ("defer", True, LOW)
-    assert reason.message == f"it was put off once, and may be tried again from {until:%H:%M:%S} UTC on"
+    assert (reason.code, reason.passes, reason.cause) == ("deferred", True, LOW)
+    assert reason.message == f"it was deferred once, and may be tried again from {until:%H:%M:%S} UTC on"
 
 
 def test_the_time_that_an_agent_waited_for_the_gates_is_part_of_the_pause(

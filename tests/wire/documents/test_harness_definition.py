@@ -71,8 +71,8 @@ def test_a_backend_called_as_its_accelerator_need_not_say_it() -> None:
     [
         ("argumnets: x", "argumnets (line 9): unknown key `argumnets`\nhint: did you mean `arguments`?"),
         ("metrics: {m: {pattern: '(x)', unit: MB}}", "metrics.m.better (line 9): is missing"),
-        ("unsupported: ['(']", "unsupported[0] (line 9): no regular expression that RE2 takes: missing ): ("),
-        ("unsupported: ['(?=a)']", "unsupported[0] (line 9): no regular expression that RE2 takes"),
+        ("unsupported: ['(']", "unsupported[0] (line 9): not a regular expression of RE2: missing ): ("),
+        ("unsupported: ['(?=a)']", "unsupported[0] (line 9): not a regular expression of RE2"),
         ("value: {pattern: x, unit: ms}", "value.pattern (line 9): has 0 groups"),
         ("value: {pattern: (x), unit: ms}", "value (line 9): is one number for a whole run, and `samples`"),
         ("iterations_flag: threds", "hint: did you mean `threads`?"),
