@@ -1,4 +1,4 @@
-"""Secrets in private files. They are never arguments, which every user of the machine can read."""
+"""Secrets in files of one user. They are never arguments, which every user of the machine can read."""
 
 import os
 import stat

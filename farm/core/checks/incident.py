@@ -91,7 +91,7 @@ def find_usb_full_cause(cause_by_controller: Mapping[str, str]) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenIncident:
+class IncidentProgress:
     """An incident that is not over, and the number of its devices still away."""
 
     began_at: datetime
@@ -100,7 +100,7 @@ class OpenIncident:
     away: int
 
 
-def is_over(incident: OpenIncident, *, now: datetime) -> bool:
+def is_over(incident: IncidentProgress, *, now: datetime) -> bool:
     """Tell whether an incident has ended: its devices are back, it has been quiet for long, or it is too old.
 
     Not before the window is over: phones on a loose plug come back at once, and go again.

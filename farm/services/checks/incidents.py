@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.incident import REPORTED_BY_AGENTS, Incident, OpenIncident, is_over
+from farm.core.checks.incident import REPORTED_BY_AGENTS, Incident, IncidentProgress, is_over
 from farm.core.devices.device import Admin, Presence
 from farm.core.devices.host_state import HostState, IncidentKind, SessionState
 from farm.store.checks import failures as device_failures
@@ -38,7 +38,7 @@ def _end_cause(connection: Connection, incident: Incident, now: datetime) -> str
         is_lost = host.session is not None and host.session.state is SessionState.LOST
         return "nothing is heard of its agent any more" if is_lost else None
     drops = device_failures.disconnects_since(connection, incident.devices, incident.began_at)
-    lasting = OpenIncident(
+    lasting = IncidentProgress(
         began_at=incident.began_at,
         last_failure_at=max([incident.began_at, *(drop.at for drop in drops)]),
         away=_count_away(connection, incident),

@@ -12,7 +12,7 @@ from farm.core.checks.incident import (
     QUIET_AFTER,
     WINDOW,
     DeviceFailure,
-    OpenIncident,
+    IncidentProgress,
     became_unreachable,
     correlated_failures,
     is_over,
@@ -101,10 +101,12 @@ def test_a_phone_that_boots_has_not_gone_away_by_its_host() -> None:
 def test_an_incident_lasts_until_its_phones_are_back_or_it_is_quiet(
     calm: timedelta, away: int, over: bool
 ) -> None:
-    assert is_over(OpenIncident(began_at=NOW - calm, last_failure_at=NOW - calm, away=away), now=NOW) == over
+    assert (
+        is_over(IncidentProgress(began_at=NOW - calm, last_failure_at=NOW - calm, away=away), now=NOW) == over
+    )
 
 
 def test_a_phone_that_comes_and_goes_for_ever_keeps_no_incident_open() -> None:
-    just_begun = OpenIncident(began_at=NOW, last_failure_at=NOW, away=1)
-    old = OpenIncident(began_at=NOW - MAX_DURATION, last_failure_at=NOW, away=1)
+    just_begun = IncidentProgress(began_at=NOW, last_failure_at=NOW, away=1)
+    old = IncidentProgress(began_at=NOW - MAX_DURATION, last_failure_at=NOW, away=1)
     assert (is_over(just_begun, now=NOW), is_over(old, now=NOW)) == (False, True)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -39,7 +40,7 @@ def histories(draw: st.DrawFn) -> list[ReferenceSample]:
 
 @given(histories(), st.floats(min_value=1e-3, max_value=1e3))
 def test_a_band_in_other_units_is_the_same_band(history: list[ReferenceSample], factor: float) -> None:
-    scaled = [ReferenceSample(device=run.device, value_ns=run.value_ns * factor, at=run.at) for run in history]
+    scaled = [replace(run, value_ns=run.value_ns * factor) for run in history]
     here, there = learn_reference_range(history), learn_reference_range(scaled)
     assert here is not None
     assert there is not None

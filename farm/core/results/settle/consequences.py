@@ -28,7 +28,7 @@ from farm.core.results.settle.effects import (
     WidenIncident,
 )
 from farm.core.results.settle.new_measurement import NewMeasurement
-from farm.core.results.settle.report_context import BlockContext, HealthContext, HostContext, JobContext
+from farm.core.results.settle.report_context import BlockContext, HealthContext, HostContext, RetryContext
 from farm.core.runs.measurement import Outcome, Quality
 
 #: Another try can cure these; what fell back once will fall back again.
@@ -42,7 +42,7 @@ _CURABLE = (
 
 
 def end_of_job(
-    known: JobContext, job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str
+    known: RetryContext, job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str
 ) -> tuple[Consequence, ...]:
     """Queue a job again after an inconclusive attempt, or finish it when its budget is used up.
 
@@ -58,7 +58,7 @@ def end_of_job(
 
 
 def poison_job_ends(
-    known: JobContext, job: Job, killed: Sequence[DeviceId], *, now: datetime, actor: str
+    known: RetryContext, job: Job, killed: Sequence[DeviceId], *, now: datetime, actor: str
 ) -> tuple[Consequence, ...]:
     """Finish a poison job and what is queued of the same work; have the lost devices checked.
 
@@ -231,7 +231,7 @@ def _overlaps(incident: Incident, ending: PastOutcome) -> bool:
 
 
 def check_after_loss(
-    known: JobContext, device_id: DeviceId, code: str | None, *, now: datetime
+    known: RetryContext, device_id: DeviceId, code: str | None, *, now: datetime
 ) -> tuple[Consequence, ...]:
     """Have a device checked before it gets its next job, when its last one lost it."""
     if code not in DEVICE_GONE_CODES or device_id not in known.active_devices:

@@ -38,8 +38,8 @@ from farm.core.results.settle.placement_change import placement_effects
 from farm.core.results.settle.report import ParsedReport, ReportReading
 from farm.core.results.settle.report_context import (
     ConsequenceContext,
-    JobContext,
     ReportContext,
+    RetryContext,
     SettlementContext,
 )
 from farm.core.runs.measurement import Outcome
@@ -229,7 +229,7 @@ def _settle_counted(
 
 
 def _job_ends(
-    found: ReportContext, outcome: AttemptOutcome, known: JobContext, *, now: datetime
+    found: ReportContext, outcome: AttemptOutcome, known: RetryContext, *, now: datetime
 ) -> tuple[RowEffect, ...]:
     """Finish a job, or queue it again. One that was queued again meanwhile stays so within its budget."""
     attempt, job, actor = found.attempt, found.job, f"agent:{found.attempt.host_id}"

@@ -27,7 +27,7 @@ class ReportContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobContext:
+class RetryContext:
     """The rows that decide whether a job is tried again. Nothing is read for work that was not lost."""
 
     #: Its ended attempts, oldest first.
@@ -106,7 +106,7 @@ class CheckContext:
 class ConsequenceContext:
     """The rows behind the consequences of one report; None where it can have none of a kind."""
 
-    job: JobContext
+    job: RetryContext
     block: BlockContext | None
     host: HostContext | None
     health: HealthContext | None

@@ -68,7 +68,7 @@ def _apply(connection: Connection, host_id: HostId, effect: Effect, now: datetim
             device_transitions.move_health(
                 connection, device_id, sources=sources, to=health, now=now, cause=cause
             )
-        case to.QueueCheck(device_id=device_id, cause=cause):
+        case to.RequestCheck(device_id=device_id, cause=cause):
             jobs.add_check(connection, device_id, now=now, cause=cause)
         case to.Provision(device_id=device_id):
             reason = "its host sets up phones by itself (FARM_AGENT_PROVISION_DEVICES)"
@@ -82,9 +82,9 @@ def _apply(connection: Connection, host_id: HostId, effect: Effect, now: datetim
             _record_event(connection, effect, actor, now)
         case to.RefuseDevice(device_id=device_id, cause=cause):
             record_refused_claim(connection, device_id, cause, host_id, now=now)
-        case to.RaiseAlarm() | to.ClearAlarm():
+        case to.RaiseDeviceAlarm() | to.ClearDeviceAlarm():
             _change_alarm(connection, effect, now)
-        case to.OpenIncident(kind=kind, cause=cause):
+        case to.OpenHostIncident(kind=kind, cause=cause):
             incidents.add_incident(connection, host_id, kind, began_at=now, devices=(), cause=cause, now=now)
         case to.EndIncident(incident=incident, cause=cause):
             incidents.end_incident(connection, incident, now=now, cause=cause)
@@ -130,9 +130,11 @@ def _record_event(connection: Connection, effect: to.RecordDeviceEvent, actor: s
     )
 
 
-def _change_alarm(connection: Connection, effect: to.RaiseAlarm | to.ClearAlarm, now: datetime) -> None:
+def _change_alarm(
+    connection: Connection, effect: to.RaiseDeviceAlarm | to.ClearDeviceAlarm, now: datetime
+) -> None:
     kind, subject, device_id = effect.kind, AlarmSubject.DEVICE, effect.device_id
-    if isinstance(effect, to.ClearAlarm):
+    if isinstance(effect, to.ClearDeviceAlarm):
         clear_alarm(connection, kind, subject, device_id, cause=effect.cause, now=now)
     elif not is_acknowledged(connection, kind, subject, device_id, now=now):
         message, hint = effect.message, effect.hint

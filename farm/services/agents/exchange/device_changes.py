@@ -18,16 +18,16 @@ from farm.core.operations.alarm import AlarmKind
 from farm.core.operations.event import DeviceEvent
 from farm.core.upkeep.recovery import FailureMode, Recovery
 from farm.services.agents.exchange.effects import (
-    ClearAlarm,
+    ClearDeviceAlarm,
     Effect,
     MoveHealth,
     Provision,
-    QueueCheck,
-    RaiseAlarm,
+    RaiseDeviceAlarm,
     RaiseFence,
     RecordDeviceEvent,
     RecordFacts,
     RefuseDevice,
+    RequestCheck,
 )
 from farm.services.agents.exchange.snapshot import FleetSnapshot, is_usable
 from farm.store.devices.devices import Device
@@ -84,7 +84,7 @@ def record_facts(device: Device, report: DeviceReport) -> Iterator[Effect]:
             to_state=changes[0].after,
         )
         if device.admin is Admin.ACTIVE:
-            yield QueueCheck(device_id=device.device_id, cause=f"it was updated: {cause}")
+            yield RequestCheck(device_id=device.device_id, cause=f"it was updated: {cause}")
 
 
 def seen_as(device: Device, report: DeviceReport, *, held: Collection[AttemptId]) -> DeviceStatusUpdate:
@@ -183,7 +183,7 @@ def _failed_recovery(device: Device, recovery: Recovery) -> Iterator[Effect]:
     message = (
         f"{device.name} on {device.host_id} is {failure_mode}, and nothing brought it back; tried: {tried}"
     )
-    yield RaiseAlarm(
+    yield RaiseDeviceAlarm(
         kind=AlarmKind.RECOVERY_FAILED,
         device_id=device.device_id,
         message=message,
@@ -200,7 +200,7 @@ def _recovered(device: Device, report: DeviceReport) -> Iterator[Effect]:
     is_well = report.presence is Presence.ONLINE and report.detail is None and report.recovery is None
     was_well = device.presence is Presence.ONLINE and device.detail is None and device.recovery is None
     if is_well and not was_well:
-        yield ClearAlarm(kind=AlarmKind.RECOVERY_FAILED, device_id=device.device_id, cause="it is back")
+        yield ClearDeviceAlarm(kind=AlarmKind.RECOVERY_FAILED, device_id=device.device_id, cause="it is back")
 
 
 def _doubted(device: Device, host_id: HostId) -> Iterator[Effect]:
@@ -220,7 +220,7 @@ def _online(
         yield Provision(device_id=device.device_id)
     arrived = device.host_id != snapshot.host_id or device.presence is not Presence.ONLINE
     if _needs_check(snapshot, device, arrived=arrived, now=now):
-        yield QueueCheck(device_id=device.device_id, cause=f"its health is {device.health}")
+        yield RequestCheck(device_id=device.device_id, cause=f"its health is {device.health}")
 
 
 def _needs_check(snapshot: FleetSnapshot, device: Device, *, arrived: bool, now: datetime) -> bool:

@@ -112,7 +112,7 @@ class MoveHealth:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueCheck:
+class RequestCheck:
     """A device is to be checked before its next job."""
 
     device_id: DeviceId
@@ -146,7 +146,7 @@ class RefuseDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RaiseAlarm:
+class RaiseDeviceAlarm:
     """Somebody has to look at a device, unless they cleared the same alarm a short while ago."""
 
     kind: AlarmKind
@@ -156,7 +156,7 @@ class RaiseAlarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClearAlarm:
+class ClearDeviceAlarm:
     """What an alarm of a device was about is over; there may be none."""
 
     kind: AlarmKind
@@ -165,7 +165,7 @@ class ClearAlarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenIncident:
+class OpenHostIncident:
     """The agent says that something is wrong with the host as a whole."""
 
     kind: IncidentKind
@@ -206,13 +206,13 @@ Effect = (
     | RecordFacts
     | RecordSeen
     | MoveHealth
-    | QueueCheck
+    | RequestCheck
     | Provision
     | RecordDeviceEvent
     | RefuseDevice
-    | RaiseAlarm
-    | ClearAlarm
-    | OpenIncident
+    | RaiseDeviceAlarm
+    | ClearDeviceAlarm
+    | OpenHostIncident
     | EndIncident
     | LookForIncident
     | EndErrand

@@ -28,7 +28,7 @@ from farm.services.agents.exchange.effects import (
     LookForIncident,
     LoseAttempt,
     MarkAbsent,
-    OpenIncident,
+    OpenHostIncident,
     RaiseFence,
     RecordSeen,
     RecordWaiting,
@@ -219,7 +219,7 @@ def _host_condition(snapshot: FleetSnapshot, said: Exchange, *, now: datetime) -
         if incident is not None and incident.cause != cause:
             yield EndIncident(incident=incident, cause=cause or over)
         if cause is not None and (incident is None or incident.cause != cause):
-            yield OpenIncident(kind=kind, cause=cause)
+            yield OpenHostIncident(kind=kind, cause=cause)
 
 
 def _ended_errands(

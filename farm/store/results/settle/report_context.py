@@ -27,9 +27,9 @@ from farm.core.results.settle.report_context import (
     ConsequenceContext,
     HealthContext,
     HostContext,
-    JobContext,
     ReferenceContext,
     ReportContext,
+    RetryContext,
     SettlementContext,
 )
 from farm.core.runs.measurement import Outcome
@@ -80,7 +80,7 @@ def report_contexts(
 
 def job_context(
     connection: Connection, job: Job, *, ending: AttemptRecord | None = None, loss: DeviceLoss | None = None
-) -> JobContext:
+) -> RetryContext:
     """Read what decides whether a job is tried again.
 
     Args:
@@ -100,7 +100,7 @@ def job_context(
             found = find_jobs(connection, [job_id for job_id in queued if job_id != job.job_id])
             alike = [found[job_id] for job_id in sorted(found)]
     lost = {each.device_id for each in losses}
-    return JobContext(
+    return RetryContext(
         tries=tuple(
             past_attempts(connection, job.job_id, without=None if ending is None else ending.attempt_id)
         ),
@@ -147,7 +147,7 @@ def _consequences(connection: Connection, report: ParsedReport, found: ReportCon
     return ConsequenceContext(
         job=job_context(connection, job, ending=attempt, loss=loss)
         if is_inconclusive or is_lost
-        else JobContext(),
+        else RetryContext(),
         block=_block_context(connection, report.reading, job),
         host=host_context(connection, attempt.host_id, now=report.incoming.at) if may_be_hosts else None,
         health=_health_context(connection, attempt) if is_lost else None,
