@@ -167,7 +167,7 @@ def test_a_restore_shows_what_it_would_do_and_does_nothing_without_a_yes(
     ran("backup", backups, "--data", data)
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     assert ran("restore", backups, "--data", str(new)) == 2
-    assert "say --yes" in capsys.readouterr().err
+    assert "--yes skips the confirmation" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     assert ran("restore", backups, "--data", str(new)) == 1
     assert f"database   {new / 'farm.sqlite3'}: empty, gets all rows" in capsys.readouterr().err

@@ -116,7 +116,7 @@ def test_an_import_that_takes_too_long_is_ended_and_said_to_have() -> None:
     assert stuck.returncode is not None
     assert found.level is Severity.WARNING
     assert "had not ended after 0.05 s" in found.message
-    assert "less to do" in (found.hint or "")
+    assert "less busy" in (found.hint or "")
 
 
 def test_a_fresh_machine_has_warnings_at_most_and_nothing_is_made(

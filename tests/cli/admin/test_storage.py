@@ -75,7 +75,7 @@ def test_a_file_that_is_gone_from_the_disk_is_sent_again(farm: HttpFarm, tmp_pat
 
 def test_an_upload_that_would_not_leave_the_reserve_is_refused_before_it_is_read(tmp_path: Path) -> None:
     with http_farm(tmp_path / "data", disk_reserve_bytes=2**60) as farm:
-        with pytest.raises(FarmDiskFull, match="no room"):
+        with pytest.raises(FarmDiskFull, match="no space"):
             upload(farm, tmp_path, os.urandom(8 * 1024 * 1024))
         answer = farm.http.put(f"/api/v1/blobs/{digest_of(b'x')}", content=b"x")
         assert (answer.status_code, answer.json()["code"]) == (507, FarmDiskFull.code)

@@ -135,7 +135,7 @@ def test_joining_again_says_what_it_replaces_and_puts_unreported_work_aside(
     capsys.readouterr()
     assert join(farm, folder, "--host", "lab-3") == 0
     said = capsys.readouterr().err
-    assert f"it was lab-2 of the farm at {farm.url}" in said
+    assert f"It was lab-2 of the farm at {farm.url}" in said
     assert "will not be reported: 1" in said
     assert (folder / "spool" / "refused" / "7.json").read_text() == "evidence"
     assert find_credential(folder) != before

@@ -102,7 +102,7 @@ def test_a_farm_that_stops_says_which_runs_go_on_without_it() -> None:
 
 def test_who_leaves_a_demo_hears_that_its_farm_stops_and_what_resumes_it(tmp_path: Path) -> None:
     said = demo_detach_text(tmp_path, MatrixId(3), keeps_farm_running=False)
-    assert said.startswith("Stopping the demo's farm and matrix 3 with it.")
+    assert said.startswith("Stopping the demo's farm and matrix 3.")
     assert "Detached" not in said
     commands = [line.split("#")[0].strip() for line in said.splitlines()[1:]]
     assert commands[0] == f"export FARM_DATA_DIR={tmp_path}"

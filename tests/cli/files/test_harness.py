@@ -212,7 +212,7 @@ def test_folders_that_are_no_bundle_are_told_with_a_hint(
     assert "`lib/libbar.so` is built for armeabi-v7a" in refused(capsys, HARNESS, str(folder))
     (folder / "lib/libbar.so").unlink()
     (folder / "lib/round").symlink_to("..")
-    assert "leads round in a circle" in refused(capsys, HARNESS, str(folder))
+    assert "forms a loop" in refused(capsys, HARNESS, str(folder))
     (folder / "lib/round").unlink()
     (folder / "gone").symlink_to("nowhere")
     assert "cannot be read" in refused(capsys, HARNESS, str(folder))

@@ -63,7 +63,7 @@ def test_hosts_are_listed_with_their_agents_phones_and_runs(
     assert run("host", "list") == 0
     heads, host = map(fields, capsys.readouterr().out.splitlines()[:2])
     listed = dict(zip(heads, host, strict=True))
-    assert (listed["host"], listed["runs"], listed["phones"]) == ("bench-1", "1", "1 busy")
+    assert (listed["host"], listed["runs"], listed["devices"]) == ("bench-1", "1", "1 busy")
     assert run("host", "show", "bench-1") == 0
     shown = capsys.readouterr().out
     assert "on phone-1, claimed" in shown
@@ -113,8 +113,8 @@ def test_a_retired_hosts_credential_is_refused_from_then_on(
     (check,) = begun(agent).assignments
     assert run("host", "retire", "bench-1") == 2
     planned = capsys.readouterr().err
-    assert planned.startswith("bench-1 has 1 phone: phone-1.\njob ")
-    assert "say --yes" in planned
+    assert planned.startswith("bench-1 has 1 device: phone-1.\njob ")
+    assert "--yes skips the confirmation" in planned
     assert agent.exchange(devices=(phone("phone-1"),)).status_code == 200
     assert "1 of its runs were lost" in said(capsys, "host", "retire", "bench-1", "--yes")
     assert agent.exchange(devices=(phone("phone-1"),)).status_code == 401

@@ -101,7 +101,7 @@ def test_the_legend_says_what_the_clock_covers_and_which_phones_these_are() -> N
     lines = list(legend([result_view(), result_view(device_id="phone-2", counted="unproven")]))
     assert "The clock covers one inference." in lines
     assert "phone-1, phone-2: Pixel 8, Tensor G3" in lines
-    assert any(line.startswith("Where no round is valid") for line in lines)
+    assert any(line.startswith("Without a valid round") for line in lines)
 
 
 def test_further_figures_have_a_table_of_their_own() -> None:

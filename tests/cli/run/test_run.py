@@ -227,7 +227,7 @@ def test_a_trial_takes_no_model_of_a_format_that_the_tool_does_not_read(
     net(tmp_path)
     submitted(farm, capsys, "net.pt", "--harness", "infer")
     assert run("harness", "test", "benchmark_model", "--device", "phone-1") == 2
-    assert "runs a model, and the farm has none that would do" in capsys.readouterr().err
+    assert "runs a model, and the farm has no suitable one" in capsys.readouterr().err
 
 
 def test_nothing_is_registered_for_a_phone_that_the_farm_does_not_have(
@@ -248,7 +248,7 @@ def test_an_option_of_a_run_behind_the_dashes_is_said_to_go_to_the_program(
     (tmp_path / "bench").write_text("#!/bin/sh\n")
     assert run("run", "--no-watch", "--", "./bench", "--device", "phone-1", "--json") == 0
     said = capsys.readouterr().err
-    assert "note: --device goes to bench; what `farm run` is to read stands before `--`" in said
+    assert "note: --device is passed to bench; options of `farm run` go before `--`" in said
     assert "--json goes to" not in said
 
 
