@@ -64,7 +64,7 @@ def test_a_bad_phone_whose_level_is_accepted_is_checked_and_good_and_its_alarm_o
 
 def test_who_accepted_a_level_and_why_stands_in_the_events(farm: FarmRig, phone: HostRig) -> None:
     accept(farm)
-    (event,) = farm.rows("SELECT actor, cause, subject_id FROM events WHERE kind = 'device_level_accepted'")
+    (event,) = farm.rows("SELECT actor, cause, subject_id FROM events WHERE kind = 'device_rebaselined'")
     assert (event["actor"], event["subject_id"]) == ("user:ann", "phone-1")
     assert event["cause"] == "20.0 ms, which was learning: a new battery"
     shown = farm.read(device_detail, "phone-1")
