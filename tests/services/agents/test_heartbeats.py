@@ -55,7 +55,7 @@ def note(farm: FarmRig, *calls: ExchangeCall) -> frozenset[ExchangeCall]:
 
 def beat(farm: FarmRig, host: HostRig) -> tuple[int, object]:
     (row,) = farm.rows(
-        "SELECT exchange_seq, beat_at FROM sessions WHERE session_id = :session", session=host.session_id
+        "SELECT exchange_seq, heartbeat_at FROM sessions WHERE session_id = :session", session=host.session_id
     )
     return row["exchange_seq"], row["heartbeat_at"]
 

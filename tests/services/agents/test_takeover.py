@@ -96,11 +96,11 @@ def test_an_exchange_that_comes_late_and_twice_changes_nothing(farm: FarmRig, ho
     host.report(run.attempt_id, good_evidence(run))
     host.clean(run)
     host.exchange()
-    before = farm.rows("SELECT * FROM attempts"), farm.rows("SELECT beat_at FROM sessions")
+    before = farm.rows("SELECT * FROM attempts"), farm.rows("SELECT heartbeat_at FROM sessions")
     farm.clock.advance(30)
     host.seq -= 1
     host.exchange([phase(run, AttemptState.MEASURING)], seq=old)
-    assert (farm.rows("SELECT * FROM attempts"), farm.rows("SELECT beat_at FROM sessions")) == before
+    assert (farm.rows("SELECT * FROM attempts"), farm.rows("SELECT heartbeat_at FROM sessions")) == before
 
 
 @pytest.mark.invariant("I3", "I8", "I21")

@@ -35,7 +35,9 @@ def phone(farm: FarmRig) -> HostRig:
 def test_a_run_in_the_band_keeps_the_phone_good(farm: FarmRig, phone: HostRig) -> None:
     check_again(phone, 21.5)
     assert health(farm) == "good"
-    verdicts = [row["verdict"] for row in farm.rows("SELECT verdict FROM golden_runs ORDER BY golden_id")]
+    verdicts = [
+        row["verdict"] for row in farm.rows("SELECT verdict FROM reference_runs ORDER BY reference_run_id")
+    ]
     assert verdicts == ["learning"] * MIN_RUNS + ["in_range"]
 
 
@@ -53,7 +55,7 @@ def test_a_phone_a_third_slower_is_suspect_and_bad_once_it_is_slow_again_when_co
     phone.exchange()
     assert phone.run(answer(26.2)) == 1
     assert health(farm) == "bad"
-    assert alarms(farm) == ["band_drift phone-1"]
+    assert alarms(farm) == ["reference_drift phone-1"]
     assert farm.rows("SELECT code FROM jobs WHERE kind = 'check' ORDER BY job_id DESC LIMIT 1") == [
         {"code": "check.slow"}
     ]
@@ -74,7 +76,7 @@ def test_a_bad_phone_that_is_as_fast_as_its_kind_again_is_good_and_its_alarm_ove
     farm.clock.advance(COOLDOWN.total_seconds())
     phone.exchange()
     phone.run(answer(30.0))
-    assert alarms(farm) == ["band_drift phone-1"]
+    assert alarms(farm) == ["reference_drift phone-1"]
     replugged(phone)
     phone.run(answer(20.0))
     assert (health(farm), alarms(farm)) == ("good", [])
@@ -83,7 +85,9 @@ def test_a_bad_phone_that_is_as_fast_as_its_kind_again_is_good_and_its_alarm_ove
 def test_a_warm_phone_is_not_judged(farm: FarmRig, phone: HostRig) -> None:
     check_again(phone, 40.0, ThermalStatus.LIGHT)
     assert health(farm) == "good"
-    (row,) = farm.rows("SELECT verdict, unfit_because FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
+    (row,) = farm.rows(
+        "SELECT verdict, unfit_reasons FROM reference_runs ORDER BY reference_run_id DESC LIMIT 1"
+    )
     assert row["verdict"] == "unfit"
     assert "LIGHT" in row["unfit_reasons"]
 
@@ -106,7 +110,7 @@ def test_a_phone_that_is_faster_than_its_kind_is_told_of_and_stays_good(
 ) -> None:
     check_again(phone, 15.0)
     assert health(farm) == "good"
-    assert alarms(farm) == ["band_drift phone-1"]
+    assert alarms(farm) == ["reference_drift phone-1"]
     check_again(phone, 20.0)
     assert alarms(farm) == []
 
@@ -132,7 +136,7 @@ def test_a_phone_that_stays_slow_stays_bad_however_often_it_is_checked(farm: Far
     for _ in range(2 * MIN_RUNS):
         check_again(phone, 26.0)
     assert health(farm) == "bad"
-    assert alarms(farm) == ["band_drift phone-1"]
+    assert alarms(farm) == ["reference_drift phone-1"]
 
 
 def test_a_slow_phone_is_not_good_because_its_golden_run_ends_no_more(farm: FarmRig, phone: HostRig) -> None:
@@ -161,7 +165,9 @@ def test_a_run_on_other_cores_is_compared_with_those_on_the_same(farm: FarmRig, 
     farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
     assert phone.run(lambda each: golden(each, 40.0, said=["reference_cores taskset 80"])) == 1
     assert health(farm) == "good"
-    last = farm.rows("SELECT verdict, band_key FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
+    last = farm.rows(
+        "SELECT verdict, reference_key FROM reference_runs ORDER BY reference_run_id DESC LIMIT 1"
+    )
     assert last == [{"verdict": "learning", "reference_key": "Nimbus 5 / host CPU / n/5:14/A1 / taskset 80"}]
 
 
@@ -176,14 +182,16 @@ def test_what_a_person_has_seen_to_is_not_told_again_by_the_next_check(farm: Far
     assert phone.run(answer(26.0)) == 1
     assert alarms(farm) == []
     check_again(phone, 26.0)
-    assert alarms(farm) == ["band_drift phone-1"]
+    assert alarms(farm) == ["reference_drift phone-1"]
 
 
 def test_a_new_system_begins_a_new_band(farm: FarmRig, phone: HostRig) -> None:
     phone.plug_in("phone-1", **{**REAL, "build_fingerprint": "n/5:15/B2"})
     check_again(phone, 40.0)
     assert health(farm) == "good"
-    last = farm.rows("SELECT verdict, band_key FROM golden_runs ORDER BY golden_id DESC LIMIT 1")
+    last = farm.rows(
+        "SELECT verdict, reference_key FROM reference_runs ORDER BY reference_run_id DESC LIMIT 1"
+    )
     assert last == [{"verdict": "learning", "reference_key": "Nimbus 5 / host CPU / n/5:15/B2"}]
 
 
@@ -193,7 +201,7 @@ def test_virtual_phones_teach_phones_nothing_nor_those_of_other_hosts(farm: Farm
         host.plug_in(f"virtual-{name}", device_model="Nimbus 5", build_fingerprint="n/5:14/A1")
         host.plug_in(f"real-{name}", **REAL)
         host.run(answer(20.0))
-    keys = farm.rows("SELECT device_id, band_key FROM golden_runs ORDER BY device_id")
+    keys = farm.rows("SELECT device_id, reference_key FROM reference_runs ORDER BY device_id")
     assert [row["reference_key"] for row in keys] == [
         "Nimbus 5 / host CPU / n/5:14/A1",
         "Nimbus 5 / host CPU / n/5:14/A1",

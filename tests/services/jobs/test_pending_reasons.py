@@ -84,7 +84,7 @@ def test_a_cordoned_phone_is_told_with_who_since_when_why_and_what_to_do(farm: F
 def test_a_held_phone_is_told_with_who_has_it(farm: FarmRig, job: JobId) -> None:
     farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=600), now=farm.clock.now())
     (reason,) = why(farm, job).reasons
-    assert (reason.code, reason.by) == ("held", "user:ann")
+    assert (reason.code, reason.by) == ("reserved", "user:ann")
     assert "by ann until" in (reason.cause or "")
 
 

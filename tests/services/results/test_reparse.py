@@ -80,7 +80,7 @@ def measured(farm: FarmRig) -> list[dict[str, Any]]:
 
 
 def events(farm: FarmRig) -> list[dict[str, Any]]:
-    return farm.rows("SELECT * FROM events WHERE kind = 'job_reread' ORDER BY event_id")
+    return farm.rows("SELECT * FROM events WHERE kind = 'job_reparsed' ORDER BY event_id")
 
 
 def jobs(farm: FarmRig) -> list[dict[str, Any]]:
