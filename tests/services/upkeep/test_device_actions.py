@@ -112,7 +112,7 @@ def test_a_repeated_report_changes_nothing(farm: FarmRig, host: HostRig) -> None
     said(host, device_actions=[report])
     said(host, device_actions=[report.model_copy(update={"error": "too late", "done": None})])
     assert (state(farm, device_action).done, state(farm, device_action).freed_bytes) == ("freed 12 bytes", 12)
-    events = farm.rows("SELECT actor, kind FROM events WHERE kind LIKE 'errand%' ORDER BY event_id")
+    events = farm.rows("SELECT actor, kind FROM events WHERE kind LIKE 'device_action%' ORDER BY event_id")
     assert [tuple(event.values()) for event in events] == [
         ("user:anna", "device_action_requested"),
         ("agent:bench-1", "device_action_done"),
@@ -242,7 +242,7 @@ def test_what_was_set_is_kept_and_an_undo_says_what_to_write(farm: FarmRig, host
 
 def test_an_event_says_who_had_a_phone_set_up_and_what_was_done(farm: FarmRig, host: HostRig) -> None:
     set_up(farm, host)
-    told = farm.rows("SELECT actor, cause FROM events WHERE kind LIKE 'errand_%' ORDER BY event_id")
+    told = farm.rows("SELECT actor, cause FROM events WHERE kind LIKE 'device_action%' ORDER BY event_id")
     assert [event["actor"] for event in told] == ["user:anna", "agent:bench-1"]
     assert str(told[-1]["cause"]).endswith("set_up: 1 set")
 
