@@ -40,7 +40,7 @@ def test_a_restart_of_the_farm_clears_no_alarm_of_what_lasts(
         "device_silent device",
         "identity_clash device",
         "cell_silent cell",
-        "host_trouble host",
+        "host_incident host",
     }
     farm.clock.advance(1200)
     farm.up_since = farm.clock.now()
@@ -71,6 +71,6 @@ def test_a_retired_phone_leaves_no_alarm(farm: FarmRig, host: HostRig, rounds: R
         hint="look",
         now=farm.clock.now(),
     )
-    assert rounds.look(1) == ["band_drift device:phone-1"]
+    assert rounds.look(1) == ["reference_drift device:phone-1"]
     farm.write(retire, "phone-1", OperatorRequest(by="ann", reason="sold"), now=farm.clock.now())
     assert rounds.look(1) == []

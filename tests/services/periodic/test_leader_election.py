@@ -73,7 +73,7 @@ def test_one_process_has_the_duties_and_keeps_them(shared: FarmRig) -> None:
     assert tick(shared, first, second) == [LeaseDecision.TAKEN, LeaseDecision.ELSEWHERE]
     assert tick(shared, first, second, for_s=600) == [LeaseDecision.KEPT, LeaseDecision.ELSEWHERE]
     assert (first.is_leader, second.is_leader) == (True, False)
-    assert len(shared.rows("SELECT * FROM events WHERE kind = 'duty_taken'")) == 1
+    assert len(shared.rows("SELECT * FROM events WHERE kind = 'leader_lease_acquired'")) == 1
 
 
 def test_a_holder_that_is_gone_is_replaced_within_its_lease(shared: FarmRig) -> None:
