@@ -41,7 +41,9 @@ def make_bad(farm: FarmRig, host: HostRig, ms: float = 26.0) -> None:
 
 
 def verdicts(farm: FarmRig) -> list[str]:
-    return [row["verdict"] for row in farm.rows("SELECT verdict FROM reference_runs ORDER BY golden_id")]
+    return [
+        row["verdict"] for row in farm.rows("SELECT verdict FROM reference_runs ORDER BY reference_run_id")
+    ]
 
 
 @pytest.mark.fault(48)
@@ -92,7 +94,7 @@ def test_only_another_accept_takes_a_level_back(farm: FarmRig, phone: HostRig) -
         farm.clock.advance(DAY_S)
         assert accept(farm).changed
         check_again(phone, 20.0 * number)
-    keys = farm.rows("SELECT DISTINCT band_key FROM reference_runs")
+    keys = farm.rows("SELECT DISTINCT reference_key FROM reference_runs")
     assert len(keys) == 3
     assert all(
         " / phone-1 since 2" in row["reference_key"] for row in keys if "since" in row["reference_key"]
@@ -103,13 +105,17 @@ def test_what_was_judged_before_stays_and_other_phones_of_the_kind_keep_their_ba
     farm: FarmRig, phone: HostRig
 ) -> None:
     make_bad(farm, phone)
-    before = farm.rows("SELECT golden_id, verdict, band_key FROM reference_runs ORDER BY golden_id")
+    before = farm.rows(
+        "SELECT reference_run_id, verdict, reference_key FROM reference_runs ORDER BY reference_run_id"
+    )
     farm.clock.advance(60)
     accept(farm)
     phone.run(answer(26.0))
     phone.plug_in("phone-2", **REAL)
     assert phone.run(answer(26.0)) == 1
-    after = farm.rows("SELECT golden_id, verdict, band_key FROM reference_runs ORDER BY golden_id")
+    after = farm.rows(
+        "SELECT reference_run_id, verdict, reference_key FROM reference_runs ORDER BY reference_run_id"
+    )
     assert after[: len(before)] == before
     assert (after[-1]["verdict"], health(farm, "phone-2")) == ("slow", "suspect")
 

@@ -35,7 +35,9 @@ def phone(farm: FarmRig) -> HostRig:
 def test_a_run_in_the_band_keeps_the_phone_good(farm: FarmRig, phone: HostRig) -> None:
     check_again(phone, 21.5)
     assert health(farm) == "good"
-    verdicts = [row["verdict"] for row in farm.rows("SELECT verdict FROM reference_runs ORDER BY golden_id")]
+    verdicts = [
+        row["verdict"] for row in farm.rows("SELECT verdict FROM reference_runs ORDER BY reference_run_id")
+    ]
     assert verdicts == ["learning"] * MIN_RUNS + ["in_range"]
 
 
@@ -83,7 +85,9 @@ def test_a_bad_phone_that_is_as_fast_as_its_kind_again_is_good_and_its_alarm_ove
 def test_a_warm_phone_is_not_judged(farm: FarmRig, phone: HostRig) -> None:
     check_again(phone, 40.0, ThermalStatus.LIGHT)
     assert health(farm) == "good"
-    (row,) = farm.rows("SELECT verdict, unfit_because FROM reference_runs ORDER BY golden_id DESC LIMIT 1")
+    (row,) = farm.rows(
+        "SELECT verdict, unfit_because FROM reference_runs ORDER BY reference_run_id DESC LIMIT 1"
+    )
     assert row["verdict"] == "unfit"
     assert "LIGHT" in row["unfit_reasons"]
 
@@ -161,7 +165,9 @@ def test_a_run_on_other_cores_is_compared_with_those_on_the_same(farm: FarmRig, 
     farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
     assert phone.run(lambda each: golden(each, 40.0, said=["reference_cores taskset 80"])) == 1
     assert health(farm) == "good"
-    last = farm.rows("SELECT verdict, band_key FROM reference_runs ORDER BY golden_id DESC LIMIT 1")
+    last = farm.rows(
+        "SELECT verdict, reference_key FROM reference_runs ORDER BY reference_run_id DESC LIMIT 1"
+    )
     assert last == [{"verdict": "learning", "reference_key": "Nimbus 5 / host CPU / n/5:14/A1 / taskset 80"}]
 
 
@@ -183,7 +189,9 @@ def test_a_new_system_begins_a_new_band(farm: FarmRig, phone: HostRig) -> None:
     phone.plug_in("phone-1", **{**REAL, "build_fingerprint": "n/5:15/B2"})
     check_again(phone, 40.0)
     assert health(farm) == "good"
-    last = farm.rows("SELECT verdict, band_key FROM reference_runs ORDER BY golden_id DESC LIMIT 1")
+    last = farm.rows(
+        "SELECT verdict, reference_key FROM reference_runs ORDER BY reference_run_id DESC LIMIT 1"
+    )
     assert last == [{"verdict": "learning", "reference_key": "Nimbus 5 / host CPU / n/5:15/B2"}]
 
 
@@ -193,7 +201,7 @@ def test_virtual_phones_teach_phones_nothing_nor_those_of_other_hosts(farm: Farm
         host.plug_in(f"virtual-{name}", device_model="Nimbus 5", build_fingerprint="n/5:14/A1")
         host.plug_in(f"real-{name}", **REAL)
         host.run(answer(20.0))
-    keys = farm.rows("SELECT device_id, band_key FROM reference_runs ORDER BY device_id")
+    keys = farm.rows("SELECT device_id, reference_key FROM reference_runs ORDER BY device_id")
     assert [row["reference_key"] for row in keys] == [
         "Nimbus 5 / host CPU / n/5:14/A1",
         "Nimbus 5 / host CPU / n/5:14/A1",
