@@ -10,14 +10,13 @@ from farm.api.http.openapi import DescribedApp
 from farm.api.http.problems import install_problem_handlers
 from farm.api.http.request_bodies import RequestBodyGuard
 from farm.api.routes import agents as agent_routes
-from farm.api.routes import blobs as blob_routes
 from farm.api.routes import farm as farm_routes
-from farm.api.routes import reports as report_routes
+from farm.api.routes import files as file_routes
 
 
 def create_agents_app(context: Context) -> FastAPI:
     """The application for a second listener of the farm that has these resources."""
-    routers = agent_routes.router, report_routes.router, _shared_with_people()
+    routers = agent_routes.router, _shared_with_people()
     app = DescribedApp(routers, title="benchfarm agents", openapi_url=None)
     app.state.context = context
     app.add_middleware(RequestBodyGuard)
@@ -30,6 +29,6 @@ def create_agents_app(context: Context) -> FastAPI:
 def _shared_with_people() -> APIRouter:
     router = APIRouter(prefix="/api/v1")
     router.add_api_route("/health", farm_routes.get_health, methods=["GET"])
-    router.add_api_route("/blobs/{digest}", blob_routes.get_blob, methods=["GET"])
-    router.add_api_route("/blobs/{digest}", blob_routes.head_blob, methods=["HEAD"])
+    router.add_api_route("/blobs/{digest}", file_routes.get_blob, methods=["GET"])
+    router.add_api_route("/blobs/{digest}", file_routes.head_blob, methods=["HEAD"])
     return router

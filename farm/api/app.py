@@ -18,21 +18,13 @@ from farm.api.http.problems import install_problem_handlers
 from farm.api.http.request_bodies import RequestBodyGuard
 from farm.api.routes import access as access_routes
 from farm.api.routes import agents as agent_routes
-from farm.api.routes import alarms as alarm_routes
-from farm.api.routes import blobs as blob_routes
 from farm.api.routes import devices as device_routes
-from farm.api.routes import events as event_routes
 from farm.api.routes import farm as farm_routes
+from farm.api.routes import files as file_routes
 from farm.api.routes import hosts as host_routes
-from farm.api.routes import join_tokens as join_token_routes
 from farm.api.routes import matrices as matrix_routes
-from farm.api.routes import pending as pending_routes
-from farm.api.routes import placements as placement_routes
-from farm.api.routes import programs as program_routes
-from farm.api.routes import reparse as reparse_routes
-from farm.api.routes import reports as report_routes
+from farm.api.routes import operations as operation_routes
 from farm.api.routes import results as result_routes
-from farm.api.routes import storage as storage_routes
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
@@ -46,19 +38,11 @@ ROUTERS = (
     farm_routes.router,
     matrix_routes.router,
     result_routes.router,
-    placement_routes.router,
-    blob_routes.router,
-    reparse_routes.router,
-    storage_routes.router,
-    program_routes.router,
+    file_routes.router,
     device_routes.router,
-    alarm_routes.router,
     host_routes.router,
-    event_routes.router,
+    operation_routes.router,
     agent_routes.router,
-    report_routes.router,
-    join_token_routes.router,
-    pending_routes.router,
     access_routes.router,
 )
 

@@ -9,6 +9,7 @@ from farm.api.http.authorization import Submitter, Viewer
 from farm.api.submission import submit
 from farm.core.base.idempotency_key import idempotency_key
 from farm.core.base.ids import CellId, JobId, MatrixId
+from farm.services.jobs.pending_reasons import job_waiting, matrix_waiting
 from farm.services.matrices.cancel import CancelProgress, cancel_chunk
 from farm.services.matrices.idempotency import find_submitted_matrix
 from farm.services.matrices.plan import plan_matrix
@@ -34,6 +35,7 @@ from farm.wire.documents.matrices.matrices import (
     RejectedCellView,
 )
 from farm.wire.documents.matrices.matrix import matrix_spec
+from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, CancelRequest, MatrixPlanView, RerunRequest
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 
@@ -157,3 +159,15 @@ async def get_job_explanation(job_id: Count, _: Viewer, farm: Farm) -> JobExplan
 async def get_cell_explanation(cell_id: Count, _: Viewer, farm: Farm) -> CellExplanation:
     """Everything that the comparison of a cell with its baseline rests on."""
     return await farm.database.read_async(explain_cell, CellId(cell_id))
+
+
+@router.get("/jobs/{job_id}/waiting")
+async def get_job_waiting(job_id: Count, farm: Farm, caller: Viewer) -> JobPendingView:
+    """What a job waits for now, and what to do about it."""
+    return await farm.database.read_async(job_waiting, JobId(job_id))
+
+
+@router.get("/matrices/{matrix_id}/waiting")
+async def get_matrix_waiting(matrix_id: Count, farm: Farm, caller: Viewer) -> MatrixPendingView:
+    """What is left of a matrix, by phone, and what it waits for there."""
+    return await farm.database.read_async(matrix_waiting, MatrixId(matrix_id))

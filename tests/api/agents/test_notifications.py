@@ -117,7 +117,7 @@ def test_who_listens_goes_on_whatever_another_program_says_there(
 
     def say(connection: Connection) -> None:
         for payload in ("", "hello", "[]", "7", '["other", 7]', '["other", [[]]]'):
-            connection.exec_driver_sql("SELECT pg_notify('farm_wakes', %s)", (payload,))
+            connection.exec_driver_sql("SELECT pg_notify('farm_notifications', %s)", (payload,))
 
     database.write(say)
     assert not held.done()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from farm.api.http.request_bodies import MAX_DOCUMENT_BYTES
-from farm.api.routes.reports import MAX_REPORT_BYTES
+from farm.api.routes.agents import MAX_REPORT_BYTES
 from farm.core.errors import Blame
 from farm.wire.agents.protocol import ExchangeAnswer
 from tests.api.routes.test_all_routes import matrix_spec, refused, register_variant

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from farm.api.routes.blobs import get_blob
+from farm.api.routes.files import get_blob
 from farm.core.base.ids import digest_of
 from farm.core.operations.role import Caller, Role
 from tests.api.routes.test_all_routes import refused, upload

@@ -48,7 +48,7 @@ def test_a_held_phone_gets_no_work_and_says_for_whom(farm: FarmRig, host: HostRi
     view = held(farm).device
     assert (view.reserved_by, view.blocked_by, view.advice) == (
         "anna",
-        ("held",),
+        ("reserved",),
         "farm device release phone-1",
     )
     assert next_harness(host) is None

@@ -126,7 +126,7 @@ def test_in_pieces_it_comes_to_the_same_cells_in_the_same_order(
     assert cells_of(farm, in_pieces) == cells_of(farm, at_once)
     for phone in host.phones:
         assert queue_of(farm, in_pieces, phone) == queue_of(farm, at_once, phone)
-    assert farm.rows("SELECT * FROM blueprints") == farm.rows("SELECT * FROM unfoldings") == []
+    assert farm.rows("SELECT * FROM job_templates") == farm.rows("SELECT * FROM lazy_expansions") == []
     told = farm.rows("SELECT subject_id, cause FROM events WHERE kind = 'matrix_submitted'")
     assert len({row["cause"] for row in told}) == 1
 
@@ -200,7 +200,7 @@ class _Killed(Exception):
 def test_a_process_that_is_killed_leaves_no_half_piece(farm: FarmRig, host: HostRig, moment: str) -> None:
     matrix_id = submit(farm)
     unfold(farm, matrix_id, jobs=4, chunks=2)
-    before = farm.rows("SELECT * FROM unfoldings ORDER BY device_id"), cells_of(farm, matrix_id)
+    before = farm.rows("SELECT * FROM lazy_expansions ORDER BY device_id"), cells_of(farm, matrix_id)
     maker, chunk = next_chunk(farm, matrix_id, 4)
     if moment == "before":
         # Its cells are stored and its cursors moved when the jobs turn out to lack a cell.
@@ -212,7 +212,10 @@ def test_a_process_that_is_killed_leaves_no_half_piece(farm: FarmRig, host: Host
 
     with pytest.raises((_Killed, KeyError)):
         farm.write(killed)
-    assert (farm.rows("SELECT * FROM unfoldings ORDER BY device_id"), cells_of(farm, matrix_id)) == before
+    assert (
+        farm.rows("SELECT * FROM lazy_expansions ORDER BY device_id"),
+        cells_of(farm, matrix_id),
+    ) == before
     unfold(farm, matrix_id)
     times = Counter(
         (label, phone) for phone in host.phones for label, _, _ in queue_of(farm, matrix_id, phone)

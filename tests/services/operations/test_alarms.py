@@ -117,7 +117,7 @@ def test_a_host_that_is_not_heard_of_is_one_alarm_however_many_phones_it_has(
 ) -> None:
     farm.clock.advance(2 * HOUR_S)
     farm.reap()
-    assert rounds.look() == ["host_trouble host:bench-1"]
+    assert rounds.look() == ["host_incident host:bench-1"]
     host.restart()
     host.exchange()
     assert rounds.look(1) == []

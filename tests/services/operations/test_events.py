@@ -98,7 +98,7 @@ def test_what_came_after_a_page_is_not_missed_though_none_of_it_was_asked_for(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"kind": "device_hold"}, "did you mean `device_held`"),
+        ({"kind": "device_reserve"}, "did you mean `device_reserved`"),
         ({"subject": "phone:x"}, "write KIND:ID"),
         ({"subject": "device"}, "write KIND:ID"),
         ({"subject": "job:seven"}, "write job:17"),

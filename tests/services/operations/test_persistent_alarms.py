@@ -40,7 +40,7 @@ def test_a_restart_of_the_farm_clears_no_alarm_of_what_lasts(
         "device_silent device",
         "identity_clash device",
         "cell_silent cell",
-        "host_trouble host",
+        "host_incident host",
     }
     farm.clock.advance(1200)
     farm.up_since = farm.clock.now()

@@ -244,7 +244,7 @@ def test_an_event_says_who_had_a_phone_set_up_and_what_was_done(farm: FarmRig, h
     set_up(farm, host)
     told = farm.rows("SELECT actor, cause FROM events WHERE kind LIKE 'device_action%' ORDER BY event_id")
     assert [event["actor"] for event in told] == ["user:anna", "agent:bench-1"]
-    assert str(told[-1]["cause"]).endswith("set_up: 1 set")
+    assert str(told[-1]["cause"]).endswith("provision: 1 set")
 
 
 def test_a_phone_of_a_host_that_sets_up_its_phones_is_set_up_once(farm: FarmRig, host: HostRig) -> None:

@@ -1,5 +1,6 @@
-"""Artifacts by digest: model files and programs, to and from the farm."""
+"""Artifacts by digest, harnesses with their programs, and the storage they take."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from farm.api.context import Context, Farm
-from farm.api.http.authorization import Submitter, ViewerOrAgent
+from farm.api.http.authorization import Operator, Submitter, Viewer, ViewerOrAgent
 from farm.api.http.open_file_response import OpenFileResponse
 from farm.api.http.problems import status_of
 from farm.api.http.request_bodies import content_length
@@ -21,13 +22,30 @@ from farm.core.errors import ArtifactMissing, InputTooLarge, NotFound, UploadInt
 from farm.core.operations.role import Caller, Role
 from farm.services.agents.file_access import check_file_is_needed
 from farm.services.files.artifacts import get_artifact, record_upload
+from farm.services.files.programs import (
+    harness_view,
+    inspect_program,
+    list_adapters,
+    list_program_views,
+    register_program,
+)
 from farm.services.files.registration import parse_digest
+from farm.services.files.retention import sweep_storage
+from farm.services.files.storage import storage_view
 from farm.wire.content_range import OFFSET_HEADER, ContentRange, content_range, is_within
+from farm.wire.documents.files.programs import (
+    AdapterView,
+    HarnessView,
+    ProgramRegistration,
+    ProgramView,
+    RegisteredProgramView,
+)
+from farm.wire.documents.files.storage import StorageView, SweepView
 
-router = APIRouter(prefix="/api/v1/blobs")
+router = APIRouter(prefix="/api/v1")
 
 
-@router.put("/{digest}", status_code=201)
+@router.put("/blobs/{digest}", status_code=201)
 async def put_blob(
     digest: str, request: Request, response: Response, _: Submitter, farm: Farm
 ) -> dict[str, int]:
@@ -51,7 +69,7 @@ async def put_blob(
     return {"size_bytes": size_bytes}
 
 
-@router.head("/{digest}")
+@router.head("/blobs/{digest}")
 async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
     """Whether the farm has an artifact; if not, `Upload-Offset` says how much of an upload arrived."""
     name = parse_digest(digest)
@@ -63,7 +81,7 @@ async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
     return Response()
 
 
-@router.get("/{digest}")
+@router.get("/blobs/{digest}")
 async def get_blob(digest: str, request: Request, caller: ViewerOrAgent, farm: Farm) -> FileResponse:
     """An artifact's bytes, or with `Range` one part; 410 when the farm had them and let them go."""
     file = await _blob(farm, caller, parse_digest(digest))
@@ -105,3 +123,57 @@ async def _body(request: Request) -> AsyncIterator[bytes]:
             yield chunk
     except ClientDisconnect as error:
         raise UploadInterrupted("the connection broke off") from error
+
+
+@router.get("/adapters")
+async def get_adapters(_: Viewer, farm: Farm) -> list[AdapterView]:
+    """The harnesses that the farm can read by itself, and for which ABIs it has a program of theirs."""
+    return await farm.database.read_async(list_adapters)
+
+
+@router.get("/harnesses")
+async def get_programs(_: Viewer, farm: Farm) -> list[ProgramView]:
+    """Every registered program, by when it was last registered."""
+    return await farm.database.read_async(list_program_views)
+
+
+@router.get("/harnesses/{name}")
+async def get_harness(name: str, _: Viewer, farm: Farm) -> HarnessView:
+    """One harness: what it offers, and its programs."""
+    return await farm.database.read_async(harness_view, name)
+
+
+@router.post("/harnesses", status_code=201)
+async def post_program(
+    registration: ProgramRegistration, caller: Submitter, farm: Farm
+) -> RegisteredProgramView:
+    """Register a program whose files were uploaded before; again is no error, and puts it back in use."""
+    inspection = await asyncio.to_thread(inspect_program, registration, farm.blobs)
+    return await farm.database.write_async(
+        register_program, inspection, now=farm.clock.now(), actor=caller.actor
+    )
+
+
+@router.get("/storage")
+async def get_storage(_: Viewer, farm: Farm) -> StorageView:
+    """What takes how much, the limits in force, and what the next sweep would do."""
+    return await asyncio.to_thread(_storage, farm)
+
+
+@router.post("/storage/sweep")
+async def post_sweep(_: Operator, farm: Farm) -> SweepView:
+    """Enforce the limits now, as the farm does by itself every few minutes."""
+    rules = farm.config.storage_rules
+    swept = await asyncio.to_thread(sweep_storage, farm.database, farm.blobs, rules, farm.clock)
+    return SweepView.model_validate(swept, from_attributes=True)
+
+
+def _storage(farm: Context) -> StorageView:
+    return farm.database.read(
+        storage_view,
+        rules=farm.config.storage_rules,
+        data_dir=farm.config.data_dir.resolve(),
+        disk_free_bytes=farm.blobs.free_bytes(),
+        on_disk=list(farm.blobs.files()),
+        now=farm.clock.now(),
+    )

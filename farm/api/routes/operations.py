@@ -1,4 +1,4 @@
-"""What happened on the farm: looked up, or followed by asking for what comes after."""
+"""Events, looked up or followed, and alarms."""
 
 import asyncio
 from typing import Annotated
@@ -6,12 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from farm.api.context import Context, Farm
-from farm.api.http.authorization import Viewer
+from farm.api.http.authorization import Operator, Viewer, as_caller
 from farm.core.errors import FarmBusy
+from farm.services.operations.alarm_views import clear_by_operator, list_alarms
 from farm.services.operations.events import EventQuery, event_filter, last_page, next_page
 from farm.store.operations.event_log import EventFilter
 from farm.store.operations.event_watermark import EventWatermark, event_watermark, unfinished_writers
 from farm.wire.base import Count
+from farm.wire.documents.alarms import AlarmView, ClearRequest
 from farm.wire.documents.events import EventPage
 
 router = APIRouter(prefix="/api/v1")
@@ -98,3 +100,20 @@ async def _wait_for_change(changed: asyncio.Event, deadline: float) -> bool:
     except TimeoutError:
         pass
     return True
+
+
+@router.get("/alarms")
+async def get_alarms(
+    _: Viewer,
+    farm: Farm,
+    cleared: Annotated[bool, Query(description="The newest, cleared ones too.")] = False,
+) -> list[AlarmView]:
+    """What somebody should see to, the oldest first; with `cleared` the newest of all."""
+    return await farm.database.read_async(list_alarms, cleared=cleared)
+
+
+@router.post("/alarms/{alarm_id}/clear")
+async def post_clear(alarm_id: Count, asked: ClearRequest, caller: Operator, farm: Farm) -> AlarmView:
+    """Say that an alarm is seen to; where it lasts, it is raised again after a day."""
+    request = as_caller(caller, asked)
+    return await farm.database.change_async(clear_by_operator, alarm_id, request, now=farm.clock.now())
