@@ -131,7 +131,7 @@ def test_a_database_of_a_newer_release_is_refused_by_every_command(
         assert ran("migrate", "--check", "--data", data) == 1
         for words in (["migrate"], ["backup", str(tmp_path / "backups")]):
             assert ran(*words, "--data", data) == 6
-            assert "hint: run the release that made it" in capsys.readouterr().err
+            assert "hint: run the release that created it" in capsys.readouterr().err
         with pytest.raises(SystemExit) as left:
             main(["up", "--data", data, "--port", "0", "--no-agent"])
         assert left.value.code == 6
@@ -170,7 +170,7 @@ def test_a_restore_shows_what_it_would_do_and_does_nothing_without_a_yes(
     assert "--yes skips the confirmation" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     assert ran("restore", backups, "--data", str(new)) == 1
-    assert f"database   {new / 'farm.sqlite3'}: empty, gets all rows" in capsys.readouterr().err
+    assert f"database   {new / 'farm.sqlite3'}: empty; receives all rows" in capsys.readouterr().err
     assert not new.exists()
 
 
