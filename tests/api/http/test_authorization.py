@@ -353,7 +353,7 @@ def test_a_login_that_is_none_is_said_to_be_none(capsys: pytest.CaptureFixture[s
     login_file().parent.mkdir(parents=True)
     private(login_file(), text)
     assert run("whoami") == 2
-    assert "holds no login" in capsys.readouterr().err
+    assert "is not a login" in capsys.readouterr().err
 
 
 @pytest.mark.invariant("I19")

@@ -74,7 +74,7 @@ def test_a_dry_run_tells_what_would_change_and_changes_nothing(
     assert run("reparse", "--dry-run") == 0
     said = capsys.readouterr()
     assert "2 would be changed" in said.err
-    assert "`--yes` does it" in said.err
+    assert "`--yes` applies the changes" in said.err
     assert f"{NEWER - 1} to {NEWER}" in said.out
     assert values(farm) == [5e9, 5e9]
 
