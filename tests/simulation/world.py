@@ -180,8 +180,8 @@ class SimulatedWorld:
         return found
 
     def _rows(self, table: str) -> list[dict[str, Any]]:
-        over = {"jobs": "('finished')", "attempts": "('finished', 'given_back', 'lost')"}[table]
-        return self.rig.rows(f"SELECT * FROM {table} WHERE state NOT IN {over} ORDER BY 1")
+        ended = {"jobs": "('finished')", "attempts": "('finished', 'returned', 'lost')"}[table]
+        return self.rig.rows(f"SELECT * FROM {table} WHERE state NOT IN {ended} ORDER BY 1")
 
     def _replug(self) -> None:
         """What brings a phone that failed its check back for another."""

@@ -63,7 +63,7 @@ def test_a_grant_that_is_taken_back_wakes_its_host_alone(farm: FarmRig, host: Ho
     farm.submit()
     assert host.exchange().assignments
     assert woken_by_ticks(farm, for_s=140) == BENCH_1
-    assert farm.rows("SELECT 1 FROM attempts WHERE state = 'given_back'")
+    assert farm.rows("SELECT 1 FROM attempts WHERE state = 'returned'")
 
 
 def test_a_hold_that_ends_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
