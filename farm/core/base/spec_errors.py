@@ -46,7 +46,7 @@ def name_hint(word: str, known_names: Iterable[str]) -> str:
     if not names:
         return ""
     more = ", ..." if len(names) > _NAMES_SHOWN else ""
-    return f"known_names here: {', '.join(names[:_NAMES_SHOWN])}{more}"
+    return f"known here: {', '.join(names[:_NAMES_SHOWN])}{more}"
 
 
 def matrix_invalid(problems: Sequence[SpecProblem], lines: Sequence[int | None] = ()) -> MatrixInvalid:
