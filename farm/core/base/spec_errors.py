@@ -39,7 +39,7 @@ def closest_name(word: str, names: Iterable[str]) -> str | None:
 
 
 def name_hint(word: str, known_names: Iterable[str]) -> str:
-    """Return the known_names name that was probably meant, or else all known_names names."""
+    """Return the known name that was probably meant, or else all known names."""
     names = sorted(set(known_names))
     if close := closest_name(word, names):
         return f"did you mean `{close}`?"
