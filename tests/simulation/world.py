@@ -180,13 +180,8 @@ class SimulatedWorld:
         return found
 
     def _rows(self, table: str) -> list[dict[str, Any]]:
-<<<<<<< HEAD
-        over = {"jobs": "('finished')", "attempts": "('finished', 'returned', 'lost')"}[table]
-        return self.rig.rows(f"SELECT * FROM {table} WHERE state NOT IN {over} ORDER BY 1")
-=======
         ended = {"jobs": "('finished')", "attempts": "('finished', 'returned', 'lost')"}[table]
         return self.rig.rows(f"SELECT * FROM {table} WHERE state NOT IN {ended} ORDER BY 1")
->>>>>>> a7215349c71f490a404870ed1c19bf01c0078a9c
 
     def _replug(self) -> None:
         """What brings a phone that failed its check back for another."""
