@@ -84,14 +84,14 @@ def benchmark(farm: FarmProcess, seconds: float) -> int:
 
 def test_a_person_takes_a_phone_works_on_it_and_gives_it_back(lab: Lab, tmp_path: Path) -> None:
     # Long enough for a command to come while the first one runs, on a busy machine too.
-    matrix_id = benchmark(lab.farm, 3.0)
+    matrix_id = benchmark(lab.farm, 6.0)
     with lab.farm.client() as client:
         eventually(lambda: client.device("bench-a").job_id, "a run begins")
         held = lab.command("device", "reserve", "bench-a", "--for", "1h", "--reason", "a driver to try")
         assert held.returncode == 0, held.stderr
-        assert "waiting until job" in held.stderr
-        assert "It is yours. Talk to it: farm adb bench-a shell" in held.stderr
-        assert client.device("bench-a").blocked_by == ("held",)
+        assert "waiting for job" in held.stderr
+        assert "It is reserved for you. Connect to it: farm adb bench-a shell" in held.stderr
+        assert client.device("bench-a").blocked_by == ("reserved",)
     works_with_adb(lab, tmp_path)
     refuses_what_disturbs_others(lab)
     released = lab.command("device", "release", "bench-a")

@@ -64,7 +64,7 @@ def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_its_next_life
     with running_farm_with_agent(farm):
         matrix_id = _in_a_run(farm)
         farm.stop()
-        assert "1 run goes on on virtual-" in farm.tail()
+        assert "1 run continues on virtual-" in farm.tail()
         farm.start()
         assert farm.await_matrix(matrix_id, within_s=60).jobs_by_outcome == {"succeeded": 1}
         assert _count(farm, f"{_ATTEMPTS} WHERE kind <> 'check'") == 1

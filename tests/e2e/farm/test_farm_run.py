@@ -156,8 +156,8 @@ def test_a_program_that_fails_is_told_with_the_command_that_shows_what_it_printe
     script(tmp_path, "broken", "#!/bin/sh\necho took 12,5 ms\n")
     words = ["--quick", "--device", "*-0", "--time", "took ([0-9.]+) ms", "--", "./broken"]
     done = run(farm, tmp_path, *words, code=3)
-    assert "is it a decimal one" in done.stderr
-    number = re.search(r"What a run printed: .*attempt show (\d+)$", done.stderr, re.MULTILINE)
+    assert "is it a decimal comma" in done.stderr
+    number = re.search(r"Output of a run: .*attempt show (\d+)$", done.stderr, re.MULTILINE)
     assert number, done.stderr
     assert farm.cli("attempt", "show", number[1])["evidence"]["stdout"] == "took 12,5 ms\n"
 

@@ -92,7 +92,7 @@ def test_a_bundle_is_registered_and_tried_and_its_shared_files_are_on_the_phone_
         tried = farm.cli(*words, "--backend", "cpu", "--model", "mobilenet_v2/float32/torchscript")
         assert tried["outcome"] == "succeeded"
     done = command(farm, *words, "--", "--iter", "3")
-    assert (done.returncode, done.stderr.splitlines()[0][:5]) == (0, "With ")
+    assert (done.returncode, done.stderr.splitlines()[0][:6]) == (0, "Using ")
     for said in ("--iter=3", "code 0", "time     1.10 ms, the median of 3 samples", "Main run finished"):
         assert said in done.stdout
     work_root = phone.state / "data/local/tmp"

@@ -47,7 +47,7 @@ def test_a_phone_a_third_slower_is_suspect_and_bad_once_it_is_slow_again_when_co
 ) -> None:
     check_again(phone, 26.0)
     assert health(farm) == "suspect"
-    assert "26.0 ms, 30 % slower than the median of 8 runs of 1 phone of its kind" in last_cause(farm)
+    assert "26.0 ms, 30 % slower than the median of 8 runs of 1 device of its kind" in last_cause(farm)
     assert alarms(farm) == []
     farm.clock.advance(COOLDOWN.total_seconds() - 5)
     assert phone.exchange().assignments == ()
