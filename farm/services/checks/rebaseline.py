@@ -42,7 +42,7 @@ def rebaseline(connection: Connection, name: str, asked: RebaselineRequest, *, n
         raise Conflict(f"{device.name}: somebody else accepted its level at the same moment")
     cause = f"{asked.by} accepted its level: {asked.reason}"
     clear_alarm(connection, AlarmKind.REFERENCE_DRIFT, AlarmSubject.DEVICE, device_id, cause=cause, now=now)
-    said = f"{device.name} is compared with its own golden runs from now on; the last took {level}"
+    said = f"{device.name} is compared with its own reference runs from now on; the last took {level}"
     after = devices.get_device(connection, device_id)
     return device_change(connection, after, said + _queue_check(connection, after, asked, now=now))
 
