@@ -55,7 +55,7 @@ def test_a_bad_phone_whose_level_is_accepted_is_checked_and_good_and_its_alarm_o
     farm.clock.advance(60)
     change = accept(farm)
     assert change.said.startswith(
-        "phone-1 is compared with its own golden runs from now on; the last took 26.0 ms, which was slow."
+        "phone-1 is compared with its own reference runs from now on; the last took 26.0 ms, which was slow."
         " phone-1 is checked next"
     )
     assert alarms(farm) == []
