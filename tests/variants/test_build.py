@@ -157,9 +157,9 @@ def test_nothing_to_build_is_said() -> None:
 def test_recipes_are_told_apart_without_torch() -> None:
     code = (
         "import sys\n"
-        "from farm.variants import build, catalogue, recipe\n"
-        "recipes = catalogue.recipes_of(['float32', 'int8-core'], ['lite'])\n"
-        "models = [entry.model for entry in catalogue.CATALOGUE]\n"
+        "from farm.variants import build, model_zoo, recipe\n"
+        "recipes = model_zoo.recipes_of(['float32', 'int8-core'], ['lite'])\n"
+        "models = [entry.model for entry in model_zoo.MODEL_ZOO]\n"
         "digests = {recipe.recipe_digest(model, made) for model in models for made in recipes}\n"
         "print(len(digests), 'torch' in sys.modules)\n"
     )

@@ -136,7 +136,7 @@ def test_no_file_tells_where_it_was_built(further_variants: Sequence[BuiltVarian
 
 def test_a_file_that_is_another_model_is_refused_with_the_figures() -> None:
     agreed, unrelated, same, infinite = printed(COMPARED)
-    assert agreed.startswith("Agreement(inputs=4, correlation=")
+    assert agreed.startswith("Fidelity(inputs=4, correlation=")
     assert "correlate" in unrelated
     assert "of 4 inputs | its numbers would be those of another model" in unrelated
     assert "the same for every input" in same

@@ -194,9 +194,9 @@ def test_an_errand_for_a_phone_that_is_away_stays_asked_for_when_its_person_leav
     with lab.start("device", "identify", "bench-a") as asked, lab.farm.client() as client:
         assert asked.stderr is not None
         # From here on the command waits.
-        assert asked.stderr.readline() == "bench-a: its agent is asked to identify it\n"
+        assert asked.stderr.readline() == "bench-a: waiting for its agent to identify it\n"
         asked.send_signal(signal.SIGINT)
         _, said = asked.communicate(timeout=30)
         assert asked.returncode == 130
-        assert "It stays asked for until" in said
+        assert "stays open until" in said
         assert client.device("bench-a").device_actions[0].finished_at is None
