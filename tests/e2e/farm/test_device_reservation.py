@@ -198,5 +198,5 @@ def test_an_errand_for_a_phone_that_is_away_stays_asked_for_when_its_person_leav
         asked.send_signal(signal.SIGINT)
         _, said = asked.communicate(timeout=30)
         assert asked.returncode == 130
-        assert "stays open until" in said
+        assert "is open until" in said
         assert client.device("bench-a").device_actions[0].finished_at is None
