@@ -11,6 +11,8 @@ TORCHVISION ?= torchvision==0.28.0
 EXECUTORCH  ?= executorch==1.5.1
 
 BIN := $(VENV)/bin
+# Every worker and every process of a test would compile what it imports, where nothing may keep it.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
@@ -46,8 +48,14 @@ PURE   = tests/architecture tests/core tests/harness tests/phone tests/wire
 
 # What the long tests are is said where they stand: `pytest.mark.long`.
 .PHONY: test
-test: lint
+test: $(VENV)/.installed-dev
+	@$(MAKE) --no-print-directory -j 2 lint $(VENV)/.bytecode
 	$(PYTEST) -n $(WORKERS) -m "not long"
+
+# pytest keeps what it makes of a file of tests. Once, on the core that lint leaves idle; else each worker does it.
+$(VENV)/.bytecode: $(VENV)/.installed-dev
+	@$(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1 || true
+	@touch $@
 
 # Tests of properties run again, with many examples.
 .PHONY: test-long

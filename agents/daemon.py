@@ -16,24 +16,20 @@ import structlog
 from pydantic import ValidationError
 
 from agents.adb.client import AdbClient
-from agents.adb.server import forbid_adbutils_servers
-from agents.adb.server_selection import SelectedServer, find_key_fingerprint, find_local_port, select_server
-from agents.attempts.artifact_cache import ArtifactCache
+from agents.adb.server import SelectedServer, find_fingerprint, select_server
+from agents.attempts.artifact_cache import ArtifactCache, ArtifactPrefetcher
 from agents.attempts.attempts import AttemptController
-from agents.attempts.prefetch import ArtifactPrefetcher
 from agents.attempts.runner import AttemptRunner
-from agents.devices.active import ActiveAttempts
-from agents.devices.adb_supervisor import AdbSupervisor
-from agents.devices.backpressure import Backpressure, watch_disk
+from agents.devices.active_attempts import ActiveAttempts
+from agents.devices.adb_supervisor import AdbSupervisor, OtherServerMonitor, default_adb_port
+from agents.devices.backpressure import Backpressure, UsbCapacity, watch_disk, watch_usb_capacity
 from agents.devices.monitor import DeviceMonitor
-from agents.devices.other_adb_servers import OtherServerMonitor, default_adb_port
-from agents.devices.usb_capacity import UsbCapacity, watch_usb_capacity
 from agents.farm_api import FarmApi, farm_client
 from agents.host.atomic_file import DiskThread, remove_durably
-from agents.host.backoff import Backoff
 from agents.host.config import AgentConfig, agent_config
-from agents.host.instance_lock import host_lock
+from agents.host.data_dir import host_lock
 from agents.host.process import host_boot_id
+from agents.host.retry import Backoff
 from agents.link.enrollment import (
     Credential,
     archive_previous_enrollment,
@@ -41,11 +37,9 @@ from agents.link.enrollment import (
     enroll,
     find_credential,
 )
+from agents.link.exchange_loop import EPOCH_FILE, ExchangeLoop, ReportReplay
 from agents.link.lease import LeaseMonitor
-from agents.link.poll_loop import ExchangeLoop
-from agents.link.replay import FILE as EPOCH_FILE
-from agents.link.replay import ReportReplay
-from agents.outbox.journal import AttemptJournal
+from agents.outbox.attempt_journal import AttemptJournal
 from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
 from agents.upkeep.battery_care import BatteryCare
@@ -53,17 +47,16 @@ from agents.upkeep.device_actions import DeviceActionRunner
 from agents.upkeep.recovery_ladder import RecoveryLadder, recovery_rules
 from agents.upkeep.recovery_state import RecoveryStateStore
 from farm import __version__
-from farm.clock import Clock, HostClock
-from farm.core.errors import AuthError, Blame, Conflict, FarmError, FarmFault
+from farm.clock import Clock, SystemClock
+from farm.core.base.address import is_loopback
+from farm.core.errors import AuthError, Conflict, FarmError, FarmFault
 from farm.logconfig import configure_logging
 
 log = structlog.get_logger(__name__)
 
 ReadyCallback = Callable[[], None]
-#: How long the farm may take to free this host's name after its folder was lost.
+#: Time the farm may take to free this host's name after its folder was lost.
 NAME_FREE_S = 60.0
-
-_EXIT_BY_BLAME = {Blame.USER: 2, Blame.VARIANT: 3, Blame.DEVICE: 4, Blame.HOST: 5, Blame.FARM: 6}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,13 +77,9 @@ class AgentRuntime:
 async def run_agent(
     config: AgentConfig, clock: Clock, *, ready: ReadyCallback = lambda: None, random: Random | None = None
 ) -> None:
-    """Manage this host's phones until cancelled. Runs on phones continue for the next start of the agent.
+    """Manage this host's devices until cancelled. Runs on devices continue for the next start of the agent.
 
-    Args:
-        config: settings; the data folder is made when missing.
-        clock: the time.
-        ready: called at the first answer of the farm to an exchange.
-        random: jitter of waits.
+    The data folder is made when missing; `ready` is called at the first answer of the farm to an exchange.
 
     Raises:
         AgentRunningError: another agent works in the data folder.
@@ -100,7 +89,6 @@ async def run_agent(
         FarmError: the farm will not talk to this agent, and trying again would not help.
     """
     check_can_enroll(config)
-    forbid_adbutils_servers(os.environ)
     with host_lock(config.data_dir):
         async with _open_runtime(config, clock, ready, random or Random()) as host:
             credential = find_credential(config.data_dir) or await _enroll_with_retry(host)
@@ -123,12 +111,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     except ValidationError as error:
         _exit_with_error(2, f"invalid settings: {error}", "`farm-agent --help` lists them")
     except FarmError as error:
-        _exit_with_error(_EXIT_BY_BLAME[error.blame], error.message, error.hint)
+        _exit_with_error(error.blame.exit_code, error.message, error.hint)
     sys.exit(0)
 
 
 def run_until_signalled(config: AgentConfig) -> None:
     """Run one agent in this process until SIGINT or SIGTERM; raises as `run_agent` does."""
+    if config.log_file is not None:
+        configure_logging(file=config.log_file)
     asyncio.run(_until_signalled(config))
 
 
@@ -159,10 +149,7 @@ async def _open_runtime(
 ) -> AsyncIterator[AgentRuntime]:
     disk = DiskThread()
     try:
-        async with (
-            select_server(config) as server,
-            farm_client(config.farm_url) as http,
-        ):
+        async with select_server(config) as server, farm_client(config.farm_url) as http:
             yield AgentRuntime(
                 config=config,
                 clock=clock,
@@ -192,7 +179,7 @@ async def _enroll_with_retry(host: AgentRuntime) -> Credential:
             await asyncio.sleep(backoff.next_s())
         else:
             log.info("host_enrolled", host_id=credential.host_id)
-            await host.disk.call(archive_previous_enrollment, host.journal, host.spool, host.clock)
+            await host.disk.call(archive_previous_enrollment, host.journal, host.spool)
             await host.disk.call(remove_durably, host.config.data_dir / EPOCH_FILE)
             return credential
 
@@ -209,12 +196,12 @@ async def _run_tasks(host: AgentRuntime, credential: Credential) -> None:
 
 
 async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
-    """Build the components and start their tasks; recover attempts before any phone is probed."""
+    """Build the components and start their tasks; recover attempts before any device is probed."""
     config, clock, random, active = host.config, host.clock, host.random, ActiveAttempts()
     pressure = Backpressure(active.changed)
     usb_capacity = UsbCapacity(active.changed, lasts_s=config.usb_full_s)
     adb = AdbClient(host.server.port, host.server.host)
-    key, names = partial(find_key_fingerprint, host.server), config.device_names
+    key, names = partial(find_fingerprint, host.server.public_key), config.device_names
     monitor = DeviceMonitor(
         adb=adb, active=active, clock=clock, random=random, tasks=tasks, find_key=key, names=names
     )
@@ -238,7 +225,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
             device_cache_limit_bytes=config.device_cache_limit_bytes,
             max_pushes=config.max_pushes,
         ),
-        delivery=ReportDelivery(host.api, host.spool, host.disk, clock, random),
+        delivery=ReportDelivery(host.api, host.spool, host.disk, random),
         journal=host.journal,
         spool=host.spool,
         disk=host.disk,
@@ -276,7 +263,8 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         random=random,
         boot_id=boot_id,
         agent_version=__version__,
-        adb_port=lambda: find_local_port(host.server),
+        # Of no use to others where the server is on another machine.
+        adb_port=lambda: host.server.port if is_loopback(host.server.host) else None,
         ready=host.ready,
         wants_provisioning=config.provision_devices,
     )
@@ -287,11 +275,11 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
     await ladder.load()
     tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
     tasks.create_task(watch_usb_capacity(config, usb_capacity, clock), name="watch usb controllers")
-    tasks.create_task(adb_supervisor.track(), name="track phones")
+    tasks.create_task(adb_supervisor.track(), name="track devices")
     tasks.create_task(adb_supervisor.ping(), name="ping adb")
     if config.adb_usb and config.adb_server is None:
         other_servers = OtherServerMonitor(ours=adb, port=default_adb_port(os.environ), monitor=monitor)
-        tasks.create_task(other_servers.run(), name="foreign adb servers")
+        tasks.create_task(other_servers.run(), name="other adb servers")
     for address in config.adb_connect:
         tasks.create_task(adb_supervisor.keep_connected(address), name=f"connect {address}")
     battery_care = BatteryCare(
@@ -318,7 +306,7 @@ def _first_farm_error(group: BaseExceptionGroup[BaseException]) -> FarmError | N
 
 
 async def _until_signalled(config: AgentConfig) -> None:
-    agent = asyncio.ensure_future(run_agent(config, HostClock(), ready=lambda: log.info("agent_ready")))
+    agent = asyncio.ensure_future(run_agent(config, SystemClock(), ready=lambda: log.info("agent_ready")))
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, agent.cancel)
     try:

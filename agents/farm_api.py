@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import httpx
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from farm.client.problem_errors import error_of
+from farm.client.responses import error_of
 from farm.core.base.address import is_loopback
 from farm.core.base.ids import AttemptId, Digest, SessionId
 from farm.core.errors import AuthError, FarmError, FarmFault, FarmUnreachable
+from farm.core.results.settle.report import ReportAnswer
 from farm.wire.agents.protocol import (
     Enrollment,
     EnrollmentAnswer,
     Exchange,
     ExchangeAnswer,
-    ReportAnswer,
     SessionAnswer,
     SessionOpening,
 )
 from farm.wire.agents.report_batch import ReportOutcome, ReportOutcomes, pack_reports
 from farm.wire.base import Problem
 
-Answer = TypeVar("Answer", bound=BaseModel)
+Answer = TypeVar("Answer")
 
 CALL_DEADLINE_S = 30.0
 #: A report holds up to 8 MiB of output.
@@ -155,7 +155,7 @@ def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
     if response.status_code != httpx.codes.OK:
         raise _response_error(response)
     try:
-        return kind.model_validate_json(response.content)
+        return TypeAdapter(kind).validate_json(response.content)
     except ValidationError as error:
         raise FarmFault(f"the farm's answer is not a {kind.__name__}: {error}") from error
 

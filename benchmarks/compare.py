@@ -1,4 +1,4 @@
-"""How two arms of a benchmark compare when they were measured in turn."""
+"""Comparison of two arms of a benchmark that were measured in turn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ def ratio(ones: Sequence[float], others: Sequence[float]) -> Ratio:
 
 
 def ratio_of_medians(ones: Sequence[float], others: Sequence[float]) -> Ratio:
-    """The same of the medians, which a pair that something disturbed does not move; the interval heeds it."""
+    """Compare medians, which one disturbed pair does not move; the interval includes that pair."""
     return _ratio(median(ones) / median(others), ones, others)
 
 

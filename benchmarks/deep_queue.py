@@ -1,4 +1,4 @@
-"""What a claim of ten phones costs with many jobs queued and with few: time, and pages of PostgreSQL's."""
+"""The cost of a claim of ten phones with many and with few queued jobs: time, and pages of PostgreSQL."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import sqlalchemy as sa
-from played_host import PlayedHost
+from fake_host import FakeHost
 from program import register_model, submit
 from rig import FarmRig, farm_rig
 from sqlalchemy.engine import Connection
@@ -15,7 +15,9 @@ from sqlalchemy.engine import Connection
 from farm.clock import SystemClock
 from farm.core.base.ids import HostId
 from farm.database.engine import Database
-from farm.services.jobs.claim import claim_jobs
+from farm.database.transaction import Tx
+from farm.services.jobs.claim import RunPlans, claim_jobs
+from farm.services.jobs.plans import RunPlanner
 from farm.store.hosts.hosts import current_session
 
 HOST = "deep"
@@ -45,24 +47,25 @@ class DeepQueue:
     rounds: int = 1
 
     def deepen(self, jobs: int) -> None:
-        """Queue more of the same, until there are so many."""
+        """Queue more of the same jobs, up to this number."""
         self.database.write(_fill, first=self.rounds + 1, rounds=jobs // PHONES)
         self.rounds = jobs // PHONES
 
     def claim_s(self) -> float:
-        """Seconds from asking for ten jobs to their commit; they are taken back afterwards."""
+        """Claim ten jobs, return the seconds until the commit, and undo the claim."""
         began_s = time.perf_counter()
-        self.database.write(_claim)
+        plans = self.database.read(RunPlanner().plan_next_jobs, HostId(HOST))
+        self.database.write(_claim, plans)
         taken_s = time.perf_counter() - began_s
-        self.database.write(_take_back)
+        self.database.write(_undo_claim)
         return taken_s
 
     def pages(self) -> int:
-        """Pages that a claim of ten jobs touches on PostgreSQL; they are taken back.
+        """Claim ten jobs on PostgreSQL, return the number of pages it touches, and undo the claim.
 
-        Counted by a connection's own statistics; the fewest of several, as others may vacuum meanwhile.
+        It is counted by the connection's own statistics: the least of several, because of vacuums.
         """
-        # Connections of before tell what they did when they end.
+        # Earlier connections add their statistics when they end.
         self.database.engine.dispose()
         engine = sa.create_engine(self.database.engine.url, poolclass=sa.StaticPool)
         try:
@@ -72,9 +75,9 @@ class DeepQueue:
 
 
 def shallow_queue(rig: FarmRig) -> DeepQueue:
-    """Ten healthy phones with a job each, on a farm that had no other job and goes on running."""
+    """Return ten healthy phones with one job each, on a running farm without other jobs."""
     register_model(rig)
-    host = PlayedHost(rig.url, HOST, rig.join_token(), PHONES)
+    host = FakeHost(rig.url, HOST, rig.join_token(), PHONES)
     host.run_until_idle()
     submit(rig, rounds=1)
     host.close()
@@ -83,7 +86,7 @@ def shallow_queue(rig: FarmRig) -> DeepQueue:
 
 @contextmanager
 def deep_queue(folder: Path, jobs: int, database_url: str | None = None) -> Iterator[DeepQueue]:
-    """A farm with ten healthy phones and so many jobs queued for them; its own process has ended."""
+    """Yield ten healthy phones with so many queued jobs, of a farm whose process has ended."""
     with farm_rig(folder, database_url) as rig:
         shallow_queue(rig)
         url = rig.database.engine.url.render_as_string(hide_password=False)
@@ -97,7 +100,7 @@ def deep_queue(folder: Path, jobs: int, database_url: str | None = None) -> Iter
 
 
 def in_turn(ones: DeepQueue, others: DeepQueue, times: int) -> tuple[Sequence[float], Sequence[float]]:
-    """Claims of both, one after the other, so that what the machine does meanwhile falls on both."""
+    """Return the seconds of claims of both, taken in turn, so that other load falls on both."""
     measures: list[Callable[[], float]] = [ones.claim_s, others.claim_s]
     pairs = [[measure() for measure in measures] for _ in range(times)]
     return [first for first, _ in pairs], [second for _, second in pairs]
@@ -108,17 +111,21 @@ def _fill(connection: Connection, *, first: int, rounds: int) -> None:
     connection.exec_driver_sql("ANALYZE")
 
 
-def _claim(connection: Connection) -> None:
+def _claim(connection: Connection, plans: RunPlans) -> None:
     session = current_session(connection, HostId(HOST))
     assert session is not None
-    claim_jobs(connection, session.host_id, session.session_id, now=SystemClock().now())
+    claim_jobs(Tx(connection, SystemClock().now()), session.host_id, session.session_id, plans=plans)
     count = connection.exec_driver_sql("SELECT count(*) FROM attempts WHERE state = 'claimed'").scalar_one()
-    assert count == PHONES, f"{count} of {PHONES} phones were given a job"
+    assert count == PHONES, f"{count} of {PHONES} phones got a job"
+
+
+def _plan_and_claim(connection: Connection) -> None:
+    _claim(connection, RunPlanner().plan_next_jobs(connection, HostId(HOST)))
 
 
 def _pages_of_a_claim(engine: sa.Engine) -> int:
     counts = []
-    for service in (_nothing, _claim, _take_back):
+    for service in (_nothing, _plan_and_claim, _undo_claim):
         with engine.begin() as connection:
             service(connection)
             connection.exec_driver_sql("SELECT pg_stat_force_next_flush()")
@@ -128,11 +135,11 @@ def _pages_of_a_claim(engine: sa.Engine) -> int:
 
 
 def _nothing(connection: Connection) -> None:
-    """Has what was done before be counted."""
+    """Do nothing, so that earlier statistics are flushed."""
 
 
-def _take_back(connection: Connection) -> None:
-    """As if the attempts had ended: their jobs are done, their phones clean."""
+def _undo_claim(connection: Connection) -> None:
+    """Finish the attempts and jobs, and mark the phones as clean."""
     connection.exec_driver_sql(
         "UPDATE jobs SET state = 'finished', outcome = 'cancelled' WHERE state = 'active'"
     )

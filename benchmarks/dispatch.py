@@ -1,16 +1,16 @@
-"""How quickly jobs are given out and settled, on both databases, and beside two queues that do only that.
+"""The speed of claiming and settling jobs on both databases, compared with two job queues.
 
-Four things, each a ratio of what was measured in one run:
+Four parts, each a ratio of two measurements in one run:
 
 - a claim of ten phones with many jobs queued against one with few: time, and on PostgreSQL pages touched;
-- jobs claimed and settled per second over HTTP, by hosts that are played, against what the workers of
-  procrastinate and pgqueuer make of jobs that do nothing, on the same PostgreSQL;
-- when who submits a matrix at the limit of cells is answered, when its jobs are queued, and what claims of
-  other agents notice of that;
-- what idle agents cost a farm's process.
+- jobs claimed and settled per second over HTTP, by fake hosts, against the workers of procrastinate and
+  pgqueuer with jobs that do nothing, on the same PostgreSQL;
+- the time until the answer to a matrix at the limit of cells, the time until its jobs are queued, and the
+  delay of other agents' claims in between;
+- the cost of idle agents for a farm's process.
 
-A job of ours is a plan, a report that is kept, parsed and judged, a measurement and six events; a job of
-theirs is a row. The two are printed side by side, not as if they were the same.
+A job of the farm is a plan, a report that is stored, parsed and evaluated, a measurement and six events; a
+job of a queue is a row. The two numbers are printed side by side, but they are not the same.
 
     .venv/bin/python benchmarks/dispatch.py [--quick] [--only claim|settle|submit|idle]
 
@@ -44,7 +44,7 @@ from tests.support.database.postgres import NoPostgres, PostgresServer, running_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one run of this benchmark tries."""
+    """The sizes of one run of this benchmark."""
 
     few: int
     many: int
@@ -54,10 +54,10 @@ class Plan:
     settle_s: float
     rounds: int
     matrices: int
-    #: Of each peer; 0 leaves it out.
+    #: Jobs of each peer; 0 skips it.
     procrastinate_jobs: int
     pgqueuer_jobs: int
-    #: Of the peer whose limit makes it wait for its own buffers.
+    #: Jobs of the peer that waits for its own buffers because of its limit.
     serial_jobs: int
     wide_devices: int
     wide_cells: int
@@ -106,22 +106,22 @@ QUICK = Plan(
 
 @dataclass(slots=True, kw_only=True)
 class Farms:
-    """The farms of one run: each part has one of its own on each database, or all parts share one."""
+    """The farms of one run: one for each part and database, or one for each database."""
 
     folder: Path
     server: PostgresServer | None
-    #: Where the shared ones are closed; None: nothing is shared.
+    #: Closes the shared farms; None: they are not shared.
     shared_by: ExitStack | None
     _shared: dict[str, FarmRig] = field(default_factory=dict)
 
     def databases(self) -> Iterator[tuple[str, "_Urls"]]:
-        """Each by its name, and how to get one: None is the file in a farm's folder."""
+        """Yield each database's name and its URL factory; the URL of the file in a farm's folder is None."""
         yield "SQLite", nullcontext
         if self.server is not None:
             yield "PostgreSQL", partial(_postgres_url, self.server)
 
     def each(self, part: str) -> Iterator[tuple[str, FarmRig]]:
-        """A farm on each database."""
+        """Yield a farm on each database."""
         for name, urls in self.databases():
             if self.shared_by is None:
                 with urls() as url, farm_rig(self.folder / f"{name}-{part}", url) as rig:
@@ -134,7 +134,7 @@ class Farms:
 
 
 def claims(plan: Plan, farms: Farms) -> None:
-    """A long queue against a short one."""
+    """Compare claims from a long queue with claims from a short one."""
     print(f"\nclaim of 10 phones, {plan.many:,} jobs queued / {plan.few:,}")
     if farms.shared_by is not None:
         _claims_one_after_the_other(plan, farms)
@@ -152,7 +152,7 @@ def claims(plan: Plan, farms: Farms) -> None:
 
 
 def _claims_one_after_the_other(plan: Plan, farms: Farms) -> None:
-    """Of one queue that grows: what the machine does meanwhile falls on one of both."""
+    """Compare claims from one growing queue, where other load falls on one of both."""
     for name, rig in farms.each("claim"):
         queue = shallow_queue(rig)
         queue.deepen(plan.few)
@@ -163,7 +163,7 @@ def _claims_one_after_the_other(plan: Plan, farms: Farms) -> None:
 
 
 def settled(plan: Plan, farms: Farms) -> None:
-    """Jobs a second, ours and theirs."""
+    """Compare jobs per second of the farm and of the peers."""
     print(f"\njobs claimed and settled over HTTP, {plan.hosts} hosts with {plan.phones} phones each")
     ours = 0.0
     for name, rig in farms.each("settle"):
@@ -183,33 +183,33 @@ def settled(plan: Plan, farms: Farms) -> None:
 
 
 def submitted(plan: Plan, farms: Farms) -> None:
-    """A matrix at the limit of cells."""
+    """Measure a matrix at the limit of cells."""
     print(f"\na matrix of {plan.wide_cells:,} cells on {plan.wide_devices} phones, one round")
     for name, rig in farms.each("submit"):
-        found = wide_matrix(rig, devices=plan.wide_devices, cells=plan.wide_cells, before_s=plan.settle_s)
-        print(f"  {name:<11} {found}", flush=True)
+        result = wide_matrix(rig, devices=plan.wide_devices, cells=plan.wide_cells, before_s=plan.settle_s)
+        print(f"  {name:<11} {result}", flush=True)
 
 
 def idled(plan: Plan, farms: Farms) -> None:
-    """Agents that wait."""
+    """Measure the cost of waiting agents."""
     print(f"\n{plan.idle_agents} idle agents at a beat of {plan.heartbeat_s:g} s, for {plan.idle_s:g} s")
     for name, rig in farms.each("idle"):
         time.sleep(min(1.0, plan.idle_s))
         before = memory_bytes(rig.farm_pid)
-        found = idle(rig, plan.idle_agents, heartbeat_s=plan.heartbeat_s, for_s=plan.idle_s)
-        more = (found.memory_bytes - before) / 1e6
-        print(f"  {name:<11} {more:.0f} MB more, {100 * found.cpu_share:.1f} % of a core", flush=True)
+        result = idle(rig, plan.idle_agents, heartbeat_s=plan.heartbeat_s, for_s=plan.idle_s)
+        more = (result.memory_bytes - before) / 1e6
+        print(f"  {name:<11} {more:.0f} MB more, {100 * result.cpu_share:.1f} % of a core", flush=True)
 
 
 def _settled(rig: FarmRig, plan: Plan, name: str) -> float:
-    """Jobs a second, with the reports of a host in one call."""
+    """Print jobs per second, and return those with the reports of a host in one call."""
     hosts = BusyHosts(rig, hosts=plan.hosts, phones=plan.phones)
     hosts.queue(matrices=plan.matrices, rounds=plan.rounds)
     print(f"  benchfarm on {name:<11}{hosts.settle(plan.settle_s, together=False)}: one report a call")
-    found = hosts.settle(plan.settle_s, together=True)
-    print(f"  {'':<24}{found}: the reports of a host in one call", flush=True)
+    result = hosts.settle(plan.settle_s, together=True)
+    print(f"  {'':<24}{result}: the reports of a host in one call", flush=True)
     hosts.close()
-    return found.per_s
+    return result.per_s
 
 
 def _peer_per_s(peer: str, jobs: int, server: PostgresServer) -> float:
@@ -243,8 +243,8 @@ def main() -> None:
         help="small and short, all on one farm for each database: does it work?",
     )
     parser.add_argument("--only", choices=PARTS, action="append", help="only this part; may be repeated")
-    given = parser.parse_args()
-    plan = QUICK if given.quick else FULL
+    options = parser.parse_args()
+    plan = QUICK if options.quick else FULL
     print(machine_facts(), flush=True)
     with interrupted_by_sigterm(), ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchfarm-")))
@@ -253,9 +253,9 @@ def main() -> None:
             server = stack.enter_context(running_postgres())
         except NoPostgres as reason:
             talk(f"SQLite only: {reason}")
-        farms = Farms(folder=folder, server=server, shared_by=stack if given.quick else None)
+        farms = Farms(folder=folder, server=server, shared_by=stack if options.quick else None)
         for name, part in PARTS.items():
-            if not given.only or name in given.only:
+            if not options.only or name in options.only:
                 part(plan, farms)
 
 

@@ -1,14 +1,14 @@
-"""How one agent copes with many phones: 1, 20 and 100 scripted ones, and 20 of which one hangs now and then.
+"""One agent with many phones: 1, 20 and 100 scripted ones, and 20 of which one sometimes hangs.
 
 A scripted phone's program sleeps and then prints a recorded output, so that any number of phones on one
-machine are busy side by side: what is measured is the farm, not the programs. The busy share is the part of
+machine are busy side by side: the farm is measured, not the programs. The busy share is the part of
 all phone time, from submission to the last settled job, in which a program ran, by the phones' own clocks.
 CPU time is that of the farm's and the agent's processes; what adb, the phones and their shells take is not
 counted, and takes turns on the same cores.
 
-What one phone that hangs costs the others is measured in turn, on one fleet: all well, one hangs, one hangs,
-all well, and so on. Only the others are looked at, in both arms: the throughput of each is its jobs by the
-time from submission to the end of its last one, and that of the fleet their sum.
+The cost of one hanging phone for the others is measured in turn, on one fleet: all well, one hangs, one
+hangs, all well, and so on. Both arms count the others only: the throughput of a phone is its jobs divided by
+the time from submission to the end of its last job, and that of the fleet is their sum.
 
     .venv/bin/python benchmarks/fleet.py [--quick] [--phones N | --hung]
 """
@@ -24,8 +24,8 @@ from machine import cpu_s, machine_facts
 from program import register_model, scripted_program, submit
 from rig import Rig, rig, talk
 
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.clock import SystemClock
 from farm.wire.documents.matrices.matrices import AttemptView
 
@@ -36,20 +36,20 @@ _HANGS_AFTER = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """One fleet, and what it is given to do."""
+    """One fleet and its work."""
 
     phones: int
-    #: How long a program sleeps; longer where all that goes on around many phones shares two cores.
+    #: How long a program sleeps: longer for many phones, because their adb and shells share two cores.
     seconds: float
     jobs_per_phone: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What one run of this benchmark tries."""
+    """The sizes of one run of this benchmark."""
 
     sizes: tuple[Size, ...]
-    #: Tried so often in turn, all well and with a phone that hangs.
+    #: The fleet that is measured in turn, all well and with a phone that hangs.
     hung: Size
     pairs: int
 
@@ -67,14 +67,14 @@ FULL = Plan(
 QUICK = Plan(
     sizes=(Size(phones=1, seconds=0.2, jobs_per_phone=2), Size(phones=2, seconds=0.2, jobs_per_phone=2)),
     hung=Size(phones=3, seconds=0.4, jobs_per_phone=2),
-    # The hang comes last in it, so that nobody waits for a phone to recover.
+    # The hang comes last, so that the benchmark does not wait for the phone to recover.
     pairs=1,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a fleet did with its work."""
+    """The work that a fleet did."""
 
     jobs: int
     phones: int
@@ -86,17 +86,17 @@ class Load:
 
     @property
     def jobs_per_s(self) -> float:
-        """Throughput."""
+        """Return the throughput."""
         return self.jobs / self.wall_s
 
     @property
     def busy(self) -> float:
-        """The share of phone time in which a program ran."""
+        """Return the share of phone time in which a program ran."""
         return self.ran_s / (self.phones * self.wall_s)
 
 
-def load(bench: Rig, size: Size) -> Load:
-    """Give every phone its jobs, and see them through."""
+def measure(bench: Rig, size: Size) -> Load:
+    """Run the jobs of every phone."""
     bench.await_idle()
     farm_s, agent_s, began_s = cpu_s(bench.farm_pid), cpu_s(bench.agent_pid), time.monotonic()
     matrix_id = submit(bench, rounds=size.jobs_per_phone)
@@ -114,7 +114,7 @@ def load(bench: Rig, size: Size) -> Load:
 
 
 def others_per_s(bench: Rig, size: Size, odd: VirtualDeviceHandle, *, hangs: bool) -> float:
-    """The throughput of all phones but the odd one, which works, too, or hangs from within its first job."""
+    """Return the throughput of all phones but the odd one, which works too, or hangs during its first job."""
     bench.await_idle()
     began = SystemClock().now()
     matrix_id = submit(bench, rounds=size.jobs_per_phone)
@@ -124,13 +124,13 @@ def others_per_s(bench: Rig, size: Size, odd: VirtualDeviceHandle, *, hangs: boo
     bench.await_end(matrix_id, within_s=_within_s(size), left_out=odd.serial if hangs else None)
     done = bench.attempts(matrix_id, left_out=odd.serial)
     if hangs:
-        # Whatever it has yet to do is no work of the next arm.
+        # Its remaining jobs are not work of the next arm.
         bench.farm.cancel_matrix(matrix_id)
         set_faults(odd.state, Faults())
-    last_by_phone = {each.device_id: began for each in done}
-    for each in done:
-        assert each.finished_at is not None, each.message
-        last_by_phone[each.device_id] = max(last_by_phone[each.device_id], each.finished_at)
+    last_by_phone = {attempt.device_id: began for attempt in done}
+    for attempt in done:
+        assert attempt.finished_at is not None, attempt.message
+        last_by_phone[attempt.device_id] = max(last_by_phone[attempt.device_id], attempt.finished_at)
     return sum(size.jobs_per_phone / (last - began).total_seconds() for last in last_by_phone.values())
 
 
@@ -147,7 +147,7 @@ def _ran_s(run: AttemptView) -> float:
 
 @contextmanager
 def fleet(size: Size) -> Iterator[Rig]:
-    """Scripted phones side by side, with a model to run."""
+    """Yield scripted phones side by side, with a model to run."""
     with rig(size.phones, scripted=True) as bench:
         bench.put_program(scripted_program(size.seconds))
         register_model(bench)
@@ -155,11 +155,11 @@ def fleet(size: Size) -> Iterator[Rig]:
 
 
 def one_hangs(size: Size, pairs: int) -> tuple[list[float], list[float]]:
-    """The throughput of the others, with all well and with one that hangs: pair by pair, in either order."""
+    """Return the throughput of the others, all well and with one that hangs, in pairs of either order."""
     well, hung = list[float](), list[float]()
     with fleet(size) as bench:
         odd = bench.phones[0]
-        # Not counted: files travel.
+        # Not counted, because files are sent first.
         others_per_s(bench, size, odd, hangs=False)
         for number in range(pairs):
             for hangs in (False, True) if number % 2 == 0 else (True, False):
@@ -168,11 +168,11 @@ def one_hangs(size: Size, pairs: int) -> tuple[list[float], list[float]]:
     return well, hung
 
 
-def row(name: str, found: Load) -> str:
-    """One line of the table."""
+def row(name: str, load: Load) -> str:
+    """Return one line of the table."""
     return (
-        f"{name:<22}{found.jobs:>6}{found.wall_s:>8.1f} s{found.jobs_per_s:>9.2f} /s{found.busy:>8.1%}"
-        f"{1000 * found.farm_cpu_s / found.jobs:>10.0f} ms{1000 * found.agent_cpu_s / found.jobs:>9.0f} ms"
+        f"{name:<22}{load.jobs:>6}{load.wall_s:>8.1f} s{load.jobs_per_s:>9.2f} /s{load.busy:>8.1%}"
+        f"{1000 * load.farm_cpu_s / load.jobs:>10.0f} ms{1000 * load.agent_cpu_s / load.jobs:>9.0f} ms"
     )
 
 
@@ -182,7 +182,7 @@ HEAD = (
 
 
 def hung_lines(size: Size, well: list[float], hung: list[float]) -> str:
-    """What the phones that work lose while one hangs."""
+    """Return what the working phones lose while one hangs, as text."""
     arms = f"{len(well)} times {size.jobs_per_phone} jobs of {size.seconds:g} s in turn"
     return (
         f"{size.phones - 1} beside one hung, {arms}\n"
@@ -197,16 +197,16 @@ def main() -> None:
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--phones", type=int, action="append", help="only fleets of this size")
     part.add_argument("--hung", action="store_true", help="only what a phone that hangs costs the others")
-    given = parser.parse_args()
-    plan = QUICK if given.quick else FULL
+    options = parser.parse_args()
+    plan = QUICK if options.quick else FULL
     print(f"{machine_facts()}\n", flush=True)
-    if not given.hung:
+    if not options.hung:
         print(HEAD, flush=True)
-    for size in () if given.hung else plan.sizes:
-        if not given.phones or size.phones in given.phones:
+    for size in () if options.hung else plan.sizes:
+        if not options.phones or size.phones in options.phones:
             with fleet(size) as bench:
-                print(row(f"{size.phones} x {size.seconds:g} s", load(bench, size)), flush=True)
-    if not given.phones:
+                print(row(f"{size.phones} x {size.seconds:g} s", measure(bench, size)), flush=True)
+    if not options.phones:
         print(f"\n{hung_lines(plan.hung, *one_hangs(plan.hung, plan.pairs))}")
 
 

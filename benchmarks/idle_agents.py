@@ -1,4 +1,4 @@
-"""What agents cost a farm that have nothing to do: each beats, and is held until its next beat."""
+"""The cost of idle agents for a farm: each call is held until the next heartbeat."""
 
 import asyncio
 import time
@@ -14,11 +14,12 @@ from sqlalchemy.engine import Connection
 
 from farm.clock import SystemClock
 from farm.core.base.ids import HostId
+from farm.database.transaction import Tx
 from farm.services.access.enrollment import create_join_token, enroll
 from farm.services.agents.sessions import open_session
 from farm.wire.agents.protocol import Enrollment, Exchange, SessionOpening
 
-#: Agents are not waited for any longer: the farm does not answer.
+#: After this time, the farm is considered to be down.
 _MOST_S = 120.0
 
 
@@ -33,7 +34,7 @@ class Idle:
 
 
 def idle(rig: FarmRig, agents: int, *, heartbeat_s: float, for_s: float) -> Idle:
-    """Connect so many agents that have no phones, and look at the farm's process while they beat."""
+    """Connect so many agents without phones, and measure the farm's process while they send heartbeats."""
     calls = rig.database.write(_enrolled, agents, heartbeat_s)
     return asyncio.run(_idle(rig, calls, for_s))
 
@@ -41,7 +42,7 @@ def idle(rig: FarmRig, agents: int, *, heartbeat_s: float, for_s: float) -> Idle
 async def _idle(rig: FarmRig, calls: Sequence["_Caller"], for_s: float) -> Idle:
     address = urlsplit(rig.url)
     tasks = [asyncio.create_task(call.beat(str(address.hostname), int(address.port or 0))) for call in calls]
-    # By then every agent has beaten, and is held.
+    # After this, every agent has sent a heartbeat and is held.
     async with asyncio.timeout(_MOST_S):
         await asyncio.gather(*(call.held.wait() for call in calls))
     cpu_before_s, began_s = cpu_s(rig.farm_pid), time.monotonic()
@@ -55,7 +56,7 @@ async def _idle(rig: FarmRig, calls: Sequence["_Caller"], for_s: float) -> Idle:
 
 
 def memory_bytes(pid: int) -> int:
-    """What a process holds that it shares with nobody."""
+    """Return the private memory of a process."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Private_Dirty:"):
             return int(line.split()[1]) * 1024
@@ -73,11 +74,11 @@ class _Caller:
         self._starts_after_s = starts_after_s
         self._heartbeat_s = heartbeat_s
         self._seq = 0
-        #: It was answered once, and has asked again.
+        #: Set once the first call is answered and the second is sent.
         self.held = asyncio.Event()
 
     async def beat(self, host: str, port: int) -> None:
-        """Exchange for ever; the farm holds each call for a beat."""
+        """Exchange until cancelled; the farm holds each call for one heartbeat."""
         await asyncio.sleep(self._starts_after_s)
         reader, writer = await asyncio.open_connection(host, port)
         while True:
@@ -104,10 +105,10 @@ def _enrolled(connection: Connection, agents: int, heartbeat_s: float) -> list[_
     callers = []
     for number in range(agents):
         host = HostId(f"idle-{number}")
-        token = SecretStr(create_join_token(connection, auto_admit=True, now=now))
-        answer = enroll(connection, Enrollment(host=host, join_token=token), now=now)
+        token = SecretStr(create_join_token(Tx(connection, now), auto_admit=True))
+        answer = enroll(Tx(connection, now), Enrollment(host=host, join_token=token))
         opening = SessionOpening(boot_id="boot", agent_version="benchmark")
-        session = open_session(connection, host, opening, now=now)
+        session = open_session(Tx(connection, now), host, opening)
         starts_after_s = heartbeat_s * number / agents
         caller = _Caller(
             answer.credential, session.session_id, starts_after_s=starts_after_s, heartbeat_s=heartbeat_s

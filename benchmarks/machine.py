@@ -1,4 +1,4 @@
-"""What a benchmark ran on: no figure of one is worth anything without."""
+"""The machine that a benchmark ran on, without which its numbers mean nothing."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def machine_facts() -> str:
-    """The machine, the versions and how busy it is, in lines to be pasted next to the figures."""
+    """Return the machine, the versions and the load, as lines to paste beside the numbers."""
     facts = {
         "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "cpu": f"{_cpu_model()}, {os.cpu_count()} cores",
@@ -21,7 +21,7 @@ def machine_facts() -> str:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU time that a process has taken so far, with that of its children that have ended."""
+    """Return the CPU time of a process so far, including its children that have ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 

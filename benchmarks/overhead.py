@@ -1,8 +1,8 @@
-"""What the farm costs: the same jobs as a hand-written loop of `adb shell`, and through the farm.
+"""The overhead of the farm: the same jobs in a hand-written loop of `adb shell` and through the farm.
 
 Both arms run the same program with the same arguments on the same virtual phone, through the same adb server,
-after one run of each that is not counted. They take turns, a few jobs at a time, so that whatever else the
-machine does falls on both; the hand's arm runs while the farm's queue is empty and the phone is clean.
+after one run of each that is not counted. They take turns, a few jobs at a time, so that other load of the
+machine falls on both. The manual arm runs while the farm's queue is empty and the phone is clean.
 
     .venv/bin/python benchmarks/overhead.py [--quick]
 """
@@ -26,7 +26,7 @@ from agents.adb.server import bundled_adb
 from farm.wire.documents.matrices.matrices import AttemptView
 
 AIM = 1.05
-#: What the medians of the two arms may differ by and still be called the same.
+#: The medians of the two arms may differ by this much and still count as the same.
 MARGIN = 0.02
 
 
@@ -49,7 +49,7 @@ class Arms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hand:
-    """What a person does without a farm: push once, then `adb shell` again and again."""
+    """The manual arm: push once, then call `adb shell` repeatedly."""
 
     adb: tuple[str, ...]
     argv: tuple[str, ...]
@@ -96,7 +96,7 @@ def _through_the_farm(bench: Rig, jobs: int) -> Block:
 
 
 def _hand(bench: Rig, program: bytes, run: AttemptView) -> Hand:
-    """Push the program by hand, and take the farm's command line with that program in it."""
+    """Push the program, and return the farm's command line with that program in it."""
     (phone,) = bench.phones
     adb = (str(bundled_adb()), "-P", str(bench.adb_port), "-s", phone.address)
     assert run.evidence is not None
@@ -121,7 +121,7 @@ def _block(wall_s: float, outputs: Sequence[str]) -> Block:
 
 
 def report(arms: Arms, *, jobs: int) -> str:
-    """The table, and what it means."""
+    """Return the table and its summary."""
     walls = ratio([block.wall_s for block in arms.farm], [block.wall_s for block in arms.hand])
     own = ratio(
         [median(block.medians_us) for block in arms.farm], [median(block.medians_us) for block in arms.hand]
@@ -141,7 +141,7 @@ def report(arms: Arms, *, jobs: int) -> str:
 
 
 def _row(name: str, blocks: Sequence[Block], jobs: int) -> str:
-    medians = [each for block in blocks for each in block.medians_us]
+    medians = [median_us for block in blocks for median_us in block.medians_us]
     count = jobs * len(blocks)
     spread = (max(medians) - min(medians)) / median(medians)
     return (

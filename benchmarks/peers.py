@@ -1,8 +1,8 @@
-"""Two well-known job queues on PostgreSQL, with jobs that do nothing: what one costs that is only a row.
+"""Two well-known job queues on PostgreSQL, with jobs that do nothing: the cost of a job that is only a row.
 
     python benchmarks/peers.py {procrastinate|pgqueuer|pgqueuer-serial} CONNINFO JOBS
 
-prints the seconds that the peer's own worker took to fetch, run and finish so many jobs.
+This prints the seconds that the peer's own worker takes to fetch, run and finish so many jobs.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 from itertools import cycle, islice
 
-#: Phones whose jobs a fetch is for; of `pgqueuer-serial` each may run one job at a time, as a phone does.
+#: Queues of one fetch, which stand for phones; with `pgqueuer-serial` each runs one job at a time.
 QUEUES = 10
 _BATCH = 1000
 
 
 async def procrastinate(conninfo: str, jobs: int) -> float:
-    """Its worker with ten jobs at once, each behind its phone's lock."""
+    """Time procrastinate's worker with ten jobs at once."""
     from procrastinate import App, PsycopgConnector
 
     app = App(connector=PsycopgConnector(conninfo=conninfo))
@@ -39,7 +39,7 @@ async def procrastinate(conninfo: str, jobs: int) -> float:
 
 
 async def pgqueuer(conninfo: str, jobs: int, *, serial: bool) -> float:
-    """Its worker, ten jobs a fetch; with or without its limit of one running job for each of ten queues."""
+    """Time pgqueuer's worker, ten jobs a fetch, with or without a limit of one running job for each queue."""
     import psycopg
     from pgqueuer import PgQueuer, Queries
     from pgqueuer.db import PsycopgDriver
@@ -65,13 +65,13 @@ async def pgqueuer(conninfo: str, jobs: int, *, serial: bool) -> float:
             queues = list(islice(cycle(names), count))
             await Queries(driver).enqueue(queues, [None] * count, [0] * count)
         began_s = time.perf_counter()
-        # Where a limit keeps jobs waiting it looks again after this time only.
+        # With a limit, it looks for waiting jobs only after this time.
         await queue.run(dequeue_timeout=timedelta(milliseconds=1), batch_size=QUEUES)
         return time.perf_counter() - began_s
 
 
 def _batches(jobs: int) -> Iterator[int]:
-    """As many jobs in all, so many at a time."""
+    """Yield the sizes of batches for so many jobs."""
     for begin in range(0, jobs, _BATCH):
         yield min(_BATCH, jobs - begin)
 

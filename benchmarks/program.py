@@ -1,4 +1,4 @@
-"""Programs that benchmarks run on phones, and the model files they are given; nothing here needs torch."""
+"""Programs and model files that benchmarks run on phones; nothing here needs torch."""
 
 import io
 import re
@@ -40,7 +40,7 @@ for _ in range(int(flags["warmup"]) + int(flags["iter"])):
 samples = samples[int(flags["warmup"]):]
 """
 
-#: Takes its time and no CPU, so that any number of phones on one machine are busy side by side.
+#: It takes time but no CPU, so that any number of phones on one machine can be busy side by side.
 _SCRIPTED = """#!/bin/sh
 sleep {seconds}
 i=0
@@ -53,13 +53,13 @@ echo 'Main run finished. Microseconds per iter: 1000. Iters per second: 1000'
 
 
 def working_program(seconds: float) -> bytes:
-    """Keeps one core busy: a fixed amount of work, which takes about so long on this machine now."""
+    """Return a program with a fixed amount of work, which takes about this long on one core here."""
     times = max(1, round(seconds / (ITERATIONS + WARMUP) / _block_s()))
     return (_WORKING.format(block_bytes=_BLOCK_BYTES, times=times) + _OUTPUT).encode()
 
 
 def scripted_program(seconds: float) -> bytes:
-    """Sleeps, then prints a recorded output."""
+    """Return a program that sleeps, then prints a recorded output."""
     return _SCRIPTED.format(seconds=seconds, iterations=ITERATIONS).encode()
 
 
@@ -73,12 +73,12 @@ def _block_s() -> float:
 
 
 def samples_us(stdout: str) -> list[int]:
-    """The iterations' times as the program printed them."""
+    """Return the times of the iterations as the program printed them."""
     return [int(text) for text in _OBSERVED.findall(stdout)]
 
 
 def register_model(rig: FarmRig) -> None:
-    """A model file with the right records, which the programs do not look at."""
+    """Register a model file with valid records; the programs do not read it."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name in ("data.pkl", "constants.pkl", "code/__torch__.py", "version"):
@@ -97,7 +97,7 @@ def register_model(rig: FarmRig) -> None:
 
 
 def submit(rig: FarmRig, *, rounds: int) -> MatrixId:
-    """One job a round on every phone, whatever its samples scatter: nothing may be run again."""
+    """Submit one job a round on every phone; noisy results are accepted, so that nothing is repeated."""
     spec = {
         "name": "benchmark",
         "harness": HARNESS,
@@ -111,7 +111,7 @@ def submit(rig: FarmRig, *, rounds: int) -> MatrixId:
 
 
 def submit_wide(rig: FarmRig, *, keys: int, host: str) -> MatrixId:
-    """One round of so many cells, or a few more, on every phone of a host."""
+    """Submit one round of at least so many cells on every phone of a host."""
     threads = min(keys, 1000)
     spec = {
         "name": "wide",

@@ -1,8 +1,8 @@
-"""How quick a file gets to a phone: through the agent's own client against `adb push`, to the same phone.
+"""The speed of sending a file to a phone: the agent's own client against `adb push`.
 
-Both send the same 100 MB that nothing can compress, in turn, to a virtual phone behind one adb server; the
-file is gone from the phone before each. The agent has the phone compute the file's digest before it gives it
-its name, which `adb push` does not: that is timed apart, with all else the agent asks around a push.
+Both send the same 100 MB of incompressible data, in turn, to a virtual phone behind one adb server; the file
+is removed from the phone before each. The agent lets the phone compute the file's digest before it renames
+the file, which `adb push` does not: that is timed separately, with all other commands of the agent.
 
     .venv/bin/python benchmarks/push.py [--quick]
 """
@@ -20,13 +20,12 @@ from statistics import median
 from compare import ratio
 from machine import machine_facts
 
-from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer, bundled_adb
 from agents.adb.shell_v2 import ShellResult
-from agents.device.files.device_cache import ensure_cached
+from agents.device.device_cache import ensure_cached
+from agents.device.facts import read_facts
 from agents.device.paths import cache_folder
-from agents.device.state.facts import read_facts
 from agents.virtual.pool import start_devices, stop_devices
 from farm.core.base.ids import Digest, digest_of
 from farm.core.runs.plan import PlanFile
@@ -36,7 +35,7 @@ _MB = 1_000_000
 
 
 class TimedDevice(AdbDevice):
-    """A phone that keeps account of the time spent on pushing, and on asking."""
+    """A device that records the time of pushes and of shell commands."""
 
     push_s = 0.0
     shell_s = 0.0
@@ -61,14 +60,14 @@ class Push:
     """One file brought into a phone's cache by the agent."""
 
     push_s: float
-    #: The digest on the phone, and all else that is asked of it.
+    #: The digest on the phone, and all other shell commands.
     check_s: float
     sent_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a run of this benchmark came to; every list has one figure a pair."""
+class PushTimes:
+    """The result of a run of this benchmark; every list has one entry per pair."""
 
     by_hand_s: list[float]
     by_agent: list[Push]
@@ -86,7 +85,7 @@ class Bench:
     file: PlanFile
 
     async def by_hand(self) -> float:
-        """How long `adb push` takes, process start included."""
+        """Return the seconds of `adb push`, process start included."""
         await self._forget()
         adb = [str(bundled_adb()), "-P", str(self.client.port), "-s", self.address]
         remote = f"{cache_folder(self.work_root)}/by-hand"
@@ -98,7 +97,7 @@ class Bench:
         return time.monotonic() - began_s
 
     async def by_agent(self, *, cold: bool = True) -> Push:
-        """Bring the file into the cache as the agent does before a run."""
+        """Send the file to the cache as the agent does before a run."""
         if cold:
             await self._forget()
         device = TimedDevice(self.client, self.address)
@@ -113,12 +112,12 @@ class Bench:
         await device.shell(f"rm -f {cache_folder(self.work_root)}/*", deadline_s=30)
 
 
-async def measure(folder: Path, *, size_bytes: int, pairs: int) -> Found:
+async def measure(folder: Path, *, size_bytes: int, pairs: int) -> PushTimes:
     """Push in turn, each arm first in half of the pairs."""
     (phone,) = await asyncio.to_thread(start_devices, 1, folder / "phones")
     try:
         async with AdbServer(folder / "adb", usb=False) as server:
-            await connect(server.port, phone.address)
+            await AdbClient(server.port).connect(phone.address)
             bench = await _bench(AdbClient(server.port), phone.address, folder / "file", size_bytes)
             await bench.by_agent()
             by_hand_s, by_agent = [], []
@@ -129,7 +128,7 @@ async def measure(folder: Path, *, size_bytes: int, pairs: int) -> Found:
                     else:
                         by_hand_s.append(await bench.by_hand())
             await bench.by_agent()
-            return Found(by_hand_s=by_hand_s, by_agent=by_agent, warm=await bench.by_agent(cold=False))
+            return PushTimes(by_hand_s=by_hand_s, by_agent=by_agent, warm=await bench.by_agent(cold=False))
     finally:
         await asyncio.to_thread(stop_devices, folder / "phones")
 
@@ -142,15 +141,15 @@ async def _bench(client: AdbClient, address: str, source: Path, size_bytes: int)
     return Bench(client=client, address=address, work_root=facts.work_root, source=source, file=file)
 
 
-def report(found: Found, *, size_bytes: int) -> str:
-    """The table, and what it means."""
-    pushes_s = [push.push_s for push in found.by_agent]
-    whole_s = [push.push_s + push.check_s for push in found.by_agent]
-    check_s = median(push.check_s for push in found.by_agent)
-    speeds = ratio(found.by_hand_s, pushes_s)
+def report(times: PushTimes, *, size_bytes: int) -> str:
+    """Return the table and its summary."""
+    pushes_s = [push.push_s for push in times.by_agent]
+    whole_s = [push.push_s + push.check_s for push in times.by_agent]
+    check_s = median(push.check_s for push in times.by_agent)
+    speeds = ratio(times.by_hand_s, pushes_s)
     lines = [f"{'arm':<34}{'pushes':>7}{'median':>10}{'speed':>12}"]
     for name, times_s in (
-        ("adb push", found.by_hand_s),
+        ("adb push", times.by_hand_s),
         ("the agent, push alone", pushes_s),
         ("the agent, digest check included", whole_s),
     ):
@@ -161,9 +160,9 @@ def report(found: Found, *, size_bytes: int) -> str:
             *lines,
             "",
             f"speed of a cold push  agent / adb push  {speeds}  aim >= {AIM}",
-            f"with the digest check  agent / adb push  {ratio(found.by_hand_s, whole_s)}",
+            f"with the digest check  agent / adb push  {ratio(times.by_hand_s, whole_s)}",
             f"digest check, {size_bytes / _MB:.0f} MB on the phone: {check_s:.3f} s a push",
-            f"warm push: {found.warm.sent_bytes} bytes sent, {found.warm.check_s:.3f} s for the digest check",
+            f"warm push: {times.warm.sent_bytes} bytes sent, {times.warm.check_s:.3f} s for the digest check",
         ]
     )
 
@@ -176,8 +175,8 @@ def main() -> None:
     print(machine_facts())
     print(f"\n{pairs} pairs of pushes of {size_bytes / _MB:.0f} MB\n", flush=True)
     with tempfile.TemporaryDirectory(prefix="benchfarm-") as folder:
-        found = asyncio.run(measure(Path(folder), size_bytes=size_bytes, pairs=pairs))
-    print(report(found, size_bytes=size_bytes))
+        times = asyncio.run(measure(Path(folder), size_bytes=size_bytes, pairs=pairs))
+    print(report(times, size_bytes=size_bytes))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What benchmarks measure: a farm, an agent and virtual phones as processes, all of them ended by pid."""
+"""A farm, an agent and virtual phones as processes, for benchmarks; all are ended by pid."""
 
 import json
 import os
@@ -22,10 +22,9 @@ from agents.adb.server import find_record, is_our_server
 from agents.host.process import command_line, end_process, start_ticks
 from agents.virtual.device import TICK_S
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
-from agents.virtual.processes import journal
+from agents.virtual.processes import JOURNAL_FILE, open_runs
 from farm.blobs.disk import DiskBlobs
-from farm.cli.farm.process import log_tail, stop_process
-from farm.cli.farm.readiness import is_ready
+from farm.cli.farm.demo import is_ready, log_tail, stop_process
 from farm.cli.shell.address import ANNOUNCEMENT_FILE
 from farm.client.farm_client import FarmClient
 from farm.clock import SystemClock
@@ -36,10 +35,11 @@ from farm.core.jobs.job import JobState
 from farm.core.programs.bundle import single_file
 from farm.database.connect import open_database
 from farm.database.engine import Database
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from farm.store.files.artifacts import put_artifact
 from farm.store.files.programs import put_program
-from farm.store.jobs.pages import list_jobs
+from farm.store.jobs.jobs import list_jobs
 from farm.wire.documents.matrices.matrices import AttemptView
 
 Value = TypeVar("Value")
@@ -51,7 +51,7 @@ _START_S = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class FarmRig:
-    """A farm runs, with nobody else in it."""
+    """A running farm without agents."""
 
     farm: FarmClient
     url: str
@@ -60,42 +60,43 @@ class FarmRig:
     farm_pid: int
 
     def put_file(self, content: bytes) -> Digest:
-        """Give the farm a file, as an upload does."""
+        """Store a file in the farm, as an upload does."""
         digest = digest_of(content)
         self.blobs.put([content], digest)
-        self.database.write(put_artifact, digest, len(content), now=SystemClock().now())
+        self.database.write(bind_tx(put_artifact, now=SystemClock().now()), digest, len(content))
         return digest
 
     def join_token(self) -> str:
-        """Lets one agent enroll, whose phones are admitted by themselves."""
-        return self.database.write(create_join_token, auto_admit=True, now=SystemClock().now())
+        """Return a join token for one agent, whose phones are admitted automatically."""
+        return self.database.write(bind_tx(create_join_token, now=SystemClock().now()), auto_admit=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rig(FarmRig):
-    """Everything runs, the phones have passed their checks, and nothing is queued."""
+    """A running farm with an agent and phones that have passed their checks; nothing is queued."""
 
     phones: Sequence[VirtualDeviceHandle]
     adb_port: int
     agent_pid: int
 
     def put_program(self, content: bytes) -> None:
-        """Make a program the one that new matrices run on virtual phones."""
+        """Register a program for new matrices on virtual phones."""
         bundle = single_file("program", self.put_file(content), len(content))
         (abi,) = {device.abi for device in self.farm.devices()}
-        assert abi is not None, "phones that have passed their check have told what they are"
-        self.database.write(put_program, harness=HARNESS, abi=abi, bundle=bundle, now=SystemClock().now())
+        assert abi is not None, "phones that have passed their check have facts"
+        self.database.write(
+            bind_tx(put_program, now=SystemClock().now()), harness=HARNESS, abi=abi, bundle=bundle
+        )
 
     def await_jobs(self, matrix_id: MatrixId, *, within_s: float) -> list[AttemptView]:
-        """The attempts of a matrix when it is over."""
+        """Wait for the end of a matrix, and return its attempts."""
         self.await_end(matrix_id, within_s=within_s)
         return self.attempts(matrix_id)
 
     def await_end(self, matrix_id: MatrixId, *, within_s: float, left_out: str | None = None) -> float:
-        """When all jobs of a matrix were over, those of a phone that is left out aside; monotonic clock.
+        """Wait until all jobs of a matrix are over, except those of one phone; return the monotonic time.
 
-        10 ms late at most.
-        Looks into the database itself: questions over HTTP would cost the farm more.
+        It is 10 ms late at most. It reads the database itself: calls over HTTP would cost the farm more.
         """
 
         def is_over() -> bool:
@@ -105,12 +106,12 @@ class Rig(FarmRig):
         return time.monotonic()
 
     def attempts(self, matrix_id: MatrixId, *, left_out: str | None = None) -> list[AttemptView]:
-        """The last attempt of each job of a matrix."""
+        """Return the last attempt of each job of a matrix."""
         jobs = [job for job in self.farm.jobs(matrix_id) if job.device_id != left_out]
         return [self.farm.attempt(job.attempts[-1]) for job in jobs]
 
     def await_idle(self) -> None:
-        """Returns when every phone is free, clean and healthy: nothing of the farm's talks to one then."""
+        """Wait until every phone is free, clean and healthy, so that the farm does not use any of them."""
         within_s = _START_S + len(self.phones)
         eventually(self._is_idle, "the phones are free", within_s=within_s, every_s=0.05)
 
@@ -123,11 +124,11 @@ class Rig(FarmRig):
 
 @contextmanager
 def rig(phones: int, *, scripted: bool = False) -> Iterator[Rig]:
-    """Start everything in a temporary folder; whatever happens, nothing of it is left at the end.
+    """Start everything in a temporary folder, and remove all of it at the end, after errors too.
 
     Args:
-        phones: how many virtual phones.
-        scripted: they need no CPU, so they run side by side instead of taking turns on this machine's.
+        phones: the number of virtual phones.
+        scripted: their programs need no CPU, so they run side by side instead of taking turns.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchfarm-")))
@@ -142,24 +143,24 @@ def _are_over(connection: Connection, matrix_id: MatrixId, left_out: str | None)
 
 
 def talk(text: str) -> None:
-    """Progress, apart from the figures."""
+    """Print progress to stderr, apart from the results."""
     sys.stderr.write(f"{text}\n")
 
 
 def eventually(
     look: Callable[[], Value | None], what: str, *, within_s: float, every_s: float = _POLL_S
 ) -> Value:
-    """What `look` finds as soon as that is something true.
+    """Call `look` until it returns a true value, and return that.
 
     Raises:
-        FarmFault: it found nothing in time.
+        FarmFault: it returned none in time.
     """
     deadline_s = time.monotonic() + within_s
-    while not (found := look()):
+    while not (value := look()):
         if time.monotonic() > deadline_s:
-            raise FarmFault(f"within {within_s:g} s it did not come to this: {what}")
+            raise FarmFault(f"within {within_s:g} s this did not happen: {what}")
         time.sleep(every_s)
-    return found
+    return value
 
 
 @contextmanager
@@ -167,7 +168,7 @@ def _rig(folder: Path, phones: Sequence[VirtualDeviceHandle]) -> Iterator[Rig]:
     with ExitStack() as stack:
         alone = stack.enter_context(farm_rig(folder / "farm"))
         agent = stack.enter_context(_agent(folder / "agent", alone.url, alone.join_token(), phones))
-        found = Rig(
+        bench = Rig(
             farm=alone.farm,
             url=alone.url,
             database=alone.database,
@@ -177,8 +178,8 @@ def _rig(folder: Path, phones: Sequence[VirtualDeviceHandle]) -> Iterator[Rig]:
             adb_port=eventually(partial(_adb_port, folder / "agent"), "adb starts", within_s=_START_S),
             agent_pid=agent.pid,
         )
-        found.await_idle()
-        yield found
+        bench.await_idle()
+        yield bench
 
 
 @contextmanager
@@ -245,7 +246,7 @@ def _process(
 
 @contextmanager
 def _phones(count: int, folder: Path, *, scripted: bool) -> Iterator[list[VirtualDeviceHandle]]:
-    # Each looks at every process of the machine at each tick: a hundred of them would do little else.
+    # Each one lists all processes of the machine at every tick, which would take all the time of a hundred.
     tick_s = max(TICK_S, 0.01 * count)
     try:
         with _uninterrupted():
@@ -253,21 +254,21 @@ def _phones(count: int, folder: Path, *, scripted: bool) -> Iterator[list[Virtua
         yield phones
     finally:
         stop_devices(folder)
-        for path in folder.glob(f"*/{journal.FILE}"):
-            for pid, ticks in journal.open_runs(path):
+        for path in folder.glob(f"*/{JOURNAL_FILE}"):
+            for pid, ticks in open_runs(path):
                 end_process(pid, partial(_is_process, ticks), deadline_s=1.0, signals=(signal.SIGKILL,))
 
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """An interrupt waits for the end of the block: a child that nobody has written down would stay for ever.
+    """Delay interrupts until the end of the block, so that no unrecorded child process is left behind.
 
     Raises:
-        KeyboardInterrupt: one came meanwhile.
+        KeyboardInterrupt: at the end, if an interrupt arrived.
     """
-    came: list[int] = []
+    interrupts: list[int] = []
     handlers = {
-        number: signal.signal(number, lambda which, _: came.append(which))
+        number: signal.signal(number, lambda which, _: interrupts.append(which))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
@@ -275,13 +276,13 @@ def _uninterrupted() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        if came:
+        if interrupts:
             raise KeyboardInterrupt
 
 
 @contextmanager
 def interrupted_by_sigterm() -> Iterator[None]:
-    """Have SIGTERM end the block as Ctrl-C does, so that nothing of it is left."""
+    """Let SIGTERM end the block as Ctrl-C does, so that everything is cleaned up."""
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
@@ -297,10 +298,10 @@ def _announced(farm: "subprocess.Popen[bytes]", folder: Path) -> str | None:
     if farm.poll() is not None:
         raise FarmFault(f"the farm ended with exit code {farm.returncode}")
     try:
-        said: Mapping[str, object] = json.loads((folder / ANNOUNCEMENT_FILE).read_text())
+        announcement: Mapping[str, object] = json.loads((folder / ANNOUNCEMENT_FILE).read_text())
     except FileNotFoundError:
         return None
-    return str(said["url"])
+    return str(announcement["url"])
 
 
 def _adb_port(folder: Path) -> int | None:

@@ -1,4 +1,4 @@
-"""How many jobs a second hosts are given and have settled, and what each costs the farm."""
+"""Jobs per second that hosts claim and the farm settles, and the cost of each job."""
 
 import threading
 import time
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from fake_host import FakeHost
 from machine import cpu_s
-from played_host import PlayedHost
 from program import register_model, submit
 from rig import FarmRig, eventually
 
@@ -20,7 +20,7 @@ class Settled:
     """Jobs that were claimed, reported and settled."""
 
     per_s: float
-    #: CPU time of the farm's process for one of them, and of the hosts that were played.
+    #: CPU time per job of the farm's process, and of the fake hosts.
     farm_ms: float
     hosts_ms: float
 
@@ -29,22 +29,22 @@ class Settled:
 
 
 class BusyHosts:
-    """Hosts with phones that need no time for a run, and a queue that is longer than they get."""
+    """Hosts with phones that need no time for a run, and a queue that they do not finish."""
 
     def __init__(self, rig: FarmRig, *, hosts: int, phones: int) -> None:
-        """Have the phones pass their checks."""
+        """Create the hosts, and run the checks of their phones."""
         self._rig = rig
         register_model(rig)
         self._hosts = []
         for number in range(hosts):
-            host = PlayedHost(rig.url, f"h{number}", rig.join_token(), phones)
+            host = FakeHost(rig.url, f"h{number}", rig.join_token(), phones)
             host.run_until_idle()
-            # The farm keeps no connection for those who are silent meanwhile.
+            # The farm closes idle connections.
             host.close()
             self._hosts.append(host)
 
     def queue(self, *, matrices: int, rounds: int) -> None:
-        """Submit work, and wait until all of it has its rows."""
+        """Submit work, and wait until all of its jobs are queued."""
         for _ in range(matrices):
             submit(self._rig, rounds=rounds)
         eventually(lambda: self._rig.database.read(next_matrix) is None, "all is queued", within_s=300)
@@ -53,9 +53,8 @@ class BusyHosts:
         """Run jobs on all hosts side by side.
 
         Args:
-            for_s: so long.
-            together: a host sends the reports of its phones in one call; else one call each, one after the
-                other.
+            for_s: the duration.
+            together: a host sends the reports of its phones in one call; otherwise one call each, in turn.
         """
         counts = [0] * len(self._hosts)
         farm_before_s, own_before_s, began_s = (
@@ -65,19 +64,19 @@ class BusyHosts:
         )
         ends_s = began_s + for_s
 
-        def work(number: int, host: PlayedHost) -> None:
+        def work(number: int, host: FakeHost) -> None:
             report: Callable[[list[dict[str, Any]]], int]
             report = host.run_all_together if together else host.run_all
-            while time.perf_counter() < ends_s and (given := host.exchange()):
-                counts[number] += report(given)
+            while time.perf_counter() < ends_s and (assignments := host.exchange()):
+                counts[number] += report(assignments)
 
-        threads = [threading.Thread(target=partial(work, *each)) for each in enumerate(self._hosts)]
+        threads = [threading.Thread(target=partial(work, *numbered)) for numbered in enumerate(self._hosts)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         if not all(counts):
-            raise RuntimeError(f"a host was given nothing to do: {counts}")
+            raise RuntimeError(f"a host got no work: {counts}")
         count = sum(counts)
         return Settled(
             per_s=count / (time.perf_counter() - began_s),
@@ -86,6 +85,6 @@ class BusyHosts:
         )
 
     def close(self) -> None:
-        """Hang up; the next call connects again."""
+        """Close the connections; the next call connects again."""
         for host in self._hosts:
             host.close()

@@ -1,4 +1,4 @@
-"""A matrix of very many cells: when its submitter is answered, and what other agents notice of it."""
+"""A matrix of very many cells: the time until the answer, and the delay of other agents."""
 
 import threading
 import time
@@ -8,39 +8,39 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
+from fake_host import FakeHost
 from machine import cpu_s
-from played_host import PlayedHost
 from program import register_model, submit, submit_wide
 from rig import FarmRig
 
 from farm.store.matrices.lazy_expansion import remaining_jobs
 
-#: Of the host that works on meanwhile.
+#: Phones of the host that works at the same time.
 _BUSY_PHONES = 10
-#: Between two of its exchanges: it is to notice, not to compete.
+#: The pause between two of its exchanges: it observes, and does not compete.
 _EVERY_S = 0.3
 _ROUNDS, _MATRICES = 100, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wide:
-    """What was measured of one matrix."""
+    """The measurements of one matrix."""
 
     answered_s: float
     #: Until its last job was queued.
     queued_s: float
     #: Of the farm's process, for each job.
     cpu_us: float
-    #: Exchanges of another host that gave work to ten phones: before, and while it was unfolded.
+    #: Exchanges of another host that claim jobs of ten phones: before the matrix, and while it is expanded.
     before_ms: list[float]
-    meanwhile_ms: list[float]
+    during_ms: list[float]
 
     def __str__(self) -> str:
         return (
             f"answered after {self.answered_s:.2f} s, queued after {self.queued_s:.0f} s, "
             f"{self.cpu_us:.0f} us of the farm's CPU a job\n"
             f"  {'':<11} claims of another host, median / 95 % / longest: before {_spread(self.before_ms)}, "
-            f"meanwhile {_spread(self.meanwhile_ms)} ms"
+            f"meanwhile {_spread(self.during_ms)} ms"
         )
 
 
@@ -50,13 +50,13 @@ def _spread(times_ms: list[float]) -> str:
 
 
 def wide_matrix(rig: FarmRig, *, devices: int, cells: int, before_s: float) -> Wide:
-    """Submit one, and let another host work before and meanwhile."""
+    """Submit a matrix while another host works, which also works before."""
     register_model(rig)
-    busy = PlayedHost(rig.url, "busy", rig.join_token(), _BUSY_PHONES)
+    busy = FakeHost(rig.url, "busy", rig.join_token(), _BUSY_PHONES)
     busy.run_until_idle()
     for _ in range(_MATRICES):
         submit(rig, rounds=_ROUNDS)
-    wide = PlayedHost(rig.url, "wide", rig.join_token(), devices)
+    wide = FakeHost(rig.url, "wide", rig.join_token(), devices)
     wide.run_until_idle()
     with _working(busy) as worker:
         time.sleep(before_s)
@@ -64,7 +64,7 @@ def wide_matrix(rig: FarmRig, *, devices: int, cells: int, before_s: float) -> W
         began_s, cpu_before_s = time.perf_counter(), cpu_s(rig.farm_pid)
         matrix_id = submit_wide(rig, keys=cells // devices, host="wide")
         answered_s = time.perf_counter() - began_s
-        # Not over HTTP: the farm is to be busy with the matrix alone.
+        # Not over HTTP, so that the farm works on the matrix alone.
         while rig.database.read(remaining_jobs, matrix_id):
             time.sleep(0.1)
         queued_s = time.perf_counter() - began_s
@@ -76,31 +76,31 @@ def wide_matrix(rig: FarmRig, *, devices: int, cells: int, before_s: float) -> W
         queued_s=queued_s,
         cpu_us=cpu_us,
         before_ms=before_ms,
-        meanwhile_ms=worker.times_ms,
+        during_ms=worker.times_ms,
     )
 
 
 @dataclass(slots=True)
 class _Worker:
-    """A host that goes on working."""
+    """A host that keeps working."""
 
-    host: PlayedHost
+    host: FakeHost
     times_ms: list[float] = field(default_factory=list)
     stopped: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
         while not self.stopped.wait(_EVERY_S):
-            # The farm hangs up on who is silent for some seconds; the next request connects anew.
+            # The farm closes connections that are idle for some seconds; the next request connects again.
             self.host.close()
             began_s = time.perf_counter()
-            given = self.host.exchange()
-            if given:
+            assignments = self.host.exchange()
+            if assignments:
                 self.times_ms.append(1000 * (time.perf_counter() - began_s))
-                self.host.run_all_together(given)
+                self.host.run_all_together(assignments)
 
 
 @contextmanager
-def _working(host: PlayedHost) -> Iterator[_Worker]:
+def _working(host: FakeHost) -> Iterator[_Worker]:
     worker = _Worker(host)
     with ThreadPoolExecutor(1) as pool:
         work = pool.submit(worker.run)

@@ -1,3 +1,3 @@
-"""The farm: queues benchmark jobs, judges evidence, and answers what is faster than what."""
+"""The farm: queues benchmark jobs, assesses evidence, and compares variants."""
 
 __version__ = "0.1.0"

@@ -9,8 +9,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from farm.core.base.address import host_and_port, is_loopback, web_address
-from farm.core.base.database_url import postgres_url
+from farm.core.base.address import host_and_port, is_loopback, postgres_url, web_address
 from farm.core.base.validation_messages import constraint_message
 from farm.core.checks.check_schedule import CheckRules
 from farm.core.errors import InvalidInput
@@ -21,62 +20,64 @@ from farm.core.operations.retention import StorageRules
 #: The default port of a farm.
 DEFAULT_PORT = 8470
 
-#: Settings that no message repeats.
+#: Settings that are left out of messages.
 _SECRETS = frozenset({"database_url"})
 
 
 class FarmConfig(BaseSettings):
-    """Built once, in the daemon; frozen from there on."""
+    """The settings of a farm: built once, in the daemon; frozen from then on."""
 
     model_config = SettingsConfigDict(
         env_prefix="FARM_", frozen=True, extra="ignore", hide_input_in_errors=True
     )
 
-    #: Database, artifacts, the embedded agent's state: all a farm keeps.
+    #: Folder of the database, the artifacts and the embedded agent's state.
     data_dir: Path = Path("farm-data")
-    #: A file with the address of the database in it, instead of the address itself; it goes before it.
+    #: A file that contains the database URL; it overrides `database_url`.
     database_url_file: Path | None = None
-    #: `postgresql://...` where a team outgrows one machine; None: the SQLite file in the data folder.
+    #: `postgresql://...` for several machines; None: the SQLite file in the data folder.
     database_url: Annotated[SecretStr | None, Field(validate_default=True)] = None
-    #: Where artifacts are kept; None: in the data folder. Farm processes on one database share this one.
+    #: Folder of the artifacts; None: in the data folder. Farm processes on one database share this one.
     blobs_path: Path | None = None
-    #: The address where people, and the agent of this machine, call.
+    #: The address for people, and for the agent of this machine.
     bind: str = "127.0.0.1"
     #: 0 takes any free port.
     port: int = DEFAULT_PORT
-    #: HOST:PORT where agents on other machines call, and only they are served; None: only here.
+    #: HOST:PORT for agents on other machines, and for nothing else; None: no other machines.
     agents_bind: str | None = None
-    #: Ask everybody for a token on loopback, too: behind a reverse proxy everybody comes from there.
+    #: Require a token on loopback, too: behind a reverse proxy all calls come from there.
     require_tokens: bool = False
-    #: How often overdue sessions and grants are looked for.
+    #: Interval of the search for overdue sessions and grants.
     reap_every_s: float = 5.0
-    #: Without a call for so long an agent is silent; its work is left to it.
+    #: Time without a call after which an agent is silent; it keeps its work.
     silent_after_s: Annotated[float, Field(gt=0)] = 60.0
-    #: Without a call for so long an agent is lost, with all its running attempts.
+    #: Time without a call after which an agent is lost, with all its running attempts.
     lost_after_s: Annotated[float, Field(gt=0, validate_default=True)] = 300.0
-    #: A grant may be started for so long after it was asked for; later the agent asks again first.
+    #: Time after its request in which a grant may be started; later the agent requests it again first.
     start_within_s: Annotated[float, Field(gt=0)] = 30.0
-    #: A grant without a reported start is taken back after so long; more than the one above.
+    #: Time after which a grant without a reported start is revoked; more than the one above.
     unstarted_after_s: Annotated[float, Field(gt=0, validate_default=True)] = 120.0
     #: The largest artifact that may be uploaded.
     max_blob_bytes: int = 4 * 1024**3
-    #: Artifacts that nothing waits for are deleted beyond this, least recently used first; None: never.
+    #: Limit beyond which unneeded artifacts are deleted, least recently used first; None: no limit.
     blobs_limit_bytes: Annotated[int, Field(ge=0)] | None = None
-    #: How long the raw output of finished matrices is kept; None: for ever, so that it can be parsed again.
+    #: Time the raw output of finished matrices is kept; None: permanently, so that it can be parsed again.
     evidence_keep_days: Annotated[int, Field(gt=0)] | None = None
-    #: Raw output goes beyond this, oldest first; None: none.
+    #: Limit beyond which raw output is deleted, oldest first; None: no limit.
     evidence_limit_bytes: Annotated[int, Field(ge=0)] | None = None
     #: Uploads leave this much of the disk free: the database needs room to write.
     disk_reserve_bytes: Annotated[int, Field(ge=0)] = 1024**3
-    #: A program, with its arguments, that is told of each alarm: JSON on its stdin; None: none.
+    #: Time that removed artifacts stay in the trash, or less if the disk is short of space.
+    trash_keep_days: Annotated[int, Field(ge=0)] = 7
+    #: A program, with its arguments, that gets each alarm as JSON on its stdin; None: none.
     alarm_command: str | None = None
-    #: A good phone without work is checked so often.
+    #: Interval of the checks of a good device without work.
     check_every_h: Annotated[float, Field(gt=0)] = 24.0
-    #: A good phone is checked after so many jobs, before its next one.
+    #: Number of jobs after which a good device is checked, before its next one.
     check_after_jobs: Annotated[int, Field(gt=0)] = 500
-    #: A phone of the pool that cannot be used for so long is an alarm.
+    #: Time after which an unusable device of the pool raises an alarm.
     silent_alarm_after_s: Annotated[float, Field(gt=0)] = 3600.0
-    #: How often the limits are enforced, and files compared with what the database says of them.
+    #: Interval of enforcing the limits, and of comparing the files with the database.
     sweep_every_s: Annotated[float, Field(gt=0)] = 600.0
 
     @field_validator("database_url_file")
@@ -119,7 +120,7 @@ class FarmConfig(BaseSettings):
         return value
 
     @property
-    def patience(self) -> AgentTimeouts:
+    def agent_timeouts(self) -> AgentTimeouts:
         """Return the time-outs of silent agents."""
         return AgentTimeouts(
             silent_after=timedelta(seconds=self.silent_after_s),
@@ -145,7 +146,7 @@ class FarmConfig(BaseSettings):
 
     @property
     def needs_tokens(self) -> bool:
-        """Tell whether people must authenticate: others than users of this machine may call."""
+        """Return whether people must authenticate, because callers from other machines are possible."""
         return self.require_tokens or not is_loopback(self.bind)
 
     @property
@@ -154,7 +155,7 @@ class FarmConfig(BaseSettings):
         if self.agents_bind is None:
             return None
         host, port = host_and_port(self.agents_bind)
-        # A listener on every address has no name of its own; others know this machine by this one.
+        # A listener on every address has no name of its own; others reach this machine by its host name.
         return web_address(socket.gethostname() if host in ("0.0.0.0", "::") else host, port)
 
     @property
@@ -165,6 +166,7 @@ class FarmConfig(BaseSettings):
             evidence_keep_days=self.evidence_keep_days,
             evidence_limit_bytes=self.evidence_limit_bytes,
             reserve_bytes=self.disk_reserve_bytes,
+            trash_keep_days=self.trash_keep_days,
         )
 
     @property

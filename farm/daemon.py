@@ -19,8 +19,7 @@ from fastapi import FastAPI
 
 from agents.host.config import AgentConfig
 from agents.virtual.pool import start_devices, stop_devices
-from farm.api.agents_app import create_agents_app
-from farm.api.app import create_app
+from farm.api.app import create_agents_app, create_app
 from farm.api.context import Context
 from farm.api.http.server import bind_socket, serve, url_of
 from farm.clock import Clock, SystemClock
@@ -28,23 +27,26 @@ from farm.config import FarmConfig
 from farm.core.base.address import host_and_port, web_address
 from farm.core.base.ids import DeviceId
 from farm.core.errors import InvalidInput
-from farm.database.connect import check_server, open_database
+from farm.database.connect import check_server, open_database, retry_while_busy
 from farm.database.migrate import upgrade
-from farm.database.startup_retry import retry_while_busy
+from farm.database.transaction import bind_tx
 from farm.embedded_agent import agent_config, devices_left_running, run_embedded_agent, with_virtual_devices
 from farm.services.access.tokens import check_an_admin_can_call
-from farm.services.files.sweeper import Sweeper
+from farm.services.files.folder_owner import check_folder, check_new_farm
+from farm.services.files.retention import Sweeper
+from farm.services.files.verification import Scrubber
 from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarm_scan import AlarmScan
-from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
-from farm.services.periodic.periodic_scan import PeriodicScan
+from farm.services.periodic.leader_election import PeriodicLeader, PeriodicScan, serving_period_since
 from farm.ticks import run_periodic_tasks, run_reminders, run_sweeps
 
 _log = structlog.get_logger(__name__)
 
 ANNOUNCEMENT = "farm.json"
 LOCK = "farm.lock"
-#: A command that looks whether a farm runs here holds the lock for microseconds.
+#: A scrub reads a terabyte in 24 days, at about 0.5 MB/s.
+_SCRUB_EVERY_S, _SCRUB_BYTES = 60.0, 32 * 1024 * 1024
+#: A command that checks for a running farm holds the lock for microseconds.
 _LOCK_TRIES, _LOCK_TRY_S = 5, 0.05
 
 
@@ -53,22 +55,23 @@ class UpOptions:
     """The options of `farm up`."""
 
     config: FarmConfig
-    #: How many virtual phones to run beside the farm.
+    #: Number of virtual phones to run beside the farm.
     virtual: int = 0
-    #: Whether to run an agent in this process.
+    #: True to run an agent in this process.
     agent: bool = True
     #: Called when the farm listens, with its URL and the one that agents on other machines use.
     announce: Callable[[str, str | None], None] = lambda url, agents_url: None
 
 
 def run(options: UpOptions) -> list[DeviceId]:
-    """Run a farm until SIGINT or SIGTERM; the phones on which a run goes on without it.
+    """Run a farm until SIGINT or SIGTERM; return the devices on which a run continues without it.
 
     Raises:
-        InvalidInput: others could call and no admin has a token, an address is taken, the data folder cannot
-            be used or another farm uses it, or a setting of the agent cannot be.
-        FarmFault: the database is away, or the log says what kept the farm from starting.
-        SchemaMismatch: the database is a newer release's.
+        Conflict: the folder of artifacts belongs to another database.
+        InvalidInput: others could call and no admin has a token, an address is in use, the data folder cannot
+            be used or another farm uses it, or a setting of the agent is invalid.
+        FarmFault: the database is unavailable, or the farm could not start for a reason in its log.
+        SchemaMismatch: the database is of a newer release.
     """
     config = options.config
     make_data_folder(config.data_dir)
@@ -77,10 +80,12 @@ def run(options: UpOptions) -> list[DeviceId]:
         stack.enter_context(data_folder_lock(config.data_dir))
         retry_while_busy(partial(_prepare_database, config, SystemClock()))
         listeners = stack.enter_context(_bind_sockets(config))
-        # Before anything is started that would have to be stopped.
+        # First, because nothing has to be stopped yet if a setting is invalid.
         agent = agent_config(config, _url_here(listeners.people)) if options.agent else None
         options = replace(options, config=_with_port(config, listeners.agents))
-        asyncio.run(_serve(options, agent, listeners, SystemClock()))
+        # On PostgreSQL, the database's clock says whether this machine's is to be believed.
+        clock = SystemClock(adopts=config.database_url is None)
+        asyncio.run(_serve(options, agent, listeners, clock))
         return devices_left_running(agent) if agent else []
 
 
@@ -144,13 +149,17 @@ async def _background_tasks(
     context = context_of(app)
     folder = options.config.data_dir
     sweep = Sweeper(context.database, context.blobs, options.config.storage_rules, clock)
-    duties = _periodic_leader(options.config, context)
-    tell = AlarmNotifier(context.database, options.config.alarm_argv, clock)
+    scrub = Scrubber(context.database, context.blobs, clock, bytes_per_call=_SCRUB_BYTES)
+    leader = _periodic_leader(options.config, context)
+    notifier = AlarmNotifier(context.database, options.config.alarm_argv, clock)
     async with (
-        run_periodic_tasks(context.database, duties),
-        run_sweeps(tell, every_s=duties.every_s, should_run=lambda: bool(tell.command) and duties.is_leader),
-        run_sweeps(sweep, every_s=options.config.sweep_every_s, should_run=lambda: duties.is_leader),
-        run_reminders(context.to_expand, every_s=duties.every_s, should_run=lambda: duties.is_leader),
+        run_periodic_tasks(context.database, leader),
+        run_sweeps(
+            notifier, every_s=leader.every_s, should_run=lambda: bool(notifier.command) and leader.is_leader
+        ),
+        run_sweeps(sweep, every_s=options.config.sweep_every_s, should_run=lambda: leader.is_leader),
+        run_sweeps(scrub, every_s=_SCRUB_EVERY_S, should_run=lambda: leader.is_leader),
+        run_reminders(context.to_expand, every_s=leader.every_s, should_run=lambda: leader.is_leader),
     ):
         addresses = await asyncio.to_thread(_virtual_devices, options.virtual, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []
@@ -175,18 +184,17 @@ def _periodic_leader(config: FarmConfig, context: Context) -> PeriodicLeader:
         clock=context.clock,
         every_s=config.reap_every_s,
         serving=serving_period_since(context.started_at, every_s=config.reap_every_s),
-        patience=config.patience,
-        clock_check=context.clock_check,
+        timeouts=config.agent_timeouts,
         rounds=PeriodicScan(checks=config.check_rules, alarms=AlarmScan(rules=config.alarm_rules)),
     )
 
 
 async def _wait_for_first(stopped: Coroutine[Any, Any, object], *others: asyncio.Task[None]) -> None:
-    """Wait for the order to stop, or for something that should not end; its error is raised."""
-    waiting = asyncio.create_task(stopped)
-    done, _ = await asyncio.wait([waiting, *others], return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    for task in done - {waiting}:
+    """Wait for the signal to stop, or for a task that should not end, whose error is raised."""
+    stop = asyncio.create_task(stopped)
+    done, _ = await asyncio.wait([stop, *others], return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    for task in done - {stop}:
         task.result()
 
 
@@ -195,18 +203,25 @@ def _virtual_devices(count: int, folder: Path) -> tuple[str, ...]:
 
 
 def _announce(folder: Path, url: str) -> None:
-    """Tell commands that look into the data folder where the farm is."""
+    """Write the farm's URL into the data folder, where commands look for it."""
     draft = folder / f"{ANNOUNCEMENT}.new"
-    draft.write_text(json.dumps({"url": url, "pid": os.getpid()}))
-    draft.replace(folder / ANNOUNCEMENT)
+    try:
+        draft.write_text(json.dumps({"url": url, "pid": os.getpid()}))
+        draft.replace(folder / ANNOUNCEMENT)
+    except OSError as error:
+        # A full disk: the farm serves what it can.
+        _log.warning("farm_not_announced", url=url, error=str(error))
 
 
 def _prepare_database(config: FarmConfig, clock: Clock) -> None:
-    """Migrate, and check whether anyone may call, before there is a server, which only logs errors."""
+    """Migrate, and check artifacts and tokens, before the server starts, whose errors are only logged."""
+    if config.database_url is None and not config.database_path.exists():
+        check_new_farm(config.blobs_dir)
     with contextlib.closing(open_database(config)) as database:
         upgrade(database.engine)
+        database.read(check_folder, config.blobs_dir)
         if config.needs_tokens:
-            database.read(check_an_admin_can_call, now=clock.now())
+            database.read(bind_tx(check_an_admin_can_call, now=clock.now()))
 
 
 def _url_here(listener: socket.socket) -> str:
@@ -216,7 +231,7 @@ def _url_here(listener: socket.socket) -> str:
 
 
 def make_data_folder(folder: Path) -> None:
-    """Make a data folder, where there is none.
+    """Create the data folder if it is missing.
 
     Raises:
         InvalidInput: it cannot be used.
@@ -233,7 +248,7 @@ def make_data_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def data_folder_lock(folder: Path) -> Iterator[None]:
-    """Lock the folder: two farms on one database would each be right about half of it.
+    """Lock the data folder, which only one farm may use.
 
     Raises:
         InvalidInput: another farm runs there.

@@ -9,13 +9,14 @@ from sqlalchemy.engine import Connection
 from agents.daemon import run_agent
 from agents.host.config import AgentConfig
 from agents.link.enrollment import find_credential
-from agents.outbox.journal import AttemptJournal
+from agents.outbox.attempt_journal import AttemptJournal
 from farm.api.context import Context
 from farm.clock import Clock
 from farm.config import FarmConfig, invalid_setting
 from farm.core.base.ids import DeviceId
 from farm.core.errors import AuthError
 from farm.core.jobs.attempt import AttemptState
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import authenticate, create_join_token
 
 _JOIN_FILE = "join-token"
@@ -25,7 +26,7 @@ def agent_config(config: FarmConfig, url: str) -> AgentConfig:
     """Return the settings of the embedded agent: `FARM_AGENT_*`, except its farm and its folder.
 
     Raises:
-        InvalidInput: a FARM_AGENT_ variable has a value that cannot be.
+        InvalidInput: a FARM_AGENT_ variable has an invalid value.
     """
     folder = config.data_dir / "agent"
     try:
@@ -35,9 +36,9 @@ def agent_config(config: FarmConfig, url: str) -> AgentConfig:
 
 
 def with_virtual_devices(own: AgentConfig, addresses: tuple[str, ...]) -> AgentConfig:
-    """Have the agent look after virtual phones, too.
+    """Add virtual phones to the agent's settings.
 
-    Phones on USB stay the operator's choice: FARM_AGENT_ADB_USB says so where only virtual ones are used.
+    Phones on USB stay the operator's choice: FARM_AGENT_ADB_USB excludes them.
     """
     usb = own.adb_usb and not addresses if "adb_usb" not in own.model_fields_set else own.adb_usb
     return own.model_copy(update={"adb_connect": (*own.adb_connect, *addresses), "adb_usb": usb})
@@ -48,10 +49,10 @@ async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -
     own.data_dir.mkdir(exist_ok=True)
     token_file = own.data_dir / _JOIN_FILE
     token_file.unlink(missing_ok=True)
-    # An agent that the farm does not know, because one of their folders was made anew, enrolls with a token.
+    # An agent that the farm does not know, because a folder was created again, enrolls with a token.
     if not context.database.read(_is_enrolled, own.data_dir):
         _write_private(
-            token_file, context.database.write(create_join_token, auto_admit=True, now=clock.now())
+            token_file, context.database.write(bind_tx(create_join_token, now=clock.now()), auto_admit=True)
         )
     await run_agent(own, clock, ready=lambda: token_file.unlink(missing_ok=True))
 

@@ -1,28 +1,40 @@
-"""Log configuration: structlog to stderr, as text for a person or as JSON for a machine."""
+"""Log configuration: structlog to stderr or to a file, as text for a person or as JSON for a machine."""
 
 import logging
 import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Literal
 
 import structlog
 
 LogFormat = Literal["auto", "text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+#: A log file is renamed at this size, and so many older ones are kept.
+MAX_LOG_BYTES, OLDER_LOGS = 10 * 1024**2, 5
 
 
-def configure_logging(*, level: LogLevel = "info", form: LogFormat = "auto") -> None:
-    """Send every event of the process to stderr. `auto` is text on a terminal, JSON elsewhere.
+def configure_logging(
+    *,
+    level: LogLevel = "info",
+    form: LogFormat = "auto",
+    file: Path | None = None,
+    max_bytes: int = MAX_LOG_BYTES,
+) -> None:
+    """Send every event of the process to stderr, or to a file that is renamed at `max_bytes`.
 
-    Libraries that use the standard `logging` are heard from `warning` upwards, in the same shape.
+    `auto` is text on a terminal, JSON elsewhere.
+
+    Libraries that use the standard `logging` are logged from `warning` upwards, in the same format.
     """
-    as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
+    as_json = form == "json" or (form == "auto" and (file is not None or not sys.stderr.isatty()))
     shared = _shared_processors()
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.stdlib.LoggerFactory(),
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(sys.stderr) if file is None else _rotating_file(file, max_bytes)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -34,6 +46,11 @@ def configure_logging(*, level: LogLevel = "info", form: LogFormat = "auto") -> 
     root.setLevel(logging.WARNING)
     for ours in ("farm", "agents", "__main__"):
         logging.getLogger(ours).setLevel(logging.DEBUG)
+
+
+def _rotating_file(file: Path, max_bytes: int) -> logging.Handler:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return RotatingFileHandler(file, maxBytes=max_bytes, backupCount=OLDER_LOGS, encoding="utf-8")
 
 
 def _shared_processors() -> list[structlog.typing.Processor]:

@@ -1,30 +1,35 @@
-"""Periodic duties. APScheduler only says when; the database decides whose they are, and what is due."""
+"""Periodic tasks: APScheduler triggers them; the database decides which process runs them and what is due."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import structlog
+from apscheduler.job import Job
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from apscheduler.triggers.base import BaseTrigger
 
 from farm.core.errors import FarmError
-from farm.core.jobs.leader_lease import LeaseDecision
+from farm.core.operations.leader_lease import LeaseDecision
 from farm.database.engine import Database
 from farm.services.periodic.leader_election import PeriodicLeader
 
-_log = structlog.get_logger(__name__)
+log = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
 async def run_sweeps(
     sweep: Callable[[], object], *, every_s: float, should_run: Callable[[], bool] = lambda: True
 ) -> AsyncIterator[None]:
-    """Have the limits of storage enforced while the block runs, on a thread of its own: disks are slow.
+    """Sweep periodically while the block runs, on another thread, because disks are slow.
 
     Args:
-        whenever: whether it is this process's turn.
+        sweep: blocks until it is done.
+        every_s: the period.
+        should_run: returns True if this process runs the task.
     """
 
     async def tick() -> None:
@@ -33,7 +38,7 @@ async def run_sweeps(
         try:
             await asyncio.to_thread(sweep)
         except (FarmError, OSError) as error:
-            _log.warning("sweep_failed", error=type(error).__name__, message=str(error))
+            log.warning("sweep_failed", error=type(error).__name__, message=str(error))
 
     async with _every(every_s, tick):
         yield
@@ -41,50 +46,75 @@ async def run_sweeps(
 
 @asynccontextmanager
 async def run_reminders(
-    asked: asyncio.Event, *, every_s: float, should_run: Callable[[], bool]
+    reminder: asyncio.Event, *, every_s: float, should_run: Callable[[], bool]
 ) -> AsyncIterator[None]:
-    """Have somebody look for what another life of the farm left half done, while the block runs.
+    """Set an event periodically while the block runs, for work that an earlier farm process did not finish.
 
     Args:
-        whenever: whether it is this process's turn.
+        reminder: the event.
+        every_s: the period.
+        should_run: returns True if this process does the work.
     """
 
     async def tick() -> None:
         if should_run():
-            asked.set()
+            reminder.set()
 
     async with _every(every_s, tick):
         yield
 
 
 @asynccontextmanager
-async def run_periodic_tasks(database: Database, duties: PeriodicLeader) -> AsyncIterator[None]:
-    """Run the periodic duties while the block runs."""
+async def run_periodic_tasks(database: Database, leader: PeriodicLeader) -> AsyncIterator[None]:
+    """Run the leader's periodic tasks while the block runs."""
 
     async def tick() -> None:
         try:
-            whose = await database.write_async(duties.tick)
-            if whose is LeaseDecision.TAKEN:
-                # Events tell operators; a farm that starts has nothing to say about it.
-                _log.debug("leader_lease_acquired", process=duties.process)
+            decision = await database.write_async(leader.tick)
+            if decision is LeaseDecision.ACQUIRED:
+                # Operators see it in the events.
+                log.debug("leader_lease_acquired", process=leader.process)
         except FarmError as error:
-            # A busy database: the next tick finds the same work.
-            _log.warning("tick_failed", code=error.code, message=error.message)
+            # A busy database: the next tick finds the rest.
+            log.warning("tick_failed", code=error.code, message=error.message)
 
     try:
-        async with _every(duties.every_s, tick):
+        async with _every(leader.every_s, tick):
             yield
     finally:
         with contextlib.suppress(FarmError):
-            await database.write_async(duties.resign)
+            await database.write_async(leader.resign)
 
 
 @asynccontextmanager
 async def _every(every_s: float, tick: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
-    scheduler = AsyncIOScheduler(timezone="UTC")
-    scheduler.add_job(tick, "interval", seconds=every_s, max_instances=1, coalesce=True)
+    scheduler = AsyncIOScheduler(timezone=UTC)
+    # A tick that is late by a clock that was set ahead still counts.
+    job = scheduler.add_job(tick, _Period(every_s), max_instances=1, coalesce=True, misfire_grace_time=None)
     scheduler.start()
+    following = asyncio.create_task(_follow_clock(job, every_s))
     try:
         yield
     finally:
+        following.cancel()
         scheduler.shutdown(wait=False)
+
+
+@BaseTrigger.register
+class _Period:
+    """Fire a period from now; the library's interval fires once for each period that a clock jumps over."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every = timedelta(seconds=every_s)
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:
+        return now + self._every
+
+
+async def _follow_clock(job: Job, every_s: float) -> None:
+    """Bring the next tick nearer where the wall clock, which the scheduler goes by, was set back."""
+    while True:
+        await asyncio.sleep(every_s)
+        now = datetime.now(UTC)
+        if job.next_run_time - now > timedelta(seconds=2 * every_s):
+            job.modify(next_run_time=now)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.session.collection_gc import CollectionGc
 from tests.support.session.duration_table import DurationTable
 from tests.support.session.leftover_processes import LeftoverProcesses
 from tests.support.session.tiers import Tiers
@@ -43,7 +44,7 @@ _TEMPLATE = "migrated"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Add what this project wants of a test run."""
-    for plugin in (LeftoverProcesses(), Tiers(), DurationTable()):
+    for plugin in (LeftoverProcesses(), Tiers(), DurationTable(), CollectionGc()):
         config.pluginmanager.register(plugin)
 
 

@@ -1,14 +1,13 @@
 """A small asyncio client of the adb server: tracking, shell commands and file transfer, with deadlines."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from agents.adb import sync
 from agents.adb.shell_v2 import OutputCollector, ShellResult, read_packet_header, read_result, stdin_packets
 from agents.adb.smartsocket import LOOPBACK, AdbProtocolError, AdbRequestFailed, SmartSocket, smart_socket
-from agents.adb.sync import FileStat
 from farm.core.errors import (
     AdbServerDown,
     DeviceError,
@@ -19,10 +18,14 @@ from farm.core.errors import (
     PushFailed,
 )
 from farm.phone.adb.listing import AdbDeviceRow, adb_device_rows, state_by_serial
+from farm.phone.adb.shell_output import output_by_section, section_command
 
 OUTPUT_LIMIT_BYTES = 4 * 1024 * 1024
 #: The server answers from memory; one that takes longer is wedged.
 SERVER_DEADLINE_S = 5.0
+#: The server waits 10 s for a device that accepts and stays silent.
+CONNECT_DEADLINE_S = 15.0
+_ATTACHED = ("connected to ", "already connected to ")
 #: Extra time of a failed call to determine the blame; a healthy server needs 1 ms.
 BLAME_DEADLINE_S = 1.0
 
@@ -65,16 +68,38 @@ class AdbClient:
         """
         with _translate_server_errors(self.address):
             async with asyncio.timeout(deadline_s), self._query("host:devices") as socket:
-                return state_by_serial((await socket.read_block()).decode(errors="replace"))
+                return state_by_serial(await socket.read_text())
 
-    async def list_transports(self, deadline_s: float = SERVER_DEADLINE_S) -> tuple[AdbDeviceRow, ...]:
+    async def list_transports(self) -> tuple[AdbDeviceRow, ...]:
         """Return every device with its USB port. Raises as `devices`."""
         with _translate_server_errors(self.address):
-            async with asyncio.timeout(deadline_s), self._query("host:devices-l") as socket:
-                return adb_device_rows((await socket.read_block()).decode(errors="replace"))
+            async with asyncio.timeout(SERVER_DEADLINE_S), self._query("host:devices-l") as socket:
+                return adb_device_rows(await socket.read_text())
 
-    async def track_devices(self) -> AsyncIterator[dict[str, str]]:
+    async def connect(self, address: str, deadline_s: float = CONNECT_DEADLINE_S) -> None:
+        """Have the server connect to the device at `address` (host:port); an existing row is left alone.
+
+        Raises:
+            DeviceOffline: the server cannot reach it, or the device asks for authorization first.
+            DeviceTimeout: the server did not decide in time.
+            AdbServerDown: it does not answer.
+        """
+        await self.version()
+        with _translate_server_errors(self.address):
+            try:
+                async with asyncio.timeout(deadline_s), self._query(f"host:connect:{address}") as socket:
+                    answer = await socket.read_text()
+            except TimeoutError as error:
+                message = f"the adb server at {self.address}: no answer within {deadline_s:g} s"
+                raise DeviceTimeout(message) from error
+        # The protocol answers every connect with OKAY; only the text tells the result.
+        if not answer.startswith(_ATTACHED):
+            raise DeviceOffline(f"adb cannot connect to {address}: {answer.strip()}")
+
+    async def track_devices(self) -> AsyncGenerator[dict[str, str], None]:
         """Yield the state of every device by serial: now, and again at each change.
+
+        Close it (`contextlib.aclosing`), or a task that is cancelled between two states leaves it open.
 
         Raises:
             AdbServerDown: the server is not there, or went away. A wedged one is silent: ask `version` too.
@@ -84,7 +109,7 @@ class AdbClient:
                 async with asyncio.timeout(SERVER_DEADLINE_S):
                     await socket.request("host:track-devices")
                 while True:
-                    yield state_by_serial((await socket.read_block()).decode(errors="replace"))
+                    yield state_by_serial(await socket.read_text())
 
     @asynccontextmanager
     async def _query(self, service: str) -> AsyncIterator[SmartSocket]:
@@ -135,33 +160,24 @@ class AdbDevice:
             DeviceUnfit: the device has no shell v2, so that exit codes would be lost.
         """
         async with self._call(f"shell {command[:60]!r}", deadline_s) as deadline:
+            while True:
+                try:
+                    if "shell_v2" not in await self._find_features():
+                        raise DeviceUnfit(f"{self.serial} has no shell v2")
+                    async with self._service(f"shell,v2,raw:{command}") as socket:
+                        socket.write(stdin_packets(stdin))
+                        first = await read_packet_header(socket)
+                        if talk_s is not None:
+                            _shorten_deadline(deadline, talk_s)
+                        return await read_result(socket, OutputCollector(limit_bytes), first)
+                except EOFError:
+                    if not again:
+                        raise
+                    again = False
 
-            async def run() -> ShellResult:
-                return await self._shell(command, stdin, OutputCollector(limit_bytes), deadline, talk_s)
-
-            try:
-                return await run()
-            except EOFError:
-                if not again:
-                    raise
-            return await run()
-
-    async def _shell(
-        self,
-        command: str,
-        stdin: bytes,
-        collector: OutputCollector,
-        deadline: asyncio.Timeout,
-        talk_s: float | None,
-    ) -> ShellResult:
-        if "shell_v2" not in await self._find_features():
-            raise DeviceUnfit(f"{self.serial} has no shell v2")
-        async with self._service(f"shell,v2,raw:{command}") as socket:
-            socket.write(stdin_packets(stdin))
-            first = await read_packet_header(socket)
-            if talk_s is not None:
-                _shorten_deadline(deadline, talk_s)
-            return await read_result(socket, collector, first)
+    async def read_sections(self, commands: Mapping[str, str], deadline_s: float) -> dict[str, str]:
+        """Run several commands in one call; return the output of each, by name."""
+        return output_by_section((await self.shell(section_command(commands), deadline_s=deadline_s)).text)
 
     async def push(self, source: Path, remote: str, *, mode: int, deadline_s: float) -> int:
         """Write a local file to the device; return the bytes sent.
@@ -183,14 +199,6 @@ class AdbDevice:
         async with self._call(f"read {remote}", deadline_s), self._service("sync:") as socket:
             return await sync.receive(socket, remote, limit_bytes)
 
-    async def stat(self, remote: str, deadline_s: float) -> FileStat | None:
-        """Return a file's mode and size; None when there is none."""
-        async with self._call(f"stat {remote}", deadline_s):
-            modern = "stat_v2" in await self._find_features()
-            async with self._service("sync:") as socket:
-                read_stat = sync.read_stat_v2 if modern else sync.read_stat_v1
-                return await read_stat(socket, remote)
-
     async def reconnect(self, deadline_s: float) -> None:
         """Have the server drop its connection to the device, and make another."""
         async with self._call("reconnect", deadline_s), self._client.connection() as socket:
@@ -209,7 +217,7 @@ class AdbDevice:
         if self._features is None:
             async with self._client.connection() as socket:
                 await self._reach(socket, f"host-serial:{self.serial}:features")
-                features = (await socket.read_block()).decode(errors="replace").split(",")
+                features = (await socket.read_text()).split(",")
             # A device that is still connecting has none yet: that must not be cached.
             self._features = frozenset(features) - {""} or None
         return self._features or frozenset()
@@ -229,7 +237,7 @@ class AdbDevice:
 
     @asynccontextmanager
     async def _call(self, doing: str, deadline_s: float) -> AsyncIterator[asyncio.Timeout]:
-        """Translate foreign errors of every device call into errors of the tree."""
+        """Translate adbutils errors of every device call into errors of the tree."""
         what = f"{self.serial}: {doing}"
         try:
             async with asyncio.timeout(deadline_s) as deadline:
@@ -263,7 +271,7 @@ def _shorten_deadline(deadline: asyncio.Timeout, left_s: float) -> None:
 
 @contextmanager
 def _translate_server_errors(address: str) -> Iterator[None]:
-    """Translate foreign errors of every server call into AdbServerDown."""
+    """Translate adbutils errors of every server call into AdbServerDown."""
     try:
         yield
     except (OSError, EOFError, AdbRequestFailed, AdbProtocolError, ValueError) as error:

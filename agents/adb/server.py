@@ -1,17 +1,18 @@
-"""The agent's adb server: a child on a private port, found again after a kill of the agent."""
+"""The adb server, our own or the operator's: a child on a private port, found again after an agent's kill."""
 
 import asyncio
+import base64
+import binascii
+import hashlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import adbutils
@@ -19,8 +20,10 @@ import structlog
 
 from agents.adb.client import AdbClient
 from agents.adb.smartsocket import LOOPBACK
+from agents.host.config import AgentConfig
 from agents.host.process import command_line, end_process
-from farm.core.errors import AdbServerDown
+from farm.core.base.address import host_and_port
+from farm.core.errors import AdbServerDown, InvalidInput
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +44,7 @@ class ServerRecord:
     port: int
 
 
+@dataclass(eq=False)
 class AdbServer:
     """An adb server of our own; one folder has one server, on the same port again where possible.
 
@@ -48,23 +52,18 @@ class AdbServer:
     never share a folder.
     """
 
-    def __init__(
-        self, folder: Path, *, usb: bool = True, vendor_keys: str | None = None, adb: Path | None = None
-    ) -> None:
-        """Start nothing yet.
-
-        Args:
-            folder: for the record, log and temporary files; without USB for the key too. Made when missing.
-            usb: serve phones on USB, with the operator's key. False is for servers of TCP and virtual phones.
-            vendor_keys: further keys (ADB_VENDOR_KEYS), so that a lab can share one over all hosts.
-            adb: another binary than the one adbutils ships.
-        """
-        self._folder = folder
-        self._usb = usb
-        self._vendor_keys = vendor_keys
-        self._adb = adb
-        self._process: asyncio.subprocess.Process | None = None
-        self._port = 0
+    #: For the record, log and temporary files; without USB for the key too. Made when missing.
+    folder: Path
+    _: KW_ONLY
+    #: Serve devices on USB, with the operator's key. False is for servers of TCP and virtual devices.
+    usb: bool = True
+    #: Further keys (ADB_VENDOR_KEYS), so that a lab can share one over all hosts.
+    vendor_keys: str | None = None
+    #: Another binary than the one adbutils ships.
+    adb: Path | None = None
+    #: 0 before the first start.
+    port: int = field(default=0, init=False)
+    _process: asyncio.subprocess.Process | None = field(default=None, init=False)
 
     @property
     def host(self) -> str:
@@ -72,14 +71,9 @@ class AdbServer:
         return LOOPBACK
 
     @property
-    def port(self) -> int:
-        """Return the server's port; 0 before the first start."""
-        return self._port
-
-    @property
     def public_key(self) -> Path:
         """Return the path of the key that unknown devices are asked to allow; never an additional one."""
-        environment = server_environment(os.environ, self._folder, self._usb, self._vendor_keys)
+        environment = server_environment(os.environ, self.folder, self.usb, self.vendor_keys)
         return Path(environment["HOME"]) / ".android" / "adbkey.pub"
 
     @property
@@ -95,9 +89,7 @@ class AdbServer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def start(self) -> None:
@@ -107,13 +99,15 @@ class AdbServer:
             AdbServerDown: it does not come up; its log is named.
         """
         await self.stop()
-        for folder in (self._folder / "tmp", key_home(self._folder)):
+        for folder in (self.folder / "tmp", key_home(self.folder)):
             folder.mkdir(parents=True, exist_ok=True)
         previous_port = await self._end_orphaned_server()
-        self._port = self._port or previous_port
+        self.port = self.port or previous_port
         for _ in range(_STARTS):
-            if not self._port or not _is_free(self._port):
-                self._port = _free_port()
+            if not self.port or not _is_free(self.port):
+                with socket.socket() as probe:
+                    probe.bind((LOOPBACK, 0))
+                    self.port = int(probe.getsockname()[1])
             if await self._spawn_and_wait():
                 return
             await self.stop()
@@ -124,50 +118,46 @@ class AdbServer:
         process, self._process = self._process, None
         if process is not None:
             await _terminate(process)
-            record = find_record(self._folder)
+            record = find_record(self.folder)
             # While we waited for its end, `start` may have recorded another.
             if record is not None and record.pid == process.pid:
-                (self._folder / _RECORD).unlink(missing_ok=True)
+                (self.folder / _RECORD).unlink(missing_ok=True)
 
     @property
     def _log(self) -> Path:
-        return self._folder / "adb-server.log"
+        return self.folder / "adb-server.log"
 
     async def _spawn_and_wait(self) -> bool:
         await self._spawn()
-        client = AdbClient(self._port)
-        try:
+        client = AdbClient(self.port)
+        with suppress(TimeoutError):
             async with asyncio.timeout(START_DEADLINE_S):
                 while self.alive():
-                    if await _is_responding(client):
+                    with suppress(AdbServerDown):
+                        await client.version()
                         # Another process may have taken the port and answer instead of our server.
                         return self.alive()
                     await asyncio.sleep(POLL_S)
-        except TimeoutError:
-            pass
         return False
 
     async def _spawn(self) -> None:
-        arguments = [str(self._adb or bundled_adb()), "-P", str(self._port), "server", "nodaemon"]
-        environment = server_environment(os.environ, self._folder, self._usb, self._vendor_keys)
-        with self._log.open("wb") as log:
+        arguments = [str(self.adb or bundled_adb()), "-P", str(self.port), "server", "nodaemon"]
+        environment = server_environment(os.environ, self.folder, self.usb, self.vendor_keys)
+        with self._log.open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
                 *arguments,
                 env=environment,
-                cwd=self._folder,
+                cwd=self.folder,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 # A Ctrl-C at the agent's terminal must reach the agent alone, which then stops the server.
                 start_new_session=True,
             )
-        self._write_record(ServerRecord(pid=self._process.pid, port=self._port))
-
-    def _write_record(self, record: ServerRecord) -> None:
-        path = self._folder / _RECORD
+        path = self.folder / _RECORD
         draft = path.with_suffix(".new")
         try:
-            draft.write_text(json.dumps({"pid": record.pid, "port": record.port}))
+            draft.write_text(json.dumps({"pid": self._process.pid, "port": self.port}))
             draft.replace(path)
         except OSError as error:
             # A full disk must not keep results of runs from being collected. The price: after a kill of
@@ -177,7 +167,7 @@ class AdbServer:
 
     async def _end_orphaned_server(self) -> int:
         """End the recorded server if it still runs; return its port, 0 without a record."""
-        record = find_record(self._folder)
+        record = find_record(self.folder)
         if record is None:
             return 0
         await asyncio.to_thread(
@@ -196,6 +186,12 @@ def find_record(folder: Path) -> ServerRecord | None:
         return ServerRecord(pid=int(fields["pid"]), port=int(fields["port"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def find_own_server(folder: Path) -> ServerRecord | None:
+    """Return the recorded server of the folder, if it runs."""
+    record = find_record(folder)
+    return record if record is not None and is_our_server(command_line(record.pid), record.port) else None
 
 
 def is_our_server(arguments: list[str], port: int) -> bool:
@@ -228,23 +224,6 @@ def bundled_adb() -> Path:
     return binary if binary.exists() else Path(adbutils.adb_path())
 
 
-def forbid_adbutils_servers(environment: MutableMapping[str, str]) -> None:
-    """Keep adbutils from starting servers; call it once in the composition root, with `os.environ`.
-
-    adbutils runs `ADB start-server` on the environment's port when the client's server does not answer. Given
-    a binary that does nothing, it fails as it should. `bundled_adb` ignores the environment.
-    """
-    environment["ADBUTILS_ADB_PATH"] = shutil.which("false") or "/bin/false"
-
-
-async def _is_responding(client: AdbClient) -> bool:
-    try:
-        await client.version()
-    except AdbServerDown:
-        return False
-    return True
-
-
 async def _terminate(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         process.terminate()
@@ -260,13 +239,6 @@ async def _terminate(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -275,3 +247,108 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+#: The protocol of the adb bundled with adbutils ("1.0.41"). An adb of another version kills the server.
+PROTOCOL_VERSION = 41
+
+
+class ExternalServer:
+    """An adb server that another process runs; it may go away, and is waited for."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host = host
+        self.port = port
+        self._version: int | None = None
+
+    @property
+    def public_key(self) -> None:
+        """Return None: the key is the operator's."""
+        return
+
+    @property
+    def pid(self) -> None:
+        """Return None: the server may be on another machine."""
+        return
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.start()
+        except AdbServerDown as error:
+            log.warning("adb_server_not_started", reason=error.message, hint=error.hint)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def start(self) -> None:
+        """Check whether it answers, and log once when its version is not ours.
+
+        Raises:
+            AdbServerDown: it does not.
+        """
+        try:
+            version = await AdbClient(self.port, self.host).version()
+        except AdbServerDown as error:
+            raise AdbServerDown(
+                error.message,
+                hint=f"start it where the devices are (`adb -P {self.port} start-server`), or unset "
+                "FARM_AGENT_ADB_SERVER: then the agent runs its own server. The agent keeps trying "
+                f"{self.host}:{self.port}",
+            ) from error
+        if version not in (PROTOCOL_VERSION, self._version):
+            log.warning("adb_server_version_differs", hint=version_hint(version))
+        self._version = version
+
+    async def stop(self) -> None:
+        """Do nothing."""
+
+
+def version_hint(version: int) -> str:
+    """Return the hint for a server of another version than ours."""
+    return (
+        f"the shared adb server speaks version {version}, the agent's adb {PROTOCOL_VERSION}: the agent can "
+        "use it, but an adb command of another version than the server's ends that server"
+    )
+
+
+#: Both have the same methods to start and stop, and the same address properties.
+SelectedServer = AdbServer | ExternalServer
+
+
+def select_server(config: AgentConfig) -> SelectedServer:
+    """Return the server that the settings name; nothing is started yet.
+
+    Raises:
+        InvalidInput: the key that phones are to be shown cannot be read.
+    """
+    if config.adb_server is not None:
+        return ExternalServer(*host_and_port(config.adb_server))
+    if config.adb_key is not None and not os.access(config.adb_key, os.R_OK):
+        # adb would ignore it silently, and every device would ask its owner for approval.
+        raise InvalidInput(f"the key {config.adb_key} cannot be read", hint="set or unset FARM_AGENT_ADB_KEY")
+    keys = str(config.adb_key) if config.adb_key else None
+    return AdbServer(config.data_dir / "adb", usb=config.adb_usb, vendor_keys=keys)
+
+
+def fingerprint(public_key: str) -> str | None:
+    """Return the fingerprint that Android's dialog shows for a key (`adbkey.pub`); None for an invalid one.
+
+    AOSP: AdbDebuggingManager.getFingerprints: the MD5 of the key's bytes, in pairs of capitals.
+    """
+    try:
+        content = base64.b64decode(public_key.partition(" ")[0], validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    digits = hashlib.md5(content, usedforsecurity=False).hexdigest().upper()
+    return ":".join(digits[at : at + 2] for at in range(0, len(digits), 2)) if content else None
+
+
+def find_fingerprint(path: Path | None) -> str | None:
+    """Return the fingerprint of a key file, as devices show it; None while it cannot be read."""
+    if path is None:
+        return None
+    try:
+        return fingerprint(path.read_text(encoding="ascii", errors="replace").strip())
+    except OSError:
+        return None

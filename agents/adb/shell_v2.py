@@ -32,6 +32,16 @@ class ShellResult:
     #: Bytes of stdout and stderr together beyond the limit.
     dropped_bytes: int = 0
 
+    @property
+    def text(self) -> str:
+        """Return the standard output as text."""
+        return self.stdout.decode(errors="replace")
+
+    @property
+    def message(self) -> str:
+        """Return the reason of a failure: the error output, or else the exit code."""
+        return self.stderr.decode(errors="replace").strip() or f"exit code {self.exit_code}"
+
 
 def packet(kind: PacketId, data: bytes = b"") -> bytes:
     """Return one shell packet."""

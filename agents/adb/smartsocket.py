@@ -38,7 +38,7 @@ class SmartSocket:
         self.write(b"%04x" % len(payload) + payload)
         status = await self.read_exactly(4)
         if status == b"FAIL":
-            raise AdbRequestFailed((await self.read_block()).decode(errors="replace"))
+            raise AdbRequestFailed(await self.read_text())
         if status != b"OKAY":
             raise AdbProtocolError(f"{status!r} where OKAY or FAIL belongs")
 
@@ -49,6 +49,10 @@ class SmartSocket:
             return await self.read_exactly(int(digits, 16))
         except ValueError as error:
             raise AdbProtocolError(f"{digits!r} where a length belongs") from error
+
+    async def read_text(self) -> str:
+        """Return a block as text."""
+        return (await self.read_block()).decode(errors="replace")
 
     async def read_exactly(self, count: int) -> bytes:
         """Return `count` bytes; raise EOFError (asyncio.IncompleteReadError) at the end."""

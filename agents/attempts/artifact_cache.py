@@ -1,22 +1,37 @@
-"""The host's cache of artifacts: downloaded from the farm once, verified, pushed to any number of phones."""
+"""The host's cache of artifacts: downloaded from the farm once, also ahead of need, and verified."""
 
 import asyncio
 import hashlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import structlog
 
 from agents.farm_api import FarmApi
-from agents.host.atomic_file import TEMPORARY_SUFFIX, sweep_temporaries, sync_folder, translate_disk_errors
-from agents.host.io_pool import run_in_io_pool
+from agents.host.atomic_file import (
+    TEMPORARY_SUFFIX,
+    file_digest,
+    run_in_io_pool,
+    sweep_temporaries,
+    sync_path,
+    translate_disk_errors,
+)
 from farm.clock import Clock
 from farm.core.base.ids import Digest, is_digest
-from farm.core.errors import ArtifactMissing, FarmFault, FarmUnreachable, Forbidden, HostDiskFull, NotFound
+from farm.core.errors import (
+    ArtifactMissing,
+    Blame,
+    FarmError,
+    FarmFault,
+    FarmUnreachable,
+    Forbidden,
+    HostDiskFull,
+    NotFound,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -24,6 +39,14 @@ log = structlog.get_logger(__name__)
 FETCH_DEADLINE_S = 900.0
 #: Between two uses, where the clock stands still or was set back.
 _TICK_S = 0.001
+
+
+class ArtifactLost(FarmError):
+    """The farm does not have an artifact that its own plan names; asking again does not bring it back."""
+
+    code = "farm.artifact_lost"
+    blame = Blame.FARM
+    default_hint = "upload the file again: `farm variant build`, `farm variant add` or `farm harness add`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +58,7 @@ class _CachedArtifact:
     used_s: float
 
 
+@dataclass(eq=False)
 class ArtifactCache:
     """Artifacts named by digest, within a size limit; the least recently used are removed first.
 
@@ -42,31 +66,19 @@ class ArtifactCache:
     an active attempt needs it.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        api: FarmApi,
-        clock: Clock,
-        *,
-        limit_bytes: int,
-        needed_digests: Callable[[], Iterable[Digest]] = tuple,
-    ) -> None:
-        """Open a folder; unfinished downloads of an earlier run are removed.
+    folder: Path
+    api: FarmApi
+    clock: Clock
+    _: KW_ONLY
+    #: Files that active or next attempts need stay beyond it.
+    limit_bytes: int
+    #: The files that active attempts need.
+    needed_digests: Callable[[], Iterable[Digest]] = tuple
 
-        Args:
-            folder: made when missing.
-            api: where files come from.
-            clock: the time.
-            limit_bytes: the size limit; files that active or next attempts need stay beyond it.
-            needed_digests: the files that active attempts need.
-        """
-        folder.mkdir(parents=True, exist_ok=True)
-        sweep_temporaries(folder)
-        self._folder = folder
-        self._api = api
-        self._clock = clock
-        self._limit_bytes = limit_bytes
-        self._needed_digests = needed_digests
+    def __post_init__(self) -> None:
+        """Open the folder; partial downloads of an earlier process are removed."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        sweep_temporaries(self.folder)
         self._expected: frozenset[Digest] = frozenset()
         self._last_use_s = max((file.used_s for file in self._cached()), default=0.0)
         self._verified: set[Digest] = set()
@@ -84,30 +96,29 @@ class ArtifactCache:
         """Return the path of an artifact on this host; concurrent callers share one download.
 
         Raises:
-            FarmFault: the farm does not answer, sends other bytes, or has lost what its plan names.
+            ArtifactLost: the farm has lost what its plan names.
+            FarmFault: the farm does not answer, or sends other bytes.
             HostDiskFull: no room.
         """
-        path = self._folder / digest
+        path = self.folder / digest
         async with self._lock_by_digest[digest]:
             if not await run_in_io_pool(self._is_good, path, digest):
-                await self._download_with_room(path, digest)
-                await self._trim(self._limit_bytes)
+                try:
+                    await self._download(path, digest)
+                except HostDiskFull:
+                    # Once more, without everything that is not needed.
+                    if not await self._trim(0):
+                        raise
+                    await self._download(path, digest)
+                await self._trim(self.limit_bytes)
             self._verified.add(digest)
-            used_s = self._next_use_s()
-            await run_in_io_pool(os.utime, path, (used_s, used_s))
+            # Later than every use before, earlier processes included, whatever the clock did.
+            self._last_use_s = max(self.clock.now().timestamp(), self._last_use_s + _TICK_S)
+            await run_in_io_pool(os.utime, path, (self._last_use_s, self._last_use_s))
         return path
 
     def _is_good(self, path: Path, digest: Digest) -> bool:
         return path.exists() and (digest in self._verified or file_digest(path) == digest)
-
-    async def _download_with_room(self, path: Path, digest: Digest) -> None:
-        """Download; when the disk is full, remove everything that is not needed and try once more."""
-        try:
-            await self._download(path, digest)
-        except HostDiskFull:
-            if not await self._trim(0):
-                raise
-            await self._download(path, digest)
 
     async def _download(self, path: Path, digest: Digest) -> None:
         """Download a file; a partial download is kept and resumed by the next call."""
@@ -116,9 +127,11 @@ class ArtifactCache:
         try:
             async with asyncio.timeout(FETCH_DEADLINE_S):
                 received = await self._receive(part, digest)
-        except (NotFound, ArtifactMissing, Forbidden) as error:
+        except (NotFound, ArtifactMissing) as error:
             # The farm's own plan names it: a missing artifact is the farm's fault.
-            raise FarmFault(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
+            raise ArtifactLost(f"the farm has lost artifact {digest[:12]}: {error.message}") from error
+        except Forbidden as error:
+            raise FarmFault(f"the farm keeps back artifact {digest[:12]}: {error.message}") from error
         except FarmUnreachable:
             keep = part.stat().st_size > 0
             raise
@@ -138,7 +151,7 @@ class ArtifactCache:
     async def _receive(self, part: Path, digest: Digest) -> str:
         with translate_disk_errors(part), await run_in_io_pool(part.open, "a+b") as stream:
             partial_bytes = await run_in_io_pool(stream.seek, 0, os.SEEK_END)
-            async with self._api.blob(digest, offset_bytes=partial_bytes) as body:
+            async with self.api.blob(digest, offset_bytes=partial_bytes) as body:
                 hasher = hashlib.sha256()
                 if partial_bytes:
                     await run_in_io_pool(_truncate_to, stream, body.offset_bytes, hasher)
@@ -151,11 +164,6 @@ class ArtifactCache:
                     await run_in_io_pool(write, chunk)
         return hasher.hexdigest()
 
-    def _next_use_s(self) -> float:
-        """Return a time later than every use before, earlier runs included, whatever the clock did."""
-        self._last_use_s = max(self._clock.now().timestamp(), self._last_use_s + _TICK_S)
-        return self._last_use_s
-
     async def _trim(self, limit_bytes: int) -> int:
         """Remove unneeded files, least recently used first, down to the limit; return the bytes freed."""
         cached = sorted(await run_in_io_pool(self._cached), key=lambda file: file.used_s)
@@ -166,30 +174,21 @@ class ArtifactCache:
                 break
             # The lock keeps `fetch` from returning this file while it is removed.
             lock = self._lock_by_digest[file.digest]
-            if not lock.locked() and file.digest not in self._needed():
+            if not lock.locked() and file.digest not in {*self._expected, *self.needed_digests()}:
                 async with lock:
                     self._verified.discard(file.digest)
-                    await run_in_io_pool(_remove, self._folder / file.digest)
+                    await run_in_io_pool((self.folder / file.digest).unlink, True)
                 freed_bytes += file.size_bytes
         if freed_bytes:
             log.info("host_cache_trimmed", freed_bytes=freed_bytes)
         return freed_bytes
 
-    def _needed(self) -> frozenset[Digest]:
-        return self._expected.union(self._needed_digests())
-
     def _cached(self) -> list[_CachedArtifact]:
-        files = [(path, path.stat()) for path in self._folder.iterdir() if is_digest(path.name)]
+        files = [(path, path.stat()) for path in self.folder.iterdir() if is_digest(path.name)]
         return [
             _CachedArtifact(digest=Digest(path.name), size_bytes=state.st_size, used_s=state.st_mtime)
             for path, state in files
         ]
-
-
-def file_digest(path: Path) -> Digest:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as stream:
-        return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
 
 
 def _truncate_to(stream: BinaryIO, size_bytes: int, hasher: "hashlib._Hash") -> None:
@@ -200,16 +199,39 @@ def _truncate_to(stream: BinaryIO, size_bytes: int, hasher: "hashlib._Hash") -> 
         hasher.update(chunk)
 
 
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
-
-
 def _finish_download(part: Path, path: Path) -> None:
     with translate_disk_errors(path):
-        descriptor = os.open(part, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_path(part)
         part.replace(path)
-        sync_folder(path.parent)
+        sync_path(path.parent)
+
+
+@dataclass(eq=False, kw_only=True)
+class ArtifactPrefetcher:
+    """Downloads artifacts into the host's cache, one at a time, never while that disturbs a measurement."""
+
+    artifacts: ArtifactCache
+    #: True while a measurement runs on this host's own CPU.
+    is_disturbing: Callable[[], bool]
+    tasks: asyncio.TaskGroup
+    #: True if the farm's last answer named any: there is more work for this host.
+    is_more: bool = False
+    _fetching: asyncio.Task[None] | None = None
+
+    def prefetch(self, digests: Iterable[Digest]) -> None:
+        """Pin these artifacts, and fetch them unless a fetch is running; every answer repeats the list."""
+        digests = tuple(digests)
+        self.artifacts.pin(digests)
+        self.is_more = bool(digests)
+        if self._fetching is None or self._fetching.done():
+            self._fetching = self.tasks.create_task(self._fetch(digests), name="prefetch")
+
+    async def _fetch(self, digests: Iterable[Digest]) -> None:
+        for digest in digests:
+            if self.is_disturbing():
+                return
+            try:
+                await self.artifacts.fetch(digest)
+            except (FarmError, OSError) as error:
+                # The attempt that needs it fetches it again, and reports the error.
+                log.debug("prefetch_failed", digest=digest, reason=str(error))

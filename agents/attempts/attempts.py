@@ -2,21 +2,21 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from random import Random
 
 import structlog
 
-from agents.attempts.reconcile import AttemptDecision
+from agents.attempts.reconcile import STOPPABLE, AttemptDecision
 from agents.attempts.runner import AttemptRunner, DeferredRun
-from agents.devices.active import ActiveAttempt, ActiveAttempts
+from agents.devices.active_attempts import ActiveAttempt, ActiveAttempts
 from agents.host.atomic_file import DiskThread
-from agents.host.backoff import Backoff
-from agents.outbox.journal import AttemptJournal, AttemptPhase, JournalRecord, new_journal_record
+from agents.host.retry import Backoff
+from agents.outbox.attempt_journal import AttemptJournal, AttemptPhase, JournalRecord, new_journal_record
 from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId
-from farm.core.errors import FarmError, HostDiskFull
+from farm.core.errors import FarmError, HostDiskFull, HostError
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
 from farm.wire.agents.protocol import Assignment, AttemptOrder, Report
@@ -26,76 +26,70 @@ log = structlog.get_logger(__name__)
 #: The limit of the wire.
 _REASON_LIMIT = 500
 _UNSTARTED = (AttemptState.CLAIMED, AttemptState.PREPARING)
-_STOPPABLE = (*_UNSTARTED, AttemptState.MEASURING)
 
 
+@dataclass(eq=False, kw_only=True)
 class AttemptController:
     """Carries out the farm's decisions about attempts, each attempt in a task of its own.
 
     Invariant: an attempt leaves the journal only when its device is clean and the farm knows its outcome.
     """
 
-    def __init__(
-        self,
-        *,
-        active: ActiveAttempts,
-        runner: AttemptRunner,
-        delivery: ReportDelivery,
-        journal: AttemptJournal,
-        spool: Spool,
-        disk: DiskThread,
-        random: Random,
-        tasks: asyncio.TaskGroup,
-        is_more: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """Start nothing yet; `is_more` tells whether the farm has more work for this host's devices."""
-        self._active = active
-        self._runner = runner
-        self._delivery = delivery
-        self._journal = journal
-        self._spool = spool
-        self._disk = disk
-        self._random = random
-        self._tasks = tasks
-        self._is_more = is_more
+    active: ActiveAttempts
+    runner: AttemptRunner
+    delivery: ReportDelivery
+    journal: AttemptJournal
+    spool: Spool
+    disk: DiskThread
+    random: Random
+    tasks: asyncio.TaskGroup
+    #: True if the farm has more work for this host's devices.
+    is_more: Callable[[], bool] = lambda: False
 
     async def recover(self) -> None:
         """Recover the attempts of an earlier run; runs on devices wait until the farm decides about them."""
-        spooled = set(await self._disk.call(self._spool.pending))
-        for record in await self._disk.call(self._journal.records):
+        spooled = set(await self.disk.call(self.spool.pending))
+        for record in await self.disk.call(self.journal.records):
             await self._recover_record(record, is_spooled=record.attempt_id in spooled)
             spooled.discard(record.attempt_id)
         for attempt_id in spooled:
-            self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
+            self._deliver_alone(attempt_id)
 
     async def resend(self) -> int:
         """Send every acknowledged report that is still kept again; return their number."""
-        archived = await self._disk.call(self._spool.acknowledged)
+        archived = await self.disk.call(self.spool.acknowledged)
         for attempt_id in archived:
-            if await self._disk.call(self._spool.resend, attempt_id):
-                self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
+            if await self._queue_again(attempt_id):
+                self._deliver_alone(attempt_id)
         return len(archived)
 
     async def resend_requested(self, attempt_ids: Sequence[AttemptId], *, within_s: float) -> None:
         """Send these acknowledged reports again if they are kept; wait up to `within_s` for the answers."""
         sending = [
-            self._tasks.create_task(self._delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
+            self._deliver_alone(attempt_id)
             for attempt_id in attempt_ids
-            if await self._disk.call(self._spool.resend, attempt_id)
+            if await self._queue_again(attempt_id)
         ]
         if sending:
             await asyncio.wait(sending, timeout=within_s)
 
+    async def _queue_again(self, attempt_id: AttemptId) -> bool:
+        try:
+            return await self.disk.call(self.spool.resend, attempt_id)
+        except HostDiskFull as error:
+            log.warning("report_not_resent", attempt_id=attempt_id, reason=error.message, hint=error.hint)
+            return False
+
     def apply_orders(self, orders: Sequence[AttemptOrder]) -> None:
         """Apply the farm's orders at the start of a session."""
         for order in orders:
-            attempt = self._active.attempt_by_id.get(order.attempt_id)
+            attempt = self.active.attempt_by_id.get(order.attempt_id)
             if attempt is None:
                 continue
             log.info("attempt_ordered", attempt_id=order.attempt_id, order=order.do, why=order.why)
             if order.do == "continue":
                 self._adopt(attempt)
-            elif attempt.record.phase in _STOPPABLE:
+            elif attempt.record.phase in STOPPABLE:
                 self._stop(attempt)
             elif attempt.record.phase is AttemptState.RETURNED:
                 self._acknowledge(attempt)
@@ -105,18 +99,18 @@ class AttemptController:
         for assignment in decision.start:
             self._start(assignment)
         for attempt_id in decision.stop:
-            attempt = self._active.attempt_by_id.get(attempt_id)
-            if attempt is not None and not attempt.stopping and attempt.record.phase in _STOPPABLE:
+            attempt = self.active.attempt_by_id.get(attempt_id)
+            if attempt is not None and not attempt.stopping and attempt.record.phase in STOPPABLE:
                 log.info("attempt_unwanted", attempt_id=attempt_id, phase=attempt.record.phase)
                 self._stop(attempt)
         for attempt_id in decision.forget:
-            if (attempt := self._active.attempt_by_id.get(attempt_id)) is not None:
+            if (attempt := self.active.attempt_by_id.get(attempt_id)) is not None:
                 self._acknowledge(attempt)
 
     def interrupt(self, attempt_id: AttemptId, error: FarmError) -> None:
         """Stop an attempt that the farm may still want; report the reason when the farm is reachable."""
-        attempt = self._active.attempt_by_id.get(attempt_id)
-        if attempt is None or attempt.stopping or attempt.record.phase not in _STOPPABLE:
+        attempt = self.active.attempt_by_id.get(attempt_id)
+        if attempt is None or attempt.stopping or attempt.record.phase not in STOPPABLE:
             return
         log.warning("attempt_interrupted", attempt_id=attempt_id, code=error.code, reason=error.message)
         began = attempt.record.phase is AttemptState.MEASURING
@@ -131,20 +125,22 @@ class AttemptController:
     async def _interrupt(
         self, attempt: ActiveAttempt, running: asyncio.Task[None] | None, error: FarmError | None
     ) -> None:
-        if running is not None:
-            running.cancel()
-            await asyncio.wait({running})
+        await _cancel(running)
         if error is None:
             await self._return(attempt, attempt.record.reason or "")
         else:
-            await self._spool_evidence(attempt, self._runner.interrupted_evidence(attempt.record, error))
+            await self._spool_evidence(attempt, self.runner.failed_evidence(attempt.record.draft, error))
             self._deliver(attempt)
         await self._clear(attempt)
 
     async def _recover_record(self, record: JournalRecord, *, is_spooled: bool) -> None:
-        attempt = self._active.add(record)
+        attempt = self.active.add(record)
         if is_spooled:
             attempt.record = replace(record, phase=AttemptState.REPORTING)
+            if await self.disk.call(self.spool.find, record.attempt_id) is None:
+                # The farm is told, unless the journal has the run's evidence, and only a pass is lost.
+                damaged = HostError("the report of this run was damaged on the host's disk, and is set aside")
+                await self._spool_evidence(attempt, self.runner.failed_evidence(record.draft, damaged))
             self._deliver(attempt)
         elif record.phase in _UNSTARTED:
             await self._return(attempt, "the agent was restarted")
@@ -154,7 +150,7 @@ class AttemptController:
 
     def _start(self, assignment: Assignment) -> None:
         if assignment.plan is not None:
-            attempt = self._active.add(new_journal_record(assignment, assignment.plan))
+            attempt = self.active.add(new_journal_record(assignment, assignment.plan))
             attempt.task = self._task(self._execute(attempt), attempt)
 
     def _adopt(self, attempt: ActiveAttempt) -> None:
@@ -163,17 +159,20 @@ class AttemptController:
 
     def _stop(self, attempt: ActiveAttempt) -> None:
         attempt.stopping = attempt.acknowledged = True
-        attempt.task = self._task(self._abandon(attempt, attempt.task), attempt)
+        attempt.task = self._task(self._clear(attempt, attempt.task), attempt)
 
     def _acknowledge(self, attempt: ActiveAttempt) -> None:
         attempt.acknowledged = True
-        self._tasks.create_task(self._release(attempt), name=f"release {attempt.record.attempt_id}")
+        self.tasks.create_task(self._release(attempt), name=f"release {attempt.record.attempt_id}")
 
     def _task(self, work: Coroutine[None, None, None], attempt: ActiveAttempt) -> asyncio.Task[None]:
-        return self._tasks.create_task(work, name=f"attempt {attempt.record.attempt_id}")
+        return self.tasks.create_task(work, name=f"attempt {attempt.record.attempt_id}")
+
+    def _deliver_alone(self, attempt_id: AttemptId) -> asyncio.Task[None]:
+        return self.tasks.create_task(self.delivery.deliver(attempt_id), name=f"deliver {attempt_id}")
 
     def _deliver(self, attempt: ActiveAttempt) -> None:
-        self._tasks.create_task(self._send(attempt), name=f"deliver {attempt.record.attempt_id}")
+        self.tasks.create_task(self._send(attempt), name=f"deliver {attempt.record.attempt_id}")
 
     async def _execute(self, attempt: ActiveAttempt, *, adopt: bool = False) -> None:
         """Run the plan to its evidence, or return the attempt; then clean the device up."""
@@ -181,7 +180,7 @@ class AttemptController:
         with structlog.contextvars.bound_contextvars(
             attempt_id=record.attempt_id, job_id=record.job_id, device_id=record.device_id, fence=record.fence
         ):
-            outcome = await self._runner.run(
+            outcome = await self.runner.run(
                 record,
                 lambda phase, draft: self._advance(attempt, phase, draft),
                 adopt,
@@ -200,86 +199,86 @@ class AttemptController:
 
     async def _advance(self, attempt: ActiveAttempt, phase: AttemptPhase, draft: Evidence) -> None:
         record = replace(attempt.record, phase=phase, draft=draft)
-        await self._disk.call(self._journal.write, record)
+        await self.disk.call(self.journal.write, record)
         # After the write: a phase that the farm hears of is on disk.
         attempt.record = record
         if phase is AttemptState.MEASURING:
-            self._active.changed.set()
+            self.active.changed.set()
 
     def _record_waiting(self, attempt: ActiveAttempt, waiting_for: str | None) -> None:
         was_waiting = attempt.waiting_for is not None
         attempt.waiting_for = None if waiting_for is None else waiting_for[:_REASON_LIMIT]
         # Changing temperatures are no news: they go with the next call.
         if was_waiting != (waiting_for is not None):
-            self._active.changed.set()
+            self.active.changed.set()
 
     async def _spool_evidence(self, attempt: ActiveAttempt, evidence: Evidence) -> None:
         """Write the evidence to disk, retrying while the disk is full."""
-        backoff = Backoff(self._random)
+        backoff, body = Backoff(self.random), Report(evidence=evidence).model_dump_json().encode()
         while True:
             try:
-                await self._disk.call(self._put, attempt.record.attempt_id, evidence)
+                return await self.disk.call(self.spool.put, attempt.record.attempt_id, body)
             except HostDiskFull as error:
                 log.warning("evidence_not_spooled", reason=error.message, hint=error.hint)
                 await asyncio.sleep(backoff.next_s())
-            else:
-                return
-
-    def _put(self, attempt_id: AttemptId, evidence: Evidence) -> None:
-        self._spool.put(attempt_id, Report(evidence=evidence).model_dump_json().encode())
 
     async def _send(self, attempt: ActiveAttempt) -> None:
-        await self._delivery.deliver(attempt.record.attempt_id)
+        await self.delivery.deliver(attempt.record.attempt_id)
         attempt.acknowledged = True
         await self._release(attempt)
 
     async def _return(self, attempt: ActiveAttempt, reason: str) -> None:
         attempt.record = replace(attempt.record, phase=AttemptState.RETURNED, reason=reason)
-        self._active.changed.set()
+        self.active.changed.set()
         try:
-            await self._disk.call(self._journal.write, attempt.record)
+            await self.disk.call(self.journal.write, attempt.record)
         except HostDiskFull as error:
             # The journal's earlier phase, or no record, means the same: nothing ran.
             log.warning("return_not_journaled", reason=error.message, hint=error.hint)
 
-    async def _abandon(self, attempt: ActiveAttempt, running: asyncio.Task[None] | None) -> None:
-        if running is not None:
-            running.cancel()
-            await asyncio.wait({running})
-        await self._clear(attempt)
-
-    async def _clear(self, attempt: ActiveAttempt) -> None:
-        """Clean the device up after the attempt, as soon as it can be reached."""
-        device_id, fence, is_more = attempt.record.device_id, attempt.record.fence, self._is_more()
-        await self._runner.clear(device_id, fence, stay_awake=is_more)
+    async def _clear(self, attempt: ActiveAttempt, running: asyncio.Task[None] | None = None) -> None:
+        """End the attempt's task, then clean the device up, as soon as it can be reached."""
+        await _cancel(running)
+        device_id, fence, is_more = attempt.record.device_id, attempt.record.fence, self.is_more()
+        await self.runner.clear(device_id, fence, stay_awake=is_more)
         attempt.cleaned = True
         await self._release(attempt)
         if is_more:
-            await self._runner.await_next_run(
-                device_id, lambda: self._active.fence_by_device[device_id] == fence
+            await self.runner.await_next_run(
+                device_id, lambda: self.active.fence_by_device[device_id] == fence
             )
 
     async def _release(self, attempt: ActiveAttempt) -> None:
         if not attempt.is_over:
             return
         attempt_id = attempt.record.attempt_id
-        await self._disk.call(self._journal.remove, attempt_id)
-        self._active.attempt_by_id.pop(attempt_id, None)
+        try:
+            await self.disk.call(self.journal.remove, attempt_id)
+        except HostDiskFull as error:
+            # The next start of the agent finds it, and the farm, which has its outcome, has it stopped.
+            log.warning("journal_record_not_removed", reason=error.message, hint=error.hint)
+        self.active.attempt_by_id.pop(attempt_id, None)
         # Last: the farm assigns the device again as soon as it hears that it is clean.
-        self._active.record_cleaned(attempt.record.device_id, attempt.record.fence)
-        self._active.changed.set()
+        self.active.record_cleaned(attempt.record.device_id, attempt.record.fence)
+        self.active.changed.set()
+
+
+async def _cancel(task: asyncio.Task[None] | None) -> None:
+    if task is not None:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def _summary(evidence: Evidence) -> dict[str, object]:
     """Return the fields of the attempt's one log line."""
-    ended, trouble = evidence.exit, evidence.trouble
+    ended, error = evidence.exit, evidence.error
     return {
-        "exit_code": ended.code if ended else None,
-        "timed_out": ended.timed_out if ended else None,
-        "duration_s": ended.duration_s if ended else None,
-        "code": trouble.code if trouble else None,
-        "blame": trouble.blame if trouble else None,
-        "reason": trouble.message if trouble else None,
+        "exit_code": ended and ended.code,
+        "timed_out": ended and ended.timed_out,
+        "duration_s": ended and ended.duration_s,
+        "code": error and error.code,
+        "blame": error and error.blame,
+        "reason": error and error.message,
         "waited_s": round(evidence.waited_s, 1),
         "pushed_bytes": evidence.pushed_bytes,
         "adopted": evidence.adopted,

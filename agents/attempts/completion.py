@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 import structlog
 
 from agents.adb.shell_v2 import ShellResult
+from agents.device.conditions import read_boot_id
 from agents.device.run.collect import CollectedRun, collect_command, collect_run
 from agents.device.run.cpu_affinity import actual_affinity
 from agents.device.run.run_control import RunLost, RunStatus, RunWait, run_status, wait_run
-from agents.device.state.conditions import read_boot_id
 from agents.devices.monitor import OnlineDevice
 from agents.host.retry import TransportRetry
-from agents.outbox.journal import JournalRecord
+from agents.outbox.attempt_journal import JournalRecord
 from farm.clock import Clock
 from farm.core.devices.controls import CORES, ControlState
 from farm.core.devices.screen_state import OBSERVED_CONTROLS, with_screen_after
@@ -25,13 +25,13 @@ from farm.core.errors import (
     DeviceTimeout,
 )
 from farm.core.runs.evidence import Evidence
-from farm.phone.settings.control_state import with_read_back
+from farm.phone.settings import with_read_back
 
 log = structlog.get_logger(__name__)
 
 #: Beyond the plan's own time-out: the supervisor's time to kill it, and a slow device.
 WAIT_MARGIN_S = 60.0
-#: How long a device may be away before its attempt counts as lost (FAULTS 1 to 3).
+#: Time a device may be away before its attempt counts as lost (FAULTS 1 to 3).
 AWAY_S = 90.0
 #: To collect a run from a device whose services hang.
 _PROBE_DEADLINE_S = 30.0
@@ -67,7 +67,9 @@ class RunCompletion:
         try:
             waited = await self._end(record, device, draft)
         except RunLost as error:
-            raise await self._cause(error, device, draft) from error
+            before, adb = draft.before, device.adb
+            boot_id = await self.retry.call(lambda: read_boot_id(adb), away_s=self.away_s)
+            raise attribute_lost_run(error, before.boot_id if before else None, boot_id) from error
         output: ShellResult | None = waited.output
         finished_at = self.clock.now()
 
@@ -86,7 +88,7 @@ class RunCompletion:
 
         ended_s = self.clock.monotonic()
         collected = await self.retry.call(collect, away_s=self.away_s)
-        device.memory.record_after_run(collected.after, ended_s)
+        device.state_cache.record_after_run(collected.after, ended_s)
         return replace(
             draft,
             exit=collected.exit,
@@ -99,12 +101,6 @@ class RunCompletion:
             away_s=round(waited.away_s, 1),
             controls=_controls(device, draft, collected),
         )
-
-    async def _cause(self, error: RunLost, device: OnlineDevice, draft: Evidence) -> DeviceError:
-        """Return the error that explains a run which left no record."""
-        adb, before = device.adb, draft.before
-        boot_id = await self.retry.call(lambda: read_boot_id(adb), away_s=self.away_s)
-        return attribute_lost_run(error, before.boot_id if before else None, boot_id)
 
     async def _end(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> RunWait:
         """Wait until the run has ended; return what the device printed at its end."""
@@ -147,10 +143,10 @@ def _controls(device: OnlineDevice, draft: Evidence, collected: CollectedRun) ->
         for state in read_back
     ]
     for state in states:
-        if state.name == CORES and state.actual_before != state.asked:
+        if state.name == CORES and state.actual_before != state.requested:
             actual = state.actual_before or "unknown"
             raise ControlImpossible(
-                f"{device.adb.serial} did not bind the run to cores {state.asked}; bound to {actual}"
+                f"{device.adb.serial} did not bind the run to cores {state.requested}; bound to {actual}"
             )
     return tuple(states)
 

@@ -11,11 +11,16 @@ from shlex import quote
 import structlog
 
 from agents.attempts.artifact_cache import ArtifactCache
+from agents.device.cleanup import evict_files
+from agents.device.conditions import Preflight, read_preflight
 from agents.device.control.controls import restore_controls, set_controls
-from agents.device.files.cache_eviction import evict_files
-from agents.device.files.device_cache import CacheResult, ensure_cached
-from agents.device.files.lru_order import touch_used
-from agents.device.files.verified_push import SHELL_DEADLINE_S, LocalCopyCorrupted
+from agents.device.device_cache import (
+    SHELL_DEADLINE_S,
+    CacheResult,
+    LocalCopyCorrupted,
+    ensure_cached,
+    touch_used,
+)
 from agents.device.paths import cache_folder, cache_path
 from agents.device.run.gates import (
     WaitCallback,
@@ -24,8 +29,7 @@ from agents.device.run.gates import (
     restore_screen_state,
     wait_for_gates,
 )
-from agents.device.run.supervisor import ensure_supervisor, supervisor_file
-from agents.device.state.preflight import Preflight, read_preflight
+from agents.device.run.run_control import ensure_supervisor, supervisor_file
 from agents.devices.monitor import OnlineDevice
 from agents.host.retry import TransportRetry
 from farm.clock import Clock
@@ -47,7 +51,7 @@ log = structlog.get_logger(__name__)
 
 GATE_INTERVAL_S = 5.0
 _ALL_OF_THEM = '"$@"'
-#: How long to wait for an unreachable farm before a job that needs its files is deferred.
+#: Time to wait for an unreachable farm before a job that needs its files is deferred.
 FARM_AWAY_S = 60.0
 
 
@@ -60,30 +64,26 @@ class PreparedDevice:
     #: The last condition before the run.
     condition: Condition
     waited_s: float
-    #: Why the run must be deferred, as text; empty when the device is fit.
+    #: Reason to defer the run, as text; empty when the device is fit.
     shut: tuple[str, ...]
     #: The controls set for this run, except its CPU affinity.
     controls: tuple[ControlState, ...] = ()
 
 
+@dataclass(eq=False, kw_only=True)
 class DevicePreparation:
     """Prepares devices with as few adb calls as possible: one where all that is needed is known."""
 
-    def __init__(
-        self,
-        *,
-        artifacts: ArtifactCache,
-        clock: Clock,
-        random: Random,
-        device_cache_limit_bytes: int,
-        max_pushes: int | None = None,
-    ) -> None:
-        self._artifacts = artifacts
+    artifacts: ArtifactCache
+    clock: Clock
+    random: Random
+    device_cache_limit_bytes: int
+    max_pushes: int | None = None
+
+    def __post_init__(self) -> None:
         # In memory only: its waiters end with the process, too.
-        self._pushing = nullcontext() if max_pushes is None else asyncio.Semaphore(max_pushes)
-        self._device_cache_limit_bytes = device_cache_limit_bytes
-        self._clock = clock
-        self._retry = TransportRetry(clock, random)
+        self._pushing = nullcontext() if self.max_pushes is None else asyncio.Semaphore(self.max_pushes)
+        self._retry = TransportRetry(self.clock, self.random)
 
     async def prepare(
         self, device: OnlineDevice, plan: RunPlan, fence: int, tell: WaitCallback = ignore_wait
@@ -94,10 +94,9 @@ class DevicePreparation:
             FarmError: as `ensure_cached` does, or the farm does not give out a file.
         """
         await self._keep_awake(device, plan.controls)
-        async with device.memory.preflight_lock:
-            preflight = device.memory.take_preflight(self._clock.monotonic()) or await self._read_preflight(
-                device
-            )
+        async with device.state_cache.preflight_lock:
+            preflight = device.state_cache.take_preflight(self.clock.monotonic())
+            preflight = preflight or await self._read_preflight(device)
         pushed_bytes, is_fit = 0, not closed_gates(preflight.condition, plan.gates, plan.controls)
         if not self._has_all_files(device, plan, preflight):
             async with self._pushing:
@@ -109,76 +108,65 @@ class DevicePreparation:
             return await self._apply_controls(
                 device, plan, fence, _prepared_device(device, plan, fence, preflight.condition)
             )
-        device.memory.record_use(plan.files, fence)
-        paths = _path_by_name(device, plan)
+        device.state_cache.record_use(plan.files, fence)
         ready = await wait_for_gates(
             device.adb,
             device.facts.work_root,
             plan.gates,
-            clock=self._clock,
+            clock=self.clock,
             interval_s=GATE_INTERVAL_S,
             tell=tell,
             controls=plan.controls,
         )
-        prepared = PreparedDevice(
-            path_by_name=paths,
+        prepared = replace(
+            _prepared_device(device, plan, fence, ready.condition),
             pushed_bytes=pushed_bytes,
-            condition=ready.condition,
             waited_s=ready.waited_s,
             shut=ready.shut,
-            controls=_screen_states(device, plan, ready.condition),
         )
         return prepared if prepared.shut else await self._apply_controls(device, plan, fence, prepared)
 
     def find_prepared(self, device: OnlineDevice, plan: RunPlan, fence: int) -> PreparedDevice | None:
         """Return a device that is known to be ready; None where it must be asked, or files are missing."""
-        memory = device.memory
+        state_cache = device.state_cache
+        preflight = state_cache.find_preflight(self.clock.monotonic())
         if (
-            memory.lasting_controls != _lasting_controls(plan.controls)
+            preflight is None
+            or state_cache.preflight_lock.locked()
+            or state_cache.lasting_controls != _lasting_controls(plan.controls)
             or plan.controls.needs_root
-            or memory.preflight_lock.locked()
+            or closed_gates(preflight.condition, plan.gates, plan.controls)
+            or not self._has_all_files(device, plan, preflight)
         ):
             return None
-        preflight = memory.find_preflight(self._clock.monotonic())
-        if preflight is None or closed_gates(preflight.condition, plan.gates, plan.controls):
-            return None
-        if not self._has_all_files(device, plan, preflight):
-            return None
-        memory.take_preflight(self._clock.monotonic())
+        state_cache.take_preflight(self.clock.monotonic())
         return _prepared_device(device, plan, fence, preflight.condition)
 
     async def preflight_next(self, device: OnlineDevice, is_free: Callable[[], bool]) -> None:
         """Take a preflight of a device that has just become free, for the next run.
 
-        A run that starts meanwhile waits for it. Nothing is done where a run was quicker, or the clean-up has
-        already reported the state.
-
-        Raises:
-            DeviceError: the device went away, or was too slow.
+        A run that starts during that time waits for it. Nothing is done where a run was quicker, or the
+        clean-up has already reported the state.
         """
-        async with device.memory.preflight_lock:
-            if is_free() and device.memory.find_preflight(self._clock.monotonic()) is None:
-                device.memory.store_preflight(await self._read_preflight(device), self._clock.monotonic())
+        async with device.state_cache.preflight_lock:
+            if is_free() and device.state_cache.find_preflight(self.clock.monotonic()) is None:
+                device.state_cache.store_preflight(await self._read_preflight(device), self.clock.monotonic())
 
     async def restore_screen(self, device: OnlineDevice) -> None:
-        """Restore the screen to its previous state.
-
-        Raises:
-            DeviceError: the device went away, or was too slow.
-        """
-        async with device.memory.screen:
-            device.memory.lasting_controls = None
+        """Restore the screen to its previous state."""
+        async with device.state_cache.screen:
+            device.state_cache.lasting_controls = None
             await restore_screen_state(device.adb, device.facts.work_root)
 
     async def _keep_awake(self, device: OnlineDevice, controls: Controls, *, again: bool = False) -> None:
-        async with device.memory.screen:
-            if again or device.memory.lasting_controls != _lasting_controls(controls):
-                if device.memory.is_awake and not again:
+        async with device.state_cache.screen:
+            if again or device.state_cache.lasting_controls != _lasting_controls(controls):
+                if device.state_cache.is_awake and not again:
                     await restore_screen_state(device.adb, device.facts.work_root)
-                device.memory.screen_found = await keep_device_awake(
+                device.state_cache.screen_found = await keep_device_awake(
                     device.adb, device.facts.work_root, controls
                 )
-                device.memory.lasting_controls = _lasting_controls(controls)
+                device.state_cache.lasting_controls = _lasting_controls(controls)
 
     async def _apply_controls(
         self, device: OnlineDevice, plan: RunPlan, fence: int, ready: PreparedDevice
@@ -191,48 +179,45 @@ class DevicePreparation:
         if not plan.controls.needs_root:
             return ready
         states = await set_controls(device.adb, device.facts.work_root, fence, plan.controls)
-        lacking = missing_controls(replace(plan.controls, cores=CoreKind.ANY), states)
-        if not (gaps := [*lacking, *control_deviations(states)]):
+        missing = missing_controls(replace(plan.controls, cores=CoreKind.ANY), states)
+        if not (gaps := [*missing, *control_deviations(states)]):
             return replace(ready, controls=(*ready.controls, *states))
         await restore_controls(device.adb, device.facts.work_root)
-        if lacking or any(state.problem for state in states):
+        if missing or any(state.problem for state in states):
             raise ControlImpossible(f"{device.adb.serial}: {'; '.join(gaps)}")
         return replace(ready, shut=tuple(gaps))
 
     async def _read_preflight(self, device: OnlineDevice) -> Preflight:
-        return await read_preflight(device.adb, device.facts.work_root, self._clock.now())
+        return await read_preflight(device.adb, device.facts.work_root, self.clock.now())
 
     def _has_all_files(self, device: OnlineDevice, plan: RunPlan, preflight: Preflight) -> bool:
         """Return whether every file is present and verified, and the free storage meets the gate."""
         free_bytes = preflight.condition.storage_free_bytes
         is_short = free_bytes is not None and free_bytes < plan.gates.min_storage_bytes
         files = (*plan.files, supervisor_file())
-        return not is_short and device.memory.holds_files(files, preflight, self._clock.monotonic())
+        return not is_short and device.state_cache.holds_files(files, preflight, self.clock.monotonic())
 
     async def _ensure_files(self, device: OnlineDevice, plan: RunPlan, fence: int) -> int:
         """Verify all digests on the device, and push missing files; return the bytes pushed."""
         adb, work_root = device.adb, device.facts.work_root
-        began_s = self._clock.monotonic()
+        began_s = self.clock.monotonic()
         supervisor = await ensure_supervisor(adb, work_root)
-        await self._mark_used(device)
+        # Record on the device which runs used which files since the last call.
+        folder = quote(cache_folder(work_root))
+        for used_by, digests in device.state_cache.take_recorded_uses().items():
+            touch = f"cd {folder} && set -- {' '.join(digests)} && {touch_used(_ALL_OF_THEM, used_by)}"
+            await adb.shell(touch, deadline_s=SHELL_DEADLINE_S)
         await evict_files(
             adb,
             work_root,
             plan.files,
             min_free_bytes=plan.gates.min_storage_bytes,
-            cache_limit_bytes=self._device_cache_limit_bytes,
+            cache_limit_bytes=self.device_cache_limit_bytes,
         )
         cached = await self._push_missing(device, plan.files, fence)
         for result in (supervisor, cached):
-            device.memory.record_verified(result.state_by_digest, began_s)
+            device.state_cache.record_verified(result.state_by_digest, began_s)
         return cached.pushed_bytes
-
-    async def _mark_used(self, device: OnlineDevice) -> None:
-        """Record on the device which runs used which files since the last call."""
-        folder = quote(cache_folder(device.facts.work_root))
-        for fence, digests in device.memory.take_recorded_uses().items():
-            command = f"cd {folder} && set -- {' '.join(digests)} && {touch_used(_ALL_OF_THEM, fence)}"
-            await device.adb.shell(command, deadline_s=SHELL_DEADLINE_S)
 
     async def _push_missing(self, device: OnlineDevice, files: Sequence[PlanFile], fence: int) -> CacheResult:
         """Put the plan's files into the device's cache; a corrupt local copy is downloaded again, once."""
@@ -241,31 +226,27 @@ class DevicePreparation:
             return await ensure_cached(adb, work_root, files, self._local_path, fence=fence)
         except LocalCopyCorrupted as error:
             log.warning("host_copy_damaged", reason=error.message, hint=error.hint)
-        self._artifacts.invalidate(file.digest for file in files)
+        self.artifacts.invalidate(file.digest for file in files)
         return await ensure_cached(adb, work_root, files, self._local_path, fence=fence)
 
     async def _local_path(self, digest: Digest) -> Path:
         return await self._retry.call(
-            lambda: self._artifacts.fetch(digest), away_s=FARM_AWAY_S, away=(FarmFault,)
+            lambda: self.artifacts.fetch(digest), away_s=FARM_AWAY_S, away=(FarmFault,)
         )
 
 
 def _prepared_device(device: OnlineDevice, plan: RunPlan, fence: int, condition: Condition) -> PreparedDevice:
     """Return a device that needs nothing more for the run."""
-    device.memory.record_use(plan.files, fence)
-    paths = _path_by_name(device, plan)
+    device.state_cache.record_use(plan.files, fence)
+    work_root = device.facts.work_root
     return PreparedDevice(
-        path_by_name=paths,
+        path_by_name={file.name: cache_path(work_root, file.digest) for file in plan.files},
         pushed_bytes=0,
         condition=condition,
         waited_s=0.0,
         shut=(),
-        controls=_screen_states(device, plan, condition),
+        controls=tuple(screen_controls(plan.controls, device.state_cache.screen_found, condition)),
     )
-
-
-def _screen_states(device: OnlineDevice, plan: RunPlan, condition: Condition) -> tuple[ControlState, ...]:
-    return tuple(screen_controls(plan.controls, device.memory.screen_found, condition))
 
 
 def _needs_waking(condition: Condition, controls: Controls) -> bool:
@@ -276,7 +257,3 @@ def _needs_waking(condition: Condition, controls: Controls) -> bool:
 def _lasting_controls(controls: Controls) -> tuple[bool, Screen]:
     """Return the controls that stay set over several runs."""
     return controls.stay_awake, controls.screen
-
-
-def _path_by_name(device: OnlineDevice, plan: RunPlan) -> dict[str, str]:
-    return {file.name: cache_path(device.facts.work_root, file.digest) for file in plan.files}

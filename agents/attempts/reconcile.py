@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agents.outbox.journal import StartBlockers
+from agents.outbox.attempt_journal import StartBlockers
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import Assignment, Exchange, ExchangeAnswer
+
+#: The phases in which an attempt can still be stopped.
+STOPPABLE = (AttemptState.CLAIMED, AttemptState.PREPARING, AttemptState.MEASURING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,8 @@ def reconcile(
     in_time = now_s - sent.at_s <= answer.start_within_s
     return AttemptDecision(
         start=startable_assignments(answer.assignments, start_blockers) if in_time else (),
-        stop=tuple(report.attempt_id for report in unwanted if _is_stoppable(report.phase)),
+        # Evidence in the spool is sent in any case; the farm's answer to the report ends the attempt.
+        stop=tuple(report.attempt_id for report in unwanted if report.phase in STOPPABLE),
         forget=tuple(report.attempt_id for report in unwanted if report.phase is AttemptState.RETURNED),
     )
 
@@ -64,8 +68,3 @@ def startable_assignments(
         if assignment.fence > start_blockers.fence_by_device.get(device, 0):
             startable[device] = assignment
     return tuple(startable.values())
-
-
-def _is_stoppable(phase: AttemptState) -> bool:
-    # Evidence in the spool is sent in any case; the farm's answer to the report ends the attempt.
-    return phase in (AttemptState.CLAIMED, AttemptState.PREPARING, AttemptState.MEASURING)

@@ -8,21 +8,25 @@ from typing import TypeVar
 
 import structlog
 
-from agents.attempts.artifact_cache import ArtifactCache
+from agents.attempts.artifact_cache import ArtifactCache, ArtifactLost
 from agents.attempts.completion import AWAY_S, WAIT_MARGIN_S, RunCompletion
 from agents.attempts.diagnostic_pass import mark_passes_interrupted, run_passes, should_run_passes
 from agents.attempts.preparation import DevicePreparation
+from agents.device.conditions import cached_command, read_condition, state_by_digest
 from agents.device.paths import cache_path, run_folder
 from agents.device.run.cpu_affinity import cores_of_controls, requested_affinity, select_cores
 from agents.device.run.gates import WaitCallback, ignore_wait
-from agents.device.run.run_control import RunStatus, clean_run, run_status, start_run
-from agents.device.run.supervisor import DeviceNotClean, supervisor_file
-from agents.device.state.conditions import read_condition
-from agents.device.state.preflight import cached_command, state_by_digest
+from agents.device.run.run_control import (
+    DeviceNotClean,
+    RunStatus,
+    clean_run,
+    run_status,
+    start_run,
+    supervisor_file,
+)
 from agents.devices.monitor import DeviceMonitor, OnlineDevice
-from agents.host.backoff import Backoff
-from agents.host.retry import TransportRetry
-from agents.outbox.journal import AttemptPhase, JournalRecord
+from agents.host.retry import Backoff, TransportRetry
+from agents.outbox.attempt_journal import AttemptPhase, JournalRecord
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId
 from farm.core.devices.condition import closed_gates
@@ -45,13 +49,15 @@ Value = TypeVar("Value")
 PhaseCallback = Callable[[AttemptPhase, Evidence], Awaitable[None]]
 
 #: Errors before the start of a run that defer it.
-UNBLAMED_ERRORS = (FarmFault, AdbServerDown, HostDiskFull)
-#: How long the last condition before a run stays valid.
+DEFERRING_ERRORS = (FarmFault, ArtifactLost, AdbServerDown, HostDiskFull)
+#: How long starting a run may be retried while the device is unreachable; its last condition is stale after
+#: that.
 START_AWAY_S = 20.0
-#: How long a device's screen stays on for a next run.
+#: Time that a device's screen stays on for a next run.
 STANDBY_S = 10.0
-#: Failed clean-ups in a row before an operator is needed: a device may be busy writing.
-MAX_CLEANUP_TRIES = 3
+#: Consecutive failed clean-ups after which the device is reported unclean; retries continue.
+#: Fewer say little: a device may be busy writing.
+REPORT_UNCLEAN_AFTER = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,49 +67,42 @@ class DeferredRun:
     reason: str
 
 
+@dataclass(eq=False, kw_only=True)
 class AttemptRunner:
     """Runs plans on the devices of this host; any number at once, one per device."""
 
-    def __init__(
-        self,
-        *,
-        monitor: DeviceMonitor,
-        artifacts: ArtifactCache,
-        clock: Clock,
-        random: Random,
-        device_cache_limit_bytes: int,
-        max_pushes: int | None = None,
-        wait_margin_s: float = WAIT_MARGIN_S,
-        standby_s: float = STANDBY_S,
-        away_s: float = AWAY_S,
-    ) -> None:
-        self._monitor = monitor
+    monitor: DeviceMonitor
+    artifacts: ArtifactCache
+    clock: Clock
+    random: Random
+    device_cache_limit_bytes: int
+    max_pushes: int | None = None
+    wait_margin_s: float = WAIT_MARGIN_S
+    standby_s: float = STANDBY_S
+    away_s: float = AWAY_S
+
+    def __post_init__(self) -> None:
         self._preparation = DevicePreparation(
-            artifacts=artifacts,
-            clock=clock,
-            random=random,
-            device_cache_limit_bytes=device_cache_limit_bytes,
-            max_pushes=max_pushes,
+            artifacts=self.artifacts,
+            clock=self.clock,
+            random=self.random,
+            device_cache_limit_bytes=self.device_cache_limit_bytes,
+            max_pushes=self.max_pushes,
         )
-        self._retry = TransportRetry(clock, random)
+        self._retry = TransportRetry(self.clock, self.random)
         self._completion = RunCompletion(
-            clock=clock, retry=self._retry, wait_margin_s=wait_margin_s, away_s=away_s
+            clock=self.clock, retry=self._retry, wait_margin_s=self.wait_margin_s, away_s=self.away_s
         )
-        self._away_s = away_s
-        self._standby_s = standby_s
-        self._clock = clock
-        self._random = random
 
     async def run(
         self, record: JournalRecord, advance: PhaseCallback, adopt: bool, tell: WaitCallback = ignore_wait
     ) -> Evidence | DeferredRun:
-        """Run the plan, or adopt a run of an earlier agent process; errors become evidence.
+        """Run the plan, or adopt a run of an earlier agent process.
 
-        Args:
-            entry: the attempt as the journal has it.
-            advance: records a phase; nothing of it happens on the phone before that returned.
-            adopt: the run was started before this process was.
-            tell: hears what the run waits for before it begins.
+        Return its evidence, or `DeferredRun` if it did not start and may succeed later. Errors become
+        evidence, except `DEFERRING_ERRORS` before the start. Nothing of a phase happens on the device
+        before `advance` has recorded it. `adopt`: the journal says `measuring`: an earlier agent process
+        started the run, or was about to. `tell` is called with what the run waits for before it begins.
         """
         draft = replace(record.draft, adopted=adopt)
 
@@ -117,60 +116,62 @@ class AttemptRunner:
                 return await self._adopt(record, draft, remember)
             return await self._run(record, remember, tell)
         except FarmError as error:
-            self._invalidate_state(record.device_id)
-            if isinstance(error, UNBLAMED_ERRORS) and draft.started_at is None:
+            if (device := self.monitor.find(record.device_id)) is not None:
+                device.state_cache.forget()
+            if isinstance(error, DEFERRING_ERRORS) and draft.started_at is None:
                 return DeferredRun(reason=error.message)
-            return self._failed_evidence(draft, error)
+            return self.failed_evidence(draft, error)
         except Exception as error:
             log.exception("attempt_crashed")
-            return self._failed_evidence(draft, HostError(f"the agent failed: {error!r}"))
+            return self.failed_evidence(draft, HostError(f"the agent failed: {error!r}"))
 
-    def interrupted_evidence(self, record: JournalRecord, error: FarmError) -> Evidence:
-        """Return the evidence of a run that is stopped before its end."""
-        return self._failed_evidence(record.draft, error)
+    def failed_evidence(self, draft: Evidence, error: FarmError) -> Evidence:
+        """Return the evidence of a run that an error stopped; of one that has ended only a pass is lost."""
+        is_over = draft.exit is not None
+        return draft if is_over else replace(draft, error=RunError.of(error), finished_at=self.clock.now())
 
     async def clear(self, device_id: DeviceId, fence: int, *, stay_awake: bool = False) -> None:
-        """End and remove everything of runs up to `fence` on the device, as soon as it can be reached.
+        """End and remove everything of runs up to `fence`; retry until the device is clean.
 
         Every attempt ends here, whatever its outcome: so the screen is restored here, unless it is to stay
         awake for the next run. A caller that wants this calls `await_next_run` afterwards; the preflight of
         the next run comes with the clean-up.
         """
-        backoff, withstood = Backoff(self._random, cap_s=60.0), 0
+        backoff, withstood = Backoff(self.random, cap_s=60.0), 0
         while True:
-            device = await self._monitor.wait(device_id)
+            device = await self.monitor.wait(device_id)
             try:
-                checked = supervisor_file().digest in device.memory.verified_by_digest
+                checked = supervisor_file().digest in device.state_cache.verified_by_digest
                 then = cached_command(device.facts.work_root) if stay_awake else ""
                 result = await clean_run(
                     device.adb, device.facts.work_root, fence, checked=checked, then=then
                 )
                 if stay_awake:
-                    device.memory.record_cleaned(state_by_digest(result.stdout.decode(errors="replace")))
-                if not (stay_awake and device.memory.is_awake):
+                    device.state_cache.record_cleaned(state_by_digest(result.text))
+                if not (stay_awake and device.state_cache.is_awake):
                     await self._preparation.restore_screen(device)
             except FarmError as error:
                 log.warning(
                     "clean_failed", device_id=device_id, fence=fence, code=error.code, reason=error.message
                 )
                 withstood = withstood + 1 if isinstance(error, DeviceNotClean) else 0
-                if withstood >= MAX_CLEANUP_TRIES:
-                    self._monitor.record_unclean(device_id, f"it cannot be cleaned up: {error.message}")
+                if withstood >= REPORT_UNCLEAN_AFTER:
+                    self.monitor.active.record_unclean(device_id, f"it cannot be cleaned up: {error.message}")
             except Exception:
                 log.exception("clean_crashed", device_id=device_id, fence=fence)
             else:
                 return
-            device.memory.forget()
-            self._monitor.reprobe(device_id)
+            device.state_cache.forget()
+            self.monitor.reprobe(device_id)
             await asyncio.sleep(backoff.next_s())
 
     async def await_next_run(self, device_id: DeviceId, is_free: Callable[[], bool]) -> None:
         """Take a preflight of a device that became free; restore its screen when no run comes."""
-        if (device := self._monitor.find(device_id)) is None:
+        if (device := self.monitor.find(device_id)) is None:
             return
         try:
             await self._preparation.preflight_next(device, is_free)
-            await asyncio.sleep(self._standby_s)
+            await asyncio.sleep(self.standby_s)
             if is_free():
                 await self._preparation.restore_screen(device)
         except FarmError as error:
@@ -180,7 +181,7 @@ class AttemptRunner:
     async def _run(
         self, record: JournalRecord, advance: PhaseCallback, tell: WaitCallback
     ) -> Evidence | DeferredRun:
-        device = self._monitor.find(record.device_id)
+        device = self.monitor.find(record.device_id)
         if device is None:
             return DeferredRun(reason="the device went away before the run could begin")
         plan = record.plan
@@ -190,19 +191,17 @@ class AttemptRunner:
         if ready.shut:
             return DeferredRun(reason="; ".join(ready.shut))
         cores = select_cores(device.adb.serial, plan.controls, device.facts.clusters, ready.condition)
-        work = run_folder(device.facts.work_root, record.fence)
+        work, paths = run_folder(device.facts.work_root, record.fence), ready.path_by_name
         draft = replace(
             record.draft,
-            argv=_fill_placeholders(
-                lambda: tuple(fill_argv(plan, work=work, path_by_name=ready.path_by_name))
-            ),
+            argv=_fill_placeholders(lambda: tuple(fill_argv(plan, work=work, path_by_name=paths))),
             before=ready.condition,
             pushed_bytes=ready.pushed_bytes,
             waited_s=ready.waited_s,
-            started_at=self._clock.now(),
+            started_at=self.clock.now(),
             controls=(*ready.controls, *([requested_affinity(cores)] if cores else [])),
         )
-        env = _fill_placeholders(lambda: fill_env(plan, work=work, path_by_name=ready.path_by_name))
+        env = _fill_placeholders(lambda: fill_env(plan, work=work, path_by_name=paths))
         await advance(AttemptState.MEASURING, draft)
         await self._start(replace(record, draft=draft), device, env)
         ended = await self._completion.complete(record, device, draft)
@@ -225,15 +224,13 @@ class AttemptRunner:
         if draft.exit is not None:
             return mark_passes_interrupted(record, draft)
         try:
-            async with asyncio.timeout(self._away_s):
-                device = await self._monitor.wait(record.device_id)
+            async with asyncio.timeout(self.away_s):
+                device = await self.monitor.wait(record.device_id)
         except TimeoutError as error:
-            raise DeviceLost(f"{record.device_id} did not come back within {self._away_s:g} s") from error
-
-        async def look() -> RunStatus:
-            return await run_status(device.adb, device.facts.work_root, record.fence)
-
-        if await self._retry.call(look, away_s=self._away_s) is RunStatus.UNKNOWN:
+            raise DeviceLost(f"{record.device_id} did not come back within {self.away_s:g} s") from error
+        adb, work_root = device.adb, device.facts.work_root
+        status = await self._retry.call(lambda: run_status(adb, work_root, record.fence), away_s=self.away_s)
+        if status is RunStatus.UNKNOWN:
             await self._start_recorded(record, device)
         ended = await self._completion.complete(record, device, draft)
         return await self._run_passes(record, device, ended, advance)
@@ -241,9 +238,11 @@ class AttemptRunner:
     async def _start_recorded(self, record: JournalRecord, device: OnlineDevice) -> None:
         """Start a run that an earlier process had only recorded; a run that was started is left as it is."""
         before, plan, work_root = record.draft.before, record.plan, device.facts.work_root
-        if before is None or before.boot_id is None or before.boot_id != device.boot_id:
-            raise _lost_run_error(record, device)
-        condition = await read_condition(device.adb, work_root, self._clock.now())
+        if before is None or before.boot_id is None:
+            raise HostError(f"the agent was restarted before it checked the device of run {record.fence}")
+        if before.boot_id != device.boot_id:
+            raise DeviceRebooted(f"{device.adb.serial} restarted during run {record.fence}")
+        condition = await read_condition(device.adb, work_root, self.clock.now())
         if shut := closed_gates(condition, plan.gates, plan.controls):
             raise HostError(f"run {record.fence} was not started in time: {'; '.join(shut)}")
         paths = {file.name: cache_path(work_root, file.digest) for file in plan.files}
@@ -255,7 +254,7 @@ class AttemptRunner:
         # Starting is idempotent: a run whose start was not acknowledged is left running.
         async def start() -> None:
             argv, plan, work_root = record.draft.argv, record.plan, device.facts.work_root
-            checked = supervisor_file().digest in device.memory.verified_by_digest
+            checked = supervisor_file().digest in device.state_cache.verified_by_digest
             try:
                 await start_run(
                     device.adb,
@@ -270,35 +269,10 @@ class AttemptRunner:
                 )
             except FarmError:
                 # The device may have been away before the retry.
-                device.memory.forget()
+                device.state_cache.forget()
                 raise
 
         await self._retry.call(start, away_s=START_AWAY_S)
-
-    def _invalidate_state(self, device_id: DeviceId) -> None:
-        if (device := self._monitor.find(device_id)) is not None:
-            device.memory.forget()
-
-    def _failed_evidence(self, draft: Evidence, error: FarmError) -> Evidence:
-        if draft.exit is not None:
-            # The run itself has ended: only a pass is lost.
-            return draft
-        trouble = RunError(
-            code=error.code,
-            blame=error.blame,
-            transient=error.transient,
-            message=error.message,
-            hint=error.hint,
-        )
-        return replace(draft, trouble=trouble, finished_at=self._clock.now())
-
-
-def _lost_run_error(record: JournalRecord, device: OnlineDevice) -> FarmError:
-    """Return the error for a run of an earlier process that the device does not know."""
-    before = record.draft.before
-    if before is not None and before.boot_id is not None and before.boot_id != device.boot_id:
-        return DeviceRebooted(f"{device.adb.serial} restarted during run {record.fence}")
-    return HostError(f"the agent was restarted before it checked the device of run {record.fence}")
 
 
 def _fill_placeholders(fill: Callable[[], Value]) -> Value:

@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agents.host.usb_port_names import USB_PREFIX
+from agents.host.usb_ports import USB_PREFIX
 from farm.core.base.address import is_loopback
 from farm.core.base.ids import DeviceId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Presence
 from farm.core.upkeep.recovery import Recovery
+from farm.wire.agents.plausibility import check_report
 from farm.wire.agents.protocol import DeviceReport
 
 _NOT_IN_A_NAME = re.compile(r"[\x00-\x20/\x7f]+")
@@ -30,7 +31,7 @@ class TransportObservation:
     #: The last known facts; kept while it is away, so that its device keeps its identity.
     facts: DeviceFacts | None = None
     boot_id: str | None = None
-    #: The mark from `agents.device.state.identity_marker`.
+    #: The mark from `agents.device.probe`.
     mark: str | None = None
     condition: Condition | None = None
     #: Its recovery, if any.
@@ -90,14 +91,10 @@ def to_wire_name(text: str) -> DeviceId | None:
 def select_transports(observations: Iterable[TransportObservation]) -> dict[DeviceId, TransportObservation]:
     """Return each device with the transport to use: online before others, USB before TCP.
 
-    Where two devices claim one identity, none of them is online: nobody could say which one a measurement
+    Where two devices claim one identity, none of them is online: it is unknown which one a measurement
     came from.
     """
-    found: dict[DeviceId, list[TransportObservation]] = {}
-    for observation in observations:
-        if (identity := device_id(observation)) is not None:
-            found.setdefault(identity, []).append(observation)
-    return {identity: _merge_observations(group) for identity, group in found.items()}
+    return {identity: _merge_observations(group) for identity, group in _by_identity(observations).items()}
 
 
 def find_conflicts(observations: Iterable[TransportObservation]) -> dict[DeviceId, tuple[str, ...]]:
@@ -107,16 +104,20 @@ def find_conflicts(observations: Iterable[TransportObservation]) -> dict[DeviceI
     address, are one when they show the same mark too: virtual phones of one host share a boot id until one
     reboots. Two on USB never are: some makers give several phones one serial number.
     """
-    found: dict[DeviceId, list[TransportObservation]] = {}
-    for observation in observations:
-        identity = device_id(observation)
-        if identity is not None and observation.presence is Presence.ONLINE:
-            found.setdefault(identity, []).append(observation)
+    online = (observation for observation in observations if observation.presence is Presence.ONLINE)
     return {
         identity: tuple(sorted(observation.serial for observation in group))
-        for identity, group in found.items()
+        for identity, group in _by_identity(online).items()
         if not _is_one_device(group)
     }
+
+
+def _by_identity(observations: Iterable[TransportObservation]) -> dict[DeviceId, list[TransportObservation]]:
+    group_by_identity: dict[DeviceId, list[TransportObservation]] = {}
+    for observation in observations:
+        if (identity := device_id(observation)) is not None:
+            group_by_identity.setdefault(identity, []).append(observation)
+    return group_by_identity
 
 
 def _is_one_device(group: Sequence[TransportObservation]) -> bool:
@@ -139,19 +140,26 @@ def device_reports(
 
     `wants_provisioning` is set for each device with its facts.
     """
-    nothing = DeliveredState()
-    known_fences = known_fence_by_id or {}
-    return tuple(
-        _device_report(
-            identity,
-            observation,
-            cleaned_fence_by_id.get(identity, 0),
-            delivered_by_device.get(identity, nothing),
-            known_fence=known_fences.get(identity, 0),
-            wants_provisioning=wants_provisioning,
+    reports: list[DeviceReport] = []
+    for identity, observation in sorted(device_by_id.items()):
+        delivered = delivered_by_device.get(identity, DeliveredState())
+        cleaned_fence = cleaned_fence_by_id.get(identity, 0)
+        known_fence = (known_fence_by_id or {}).get(identity, 0)
+        report = DeviceReport(
+            device_id=identity,
+            serial=observation.serial[:256],
+            presence=observation.presence,
+            detail=observation.detail,
+            facts=observation.facts if observation.facts != delivered.facts else None,
+            condition=observation.condition if observation.condition != delivered.condition else None,
+            recovery=observation.recovery,
+            wants_provisioning=wants_provisioning and observation.facts is not None,
+            claimants=observation.claimants[:100],
+            cleaned_fence=cleaned_fence,
+            known_fence=max(known_fence, cleaned_fence),
         )
-        for identity, observation in sorted(device_by_id.items())
-    )
+        reports.append(check_report(report))
+    return tuple(reports)
 
 
 def update_delivered(
@@ -177,27 +185,3 @@ def _merge_observations(group: Sequence[TransportObservation]) -> TransportObser
         return best
     detail = f"several devices claim this identity: {', '.join(rivals)}"
     return replace(best, presence=Presence.OFFLINE, detail=detail, claimants=rivals)
-
-
-def _device_report(
-    identity: DeviceId,
-    observation: TransportObservation,
-    cleaned_fence: int,
-    delivered: DeliveredState,
-    *,
-    known_fence: int,
-    wants_provisioning: bool,
-) -> DeviceReport:
-    return DeviceReport(
-        device_id=identity,
-        serial=observation.serial[:256],
-        presence=observation.presence,
-        detail=observation.detail,
-        facts=observation.facts if observation.facts != delivered.facts else None,
-        condition=observation.condition if observation.condition != delivered.condition else None,
-        recovery=observation.recovery,
-        wants_provisioning=wants_provisioning and observation.facts is not None,
-        claimants=observation.claimants[:100],
-        cleaned_fence=cleaned_fence,
-        known_fence=max(known_fence, cleaned_fence),
-    )

@@ -4,10 +4,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.adb.server import find_record, is_our_server
+from agents.adb.server import find_own_server
 from agents.host.config import AgentConfig
-from agents.host.instance_lock import find_holder
-from agents.host.process import command_line
+from agents.host.data_dir import find_holder
 from agents.link.enrollment import find_credential
 
 
@@ -30,7 +29,7 @@ class AgentStatus:
     has_joined: bool
     #: The agent's process; None when it does not run.
     pid: int | None
-    #: Where its adb server listens; None when none runs.
+    #: Address of its adb server; None when none runs.
     adb_server: str | None
     attempts: tuple[AttemptStatus, ...]
     #: Reports that are not delivered yet.
@@ -40,6 +39,7 @@ class AgentStatus:
 def agent_status(config: AgentConfig) -> AgentStatus:
     """Read the status; neither farm, adb nor devices are called."""
     folder = config.data_dir
+    server = find_own_server(folder / "adb")
     # Not by AttemptJournal and Spool: they clean their folders up, which only the agent may do.
     attempts = (_attempt_status(path) for path in (folder / "attempts").glob("*.json"))
     return AgentStatus(
@@ -48,7 +48,7 @@ def agent_status(config: AgentConfig) -> AgentStatus:
         data_dir=str(folder),
         has_joined=find_credential(folder) is not None,
         pid=find_holder(folder),
-        adb_server=config.adb_server or _own_server(folder / "adb"),
+        adb_server=config.adb_server or (None if server is None else f"127.0.0.1:{server.port}"),
         attempts=tuple(sorted(filter(None, attempts), key=lambda attempt: attempt.attempt_id)),
         waiting_reports=sum(1 for _ in (folder / "spool").glob("*.json")),
     )
@@ -63,12 +63,5 @@ def _attempt_status(path: Path) -> AttemptStatus | None:
             phase=str(fields["phase"]),
         )
     except (OSError, ValueError, KeyError, TypeError):
-        # It ended meanwhile, or was truncated by a power cut.
+        # It has ended since, or was truncated by a power cut.
         return None
-
-
-def _own_server(folder: Path) -> str | None:
-    record = find_record(folder)
-    if record is None or not is_our_server(command_line(record.pid), record.port):
-        return None
-    return f"127.0.0.1:{record.port}"

@@ -1,22 +1,49 @@
 """The agent's settings: `FARM_AGENT_*` environment variables, settings saved at enrolment, or arguments."""
 
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from agents.host.data_dir import find_file
-from agents.host.disk_reserve import RESERVE_BYTES
-from agents.host.usb_port_names import device_names
-from agents.host.usb_power import power_command
+from agents.host.data_dir import RESERVE_BYTES, find_file
+from agents.host.usb_ports import device_names, power_command
 from farm.core.base.address import host_and_port
 from farm.core.upkeep.charging import ChargeWindow, charge_window
 from farm.wire.agents.protocol import Name
 
 #: In the data folder, written at enrolment.
 SAVED_SETTINGS_FILE = "settings.json"
+
+
+def _address(text: str) -> str:
+    if host_and_port(text)[1] == 0:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+Address = Annotated[str, AfterValidator(_address)]
+_PARSER_BY_FIELD: dict[str, Callable[[str], Any]] = {
+    "adb_connect": _names,
+    "device_names": device_names,
+    "charge_window": charge_window,
+    "power_command": power_command,
+}
 
 
 class AgentConfig(BaseSettings):
@@ -34,13 +61,13 @@ class AgentConfig(BaseSettings):
     join_token: SecretStr | None = None
     join_token_file: Path | None = None
     #: Devices on adb over TCP, kept connected.
-    adb_connect: Annotated[tuple[str, ...], NoDecode] = ()
+    adb_connect: Annotated[tuple[Address, ...], NoDecode] = ()
     #: Off only where all devices are virtual or on TCP: the server starts 3 s sooner.
     adb_usb: bool = True
     #: A private key that devices already allow, besides adb's own.
     adb_key: Path | None = None
     #: The address of the operator's adb server, to be used instead of one of our own.
-    adb_server: str | None = None
+    adb_server: Address | None = None
     #: The size limit of the host's artifact cache; least recently used files are removed first.
     cache_limit_bytes: Annotated[int, Field(gt=0)] = 20 * 1024**3
     #: The size limit of each device's cache, enforced before a run that needs space.
@@ -61,44 +88,19 @@ class AgentConfig(BaseSettings):
     provision_devices: bool = False
     #: The kernel log, which reports full USB controllers; None: the usual sources.
     kernel_log: Path | None = None
-    #: How long a USB controller counts as full after the last message about it.
+    #: The file for the agent's own log, rotated at 10 MiB with five older ones; None: stderr.
+    log_file: Path | None = None
+    #: Time that a USB controller counts as full after the last message about it.
     usb_full_s: Annotated[float, Field(gt=0)] = 3600.0
     #: Space on the data folder's disk reserved for evidence; with less the host takes no new work.
     reserve_bytes: Annotated[int, Field(gt=0)] = RESERVE_BYTES
 
-    @field_validator("adb_connect", mode="before")
+    @field_validator("adb_connect", "device_names", "charge_window", "power_command", mode="before")
     @classmethod
-    def _split_list(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
+    def _parse_text(cls, value: Any, field: ValidationInfo) -> Any:
+        return _PARSER_BY_FIELD[str(field.field_name)](value) if isinstance(value, str) else value
 
-    @field_validator("adb_connect")
-    @classmethod
-    def _are_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(_address, value))
-
-    @field_validator("adb_server")
-    @classmethod
-    def _is_address(cls, value: str | None) -> str | None:
-        return None if value is None else _address(value)
-
-    @field_validator("device_names", mode="before")
-    @classmethod
-    def _are_names(cls, value: Any) -> Any:
-        return device_names(value) if isinstance(value, str) else value
-
-    @field_validator("charge_window", mode="before")
-    @classmethod
-    def _is_window(cls, value: Any) -> Any:
-        return charge_window(value) if isinstance(value, str) else value
-
-    @field_validator("power_command", mode="before")
-    @classmethod
-    def _is_command(cls, value: Any) -> Any:
-        return power_command(value) if isinstance(value, str) else value
-
-    @field_validator("data_dir", "adb_key", "kernel_log")
+    @field_validator("data_dir", "adb_key", "kernel_log", "log_file")
     @classmethod
     def _is_absolute(cls, value: Path | None) -> Path | None:
         # adb, for example, changes its current folder before it opens its key.
@@ -155,9 +157,3 @@ def agent_config(**arguments: Any) -> AgentConfig:
         return config
     unset = {name: value for name, value in saved if name not in config.model_fields_set}
     return AgentConfig(**{**unset, **arguments})
-
-
-def _address(text: str) -> str:
-    if host_and_port(text)[1] == 0:
-        raise ValueError(f"{text!r} is not HOST:PORT")
-    return text

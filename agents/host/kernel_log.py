@@ -125,7 +125,9 @@ def find_kernel_log(config: AgentConfig) -> KernelLog | None:
         return None
     with suppress(OSError):
         return KmsgLog()
-    return JournaldLog() if _has_journal() else None
+    with suppress(OSError):
+        return JournaldLog() if shutil.which(_JOURNALCTL[0]) and _read_journald(lines=1) else None
+    return None
 
 
 def wants_kernel_log(config: AgentConfig) -> bool:
@@ -145,13 +147,6 @@ def _open_log(path: Path) -> KernelLog | None:
         return LogFile(path)
     except OSError:
         return None
-
-
-def _has_journal() -> bool:
-    try:
-        return shutil.which(_JOURNALCTL[0]) is not None and bool(_read_journald(lines=1))
-    except OSError:
-        return False
 
 
 def _read_journald(lines: int = _FIRST_LINES) -> list[str]:

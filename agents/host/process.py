@@ -43,31 +43,25 @@ def end_process(
 ) -> bool:
     """Send a process each signal in turn until it ends; return whether it did. Blocks.
 
-    Args:
-        pid: may long have been given to another process.
-        is_ours: asked once the pid is pinned, so that no stranger can slip under it.
-        deadline_s: how long to wait after each signal.
-        signals: the gentle one first.
+    The pid may long have been given to another process: `is_ours` is called once the pid is pinned.
+    `deadline_s` is the time after each signal.
     """
     try:
         pinned = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
     try:
-        return not is_ours(pid) or _signal_until_gone(pinned, signals, deadline_s)
+        if not is_ours(pid):
+            return True
+        for number in signals:
+            signal.pidfd_send_signal(pinned, number)
+            # A pidfd turns readable when its process ends, reaped or not: pidfd_open(2).
+            if select.select([pinned], [], [], deadline_s)[0]:
+                return True
+    except ProcessLookupError:
+        return True
     finally:
         os.close(pinned)
-
-
-def _signal_until_gone(pinned: int, signals: Sequence[signal.Signals], deadline_s: float) -> bool:
-    for number in signals:
-        try:
-            signal.pidfd_send_signal(pinned, number)
-        except ProcessLookupError:
-            return True
-        # A pidfd turns readable when its process ends, reaped or not: pidfd_open(2).
-        if select.select([pinned], [], [], deadline_s)[0]:
-            return True
     return False
 
 

@@ -1,11 +1,11 @@
-"""Retry of calls that fail because a device or a server is away for a moment."""
+"""Back-off, and retry of calls that fail because a device or a server is away for a moment."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from agents.host.backoff import Backoff
 from farm.clock import Clock
 from farm.core.errors import AdbServerDown, DeviceOffline, DeviceProtocol, FarmError
 
@@ -15,12 +15,12 @@ Value = TypeVar("Value")
 DEVICE_AWAY: tuple[type[FarmError], ...] = (DeviceOffline, DeviceProtocol, AdbServerDown)
 
 
+@dataclass(eq=False)
 class TransportRetry:
     """Retries with increasing delays, up to 5 s."""
 
-    def __init__(self, clock: Clock, random: Random) -> None:
-        self._clock = clock
-        self._random = random
+    clock: Clock
+    random: Random
 
     async def call(
         self,
@@ -29,20 +29,38 @@ class TransportRetry:
         away_s: float,
         away: tuple[type[FarmError], ...] = DEVICE_AWAY,
     ) -> Value:
-        """Return the value of a call that may be repeated.
-
-        Args:
-            call: what is wanted.
-            away_s: after this a failure is final.
-            away: failures of other kinds are final at once.
-        """
+        """Return the value of a call that may be repeated; other errors, or one after `away_s`, are final."""
         # A device is called at most once in a second.
-        backoff = Backoff(self._random, first_s=1.0, cap_s=5.0)
-        give_up_s = self._clock.monotonic() + away_s
+        backoff = Backoff(self.random, first_s=1.0, cap_s=5.0)
+        give_up_s = self.clock.monotonic() + away_s
         while True:
             try:
                 return await call()
             except away:
-                if self._clock.monotonic() >= give_up_s:
+                if self.clock.monotonic() >= give_up_s:
                     raise
                 await asyncio.sleep(backoff.next_s())
+
+
+class Backoff:
+    """The delays after consecutive failures.
+
+    Invariant: every delay lies between `first_s` and `cap_s`, so an operation that fails is retried at most
+    once in `first_s`.
+    """
+
+    def __init__(self, random: Random, *, first_s: float = 1.0, cap_s: float = 30.0) -> None:
+        self._random = random
+        self._first_s = first_s
+        self._cap_s = cap_s
+        self._failures = 0
+
+    def next_s(self) -> float:
+        """Return the delay after one more failure, in seconds."""
+        ceiling = min(self._cap_s, self._first_s * 2.0 ** min(self._failures, 30))
+        self._failures += 1
+        return self._random.uniform(max(self._first_s, ceiling / 2), ceiling)
+
+    def reset(self) -> None:
+        """Start again from the first delay after a success."""
+        self._failures = 0

@@ -9,14 +9,12 @@ from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 from agents.farm_api import FarmApi, farm_client
 from agents.host.atomic_file import write_file_durably
 from agents.host.config import SAVED_SETTINGS_FILE, AgentConfig, SavedSettings, find_saved_settings
-from agents.host.data_dir import find_file
-from agents.host.instance_lock import host_lock
-from agents.outbox.journal import AttemptJournal
+from agents.host.data_dir import find_file, host_lock
+from agents.outbox.attempt_journal import AttemptJournal
 from agents.outbox.spool import Spool
-from farm.clock import Clock
 from farm.core.base.ids import HostId
 from farm.core.errors import AuthError, FarmUnreachable
-from farm.wire.agents.protocol import Enrollment, EnrollmentAnswer
+from farm.wire.agents.protocol import Enrollment
 
 CREDENTIAL_FILE = "credential.json"
 _HINT = (
@@ -46,7 +44,9 @@ async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
         answer = await api.enroll(Enrollment(host=config.host, join_token=token))
     except AuthError as error:
         raise AuthError(f"the farm rejected the join token: {error.message}", hint=_HINT) from error
-    return _save_credential(config.data_dir, answer)
+    fields = {"host_id": answer.host_id, "secret": answer.credential}
+    write_file_durably(config.data_dir / CREDENTIAL_FILE, json.dumps(fields).encode(), mode=0o600)
+    return Credential(host_id=answer.host_id, secret=SecretStr(answer.credential))
 
 
 def check_can_enroll(config: AgentConfig) -> None:
@@ -75,12 +75,6 @@ def _join_token(config: AgentConfig) -> SecretStr:
     return token
 
 
-def _save_credential(data_dir: Path, answer: EnrollmentAnswer) -> Credential:
-    fields = {"host_id": answer.host_id, "secret": answer.credential}
-    write_file_durably(data_dir / CREDENTIAL_FILE, json.dumps(fields).encode(), mode=0o600)
-    return Credential(host_id=answer.host_id, secret=SecretStr(answer.credential))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrollmentResult:
     """The result of joining a farm."""
@@ -93,7 +87,7 @@ class EnrollmentResult:
     archived_attempts: int
 
 
-async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
+async def join(config: AgentConfig) -> EnrollmentResult:
     """Enroll this host; save credential, farm and name in the data folder, readable by its owner only.
 
     Raises:
@@ -111,7 +105,14 @@ async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
             # Only to its own farm: it proves that we are the host with that name.
             if before is not None and replaced is not None and replaced.farm_url == config.farm_url:
                 api.use_credential(before.secret)
-            credential = await _enroll_host(config, api)
+            try:
+                credential = await enroll(config, api)
+            except FarmUnreachable as error:
+                raise FarmUnreachable(
+                    f"no farm answers agents at {config.farm_url}: {error.message}",
+                    hint="`farm up --agents-on` on the farm's machine says where; can this one reach that "
+                    "address?",
+                ) from error
         saved = SavedSettings(farm_url=config.farm_url, host=credential.host_id)
         write_file_durably(
             config.data_dir / SAVED_SETTINGS_FILE, saved.model_dump_json().encode(), mode=0o600
@@ -121,28 +122,18 @@ async def join(config: AgentConfig, clock: Clock) -> EnrollmentResult:
             host_id=credential.host_id,
             farm_url=config.farm_url,
             replaced=replaced,
-            archived_attempts=archive_previous_enrollment(journal, spool, clock),
+            archived_attempts=archive_previous_enrollment(journal, spool),
         )
 
 
-def archive_previous_enrollment(journal: AttemptJournal, spool: Spool, clock: Clock) -> int:
+def archive_previous_enrollment(journal: AttemptJournal, spool: Spool) -> int:
     """Archive the attempts of a previous enrolment; return their number.
 
     Attempt ids mean something else to another farm. Evidence is kept as a refused report.
     """
     waiting, records = spool.pending(), journal.records()
     for attempt_id in waiting:
-        spool.refuse(attempt_id, clock.now())
+        spool.refuse(attempt_id)
     for record in records:
         journal.remove(record.attempt_id)
     return len({*waiting, *(record.attempt_id for record in records)})
-
-
-async def _enroll_host(config: AgentConfig, api: FarmApi) -> Credential:
-    try:
-        return await enroll(config, api)
-    except FarmUnreachable as error:
-        raise FarmUnreachable(
-            f"no farm answers agents at {config.farm_url}: {error.message}",
-            hint="`farm up --agents-on` on the farm's machine says where; can this one reach that address?",
-        ) from error

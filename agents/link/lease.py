@@ -5,20 +5,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from agents.devices.active import ActiveAttempts
+from agents.attempts.reconcile import STOPPABLE
+from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.inventory import TransportObservation
-from agents.outbox.journal import JournalRecord
+from agents.outbox.attempt_journal import JournalRecord
 from farm.clock import Clock
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.errors import HostError
-from farm.core.jobs.attempt import AttemptState
 
 #: For stopping runs and cleaning up: the supervisor's time to kill them, and a slow device.
 STOP_S = 60.0
 #: The largest share of a short lease reserved for that.
 _STOP_SHARE = 0.5
 TICK_S = 1.0
-_UNDER_WAY = (AttemptState.CLAIMED, AttemptState.PREPARING, AttemptState.MEASURING)
 
 
 class LeaseEndedError(HostError):
@@ -32,7 +31,7 @@ class LeaseEndedError(HostError):
 class Lease:
     """The validity of the farm's last answer, on the agent's monotonic clock."""
 
-    #: When the answered exchange was sent: the farm counts from a later time.
+    #: Time the answered exchange was sent: the farm counts from a later time.
     asked_at_s: float
     lost_after_s: float
 
@@ -56,30 +55,20 @@ def overdue_attempts(
     """
     if now_s < lease.stop_at_s:
         return []
-    shared = {
-        device_id for device_id, observation in device_by_id.items() if observation.is_reachable_elsewhere
-    }
-    return [
-        record.attempt_id for record in records if record.device_id in shared and record.phase in _UNDER_WAY
-    ]
+    shared = {device_id for device_id, row in device_by_id.items() if row.is_reachable_elsewhere}
+    stoppable = (record for record in records if record.phase in STOPPABLE)
+    return [record.attempt_id for record in stoppable if record.device_id in shared]
 
 
+@dataclass(eq=False, kw_only=True)
 class LeaseMonitor:
     """Stops attempts whose lease has ended. Before the first answer there is no lease."""
 
-    def __init__(
-        self,
-        *,
-        active: ActiveAttempts,
-        devices: Callable[[], Mapping[DeviceId, TransportObservation]],
-        stop: Callable[[AttemptId, LeaseEndedError], None],
-        clock: Clock,
-    ) -> None:
-        self._active = active
-        self._devices = devices
-        self._stop = stop
-        self._clock = clock
-        self._lease: Lease | None = None
+    active: ActiveAttempts
+    devices: Callable[[], Mapping[DeviceId, TransportObservation]]
+    stop: Callable[[AttemptId, LeaseEndedError], None]
+    clock: Clock
+    _lease: Lease | None = None
 
     def record(self, asked_at_s: float, lost_after_s: float | None) -> None:
         """Record the answer to an exchange; a farm that sends no lease is never waited out."""
@@ -96,8 +85,8 @@ class LeaseMonitor:
         """Stop overdue attempts."""
         if (lease := self._lease) is None:
             return
-        now_s = self._clock.monotonic()
-        records = [held.record for held in self._active.attempt_by_id.values() if not held.stopping]
-        for attempt_id in overdue_attempts(records, self._devices(), lease, now_s=now_s):
+        now_s = self.clock.monotonic()
+        records = [attempt.record for attempt in self.active.attempt_by_id.values() if not attempt.stopping]
+        for attempt_id in overdue_attempts(records, self.devices(), lease, now_s=now_s):
             silent_s = now_s - lease.asked_at_s
-            self._stop(attempt_id, LeaseEndedError(f"the farm has not answered for {silent_s:.0f} s"))
+            self.stop(attempt_id, LeaseEndedError(f"the farm has not answered for {silent_s:.0f} s"))

@@ -2,19 +2,19 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from random import Random
 
 import structlog
 
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
-from agents.host.backoff import Backoff
+from agents.host.retry import Backoff
 from agents.outbox.spool import Spool
-from farm.client.problem_errors import ProblemError
-from farm.clock import Clock
+from farm.client.responses import ProblemError
 from farm.core.base.ids import AttemptId
 from farm.core.errors import AuthError, Blame, FarmError, FarmUnreachable
-from farm.wire.agents.protocol import ReportAnswer
+from farm.core.results.settle.report import ReportAnswer
 from farm.wire.agents.report_batch import MAX_REPORTS
 
 log = structlog.get_logger(__name__)
@@ -27,22 +27,50 @@ MAX_BATCH_BYTES = 4 * 1024 * 1024
 _Answer = ReportAnswer | None
 
 
-class ReportSender:
-    """Sends reports in batches, and returns the farm's answer for each one.
+@dataclass(eq=False)
+class ReportDelivery:
+    """Sends each report until the farm has answered; reports that wait at the same time go in batches.
 
     A farm of an earlier release that rejects batches is sent one report per call from then on: the rejection
     of a batch is never taken for the rejection of a report.
     """
 
-    def __init__(
-        self, api: FarmApi, spool: Spool, disk: DiskThread, *, at_once: int = MAX_CONCURRENT_CALLS
-    ) -> None:
-        self._api = api
-        self._spool = spool
-        self._disk = disk
-        self._slots = asyncio.Semaphore(at_once)
+    api: FarmApi
+    spool: Spool
+    disk: DiskThread
+    random: Random
+    _: KW_ONLY
+    #: The number of concurrent calls.
+    at_once: int = MAX_CONCURRENT_CALLS
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.at_once)
         self._waiting: dict[AttemptId, asyncio.Future[_Answer]] = {}
         self._accepts_batches = True
+
+    async def deliver(self, attempt_id: AttemptId) -> None:
+        """Send the attempt's report, always the same bytes; on return it no longer waits."""
+        backoff = Backoff(self.random, first_s=0.25, cap_s=5.0)
+        while True:
+            try:
+                return await self._deliver_once(attempt_id)
+            except FarmError as error:
+                log.info("report_delayed", attempt_id=attempt_id, code=error.code, reason=error.message)
+                await asyncio.sleep(backoff.next_s())
+
+    async def _deliver_once(self, attempt_id: AttemptId) -> None:
+        """Raise FarmError while the report waits: the farm is away, or the report cannot be archived."""
+        try:
+            answer = await self.send_report(attempt_id)
+        except FarmError as error:
+            if not is_final(error):
+                raise
+            await self.disk.call(self.spool.refuse, attempt_id)
+            log.warning("report_refused", attempt_id=attempt_id, code=error.code, reason=error.message)
+        else:
+            if answer is not None:
+                await self.disk.call(self.spool.acknowledge, attempt_id)
+                log.debug("report_acknowledged", attempt_id=attempt_id, counted=answer.counted)
 
     async def send_report(self, attempt_id: AttemptId) -> _Answer:
         """Return the farm's answer to a report; None when none waits on the disk.
@@ -59,14 +87,17 @@ class ReportSender:
         return await asyncio.shield(answer)
 
     async def _send_some(self, first: AttemptId) -> None:
-        """Send a report, batch with as many waiting ones as fit into one call."""
+        """Send a report with as many waiting ones as fit into one call."""
         futures = {first: self._waiting.pop(first)}
         try:
             for bodies in await self._batch_with(first, futures):
                 if len(bodies) > 1 and await self._send_several(bodies, futures):
                     continue
                 for attempt_id, body in bodies.items():
-                    await self._send_alone(attempt_id, body, futures[attempt_id])
+                    try:
+                        _resolve(futures[attempt_id], await self.api.report(attempt_id, body))
+                    except FarmError as error:
+                        _resolve(futures[attempt_id], error)
         finally:
             for answer in futures.values():
                 if not answer.done():
@@ -76,14 +107,12 @@ class ReportSender:
     async def _batch_with(
         self, first: AttemptId, futures: dict[AttemptId, asyncio.Future[_Answer]]
     ) -> list[dict[AttemptId, bytes]]:
-        """Return batches of bodies: the report with those that fit; one that is too large in a batch of its
-        own.
-        """
+        """Return batches: the report with those that fit; one that is too large is alone."""
         batch: dict[AttemptId, bytes] = {}
         left_bytes = MAX_BATCH_BYTES
         next_id: AttemptId | None = first
         while next_id is not None:
-            body = await self._disk.call(self._spool.find, next_id)
+            body = await self.disk.call(self.spool.find, next_id)
             if body is None:
                 _resolve(futures[next_id], None)
             elif batch and len(body) > left_bytes:
@@ -102,7 +131,7 @@ class ReportSender:
     ) -> bool:
         """Send a batch; return False when this farm accepts only one report per call."""
         try:
-            answers: Mapping[AttemptId, ReportAnswer | FarmError] = await self._api.reports(bodies)
+            answers: Mapping[AttemptId, ReportAnswer | FarmError] = await self.api.reports(bodies)
         except FarmError as error:
             if is_final(error):
                 log.info("report_batches_rejected", code=error.code, reason=error.message)
@@ -112,12 +141,6 @@ class ReportSender:
         for attempt_id, answer in answers.items():
             _resolve(futures[attempt_id], answer)
         return True
-
-    async def _send_alone(self, attempt_id: AttemptId, body: bytes, answer: asyncio.Future[_Answer]) -> None:
-        try:
-            _resolve(answer, await self._api.report(attempt_id, body))
-        except FarmError as error:
-            _resolve(answer, error)
 
 
 def _resolve(future: asyncio.Future[_Answer], answer: _Answer | FarmError) -> None:
@@ -135,51 +158,6 @@ def is_final(error: FarmError) -> bool:
     Only a problem document comes from the farm: a proxy may return the same status codes. A rejected
     credential can be replaced, so that reports wait for that.
     """
-    is_farms_word = isinstance(error.__cause__, ProblemError)
-    is_about_what_was_sent = error.blame is Blame.USER and not error.transient
-    return is_farms_word and is_about_what_was_sent and not isinstance(error, AuthError)
-
-
-class ReportDelivery:
-    """Delivers one report at a time for each attempt; any number of attempts at once."""
-
-    def __init__(
-        self,
-        api: FarmApi,
-        spool: Spool,
-        disk: DiskThread,
-        clock: Clock,
-        random: Random,
-        *,
-        at_once: int = MAX_CONCURRENT_CALLS,
-    ) -> None:
-        """Create a delivery; `at_once` is the number of concurrent calls."""
-        self._spool = spool
-        self._disk = disk
-        self._clock = clock
-        self._random = random
-        self._sending = ReportSender(api, spool, disk, at_once=at_once)
-
-    async def deliver(self, attempt_id: AttemptId) -> None:
-        """Send the attempt's report, always the same bytes; on return it no longer waits."""
-        backoff = Backoff(self._random, first_s=0.25, cap_s=5.0)
-        while True:
-            try:
-                return await self._deliver_once(attempt_id)
-            except FarmError as error:
-                log.info("report_delayed", attempt_id=attempt_id, code=error.code, reason=error.message)
-                await asyncio.sleep(backoff.next_s())
-
-    async def _deliver_once(self, attempt_id: AttemptId) -> None:
-        """Raise FarmError while the report waits: the farm is away, or the report cannot be archived."""
-        try:
-            answer = await self._sending.send_report(attempt_id)
-        except FarmError as error:
-            if not is_final(error):
-                raise
-            await self._disk.call(self._spool.refuse, attempt_id, self._clock.now())
-            log.warning("report_refused", attempt_id=attempt_id, code=error.code, reason=error.message)
-        else:
-            if answer is not None:
-                await self._disk.call(self._spool.acknowledge, attempt_id, self._clock.now())
-                log.debug("report_acknowledged", attempt_id=attempt_id, counted=answer.counted)
+    is_from_farm = isinstance(error.__cause__, ProblemError)
+    is_about_report = error.blame is Blame.USER and not error.transient
+    return is_from_farm and is_about_report and not isinstance(error, AuthError)

@@ -10,14 +10,11 @@ import structlog
 
 from agents.adb.client import AdbClient
 from agents.device.control.charging import pause_charging, resume_charging
-from agents.devices.active import ActiveAttempts
+from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.inventory import is_usb
 from agents.devices.monitor import DeviceMonitor, OnlineDevice
-from agents.host.usb_port_names import find_port
-from agents.host.usb_power import UsbPort, switch_power
-from agents.upkeep.powered_off_ports import restore_ports, save_ports
+from agents.host.usb_ports import UsbPort, find_port, restore_ports, save_ports, switch_power
 from farm.core.base.ids import DeviceId
-from farm.core.devices.condition import Gates
 from farm.core.devices.device import Presence
 from farm.core.errors import FarmError, HostError
 from farm.core.upkeep.charging import ChargeWindow, should_charge
@@ -35,15 +32,7 @@ _PORT_CUTS_DATA = "charging cannot be paused: switching its port off disconnects
 PORTS_FILE = "ports-off.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PausedCharging:
-    """A device whose charging is paused."""
-
-    serial: str
-    #: Set where the power of its port is off.
-    port: UsbPort | None = None
-
-
+@dataclass(eq=False, kw_only=True)
 class BatteryCare:
     """Checks all devices periodically; one that is being measured is not disturbed.
 
@@ -51,25 +40,18 @@ class BatteryCare:
     again when the agent stops, and after a kill when the next agent process sees the device.
     """
 
-    def __init__(
-        self,
-        *,
-        adb: AdbClient,
-        monitor: DeviceMonitor,
-        active: ActiveAttempts,
-        window: ChargeWindow | None,
-        power: Sequence[str] | None,
-        folder: Path,
-        interval_s: float = INTERVAL_S,
-    ) -> None:
-        self._adb = adb
-        self._monitor = monitor
-        self._active = active
-        self._window = window
-        self._power = power
-        self._ports_file = folder / PORTS_FILE
-        self._interval_s = interval_s
-        self._paused: dict[DeviceId, _PausedCharging] = {}
+    adb: AdbClient
+    monitor: DeviceMonitor
+    active: ActiveAttempts
+    window: ChargeWindow | None
+    power: Sequence[str] | None
+    folder: Path
+    interval_s: float = INTERVAL_S
+
+    def __post_init__(self) -> None:
+        self._ports_file = self.folder / PORTS_FILE
+        #: Devices whose charging is paused, with the port whose power is off.
+        self._paused: dict[DeviceId, UsbPort | None] = {}
         #: Ports of an earlier process that could not be switched on.
         self._ports_left_off: tuple[UsbPort, ...] = ()
         #: The boot id in which each device was last cleaned of earlier pauses.
@@ -79,97 +61,85 @@ class BatteryCare:
 
     async def run(self) -> NoReturn:
         """Check batteries until cancelled; then resume the charging of all devices."""
-        self._ports_left_off = await restore_ports(self._ports_file, self._power)
+        self._ports_left_off = await restore_ports(self._ports_file, self.power)
         try:
             while True:
                 await self.run_once()
-                await asyncio.sleep(self._interval_s)
+                await asyncio.sleep(self.interval_s)
         finally:
             await self._release_all()
 
     async def run_once(self) -> None:
         """Check every device once; a slow one delays no other."""
-        observations = self._monitor.observations()
-        idle = [
-            identity
-            for identity, observation in observations.items()
-            if observation.presence is Presence.ONLINE and identity not in self._active.measuring()
-        ]
-        absent = [
-            identity
-            for identity, paused in self._paused.items()
-            if paused.port and identity not in observations
-        ]
+        observations = self.monitor.observations()
+        online = {name for name, row in observations.items() if row.presence is Presence.ONLINE}
+        idle = sorted(online - self.active.measuring())
+        absent = [name for name, port in self._paused.items() if port and name not in observations]
         await asyncio.gather(*map(self._care_for, idle), *map(self._restore_port, absent))
 
     async def _care_for(self, identity: DeviceId) -> None:
-        device = self._monitor.find(identity)
-        if device is None or identity in self._active.on_device_action:
+        device = self.monitor.find(identity)
+        if device is None or identity in self.active.on_device_action:
             return
         try:
             if identity not in self._boot_id_by_device or self._boot_id_by_device[identity] != device.boot_id:
-                await self._undo_leftovers(identity, device)
+                # An earlier process, or a lost connection, may have left a pause.
+                await _resume(identity, device)
+                if self._paused.get(identity) is None:
+                    self._paused.pop(identity, None)
+                self._boot_id_by_device[identity] = device.boot_id
             await self._decide(identity, device)
         except FarmError as error:
             log.info("charging_check_failed", device_id=identity, code=error.code, reason=error.message)
 
-    async def _undo_leftovers(self, identity: DeviceId, device: OnlineDevice) -> None:
-        """Undo a pause that an earlier process, or a lost connection, may have left."""
-        if not await resume_charging(device.adb, device.facts.work_root):
-            raise HostError(f"{identity} does not resume charging")
-        if (paused := self._paused.get(identity)) is None or paused.port is None:
-            self._paused.pop(identity, None)
-        self._boot_id_by_device[identity] = device.boot_id
-
     async def _decide(self, identity: DeviceId, device: OnlineDevice) -> None:
-        condition = self._monitor.observations()[identity].condition
+        condition = self.monitor.observations()[identity].condition
         level = condition.battery_level_pct if condition else None
         is_paused = identity in self._paused
-        charge = should_charge(self._window, level, is_held=is_paused, gates=self._gates(identity))
+        records = (attempt.record for attempt in self.active.attempt_by_id.values())
+        # Of a run that is about to begin there.
+        gates = next((record.plan.gates for record in records if record.device_id == identity), None)
+        charge = should_charge(self.window, level, is_held=is_paused, gates=gates)
         if charge and is_paused:
             await self._release(identity)
             self._record(identity, f"charges again since {level} %")
-        elif not charge and not is_paused and not self._active.is_busy(identity):
+        elif not charge and not is_paused and not self.active.is_busy(identity):
             # Nothing may begin on a device that is about to lose its charger.
-            self._active.on_device_action.add(identity)
+            self.active.on_device_action.add(identity)
             try:
                 await self._pause(identity, device, level)
             finally:
-                self._active.on_device_action.discard(identity)
-                self._active.changed.set()
+                self.active.on_device_action.discard(identity)
+                self.active.changed.set()
 
     async def _pause(self, identity: DeviceId, device: OnlineDevice, level_pct: int | None) -> None:
-        assert self._window is not None
-        until = f"charging paused at {level_pct} %, until {self._window.low_pct} %"
+        assert self.window is not None
+        until = f"charging paused at {level_pct} %, until {self.window.low_pct} %"
         serial = device.adb.serial
-        path = await self._pause_by_root(identity, device, self._window) if device.facts.root else None
+        path = None
+        if device.facts.root:
+            # Before the pause: if we are cancelled during the call, it is released, too.
+            self._paused[identity] = None
+            path = await pause_charging(device.adb, device.facts.work_root, self.window)
+            if path is None:
+                del self._paused[identity]
         if path is not None:
             self._record(identity, f"{until}, by {path}")
-        elif self._power is None or not is_usb(serial):
+        elif self.power is None or not is_usb(serial):
             self._record(identity, _CANNOT_PAUSE)
         elif identity in self._unpausable:
             self._record(identity, _PORT_CUTS_DATA)
         else:
-            port = UsbPort(serial=serial, usb_path=find_port(serial, await self._adb.list_transports()))
-            self._paused[identity] = _PausedCharging(serial=serial, port=port)
+            port = UsbPort(serial=serial, usb_path=find_port(serial, await self.adb.list_transports()))
+            self._paused[identity] = port
             await self._save_ports()
             try:
-                await switch_power(self._power, port, "off")
+                await switch_power(self.power, port, "off")
             except FarmError:
                 # It may be off nevertheless; the next round tries again.
                 await self._release(identity)
                 raise
             self._record(identity, f"{until}, by the power of its port")
-
-    async def _pause_by_root(
-        self, identity: DeviceId, device: OnlineDevice, window: ChargeWindow
-    ) -> str | None:
-        # Before the pause: if we are cancelled meanwhile, it is released, too.
-        self._paused[identity] = _PausedCharging(serial=device.adb.serial)
-        path = await pause_charging(device.adb, device.facts.work_root, window)
-        if path is None:
-            del self._paused[identity]
-        return path
 
     async def _restore_port(self, identity: DeviceId) -> None:
         """Switch on a port that cuts the device's data as well: it is no way to pause charging."""
@@ -181,11 +151,11 @@ class BatteryCare:
             log.warning("port_stays_off", device_id=identity, code=error.code, reason=error.message)
 
     async def _release(self, identity: DeviceId) -> None:
-        paused, device = self._paused[identity], self._monitor.find(identity)
-        if paused.port is not None and self._power is not None:
-            await switch_power(self._power, paused.port, "on")
-        elif device is not None and not await resume_charging(device.adb, device.facts.work_root):
-            raise HostError(f"{identity} does not resume charging")
+        port, device = self._paused[identity], self.monitor.find(identity)
+        if port is not None and self.power is not None:
+            await switch_power(self.power, port, "on")
+        elif device is not None:
+            await _resume(identity, device)
         del self._paused[identity]
         await self._save_ports()
 
@@ -204,20 +174,17 @@ class BatteryCare:
 
     async def _save_ports(self) -> None:
         """Record which ports are off, before the first one is."""
-        ports = [
-            *self._ports_left_off,
-            *(paused.port for paused in self._paused.values() if paused.port is not None),
-        ]
+        ports = [*self._ports_left_off, *filter(None, self._paused.values())]
         if ports or self._ports_file.exists():
             await save_ports(self._ports_file, ports)
 
-    def _gates(self, identity: DeviceId) -> Gates | None:
-        """Return the gates of a run that is about to begin there; None without one."""
-        records = (attempt.record for attempt in self._active.attempt_by_id.values())
-        return next((record.plan.gates for record in records if record.device_id == identity), None)
-
     def _record(self, identity: DeviceId, note: str) -> None:
-        if self._active.charging_by_device.get(identity) != note:
+        if self.active.charging_by_device.get(identity) != note:
             log.info("charging_changed", device_id=identity, note=note)
-            self._active.charging_by_device[identity] = note
-            self._active.changed.set()
+            self.active.charging_by_device[identity] = note
+            self.active.changed.set()
+
+
+async def _resume(identity: DeviceId, device: OnlineDevice) -> None:
+    if not await resume_charging(device.adb, device.facts.work_root):
+        raise HostError(f"{identity} does not resume charging")

@@ -1,20 +1,29 @@
 """The recovery state on disk, from which a restarted agent continues."""
 
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from agents.host.atomic_file import DiskThread, translate_disk_errors, write_file_durably
+from agents.devices.inventory import TransportObservation
+from agents.host.atomic_file import DiskThread, quarantine, write_file_durably
 from agents.host.data_dir import find_file
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId
-from farm.core.errors import HostDiskFull
-from farm.core.upkeep.recovery import RecoveryAttempt, RecoveryEpisode, RecoveryStep
+from farm.core.devices.device import Presence
+from farm.core.upkeep.recovery import (
+    RESTARTS,
+    FailureMode,
+    Recovery,
+    RecoveryAttempt,
+    RecoveryEpisode,
+    RecoveryRules,
+    RecoveryStep,
+    record_step,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +45,7 @@ class SavedRecovery:
     begun: RecoveryStep | None
     step_started_at_s: float | None
     restarted_at_s: float | None
-    #: How often in a row an operator was needed, and when last.
+    #: Number of times in a row that an operator was needed, and the last time.
     failures: int
     failed_at_s: float | None
 
@@ -76,11 +85,14 @@ class RecoveryStateStore:
             state = _STATE_FILE.validate_json(raw)
         except ValidationError:
             log.exception("recovery_state_unreadable", path=str(self._path))
-            with suppress(HostDiskFull):
-                await self._disk.call(_quarantine, self._path)
+            await self._disk.call(quarantine, self._path)
             return ()
         self._on_disk = state.episodes
-        offset_s = 0.0 if self._is_of_this_boot(state) else self._clock_offset_s(state)
+        now_s, offset_s = self._clock.monotonic(), 0.0
+        # Without boot ids, a later time on the clock suggests the same boot.
+        if state.host_boot_id != self._host_boot_id or state.at_s > now_s:
+            # A clock that was set back counts as no time passed.
+            offset_s = now_s - max(0.0, (self._clock.now() - state.at).total_seconds()) - state.at_s
         return tuple(_shift_recovery(recovery, offset_s) for recovery in state.episodes)
 
     async def save(self, episodes: Sequence[SavedRecovery]) -> None:
@@ -100,15 +112,6 @@ class RecoveryStateStore:
         )
         await self._disk.call(write_file_durably, self._path, _STATE_FILE.dump_json(state))
         self._on_disk = wanted
-
-    def _is_of_this_boot(self, state: _RecoveryStateFile) -> bool:
-        # Without boot ids, a later time on the clock suggests the same boot.
-        return state.host_boot_id == self._host_boot_id and state.at_s <= self._clock.monotonic()
-
-    def _clock_offset_s(self, state: _RecoveryStateFile) -> float:
-        """Return the offset to times of another boot; a clock that was set back counts as no time passed."""
-        passed_s = max(0.0, (self._clock.now() - state.at).total_seconds())
-        return self._clock.monotonic() - passed_s - state.at_s
 
 
 def _shift_recovery(recovery: SavedRecovery, by_s: float) -> SavedRecovery:
@@ -130,6 +133,94 @@ def _shift_time(at_s: float | None, by_s: float) -> float | None:
     return None if at_s is None else at_s + by_s
 
 
-def _quarantine(path: Path) -> None:
-    with translate_disk_errors(path):
-        path.replace(path.with_suffix(".unreadable"))
+INTERRUPTED = "interrupted by an agent restart"
+
+
+@dataclass(slots=True, kw_only=True)
+class RecoveringDevice:
+    """One device of this host, since this process or the one before first saw it."""
+
+    observation: TransportObservation
+    #: Empty where adb does not report it, None while it was not queried.
+    usb_path: str | None = None
+    episode: RecoveryEpisode | None = None
+    tries: list[RecoveryAttempt] = field(default_factory=list)
+    #: The step that waits for the farm's permission, or for other restarts.
+    next: RecoveryStep | None = None
+    #: The running step, and since when.
+    now: RecoveryStep | None = None
+    step_running_since_s: float | None = None
+    permission_at_s: float | None = None
+    restarted_at_s: float | None = None
+    failures: int = 0
+    failed_at_s: float | None = None
+    #: Until then it does not count as absent: adb has yet to list devices that an earlier process knew.
+    restart_deadline_s: float = 0.0
+
+    def is_restarting(self, rules: RecoveryRules, now_s: float) -> bool:
+        """Return whether it counts among the devices that are away because of a restart."""
+        if self.now in RESTARTS:
+            return True
+        at_s = self.restarted_at_s
+        return self.episode is not None and at_s is not None and now_s - at_s < rules.restart_s
+
+    def reported(self) -> Recovery | None:
+        """Return the recovery to report; None while nothing was done or is due."""
+        if self.episode is None or not (self.tries or self.next):
+            return None
+        return Recovery(
+            failure_mode=self.episode.failure_mode,
+            tries=tuple(self.tries),
+            next=self.next,
+            failed=self.failed_at_s is not None,
+        )
+
+    def find_saved_recovery(
+        self, identity: DeviceId, rules: RecoveryRules, now_s: float
+    ) -> SavedRecovery | None:
+        """Return the state that the next process needs; None where nothing was done that limits it."""
+        begun = self.now if self.now in RESTARTS else None
+        restarted_at_s = self.restarted_at_s
+        if restarted_at_s is not None and now_s - restarted_at_s >= rules.cooldown_s:
+            restarted_at_s = None
+        if not (self.tries or begun or self.failures or restarted_at_s is not None):
+            return None
+        return SavedRecovery(
+            device_id=identity,
+            serial=self.observation.serial,
+            usb_path=self.usb_path,
+            # The start of the current failure mode is observed again; saving it would rewrite the file often.
+            episode=self.episode and replace(self.episode, since_s=0.0),
+            tries=tuple(self.tries),
+            begun=begun,
+            step_started_at_s=self.step_running_since_s if begun else None,
+            restarted_at_s=restarted_at_s,
+            failures=self.failures,
+            failed_at_s=self.failed_at_s,
+        )
+
+
+def restore_recovery(
+    saved: SavedRecovery, rules: RecoveryRules, *, now_s: float, now: datetime
+) -> RecoveringDevice:
+    """Return the device in the next process: a restart that was begun counts as one, whatever its result."""
+    device = RecoveringDevice(
+        observation=TransportObservation(
+            serial=saved.serial, presence=Presence.ABSENT, detail="adb does not list it yet"
+        ),
+        usb_path=saved.usb_path,
+        episode=saved.episode and replace(saved.episode, since_s=now_s),
+        tries=list(saved.tries),
+        restarted_at_s=saved.restarted_at_s,
+        failures=saved.failures,
+        failed_at_s=saved.failed_at_s,
+        restart_deadline_s=now_s + rules.absent_s,
+    )
+    if saved.begun is not None:
+        at_s = now_s if saved.step_started_at_s is None else saved.step_started_at_s
+        # It may have recovered before the step was begun.
+        episode = device.episode or RecoveryEpisode(failure_mode=FailureMode.ABSENT, since_s=now_s)
+        device.episode = record_step(episode, saved.begun, now_s=at_s)
+        device.restarted_at_s = at_s
+        device.tries.append(RecoveryAttempt(step=saved.begun, at=now, result=INTERRUPTED))
+    return device

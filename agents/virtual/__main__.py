@@ -2,12 +2,13 @@
 
 import argparse
 import asyncio
+import shutil
 import signal
 import sys
 from pathlib import Path
 
-from agents.virtual.device import TICK_S, VirtualDevice, VirtualDeviceBusy, VirtualDeviceConfig, find_shell
-from agents.virtual.state.tmpfs_storage import exec_device
+from agents.virtual.device import TICK_S, VirtualDevice, VirtualDeviceBusy, VirtualDeviceConfig
+from agents.virtual.sandbox import exec_device
 
 
 def main() -> int:
@@ -28,7 +29,7 @@ def main() -> int:
     )
     parser.add_argument("--mounted", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    shell = find_shell(arguments.shell)
+    shell = shutil.which(arguments.shell)
     if shell is None:
         parser.error(f"there is no shell {arguments.shell}")
     if arguments.storage is not None and not arguments.mounted:

@@ -1,6 +1,6 @@
 """A virtual phone: the device side of adb on a loopback port, with a real shell behind it.
 
-It requires no authorization, like an emulator, unless `agents.virtual.transport.authorization` is configured:
+It requires no authorization, like an emulator, unless `agents.virtual.connection` is configured:
 any local process that can connect to loopback may run commands as the user it runs as.
 """
 
@@ -8,32 +8,20 @@ import asyncio
 import fcntl
 import json
 import os
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import TextIO
 
 from agents.host.process import start_ticks
-from agents.virtual.processes.boot import BootCounter, kill_processes
-from agents.virtual.processes.journal import FILE as JOURNAL
-from agents.virtual.processes.process_monitor import RunMonitor
-from agents.virtual.services.command import Shell
-from agents.virtual.services.faulty_services import (
-    closing_service,
-    delayed_service,
-    dripping_shell,
-    failing_shell,
-    is_flapped_off,
-    reboot_service,
-)
-from agents.virtual.services.shell_service import ShellRequest, shell_request, shell_service
-from agents.virtual.services.sync_service import sync_service
-from agents.virtual.state import profile
-from agents.virtual.state.battery import SimulatedBattery
-from agents.virtual.state.faults import Faults, FaultState
-from agents.virtual.state.sandbox import (
+from agents.virtual.connection import MAX_DATA_BYTES, AdbConnection, AuthorizedKeys, Service
+from agents.virtual.faults import Faults, FaultState
+from agents.virtual.processes import JOURNAL_FILE, BootCounter, RunMonitor, kill_processes
+from agents.virtual.sandbox import (
+    SimulatedBattery,
+    banner,
     create_sandbox,
     replace_file,
     shell_environment,
@@ -41,14 +29,22 @@ from agents.virtual.state.sandbox import (
     write_properties,
     write_slowness,
 )
-from agents.virtual.transport.authorization import AuthorizedKeys
-from agents.virtual.transport.connection import AdbConnection, Service
-from agents.virtual.transport.packets import MAX_DATA_BYTES
+from agents.virtual.shell_service import (
+    Shell,
+    closing_service,
+    delayed_service,
+    dripping_shell,
+    failing_shell,
+    reboot_service,
+    shell_request,
+    shell_service,
+)
+from agents.virtual.sync_service import sync_service
 
 #: The interval of process scans and fault checks: 0.6 % of one core, with 100 processes on a busy machine.
 TICK_S = 0.1
 FEATURES = ("shell_v2", "stat_v2")
-#: How long it is reachable in a boot loop: adb's server needs that to notice.
+#: Time it is reachable in a boot loop: adb's server needs that to notice.
 LOOP_UP_S = 4.0
 RECORD = "phone.json"
 _PORT = "port"
@@ -67,7 +63,7 @@ class VirtualDeviceConfig:
     #: 0 selects the port of an earlier process, or any.
     port: int = 0
     shell: str = "/bin/sh"
-    #: Whether it reports that it shares this machine's CPU, which excludes runs beside other phones.
+    #: True if it reports that it shares this machine's CPU, which excludes runs beside other phones.
     shared_cpu: bool = True
     tick_s: float = TICK_S
 
@@ -97,7 +93,7 @@ class VirtualDevice:
         #: The end of the current reboot, on the loop's clock; and the next reboot of a boot loop.
         self._back_at_s = self._loops_at_s = 0.0
         self._ordered = asyncio.Event()
-        self._watch = RunMonitor(setup.serial, self._state / JOURNAL, boot_id=self._boots.boot_id)
+        self._watch = RunMonitor(setup.serial, self._state / JOURNAL_FILE, boot_id=self._boots.boot_id)
         self._awake = asyncio.Event()
         self._awake.set()
         self._connections: dict[asyncio.Task[None], AdbConnection] = {}
@@ -106,16 +102,23 @@ class VirtualDevice:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set; then hang up on running commands and remove the record."""
-        self._port = await self._listen(self._setup.port or _recorded_port(self._state))
+        recorded_port = 0
+        with suppress(OSError, ValueError):
+            recorded_port = int((self._state / _PORT).read_text())
+        self._port = await self._listen(self._setup.port or recorded_port)
         (self._state / _PORT).write_text(str(self._port))
         self._watch.resume()
         # Before the phone is announced: processes on it were alive at least until then.
         self._watch.look()
-        self._write_record()
+        pid, started_at = os.getpid(), datetime.now(UTC).isoformat()
+        identity = {"pid": pid, "ticks": start_ticks(pid), "port": self._port, "serial": self._setup.serial}
+        replace_file(self._state / RECORD, json.dumps({**identity, "started_at": started_at}))
         try:
             while not stop.is_set():
                 await self._tick()
-                await _wait_at_most(stop, self._setup.tick_s)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._setup.tick_s):
+                        await stop.wait()
         finally:
             (self._state / RECORD).unlink(missing_ok=True)
             self._awake.set()
@@ -129,7 +132,8 @@ class VirtualDevice:
         faults = self._battery.with_battery(self._faults.current(), now_s)
         if faults != self._shown:
             await self._show(faults)
-        if faults.vanish or is_flapped_off(faults.flap_s, now_s):
+        is_flapped_off = faults.flap_s > 0 and int(now_s / faults.flap_s) % 2 == 1
+        if faults.vanish or is_flapped_off:
             await self._disconnect()
         elif self._server is None and now_s >= self._back_at_s:
             await self._listen(self._port)
@@ -170,7 +174,8 @@ class VirtualDevice:
         else:
             self._awake.set()
         # Connected hosts were greeted before, and would not notice.
-        if _greeting(faults) != _greeting(before):
+        in_greeting = attrgetter("offline", "unauthorized", "mode", "no_stat_v2")
+        if in_greeting(faults) != in_greeting(before):
             await self._drop()
 
     async def _listen(self, port: int) -> int:
@@ -189,10 +194,11 @@ class VirtualDevice:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task, faults = asyncio.current_task(), self._faults.current()
         assert task is not None
+        features = tuple(name for name in FEATURES if not (name == "stat_v2" and faults.no_stat_v2))
         connection = AdbConnection(
             reader,
             writer,
-            banner=profile.banner(self._properties, _features(faults), faults.mode),
+            banner=banner(self._properties, features, faults.mode),
             find_service=self._find_service,
             awake=self._awake,
             keys=AuthorizedKeys(self._state, forgotten=faults.unauthorized),
@@ -213,16 +219,13 @@ class VirtualDevice:
             return reboot_service(self._ordered)
         if name == "sync:":
             service = sync_service(self._faults)
-        elif request is not None:
-            service = self._find_shell(request, faults)
-        else:
+        elif request is None:
             return None
+        elif faults.exit1:
+            service = failing_shell(request)
+        else:
+            service = dripping_shell(request) if faults.drips else shell_service(self._shell, request)
         return delayed_service(service, faults.slow_ms / 1000) if faults.slow_ms else service
-
-    def _find_shell(self, request: ShellRequest, faults: Faults) -> Service:
-        if faults.exit1:
-            return failing_shell(request)
-        return dripping_shell(request) if faults.drips else shell_service(self._shell, request)
 
     async def _disconnect(self) -> None:
         server, self._server = self._server, None
@@ -238,33 +241,6 @@ class VirtualDevice:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _write_record(self) -> None:
-        pid = os.getpid()
-        record = {
-            "pid": pid,
-            "ticks": start_ticks(pid),
-            "port": self._port,
-            "serial": self._setup.serial,
-            "started_at": datetime.now(UTC).isoformat(),
-        }
-        replace_file(self._state / RECORD, json.dumps(record))
-
-
-def _greeting(faults: Faults) -> tuple[object, ...]:
-    """Return the faults that change the greeting of a host."""
-    return faults.offline, faults.unauthorized, faults.mode, faults.no_stat_v2
-
-
-def _features(faults: Faults) -> tuple[str, ...]:
-    return tuple(feature for feature in FEATURES if not (feature == "stat_v2" and faults.no_stat_v2))
-
-
-def _recorded_port(state: Path) -> int:
-    try:
-        return int((state / _PORT).read_text())
-    except (OSError, ValueError):
-        return 0
-
 
 def _lock_folder(state: Path) -> TextIO:
     state.mkdir(parents=True, exist_ok=True)
@@ -275,16 +251,3 @@ def _lock_folder(state: Path) -> TextIO:
         lock.close()
         raise VirtualDeviceBusy(f"another process serves {state}") from error
     return lock
-
-
-async def _wait_at_most(event: asyncio.Event, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        pass
-
-
-def find_shell(name: str) -> str | None:
-    """Return the path of a shell by name or path."""
-    return shutil.which(name)

@@ -14,8 +14,8 @@ from pathlib import Path
 import agents
 from agents.host.process import end_process, start_ticks
 from agents.virtual.device import RECORD, TICK_S
-from agents.virtual.processes.log_rotation import rotate_if_over
-from agents.virtual.state.tmpfs_storage import find_mount_error
+from agents.virtual.processes import rotate_if_over
+from agents.virtual.sandbox import find_mount_error
 from farm.core.errors import HostError
 
 START_DEADLINE_S = 30.0
@@ -64,7 +64,10 @@ def start_devices(
     folder.mkdir(parents=True, exist_ok=True)
     options = ["--shell", shell, "--tick", str(tick_s), *([] if shared_cpu else ["--own-cpu"])]
     if storage_mib is not None:
-        options += ["--storage", str(_check_storage(storage_mib, folder))]
+        if (obstacle := find_mount_error(folder)) is not None:
+            hint = "unshare(1) and user namespaces are required; without a size they use the machine's disk"
+            raise HostError(f"no virtual phone can have separate storage here: {obstacle}", hint=hint)
+        options += ["--storage", str(storage_mib)]
     suffix = _suffix(folder)
     states = [folder / f"virtual-{suffix}-{number}" for number in range(count)]
     for state in states:
@@ -74,21 +77,12 @@ def start_devices(
     return [_await_device(state, deadline) for state in states]
 
 
-def _check_storage(storage_mib: int, folder: Path) -> int:
-    if (obstacle := find_mount_error(folder)) is not None:
-        raise HostError(
-            f"no virtual phone can have separate storage here: {obstacle}",
-            hint="unshare(1) and user namespaces are required; without a size they use the machine's disk",
-        )
-    return storage_mib
-
-
 def stop_devices(folder: Path) -> None:
     """End all virtual phones of the folder; block until they are gone. Detached runs on them continue."""
     for record in sorted(folder.glob(f"*/{RECORD}")):
-        device = find_device(record.parent)
-        if device is not None:
-            end_process(device.pid, partial(_is_device, record.parent), deadline_s=STOP_DEADLINE_S)
+        if (device := find_device(record.parent)) is not None:
+            is_ours = partial(_is_device, record.parent)
+            end_process(device.pid, is_ours, deadline_s=STOP_DEADLINE_S)
 
 
 def find_device(state: Path) -> VirtualDeviceHandle | None:

@@ -4,16 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
-from fastapi import FastAPI
+import structlog
+from fastapi import APIRouter, FastAPI
 
 from farm.api.agents.expansion_worker import run_expansion_worker
 from farm.api.agents.heartbeat_fast_path import HeartbeatFastPath
-from farm.api.agents.notifications import forward_notifications
 from farm.api.context import Context
-from farm.api.http.auth_middleware import AuthMiddleware
-from farm.api.http.authorization import identify_caller
+from farm.api.http.authentication import AuthMiddleware, identify_caller, identify_host
 from farm.api.http.openapi import DescribedApp
-from farm.api.http.origin_check import LoopbackOnly, SameOriginOnly
+from farm.api.http.origin_check import OriginCheck, refuse_beyond_loopback, refuse_other_origin
 from farm.api.http.problems import install_problem_handlers
 from farm.api.http.request_bodies import RequestBodyGuard
 from farm.api.routes import access as access_routes
@@ -25,15 +24,19 @@ from farm.api.routes import hosts as host_routes
 from farm.api.routes import matrices as matrix_routes
 from farm.api.routes import operations as operation_routes
 from farm.api.routes import results as result_routes
+from farm.api.state.held_exchanges import forward_notifications
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
-from farm.database.connect import open_database, process_name
+from farm.core.errors import FarmBusy, FarmDiskFull
+from farm.database.connect import open_database, process_name, retry_while_busy
 from farm.database.migrate import upgrade
-from farm.database.startup_retry import retry_while_busy
 from farm.services.files.builtin_programs import register_builtin_programs
+from farm.services.files.folder_owner import claim_folder
 
-#: Every call there is. An architecture test sees to it that each names who may make it.
+_log = structlog.get_logger(__name__)
+
+#: All calls. An architecture test checks that each names the role it needs.
 ROUTERS = (
     farm_routes.router,
     matrix_routes.router,
@@ -56,6 +59,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
         database = open_database(config, process=process_name())
         try:
             retry_while_busy(partial(upgrade, database.engine))
+            retry_while_busy(partial(database.read, claim_folder, config.blobs_dir))
             context = Context(
                 config=config,
                 database=database,
@@ -63,8 +67,9 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
                 clock=clock,
                 started_at=clock.now(),
             )
-            retry_while_busy(partial(register_builtin_programs, database, context.blobs, now=clock.now()))
-            retry_while_busy(partial(database.read, context.clock_check.look, clock))
+            _register_programs(context)
+            retry_while_busy(partial(database.read, context.clock_check.look))
+            database.before_write = context.clock_check.compare
             app.state.context = context
             async with (
                 forward_notifications(database, context.held_exchanges),
@@ -81,6 +86,36 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     if config.needs_tokens:
         app.add_middleware(AuthMiddleware, state=app.state, let_in=identify_caller)
     app.add_outermost(HeartbeatFastPath, state=app.state)
-    app.add_outermost(SameOriginOnly if config.needs_tokens else LoopbackOnly)
+    refusal = refuse_other_origin if config.needs_tokens else refuse_beyond_loopback
+    app.add_outermost(OriginCheck, refusal=refusal)
     install_problem_handlers(app)
     return app
+
+
+def create_agents_app(context: Context) -> FastAPI:
+    """Build the application for a second listener of the farm that has these resources."""
+    routers = agent_routes.router, _shared_with_people()
+    app = DescribedApp(routers, title="benchfarm agents", openapi_url=None)
+    app.state.context = context
+    app.add_middleware(RequestBodyGuard)
+    app.add_middleware(AuthMiddleware, state=app.state, let_in=identify_host)
+    app.add_outermost(HeartbeatFastPath, state=app.state)
+    install_problem_handlers(app)
+    return app
+
+
+def _shared_with_people() -> APIRouter:
+    router = APIRouter(prefix="/api/v1")
+    router.add_api_route("/health", farm_routes.get_health, methods=["GET"])
+    router.add_api_route("/blobs/{digest}", file_routes.get_blob, methods=["GET"])
+    router.add_api_route("/blobs/{digest}", file_routes.head_blob, methods=["HEAD"])
+    return router
+
+
+def _register_programs(context: Context) -> None:
+    """Register the farm's own programs; a farm that cannot write starts, too, in order to be able to tell."""
+    database, blobs, now = context.database, context.blobs, context.clock.now()
+    try:
+        retry_while_busy(partial(register_builtin_programs, database, blobs, now=now))
+    except (FarmBusy, FarmDiskFull) as error:
+        _log.error("programs_not_registered", code=error.code, message=error.message, hint=error.hint)

@@ -20,8 +20,10 @@ def artifact_path(folder: Path, digest: Digest) -> Path:
     return folder / digest[:2] / digest
 
 
-def put_artifact_file(source: Path, target: Path) -> None:
-    """Put an immutable file at another place, too; an existing file of the same size stays.
+def put_artifact_file(source: Path, target: Path, digest: Digest) -> bool:
+    """Put an immutable file at another place, too; an existing file of the same size stays, unread.
+
+    False when the bytes of the source have another digest: nothing is put.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -29,13 +31,16 @@ def put_artifact_file(source: Path, target: Path) -> None:
     """
     size_bytes = source.stat().st_size
     if target.exists() and target.stat().st_size == size_bytes:
-        return
+        return True
     with translated_disk_errors(target.parent):
         make_folder(target.parent)
         draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
         try:
             _link_or_copy(source, draft)
+            if not has_digest(draft, digest):
+                return False
             draft.replace(target)
+            return True
         finally:
             draft.unlink(missing_ok=True)
 
@@ -47,6 +52,17 @@ def file_digest(path: Path) -> Digest:
         while chunk := stream.read(_CHUNK_BYTES):
             sha256.update(chunk)
     return Digest(sha256.hexdigest())
+
+
+def has_digest(path: Path, digest: Digest) -> bool:
+    """Return whether a file can be read and its bytes have a digest; raises FileNotFoundError."""
+    try:
+        return file_digest(path) == digest
+    except OSError as error:
+        # A broken block of the disk: its bytes are lost as well.
+        if error.errno != errno.EIO:
+            raise
+        return False
 
 
 def copy_durably(source: Path, target: Path) -> None:

@@ -3,12 +3,15 @@
 import asyncio
 import contextlib
 import errno
+import os
 import shutil
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from farm.blobs.copy import has_digest
 from farm.blobs.staging import StagedFile, arrived_bytes, remove_abandoned
 from farm.core.base.ids import Digest, is_digest
 from farm.core.base.units import size_text
@@ -18,6 +21,9 @@ from farm.wire.content_range import ContentRange
 #: An upload without data for this long counts as broken off.
 STILL_S = 30.0
 _CHECK_EVERY_BYTES = 64 * 1024 * 1024
+_DAMAGED_SUFFIX = ".damaged"
+#: Inode, size and time of the last change.
+_FileIdentity = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +32,7 @@ class StoredFile:
 
     digest: Digest
     size_bytes: int
-    #: When it was stored, by the disk's clock.
+    #: Time it was stored, by the disk's clock.
     modified_s: float
 
 
@@ -34,7 +40,7 @@ class DiskBlobs:
     """A folder of artifacts. A file under its digest's name is complete and verified, or it is not there."""
 
     def __init__(self, folder: Path, *, reserve_bytes: int = 0) -> None:
-        """Open a folder; unfinished removals and single-request uploads of an earlier process are removed.
+        """Open a folder; single-request uploads of an earlier process are removed.
 
         Args:
             folder: made when missing.
@@ -42,13 +48,13 @@ class DiskBlobs:
         """
         self.folder = folder
         self.reserve_bytes = reserve_bytes
-        self._arriving, self._leaving = folder / "incoming", folder / "leaving"
+        self._arriving, self._trash = folder / "incoming", folder / "trash"
         self._partial = folder / "partial"
-        for subfolder in (self._arriving, self._leaving, self._partial):
+        #: The files that were read and found damaged.
+        self._damaged: dict[Digest, _FileIdentity] = {}
+        for subfolder in (self._arriving, self._trash, self._partial):
             subfolder.mkdir(parents=True, exist_ok=True)
         remove_abandoned(self._arriving)
-        for path in self._leaving.iterdir():
-            path.unlink(missing_ok=True)
 
     def path(self, digest: Digest) -> Path:
         """Return the path of an artifact, whether or not it is there."""
@@ -74,22 +80,61 @@ class DiskBlobs:
                     if is_digest(path.name):
                         yield _stored_file(path)
 
-    def set_aside(self, digest: Digest) -> bool:
-        """Move an artifact out of its place, to be removed; False when it is not there. Quick: one rename."""
-        return _move(self.path(digest), self._leaving / digest)
+    def set_aside(self, digest: Digest, at: datetime) -> bool:
+        """Move an artifact into the trash; False when it is not there. Quick: one rename."""
+        path = self.path(digest)
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(path, (at.timestamp(), at.timestamp()))
+        return _move(path, self._trash / digest)
+
+    def set_damaged_aside(self, digest: Digest, at: datetime) -> bool:
+        """Move a file whose bytes were read and have another digest into the trash, under another name.
+
+        False when it is not there, or was replaced since.
+        """
+        path, seen = self.path(digest), self._damaged.pop(digest, None)
+        if seen is None or _identity(path) != seen:
+            return False
+        os.utime(path, (at.timestamp(), at.timestamp()))
+        return _move(path, self._trash / f"{digest}{_DAMAGED_SUFFIX}")
+
+    def is_damaged(self, digest: Digest) -> bool:
+        """Return whether an artifact is here with other bytes than its digest says. Blocking: reads them."""
+        path = self.path(digest)
+        seen = _identity(path)
+        try:
+            if seen is None or has_digest(path, digest):
+                return False
+        except FileNotFoundError:
+            return False
+        self._damaged[digest] = seen
+        return True
 
     def restore(self, digest: Digest) -> bool:
-        """Move an artifact that was set aside back into its place; False when it is removed already."""
-        return _move(self._leaving / digest, self.path(digest))
+        """Move an artifact from the trash back into its place; False when it is not there."""
+        return _move(self._trash / digest, self.path(digest))
 
-    def remove_set_aside(self) -> int:
-        """Remove the artifacts that were set aside; return the freed bytes."""
-        freed_bytes = 0
-        for path in self._leaving.iterdir():
+    def trash(self) -> list[StoredFile]:
+        """Return the artifacts in the trash, oldest first; `modified_s` is when each was set aside."""
+        files: list[StoredFile] = []
+        for path in self._trash.iterdir():
             with contextlib.suppress(FileNotFoundError):
-                size_bytes = path.stat().st_size
-                path.unlink()
-                freed_bytes += size_bytes
+                files.append(_stored_file(path))
+        return sorted(files, key=lambda file: file.modified_s)
+
+    def empty_trash(self, before_s: float, *, room_bytes: int = 0) -> list[int]:
+        """Remove what was set aside before a time; return the bytes of each.
+
+        While the disk has less free than the reserve and `room_bytes`, more is removed, oldest first.
+        """
+        freed_bytes: list[int] = []
+        for file in self.trash():
+            has_room = self.free_bytes() - room_bytes >= self.reserve_bytes
+            if has_room and file.modified_s >= before_s:
+                break
+            for name in (file.digest, f"{file.digest}{_DAMAGED_SUFFIX}"):
+                (self._trash / name).unlink(missing_ok=True)
+            freed_bytes.append(file.size_bytes)
         return freed_bytes
 
     def free_bytes(self) -> int:
@@ -97,11 +142,12 @@ class DiskBlobs:
         return shutil.disk_usage(self.folder).free
 
     def check_space(self, size_bytes: int) -> None:
-        """Refuse bytes that would not leave the reserve free.
+        """Refuse bytes that would not leave the reserve free, even without the trash.
 
         Raises:
             FarmDiskFull: they would not.
         """
+        self.empty_trash(before_s=0.0, room_bytes=size_bytes)
         free_bytes = self.free_bytes()
         if free_bytes - size_bytes < self.reserve_bytes:
             raise FarmDiskFull(
@@ -206,7 +252,15 @@ async def _with_stall_timeout(chunks: AsyncIterable[bytes]) -> AsyncIterator[byt
 
 def _stored_file(path: Path) -> StoredFile:
     state = path.stat()
-    return StoredFile(digest=Digest(path.name), size_bytes=state.st_size, modified_s=state.st_mtime)
+    return StoredFile(digest=Digest(path.stem), size_bytes=state.st_size, modified_s=state.st_mtime)
+
+
+def _identity(path: Path) -> _FileIdentity | None:
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _move(source: Path, target: Path) -> bool:

@@ -114,7 +114,7 @@ def arrived_bytes(folder: Path, digest: Digest) -> int:
 
 
 def remove_abandoned(folder: Path, *, before_s: float | None = None) -> list[int]:
-    """Remove files that nobody is receiving, all or those last written before; return the bytes of each."""
+    """Remove files that are not being received, all or those written before; return the bytes of each."""
     freed_bytes: list[int] = []
     for path in folder.iterdir():
         with suppress(FileNotFoundError), path.open("rb") as file:

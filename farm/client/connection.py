@@ -1,7 +1,6 @@
-"""A connection to one farm: where it is, who calls, and how long to wait."""
+"""A connection to one farm: its address, the caller, and the time-outs."""
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -35,11 +34,11 @@ class FarmConnection:
         """Prepare a connection; nothing is sent yet.
 
         Args:
-            url: where the farm is.
-            token: an access token, which proves who calls.
-            name: who calls, for a farm that requires no token.
-            answer_s: how long each read and write may take.
-            away_hint: what to do when no farm answers there; None for what helps mostly.
+            url: the address of the farm.
+            token: an access token, which authenticates the caller.
+            name: the caller, for a farm that requires no token.
+            answer_s: the time-out of each read and write.
+            away_hint: the remedy when no farm answers there; None for the default.
 
         Raises:
             InvalidInput: `url` is not the address of a web server.
@@ -47,7 +46,7 @@ class FarmConnection:
         self.url = url.rstrip("/")
         self._away_hint = away_hint
         address = farm_address(self.url)
-        #: Whether others may hear what is said: it goes over a network, and is not encrypted.
+        #: True if others may read the traffic: it goes over a network, and is not encrypted.
         self.is_overheard = address.scheme == "http" and not is_loopback(address.host)
         self._http = httpx.Client(
             base_url=f"{self.url}/api/v1",
@@ -60,13 +59,11 @@ class FarmConnection:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._http.close()
 
     def _get(self, kind: type[T], path: str, /, **query: str | None) -> T:
@@ -80,7 +77,7 @@ class FarmConnection:
         """Post a request that must take effect once: it has a key, and is sent again if its answer is lost.
 
         Raises:
-            FarmUnreachable: that was lost, too; `lost_hint` says how to see what came of it.
+            FarmUnreachable: the second answer was lost, too; `lost_hint` says how to check the result.
         """
         request = self._http.build_request(
             "POST", path, json=body, headers={REQUEST_KEY_HEADER: f'"{uuid4()}"'}

@@ -7,15 +7,23 @@ from urllib.parse import quote
 
 import httpx
 
-from farm.client.programs import HarnessCalls
+from farm.client.connection import FarmConnection
 from farm.client.responses import checked_response
-from farm.client.tokens import TokenCalls
 from farm.client.upload import Progress, Upload
 from farm.core.base.ids import AttemptId, CellId, Digest, JobId, MatrixId
 from farm.core.errors import FarmError, InvalidInput
-from farm.core.models.variant import Manifest
+from farm.core.models.variant import Manifest, Variant
+from farm.core.operations.alarm import Alarm
 from farm.core.upkeep.device_action import DeviceActionKind
-from farm.wire.documents.alarms import AlarmView, ClearRequest
+from farm.wire.documents.access import (
+    AccessRequest,
+    AccessToken,
+    CallerView,
+    JoinToken,
+    NewAccessToken,
+    NewJoinToken,
+    TokenRequest,
+)
 from farm.wire.documents.devices import (
     AdbAccess,
     DeviceActionView,
@@ -25,8 +33,14 @@ from farm.wire.documents.devices import (
     OperatorRequest,
     RetirementPlan,
 )
-from farm.wire.documents.events import EventPage
-from farm.wire.documents.files.storage import StorageView, SweepView
+from farm.wire.documents.files.programs import (
+    AdapterView,
+    HarnessView,
+    ProgramRegistration,
+    ProgramView,
+    RegisteredProgramView,
+)
+from farm.wire.documents.files.storage import StorageView, SweepResult
 from farm.wire.documents.hosts import HostChange, HostDetail, HostRetirementPlan, HostView
 from farm.wire.documents.matrices.matrices import (
     MAX_JOBS_PAGE,
@@ -36,23 +50,23 @@ from farm.wire.documents.matrices.matrices import (
     JobView,
     MatrixSummary,
     MatrixView,
-    RejectedCellView,
+    Rejection,
     SpeedupView,
     VariantRegistration,
-    VariantView,
 )
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
+from farm.wire.documents.operations import ClearRequest, EventPage
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
-from farm.wire.documents.results.placements import SeriesPlacementView
-from farm.wire.documents.results.results import ResultView
+from farm.wire.documents.results.results import PlacedSeries, ReparsePage, ReparseRequest, ResultView
+from farm.wire.tokens import TokenKind, new_secret, token_id_of
 
 T = TypeVar("T")
 
 _LOST_HINT = "it may have been submitted nevertheless: check `farm matrix list` before you submit it again"
 
 
-class FarmClient(HarnessCalls, TokenCalls):
+class FarmClient(FarmConnection):
     """The calls of a farm's API; every call has a time-out.
 
     Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose
@@ -60,7 +74,7 @@ class FarmClient(HarnessCalls, TokenCalls):
     """
 
     def is_healthy(self) -> bool:
-        """Tell whether a farm answers that it is healthy; never raises."""
+        """Return whether a farm answers that it is healthy; never raises."""
         try:
             self._get(object, "/health")
         except FarmError:
@@ -78,18 +92,18 @@ class FarmClient(HarnessCalls, TokenCalls):
         return self._get(DeviceDetail, _device_path(name))
 
     def change_device(self, name: str, verb: str, request: OperatorRequest) -> DeviceChange:
-        """Have an operator's verb done: `admit`, `label`, `reserve`, ..., as the routes name them."""
+        """Call an operator's verb: `admit`, `label`, `reserve`, ..., as the routes name them."""
         return self._post(DeviceChange, f"{_device_path(name)}/{verb}", request.model_dump(mode="json"))
 
     def retirement(self, name: str) -> RetirementPlan:
         return self._get(RetirementPlan, f"{_device_path(name)}/retirement")
 
-    def alarms(self, *, cleared: bool = False) -> list[AlarmView]:
+    def alarms(self, *, cleared: bool = False) -> list[Alarm]:
         """Return the open alarms, the oldest first; with `cleared` the newest of all."""
-        return self._get(list[AlarmView], "/alarms", cleared="true" if cleared else None)
+        return self._get(list[Alarm], "/alarms", cleared="true" if cleared else None)
 
-    def clear_alarm(self, alarm_id: int, request: ClearRequest) -> AlarmView:
-        return self._post(AlarmView, f"/alarms/{alarm_id}/clear", request.model_dump(mode="json"))
+    def clear_alarm(self, alarm_id: int, request: ClearRequest) -> Alarm:
+        return self._post(Alarm, f"/alarms/{alarm_id}/clear", request.model_dump(mode="json"))
 
     def hosts(self) -> list[HostView]:
         return self._get(list[HostView], "/hosts")
@@ -98,7 +112,7 @@ class FarmClient(HarnessCalls, TokenCalls):
         return self._get(HostDetail, _host_path(name))
 
     def change_host(self, name: str, verb: str, request: OperatorRequest) -> HostChange:
-        """Have an operator's verb done: `drain`, `activate`, `limit`, `retire`."""
+        """Call an operator's verb: `drain`, `activate`, `limit`, `retire`."""
         return self._post(HostChange, f"{_host_path(name)}/{verb}", request.model_dump(mode="json"))
 
     def host_retirement(self, name: str) -> HostRetirementPlan:
@@ -110,22 +124,22 @@ class FarmClient(HarnessCalls, TokenCalls):
     def request_device_action(
         self, name: str, kind: DeviceActionKind, request: OperatorRequest
     ) -> DeviceActionView:
-        """Have something done on a phone when it is free."""
+        """Request an action on a phone, which runs when the phone is free."""
         return self._post(DeviceActionView, f"{_device_path(name)}/{kind}", request.model_dump(mode="json"))
 
     def device_action(self, device_action_id: int) -> DeviceActionView:
         return self._get(DeviceActionView, f"/device_actions/{device_action_id}")
 
-    def variants(self) -> list[VariantView]:
-        return self._get(list[VariantView], "/variants")
+    def variants(self) -> list[Variant]:
+        return self._get(list[Variant], "/variants")
 
-    def register_variant(self, manifest: Manifest) -> VariantView:
-        """Make a file known whose bytes the farm has; the same manifest again changes nothing."""
+    def register_variant(self, manifest: Manifest) -> Variant:
+        """Register a file whose bytes the farm has; the same manifest again changes nothing."""
         body = VariantRegistration(manifest=manifest).model_dump(mode="json")
-        return self._post(VariantView, "/variants", body)
+        return self._post(Variant, "/variants", body)
 
     def has_blob(self, digest: Digest) -> bool:
-        """Tell whether the farm has the bytes of a digest."""
+        """Return whether the farm has the bytes of a digest."""
         response = self._send(self._http.build_request("HEAD", f"/blobs/{digest}"))
         missing = (httpx.codes.NOT_FOUND, httpx.codes.GONE)
         return response.status_code not in missing and bool(checked_response(response))
@@ -154,8 +168,12 @@ class FarmClient(HarnessCalls, TokenCalls):
         path = f"/matrices/{matrix_id}/rerun"
         return self._post_once(MatrixView, path, {"failed": failed}, lost_hint=_LOST_HINT)
 
-    def matrices(self) -> list[MatrixSummary]:
-        return self._get(list[MatrixSummary], "/matrices")
+    def matrices(self) -> Iterator[MatrixSummary]:
+        """Yield all matrices, newest first, page by page."""
+        before: str | None = None
+        while page := self._get(list[MatrixSummary], "/matrices", before=before):
+            yield from page
+            before = str(page[-1].matrix_id)
 
     def matrix(self, matrix_id: MatrixId) -> MatrixView:
         return self._get(MatrixView, f"/matrices/{matrix_id}")
@@ -167,10 +185,10 @@ class FarmClient(HarnessCalls, TokenCalls):
             yield from page
             after = page[-1].index
 
-    def rejected(self, matrix_id: MatrixId) -> Iterator[RejectedCellView]:
+    def rejected(self, matrix_id: MatrixId) -> Iterator[Rejection]:
         """Yield all cells of a matrix that get no jobs, page by page; `matrix` holds only the first."""
         after = -1
-        while page := self._get(list[RejectedCellView], f"/matrices/{matrix_id}/rejected", after=str(after)):
+        while page := self._get(list[Rejection], f"/matrices/{matrix_id}/rejected", after=str(after)):
             yield from page
             after = page[-1].index
 
@@ -189,8 +207,8 @@ class FarmClient(HarnessCalls, TokenCalls):
         """Yield the jobs of a matrix in queue order, page by page."""
         after, page = 0, None
         while page is None or len(page) == limit:
-            asked = {"matrix_id": str(matrix_id), "after": str(after), "limit": str(limit)}
-            page = self._get(list[JobView], "/jobs", **asked)
+            query = {"matrix_id": str(matrix_id), "after": str(after), "limit": str(limit)}
+            page = self._get(list[JobView], "/jobs", **query)
             yield page
             after = page[-1].job_id if page else after
 
@@ -227,44 +245,99 @@ class FarmClient(HarnessCalls, TokenCalls):
         """Yield every candidate against its baseline, filtered by matrix, device and model, page by page."""
         matrix = None if matrix_id is None else str(matrix_id)
         across = "true" if across_controls else None
-        asked = {"matrix_id": matrix, "device": device, "model": model, "across_controls": across}
-        told: CellId | None = None
-        # A farm of an earlier release knows no pages: it tells the whole list each time.
-        while (page := self._get(list[SpeedupView], "/speedups", **asked)) and page[-1].cell_id != told:
+        query = {"matrix_id": matrix, "device": device, "model": model, "across_controls": across}
+        last_cell_id: CellId | None = None
+        # A farm of an earlier release has no pages: it returns the whole list each time.
+        while (page := self._get(list[SpeedupView], "/speedups", **query)) and page[
+            -1
+        ].cell_id != last_cell_id:
             yield from page
-            told = page[-1].cell_id
-            asked["after"] = str(told)
+            last_cell_id = page[-1].cell_id
+            query["after"] = str(last_cell_id)
 
     def placements(
         self, *, matrix_id: MatrixId | None = None, device: str | None = None
-    ) -> list[SeriesPlacementView]:
+    ) -> list[PlacedSeries]:
         """Return the hardware that each series ran on, filtered by matrix and device."""
         matrix = None if matrix_id is None else str(matrix_id)
-        return self._get(list[SeriesPlacementView], "/placements", matrix_id=matrix, device=device)
+        return self._get(list[PlacedSeries], "/placements", matrix_id=matrix, device=device)
 
     def events(
-        self, asked: Mapping[str, object], *, after: int | None = None, wait_s: float = 0.0
+        self, filters: Mapping[str, object], *, after: int | None = None, wait_s: float = 0.0
     ) -> EventPage:
-        """Return the newest events, or wait for those after one; `asked` holds the filters, None for all."""
-        query = {**asked, "after": after, "wait_s": wait_s}
-        told = {name: None if value is None else str(value) for name, value in query.items()}
-        return self._get(EventPage, "/events", **told)
+        """Return the newest events, or wait for those after one; a filter is None for all."""
+        query = {**filters, "after": after, "wait_s": wait_s}
+        params = {name: None if value is None else str(value) for name, value in query.items()}
+        return self._get(EventPage, "/events", **params)
 
     def storage(self) -> StorageView:
         return self._get(StorageView, "/storage")
 
-    def sweep_storage(self) -> SweepView:
+    def sweep_storage(self) -> SweepResult:
         """Enforce the storage limits now."""
-        return self._post(SweepView, "/storage/sweep", {})
+        return self._post(SweepResult, "/storage/sweep", {})
+
+    def programs(self) -> list[ProgramView]:
+        return self._get(list[ProgramView], "/harnesses")
+
+    def adapters(self) -> list[AdapterView]:
+        return self._get(list[AdapterView], "/adapters")
+
+    def harness(self, name: str) -> HarnessView:
+        return self._get(HarnessView, _path("/harnesses", name, "a harness", "`farm harness list` has them"))
+
+    def register_program(self, registration: ProgramRegistration) -> RegisteredProgramView:
+        """Register a program that new matrices run from then on; its files were uploaded before."""
+        return self._post(RegisteredProgramView, "/harnesses", registration.model_dump(mode="json"))
+
+    def reparse(self, request: ReparseRequest) -> ReparsePage:
+        """Parse the next page of stored output with the present adapters."""
+        return self._post(ReparsePage, "/reparse", request.model_dump(mode="json"))
+
+    def create_token(self, request: TokenRequest) -> NewJoinToken:
+        """Create a join token, once; only this response shows its secret."""
+        return self._create(NewJoinToken, "/tokens", request, TokenKind.JOIN)
+
+    def tokens(self) -> list[JoinToken]:
+        return self._get(list[JoinToken], "/tokens")
+
+    def revoke_token(self, token_id: str) -> JoinToken:
+        """Revoke a join token."""
+        return self._delete(JoinToken, f"/tokens/{quote(token_id, safe='')}")
+
+    def caller(self) -> CallerView:
+        """Return the caller as the farm identifies this client."""
+        return self._get(CallerView, "/caller")
+
+    def create_access_token(self, request: AccessRequest) -> NewAccessToken:
+        """Create an access token, once; only this response shows its secret."""
+        return self._create(NewAccessToken, "/access-tokens", request, TokenKind.USER)
+
+    def access_tokens(self) -> list[AccessToken]:
+        return self._get(list[AccessToken], "/access-tokens")
+
+    def revoke_access_token(self, token_id: str) -> AccessToken:
+        """Revoke an access token."""
+        return self._delete(AccessToken, f"/access-tokens/{quote(token_id, safe='')}")
+
+    def _create(self, kind: type[T], path: str, request: TokenRequest | AccessRequest, drawn: TokenKind) -> T:
+        """Create a token with a secret drawn here: a request that is repeated is for the same token."""
+        token = request.token or new_secret(drawn)
+        token_id = token_id_of(token)
+        body = request.model_copy(update={"token": token}).model_dump(mode="json")
+        hint = f"it may have been created nevertheless, as {token_id}: `farm token revoke {token_id}` ends it"
+        return self._post_once(kind, path, body, lost_hint=hint)
 
 
 def _device_path(name: str) -> str:
-    if not name:
-        raise InvalidInput("the name of a phone is empty", hint="`farm device list` lists them")
-    return f"/devices/{quote(name, safe='')}"
+    return _path("/devices", name, "a phone", "`farm device list` lists them")
 
 
 def _host_path(name: str) -> str:
+    return _path("/hosts", name, "a host", "`farm host list` lists them")
+
+
+def _path(parent: str, name: str, noun: str, hint: str) -> str:
     if not name:
-        raise InvalidInput("the name of a host is empty", hint="`farm host list` lists them")
-    return f"/hosts/{quote(name, safe='')}"
+        raise InvalidInput(f"the name of {noun} is empty", hint=hint)
+    return f"{parent}/{quote(name, safe='')}"

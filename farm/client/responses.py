@@ -1,17 +1,69 @@
 """HTTP responses, parsed into typed documents or raised as errors of the farm's tree."""
 
+from collections.abc import Iterator
 from typing import TypeVar
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from farm.client.problem_errors import error_of
-from farm.core.errors import FarmError, FarmFault, InvalidInput
+from farm.core.errors import Blame, DeviceError, FarmError, FarmFault, HostError, InvalidInput
 from farm.wire.base import Problem
 
 T = TypeVar("T")
 
 _ADDRESS_HINT = "write FARM_URL like http://127.0.0.1:8470"
+
+
+class VariantError(FarmError):
+    """A failure of a model file, or of the harness running it, with a code unknown to this version."""
+
+    code = "variant.error"
+    blame = Blame.VARIANT
+    default_hint = "`farm variant list` shows what the farm knows of the file"
+
+
+class ProblemError(Exception):
+    """The cause of an error that came over HTTP: the problem document as it was sent."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+def error_of(problem: Problem) -> FarmError:
+    """Return the error that a problem document describes, caused by a `ProblemError` that holds the document.
+
+    A code this version does not know falls back to the class of its blame.
+    """
+    kind = error_class_by_code().get(problem.code) or _fallback(problem.blame)
+    error = kind(problem.detail, hint=problem.hint)
+    if isinstance(error, InvalidInput):
+        error.places = problem.places
+    error.__cause__ = ProblemError(problem)
+    return error
+
+
+def error_class_by_code() -> dict[str, type[FarmError]]:
+    """Return every class of the error tree by its code on the wire."""
+    return {kind.code: kind for kind in _walk(FarmError)}
+
+
+def _walk(kind: type[FarmError]) -> Iterator[type[FarmError]]:
+    # A class without a code of its own shares its parent's: the parent, met last, keeps it.
+    for child in kind.__subclasses__():
+        yield from _walk(child)
+    yield kind
+
+
+def _fallback(blame: str) -> type[FarmError]:
+    fallbacks: dict[str, type[FarmError]] = {
+        Blame.USER: InvalidInput,
+        Blame.VARIANT: VariantError,
+        Blame.DEVICE: DeviceError,
+        Blame.HOST: HostError,
+        Blame.FARM: FarmFault,
+    }
+    return fallbacks.get(blame, FarmFault)
 
 
 def parse_response(kind: type[T], response: httpx.Response) -> T:

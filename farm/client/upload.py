@@ -1,4 +1,4 @@
-"""Sends a file to the farm; what broke off on its way goes on where it ended."""
+"""Upload of a file to the farm, which resumes where it was interrupted."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,16 +13,16 @@ from farm.core.errors import DigestMismatch, FarmDiskFull, FarmError, FarmFault,
 from farm.wire.content_range import OFFSET_HEADER, ContentRange
 
 CHUNK_BYTES = 1024 * 1024
-#: Between tries without progress; one that brought more of the file to the farm starts again with the first.
+#: Pauses between tries without progress; after a try with progress they start again.
 RETRY_PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 
 Progress = Callable[[int], None]
-"""Told how many more bytes went out."""
+"""Called with the number of further bytes sent."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Upload:
-    """One file on its way to one farm."""
+    """The upload of one file to one farm."""
 
     http: httpx.Client
     #: Sends a request; raises FarmUnreachable.
@@ -51,7 +51,11 @@ class Upload:
                 time.sleep(self.retry_pauses_s[failures])
                 # Another client may be sending the same bytes: from the beginning, the farm takes both.
                 is_last = failures == len(self.retry_pauses_s) - 1 and isinstance(error, UploadInterrupted)
-            arrived = self._find_offset_again(offset)
+            try:
+                arrived = self._find_offset()
+            except FarmFault:
+                # The farm may be away.
+                arrived = offset
             failures = 0 if arrived is not None and arrived > offset else failures + 1
             offset = 0 if is_last and arrived is not None else arrived
         self._report_progress(self.path.stat().st_size)
@@ -65,13 +69,6 @@ class Upload:
         text = response.headers.get(OFFSET_HEADER, "")
         offset = int(text) if text.isdecimal() else 0
         return offset if offset < self.path.stat().st_size else 0
-
-    def _find_offset_again(self, before: int) -> int | None:
-        """Return the offset again from a farm that may be away; `before` when it does not answer."""
-        try:
-            return self._find_offset()
-        except FarmFault:
-            return before
 
     def _send_from(self, offset: int) -> None:
         size_bytes = self.path.stat().st_size
@@ -100,7 +97,7 @@ class Upload:
 
 
 def _is_retryable(error: FarmError, offset: int) -> bool:
-    """Tell whether a retry may succeed; a file damaged before its first part arrived is sent again, once."""
+    """Return whether a retry may succeed; a file damaged before its first part arrived is sent again once."""
     if isinstance(error, DigestMismatch):
         return offset > 0
     return isinstance(error, FarmFault | UploadInterrupted) and not isinstance(error, FarmDiskFull)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from sqlalchemy.engine import Connection
 
-from farm.clock import Clock
+from farm.clock import ADOPT_AFTER_S, Clock
 from farm.core.errors import FarmBusy
 from farm.core.jobs.timeouts import CLOCK_TOLERANCE
 
@@ -31,27 +31,45 @@ class ClockCheck:
     """The result of the last comparison of both clocks.
 
     Farm processes on several machines record times by their own clocks. Where one is wrong, the leases of its
-    agents would end too early or too late, so a process that is too far off serves no agents and runs no
-    periodic tasks until the clocks agree again.
+    agents would end too early or too late, so a process that is too far off writes nothing until the clocks
+    agree again.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.ahead = timedelta(0)
+        self._off_since_s: float | None = None
 
     @property
     def agrees(self) -> bool:
         """True if times of this process can be compared with times of other processes."""
         return abs(self.ahead) <= CLOCK_TOLERANCE
 
-    def look(self, connection: Connection, clock: Clock) -> bool:
+    def look(self, connection: Connection) -> bool:
         """Compare the clocks and return True if they agree."""
-        did_agree = self.agrees
-        self.ahead = clock_offset(connection, clock)
-        if not self.agrees:
+        did_agree, self.ahead = self.agrees, clock_offset(connection, self._clock)
+        now_s = self._clock.monotonic()
+        if self.agrees or self._off_since_s is None:
+            self._off_since_s = None if self.agrees else now_s
+        elif now_s - self._off_since_s >= ADOPT_AFTER_S:
+            # The wall clock may have been corrected, or this machine was suspended. Not at once: the database
+            # may be on this machine, and its wall clock wrong for a moment.
+            self._clock.adopt_step()
+            self.ahead = clock_offset(connection, self._clock)
+        if did_agree and not self.agrees:
             _log.error("clock_off", ahead_s=self.ahead.total_seconds(), hint=_HINT)
-        elif not did_agree:
+        elif self.agrees and not did_agree:
             _log.info("clock_agrees_again", ahead_s=self.ahead.total_seconds())
         return self.agrees
+
+    def compare(self, connection: Connection) -> None:
+        """Compare the clocks at the beginning of a transaction that writes.
+
+        Raises:
+            FarmBusy: the clocks disagree.
+        """
+        self.look(connection)
+        self.demand()
 
     def demand(self) -> None:
         """Refuse to record times while the clocks disagree.
@@ -66,6 +84,4 @@ class ClockCheck:
             )
 
 
-_HINT = (
-    "synchronize the clocks of the farm's machines and of the database server by NTP; agents wait until then"
-)
+_HINT = "synchronize the clocks of the farm's machines and of the database server by NTP; this process waits"

@@ -3,9 +3,13 @@
 import os
 import secrets
 import socket
+import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import psycopg
 import sqlalchemy as sa
+import structlog
 from psycopg import pq
 from sqlalchemy.engine import URL, Engine
 
@@ -15,9 +19,16 @@ from farm.database.engine import Database, create_engine, libpq_parameters, sqli
 
 #: The oldest PostgreSQL that the tests run on; older servers are refused.
 OLDEST_MAJOR = 16
-#: How long a check waits for a server that does not answer.
+#: Longest wait of a check for a server that does not answer.
 _CONNECT_TIMEOUT_S = 5
 _HINT = "FARM_DATABASE_URL, or the file that FARM_DATABASE_URL_FILE names, sets its address"
+T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
+
+#: Longer than a transaction waits for a lock, because the holder may be idle for that long.
+RETRY_FOR_S = 20.0
+_RETRY_EVERY_S = 0.2
 
 
 def open_database(config: FarmConfig, *, process: str = "") -> Database:
@@ -131,3 +142,20 @@ def _parse_url(url: str) -> URL:
     except (sa.exc.ArgumentError, ValueError):
         # Without the original message, which may contain the password.
         raise InvalidInput("the address of the database cannot be read", hint=_HINT) from None
+
+
+def retry_while_busy(step: Callable[[], T], *, within_s: float = RETRY_FOR_S) -> T:
+    """Run a step of the start-up until it succeeds, and return its result.
+
+    Raises:
+        FarmBusy: the database was unavailable all the time.
+    """
+    deadline_s = time.monotonic() + within_s
+    while True:
+        try:
+            return step()
+        except FarmBusy as error:
+            if time.monotonic() >= deadline_s:
+                raise
+            _log.warning("startup_waiting_for_database", message=str(error))
+        time.sleep(_RETRY_EVERY_S)

@@ -25,19 +25,21 @@ T = TypeVar("T")
 _READERS = 4
 #: Threads for short lookups, such as authentication, which must not wait for long reads.
 _PEEKERS = 2
-#: The statement timeout of requested reads on PostgreSQL; SQLite has none.
-READ_MS = 60_000
-#: How many writes of a process queue for PostgreSQL's lock at once; the others queue in the process.
+#: The longest that a requested read may take: the statement timeout on PostgreSQL, the whole read on SQLite.
+READ_MS = 30_000
+#: SQLite checks the time after so many instructions of its machine, which take some milliseconds.
+_SQLITE_CHECK_EVERY = 100_000
+#: The number of a process's writes that queue for PostgreSQL's lock at once; others queue in the process.
 _POSTGRES_WRITERS = 4
-#: How long a process that is idle in a transaction may keep all others from writing.
+#: The time for which a process that is idle in a transaction may keep all others from writing.
 STUCK_MS = 30_000
-#: How often a transaction that PostgreSQL could not serialize is retried, and the longest random pause before
+#: The retries of a transaction that PostgreSQL could not serialize, and the longest random pause before
 #: a retry, so that the same transactions do not conflict again.
 _MAX_RETRIES = 30
 _RETRY_PAUSE_S = 0.1
-#: How long a caller waits for a connection of the pool, or for the server to answer.
+#: Longest wait of a caller for a connection of the pool, or for the server to answer.
 _CONNECT_S = 10
-#: How long a writer waits for another process's transaction before it raises FarmBusy.
+#: Longest wait of a writer for another process's transaction before it raises FarmBusy.
 BUSY_MS = 10_000
 
 
@@ -46,13 +48,23 @@ def sqlite_url(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
+@contextmanager
+def opened_engine(url: str) -> Iterator[Engine]:
+    """Yield an engine whose connections are closed at the end."""
+    engine = create_engine(url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
 class Database:
     """A database that runs services in transactions: each call commits when the service returns, else rolls
     back.
 
     Services may read, decide and write without regard to concurrent callers. On SQLite every write runs on
     one dedicated thread, because its file lock is unfair between threads. On PostgreSQL writes of all farm
-    processes queue for one lock, first come, first served; they are serializable all the same, so a
+    processes queue for one lock, first come, first served; they are serializable too, so a
     transaction that conflicts with a writer without the lock is retried. A service must therefore have no
     effects but through its connection. Transient errors of the database are raised as FarmBusy; others are
     bugs.
@@ -72,21 +84,25 @@ class Database:
         Args:
             busy_ms: how long a transaction waits for others.
             stuck_ms: how long a transaction may be idle on PostgreSQL before it is rolled back.
-            read_ms: how long a statement of a requested read may take on PostgreSQL.
+            read_ms: how long a statement of a requested read may take; on SQLite, the whole read.
             process: the name of this farm process in notifications.
         """
         self.engine = create_engine(url, busy_ms=busy_ms, stuck_ms=stuck_ms)
         self._busy_ms = busy_ms
         self._read_ms = read_ms
         self.process = process
-        #: How often a transaction was retried.
+        #: The number of retries.
         self.reruns = 0
         #: Called on a writer's thread with the hosts that a committed change may concern.
         self.on_change: Callable[[HostNotification], None] = lambda _: None
+        #: Called first in each transaction that writes; what it raises refuses the write.
+        self.before_write: Callable[[Connection], None] = lambda _: None
         writers = 1 if self.engine.dialect.name == "sqlite" else _POSTGRES_WRITERS
         self._writer = ThreadPoolExecutor(writers, thread_name_prefix="farm-writer")
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="farm-reader")
         self._peekers = ThreadPoolExecutor(_PEEKERS, thread_name_prefix="farm-peeker")
+        self._pinger = ThreadPoolExecutor(1, thread_name_prefix="farm-ping")
+        self._ping: Future[None] | None = None
         self._closing = threading.Lock()
 
     def write(self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -131,7 +147,7 @@ class Database:
     async def read_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run `read` on a reader thread; on PostgreSQL, raise FarmBusy if it takes too long."""
+        """Run `read` on a reader thread; raise FarmBusy if it takes too long."""
         run = partial(self._read, self._read_ms, service, *args, **kwargs)
         return await asyncio.wrap_future(self._readers.submit(run))
 
@@ -142,9 +158,16 @@ class Database:
         run = partial(self._read, self._read_ms, service, *args, **kwargs)
         return await asyncio.wrap_future(self._peekers.submit(run))
 
+    async def ping_async(self) -> None:
+        """Return when the database answers, without waiting for other reads; concurrent calls are one."""
+        if self._ping is None or self._ping.done():
+            self._ping = self._pinger.submit(self._read, self._read_ms, _select_nothing)
+        await asyncio.wrap_future(self._ping)
+
     def close(self) -> None:
         """Finish running transactions, then close all connections."""
         with self._closing:
+            self._pinger.shutdown(wait=True)
             self._writer.shutdown(wait=True)
             self._readers.shutdown(wait=True)
             self._peekers.shutdown(wait=True)
@@ -162,7 +185,7 @@ class Database:
 
         def run() -> tuple[T, HostNotification]:
             pending = PendingNotification(default)
-            with self._writing(pending, submitted_s) as connection:
+            with self._write_transaction(pending, submitted_s) as connection:
                 result = service(connection, *args, **kwargs)
                 publish(connection, pending.resolve(), process=self.process)
             return result, pending.resolve()
@@ -176,12 +199,13 @@ class Database:
         return self._writer.submit(run_and_notify)
 
     @contextmanager
-    def _writing(self, pending: PendingNotification, submitted_s: float) -> Iterator[Connection]:
+    def _write_transaction(self, pending: PendingNotification, submitted_s: float) -> Iterator[Connection]:
         # Counted from the submission: behind a held lock, writers must not add up their waits.
         remaining_ms = max(0, self._busy_ms - round(1000 * (time.monotonic() - submitted_s)))
         options = {"farm_writes": True, "farm_notification": pending, "farm_busy_ms": remaining_ms}
         with self.engine.connect().execution_options(**options) as connection, connection.begin():
-            exclude_other_writers(connection)
+            exclude_other_writers(connection, within_ms=remaining_ms)
+            self.before_write(connection)
             yield connection
 
     def _with_retries(self, transaction: Callable[[], T]) -> T:
@@ -197,14 +221,27 @@ class Database:
             return transaction()
 
 
-def exclude_other_writers(connection: Connection) -> None:
+def _select_nothing(connection: Connection) -> None:
+    connection.exec_driver_sql("SELECT 1")
+
+
+def exclude_other_writers(connection: Connection, *, within_ms: int | None = None) -> None:
     """Lock out all other writers on PostgreSQL until the transaction ends; SQLite does so anyway.
+
+    Args:
+        connection: in a new transaction.
+        within_ms: how long to wait; None for as long as for any lock.
 
     Must be the first statement of the transaction: a snapshot taken before the wait would not show what was
     committed during it (PostgreSQL manual, LOCK). Any table that is rarely written would do.
     """
-    if connection.dialect.name != "sqlite":
-        connection.exec_driver_sql(f"LOCK TABLE {database_epochs.name} IN EXCLUSIVE MODE")
+    if connection.dialect.name == "sqlite":
+        return
+    lock = f"LOCK TABLE {database_epochs.name} IN EXCLUSIVE MODE"
+    if within_ms is not None:
+        # 0 would be no limit. Later locks of the transaction have the usual one.
+        lock = f"SET LOCAL lock_timeout = {max(1, within_ms)}; {lock}; SET LOCAL lock_timeout TO DEFAULT"
+    connection.exec_driver_sql(lock)
 
 
 def disable_idle_timeout(connection: Connection) -> None:
@@ -239,7 +276,8 @@ def create_engine(
     engine = sa.create_engine(
         url,
         isolation_level="SERIALIZABLE",
-        pool_size=_READERS + _PEEKERS + _POSTGRES_WRITERS,
+        # One for each thread.
+        pool_size=_READERS + _PEEKERS + _POSTGRES_WRITERS + 1,
         max_overflow=0,
         pool_timeout=connect_timeout_s,
         pool_pre_ping=True,
@@ -274,8 +312,19 @@ def _begin_sqlite(connection: Connection, busy_ms: int) -> None:
     run(f"PRAGMA busy_timeout={options.get('farm_busy_ms', busy_ms)}")
     # A write on a reader's connection would otherwise be rolled back silently.
     run(f"PRAGMA query_only={'OFF' if writes else 'ON'}")
+    _limit_sqlite(connection, options.get("farm_read_ms"))
     # Take the write lock at once: a lock taken later in the transaction could not wait for another writer.
     run("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _limit_sqlite(connection: Connection, limit_ms: int | None) -> None:
+    """Have statements fail once the time is over; with None, as long as they take."""
+    raw: Any = connection.connection.driver_connection
+    if limit_ms is None:
+        raw.set_progress_handler(None, 0)
+        return
+    until_s = time.monotonic() + limit_ms / 1000
+    raw.set_progress_handler(lambda: time.monotonic() > until_s, _SQLITE_CHECK_EVERY)
 
 
 def _driver_errors(connection: Connection) -> Callable[[str], object]:

@@ -18,6 +18,8 @@ _TRANSIENT = frozenset(
         sqlite3.SQLITE_IOERR,
         sqlite3.SQLITE_CANTOPEN,
         sqlite3.SQLITE_NOMEM,
+        # A read that took too long.
+        sqlite3.SQLITE_INTERRUPT,
         # A race for the write-ahead log between starting processes, as after a kill.
         sqlite3.SQLITE_PROTOCOL,
     }

@@ -58,23 +58,23 @@ class PendingNotification:
 
 def notify_hosts(connection: Connection, hosts: Iterable[HostId]) -> None:
     """Notify these hosts, besides those named before, and no others after the current transaction."""
-    pending = connection.get_execution_options().get("farm_notification")
-    if isinstance(pending, PendingNotification):
-        pending.hosts.update(hosts)
+    _pending(connection).hosts.update(hosts)
 
 
 def notify_no_other_hosts(connection: Connection) -> None:
     """Notify only the hosts that the current transaction names, if any."""
-    pending = connection.get_execution_options().get("farm_notification")
-    if isinstance(pending, PendingNotification):
-        pending.default = NO_HOSTS
+    _pending(connection).default = NO_HOSTS
 
 
 def notify_all_hosts(connection: Connection) -> None:
     """Notify all hosts after the current transaction, whichever else are named."""
+    _pending(connection).all_hosts = True
+
+
+def _pending(connection: Connection) -> PendingNotification:
+    """Return the notification of the current transaction; outside of `Database.write` it is not read."""
     pending = connection.get_execution_options().get("farm_notification")
-    if isinstance(pending, PendingNotification):
-        pending.all_hosts = True
+    return pending if isinstance(pending, PendingNotification) else PendingNotification()
 
 
 def notify_hosts_of_devices(connection: Connection, device_ids: Collection[DeviceId]) -> None:

@@ -1,5 +1,7 @@
 """The sequences that generate row ids."""
 
+from collections.abc import Callable
+
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Connection
@@ -26,13 +28,23 @@ def advance_sequences(connection: Connection) -> None:
                 _set_sequence(connection, table, last)
 
 
-def skip_sequence_numbers(connection: Connection, count: int) -> None:
-    """Skip the next ids of every table with public ids."""
+def skip_sequence_numbers(connection: Connection, count: Callable[[sa.Table, int], int]) -> None:
+    """Skip the next ids of every table with public ids, as many as `count` says for its last one."""
     for table in tables_with_public_ids():
+        last = last_number(connection, table)
         if connection.dialect.name == "postgresql":
-            _set_sequence(connection, table, _last_number(connection, table) + count)
+            _set_sequence(connection, table, last + count(table, last))
         else:
-            _set_sqlite_number(connection, table, count)
+            _set_sqlite_number(connection, table, last + count(table, last))
+
+
+def last_number(connection: Connection, table: sa.Table) -> int:
+    """Return the last id given in a table with public ids, even if its row is deleted; 0 without one."""
+    if connection.dialect.name == "postgresql":
+        query = sa.select(sa.func.coalesce(sa.func.pg_sequence_last_value(_sequence(table)), 0))
+        return int(connection.execute(query).scalar_one())
+    given = sa.text("SELECT seq FROM sqlite_sequence WHERE name = :name")
+    return int(connection.execute(given, {"name": table.name}).scalar() or 0)
 
 
 def _primary_key(table: sa.Table) -> sa.Column[int]:
@@ -45,24 +57,18 @@ def _set_sequence(connection: Connection, table: sa.Table, last: int) -> None:
     connection.execute(sa.select(sa.func.setval(_sequence(table), last)))
 
 
-def _last_number(connection: Connection, table: sa.Table) -> int:
-    # Read from the sequence, not from the rows: the newest rows may be deleted.
-    query = sa.select(sa.func.coalesce(sa.func.pg_sequence_last_value(_sequence(table)), 0))
-    return int(connection.execute(query).scalar_one())
-
-
 def _sequence(table: sa.Table) -> sa.ColumnElement[str]:
     name = sa.func.pg_get_serial_sequence(table.name, _primary_key(table).name)
     return sa.cast(name, postgresql.REGCLASS)
 
 
-def _set_sqlite_number(connection: Connection, table: sa.Table, count: int) -> None:
+def _set_sqlite_number(connection: Connection, table: sa.Table, last: int) -> None:
     moved = connection.execute(
-        sa.text("UPDATE sqlite_sequence SET seq = seq + :count WHERE name = :name"),
-        {"count": count, "name": table.name},
+        sa.text("UPDATE sqlite_sequence SET seq = :last WHERE name = :name"),
+        {"last": last, "name": table.name},
     )
     if moved.rowcount == 0:
         connection.execute(
-            sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :count)"),
-            {"count": count, "name": table.name},
+            sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"),
+            {"last": last, "name": table.name},
         )

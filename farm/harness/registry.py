@@ -5,15 +5,16 @@ from difflib import get_close_matches
 from farm.core.errors import NotFound
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import HarnessOptions
+from farm.harness.base.tool_harness import ToolHarness
 from farm.harness.executorch.executor_runner import ExecutorRunner
-from farm.harness.mnn.mnn_benchmark import MnnBenchmark
-from farm.harness.ncnn.benchncnn import Benchncnn
+from farm.harness.mnn import MnnBenchmark
+from farm.harness.ncnn import Benchncnn
 from farm.harness.onnxruntime.onnxruntime_perf_test import OnnxruntimePerfTest
 from farm.harness.tflite.benchmark_model import BenchmarkModel
 from farm.harness.tflite.litert_benchmark import LitertBenchmark
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
 
-_HARNESSES: tuple[Harness, ...] = (
+_HARNESSES: tuple[ToolHarness, ...] = (
     SpeedBenchmarkTorch(),
     BenchmarkModel(),
     LitertBenchmark(),

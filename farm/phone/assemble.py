@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from farm.core.devices.device import DeviceFacts
-from farm.core.devices.hardware import Gpu, NnapiDriver
+from farm.core.devices.device import DeviceFacts, Gpu, NnapiDriver
+from farm.phone.condition.thermal import thermal_hal_version
 from farm.phone.hardware.cpu import clusters, core_by_number, hardware_line, possible_cores
 from farm.phone.hardware.gpu import gpu
 from farm.phone.hardware.nnapi import nnapi_drivers, nnapi_feature_level
@@ -29,32 +29,46 @@ _OF_PROPERTIES = (
 def device_facts(answers: Mapping[str, str], serial: str) -> DeviceFacts:
     """Return the facts of a device from its answers to FACTS_COMMAND; what is missing is None.
 
-    The command is in `agents.device.state.facts`. `serial` stands in where the device reports no serial
+    The command is in `agents.device.facts`. `serial` stands in where the device reports no serial
     number of its own.
     """
     device_properties = properties(answers.get("getprop", ""))
     cpuinfo, machine = answers.get("cpuinfo", ""), facts.abi_of_machine(answers.get("machine", ""))
     soc = chip(device_properties, hardware=hardware_line(cpuinfo), machine=answers.get("soc_machine"))
     graphics, drivers, (cores, cores_source) = (
-        _gpu(answers, device_properties),
-        _nnapi(answers, device_properties),
+        gpu(
+            answers.get("gles", ""),
+            answers.get("vkjson", ""),
+            answers.get("features", ""),
+            facts.text_fact(device_properties, "egl"),
+        ),
+        nnapi_drivers(
+            service_list=answers.get("services", ""),
+            lshal=answers.get("lshal", ""),
+            vintf=answers.get("vintf", ""),
+            properties=device_properties,
+        ),
         _cores(answers),
     )
+    # The kernel's name, for a device side that is not Android.
+    plain_name = f"{answers.get('system', '').strip()} {answers.get('machine', '').strip()}".strip()
     core_clusters = clusters(answers.get("cpufreq", ""), cpuinfo)
     return DeviceFacts(
-        serialno=facts.serialno(device_properties) or serial,
-        device_model=facts.device_model(device_properties) or _plain_name(answers),
-        manufacturer=facts.manufacturer(device_properties),
+        serialno=facts.text_fact(device_properties, "serialno") or serial,
+        device_model=facts.text_fact(device_properties, "device_model") or plain_name or "unknown",
+        manufacturer=facts.text_fact(device_properties, "manufacturer"),
         market_name=facts.market_name(device_properties),
         soc=soc.text,
         soc_vendor=soc.vendor,
         soc_model=soc.model,
-        android=facts.android_release(device_properties),
+        android=facts.text_fact(device_properties, "android"),
         api_level=facts.api_level(device_properties),
         abis=facts.abis(device_properties) or ((machine,) if machine else ()),
-        build_fingerprint=facts.build_fingerprint(device_properties),
-        security_patch=facts.security_patch(device_properties),
+        build_fingerprint=facts.text_fact(device_properties, "build_fingerprint"),
+        security_patch=facts.text_fact(device_properties, "security_patch"),
         kernel=answers.get("kernel", "").strip() or None,
+        kernel_version=answers.get("kernel_version", "").strip() or None,
+        thermal_hal=thermal_hal_version(answers.get("thermal_hal", "")),
         cores=cores,
         clusters=core_clusters,
         memory_bytes=memory_bytes(answers.get("meminfo", ""), "MemTotal"),
@@ -69,30 +83,7 @@ def device_facts(answers: Mapping[str, str], serial: str) -> DeviceFacts:
         },
         work_root=answers.get("work_root", "").strip().rstrip("/"),
         virtual=facts.is_virtual(device_properties),
-        cpu_domain=facts.cpu_domain(device_properties),
-    )
-
-
-def _plain_name(answers: Mapping[str, str]) -> str:
-    """Return the kernel's name for a device side that is not Android."""
-    return f"{answers.get('system', '').strip()} {answers.get('machine', '').strip()}".strip() or "unknown"
-
-
-def _gpu(answers: Mapping[str, str], device_properties: Properties) -> Gpu | None:
-    return gpu(
-        answers.get("gles", ""),
-        answers.get("vkjson", ""),
-        answers.get("features", ""),
-        facts.egl(device_properties),
-    )
-
-
-def _nnapi(answers: Mapping[str, str], device_properties: Properties) -> tuple[NnapiDriver, ...]:
-    return nnapi_drivers(
-        service_list=answers.get("services", ""),
-        lshal=answers.get("lshal", ""),
-        vintf=answers.get("vintf", ""),
-        properties=device_properties,
+        cpu_domain=facts.text_fact(device_properties, "cpu_domain"),
     )
 
 
@@ -116,7 +107,14 @@ def _simple_sources(answers: Mapping[str, str], device_properties: Properties) -
     property_sources = {fact: facts.fact_source(device_properties, fact) for fact in _OF_PROPERTIES}
     if facts.market_name(device_properties) is None:
         property_sources["market_name"] = None
-    places = {"kernel": "uname -r", "meminfo": "/proc/meminfo", "storage": "df", "root": "id, su"}
+    places = {
+        "kernel": "uname -r",
+        "kernel_version": "uname -v",
+        "thermal_hal": "dumpsys thermalservice",
+        "meminfo": "/proc/meminfo",
+        "storage": "df",
+        "root": "id, su",
+    }
     facts_of = {"meminfo": "memory_bytes", "storage": "storage_bytes"}
     command_sources = {
         facts_of.get(name, name): _joined_sections(answers, {name: place}) for name, place in places.items()

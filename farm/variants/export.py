@@ -1,4 +1,4 @@
-"""Conversion of a network into a file with one bundled input. Imports torch."""
+"""Conversion of a network into a file with one bundled input, for the CPU or for NNAPI. Imports torch."""
 
 import zipfile
 from pathlib import Path
@@ -6,12 +6,14 @@ from typing import assert_never
 
 import torch
 from torch import nn
+from torch.backends._nnapi import prepare
 from torch.utils import bundled_inputs
 
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Format, Recipe
-from farm.variants.nnapi import convert_to_nnapi
 
+#: Error of the first run without NNAPI, as on every PC.
+NO_NNAPI_HERE = "Failed to load libneuralnetworks.so"
 #: Records that no loader needs and that depend on where torch is installed (pytorch, serialization.md).
 _TELLTALE = (".debug_pkl", "/.data/serialization_id")
 
@@ -22,7 +24,12 @@ def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> Non
     Raises:
         VariantInvalid: the network cannot be converted for the recipe's target.
     """
-    module = convert_to_nnapi(net, image) if recipe.target == "nnapi" else _freeze(net)
+    if recipe.target == "nnapi":
+        module = _convert_to_nnapi(net, image)
+    else:
+        # Batch-norm is folded, and loading takes a tenth of the time. The mobile optimizer does more, but is
+        # not in any published build of torch for PCs.
+        module = torch.jit.freeze(torch.jit.script(net))
     # bundle_inputs clones: augmenting in place breaks other modules of the same scripted class.
     bundled = bundled_inputs.bundle_inputs(module, [(bundled_inputs.bundle_large_tensor(image),)])
     match recipe.format:
@@ -40,12 +47,34 @@ def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> Non
             assert_never(recipe.format)
 
 
-def _freeze(net: nn.Module) -> torch.jit.ScriptModule:
-    """Freeze the network: batch-norm is folded, and loading takes a tenth of the time.
+def _convert_to_nnapi(net: nn.Module, image: torch.Tensor) -> torch.jit.ScriptModule:
+    """Return the network as one NNAPI model, for inputs of exactly this shape and type.
 
-    The mobile optimizer does more, but is not in any published build of torch for PCs.
+    It computes in NHWC, the only layout that pooling and most drivers support; inputs in another layout are
+    copied at each run.
+
+    Raises:
+        VariantInvalid: the converter does not know an operator of the network.
     """
-    return torch.jit.freeze(torch.jit.script(net))
+    for module in list(net.modules()):
+        for name, child in module.named_children():
+            if isinstance(child, nn.Dropout):
+                setattr(module, name, nn.Identity())
+    sample = image.contiguous(memory_format=torch.channels_last)
+    sample.nnapi_nhwc = True
+    try:
+        return prepare.convert_model_to_nnapi(torch.jit.trace(net, sample), sample)
+    except Exception as error:  # the converter raises nothing more particular
+        raise VariantInvalid(
+            f"torch cannot convert this network to NNAPI: {_reason(error)}",
+            hint="mobilenet_v2 and the resnets convert in every precision; or build it for the target cpu",
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """Return the converter's message without the graph's node and the traced file."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return line.partition(" in node ")[0][:200]
 
 
 def _untraced_path(path: Path) -> Path:

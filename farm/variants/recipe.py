@@ -12,7 +12,7 @@ from farm.core.models.variant import Precision, Recipe
 from farm.variants.model_zoo import check_recipe, get_zoo_model
 
 #: The modules whose code determines the bytes of the file.
-_BUILDER_SOURCES = ("networks.py", "prepare.py", "quantize.py", "nnapi.py", "export.py", "worker.py")
+_BUILDER_SOURCES = ("networks.py", "export.py", "worker.py")
 _PACKAGES = ("torch", "torchvision")
 SEED = 20
 #: The engine of mobile devices; its per-tensor weights are also the only ones that NNAPI takes.

@@ -8,7 +8,7 @@ from torch.jit import mobile
 
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Fidelity, Format, Precision
-from farm.variants.nnapi import NO_NNAPI_HERE
+from farm.variants.export import NO_NNAPI_HERE
 
 #: Below this correlation with the float32 network a file is not the same model.
 _LEAST_FLOAT32, _LEAST_INT8 = 0.999, 0.9
@@ -44,17 +44,13 @@ def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Preci
     fidelity = measure_fidelity(expected, actual)
     least = _LEAST_FLOAT32 if precision is Precision.FLOAT32 else _LEAST_INT8
     if not fidelity.correlation > least:
-        raise _fidelity_error(fidelity, least)
+        raise VariantInvalid(
+            f"the built file's outputs correlate {fidelity.correlation:.3f} with the float32 network's, less"
+            f" than {least}; the largest difference is {fidelity.max_difference:.3g}, and it names the same"
+            f" class for {fidelity.top1_share:.0%} of {fidelity.inputs} inputs",
+            hint="its numbers would be those of another model: keep this model in float32",
+        )
     return fidelity
-
-
-def _fidelity_error(fidelity: Fidelity, least: float) -> VariantInvalid:
-    return VariantInvalid(
-        f"the built file's outputs correlate {fidelity.correlation:.3f} with the float32 network's, less than"
-        f" {least}; the largest difference is {fidelity.max_difference:.3g}, and it names the same class for"
-        f" {fidelity.top1_share:.0%} of {fidelity.inputs} inputs",
-        hint="its numbers would be those of another model: keep this model in float32",
-    )
 
 
 def outputs(path: Path, format: Format, batch: torch.Tensor, *, engine: str) -> torch.Tensor:

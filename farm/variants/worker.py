@@ -18,7 +18,7 @@ from farm.variants.manifest_file import manifest_path, write_manifest
 from farm.variants.recipe import QCONFIG, built_with, recipe_digest
 
 if TYPE_CHECKING:
-    from farm.variants.prepare import PreparedNetwork
+    from farm.variants.networks import PreparedNetwork
 
 _RECIPE = TypeAdapter(Recipe)
 
@@ -33,7 +33,7 @@ def build(model: str, recipe: Recipe, path: Path) -> None:
     import torch
 
     from farm.variants import export
-    from farm.variants.prepare import prepare_network
+    from farm.variants.networks import prepare_network
 
     torch.set_num_threads(1)  # sums in one order: the same bytes every time
     torch.set_grad_enabled(False)
@@ -79,7 +79,7 @@ def _check_file(
 def _manifest(
     model: str, recipe: Recipe, path: Path, prepared: "PreparedNetwork", fidelity: Fidelity | None
 ) -> Manifest:
-    from farm.variants.prepare import input_spec
+    from farm.variants.networks import input_spec
 
     content = path.read_bytes()
     return Manifest(

@@ -1,6 +1,6 @@
 """Base of all wire types: unknown keys are refused, values are frozen."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,10 +10,10 @@ from farm.core.errors import WireVersionUnsupported
 WIRE_VERSION = 1
 WIRE_VERSIONS_SERVED = (1,)
 
-#: By which name somebody goes who has no token, percent-encoded; heeded only where nobody needs one.
+#: The name of a caller without a token, percent-encoded; used only where no token is needed.
 CALLER_HEADER = "Farm-User"
 
-#: Under which a submission may be sent again, and is not done again.
+#: A submission that is sent again with the same key is not repeated.
 REQUEST_KEY_HEADER = "Idempotency-Key"
 
 #: A whole number that every database and every JSON reader holds exactly.
@@ -21,15 +21,15 @@ Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 def check_served(version: object) -> None:
-    """Refuse an agent this farm cannot understand.
+    """Refuse an agent of an unsupported wire version.
 
     Raises:
         WireVersionUnsupported: naming the versions that are served.
     """
     if version not in WIRE_VERSIONS_SERVED:
         served = ", ".join(map(str, WIRE_VERSIONS_SERVED))
-        said = repr(version)[:20]
-        raise WireVersionUnsupported(f"wire version {said} is not served; this farm serves {served}")
+        text = repr(version)[:20]
+        raise WireVersionUnsupported(f"wire version {text} is not served; this farm serves {served}")
 
 
 class Wire(BaseModel):
@@ -37,6 +37,14 @@ class Wire(BaseModel):
 
     # JSON has no word for infinity, and PostgreSQL keeps none in it.
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def of(cls, *records: object, **values: object) -> Self:
+        """Return the message with these values; other fields are those of the first record that has them."""
+        fields = cls.model_fields.keys() - values.keys()
+        for record in reversed(records):
+            values |= {name: getattr(record, name) for name in fields if hasattr(record, name)}
+        return cls.model_validate(values)
 
 
 class Problem(BaseModel):
@@ -52,5 +60,5 @@ class Problem(BaseModel):
     blame: str
     transient: bool
     hint: str
-    #: Where in the request's document: keys and list positions, from its root.
+    #: Places in the request's document: keys and list positions, from its root.
     places: tuple[tuple[str | int, ...], ...] = ()

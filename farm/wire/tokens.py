@@ -1,4 +1,4 @@
-"""Secrets that let somebody in: made once, said once, kept as their hashes."""
+"""Secrets that authenticate callers: created once, shown once, stored as hashes."""
 
 import hashlib
 import re
@@ -21,30 +21,30 @@ class TokenKind(StrEnum):
 
 #: 256 bits in base64url.
 _BITS = re.compile(r"[A-Za-z0-9_-]{43}")
-#: 43 letters drawn from 64 have fewer different ones less than once in 10**12 times; what somebody typed has.
+#: 43 letters drawn from 64 have fewer different ones less than once in 10**12 times; typed text often has.
 _FEWEST_LETTERS = 16
-#: A token is named by so much of its hash; nobody gets in with that.
+#: Length of the part of its hash that identifies a token; it authenticates no one.
 ID_LENGTH = 12
 
 
 def new_secret(kind: TokenKind) -> str:
-    """Return 256 random bits. The prefix tells the kind of a secret that turns up somewhere."""
+    """Return 256 random bits. The prefix shows the kind of a secret that is found somewhere."""
     return f"{kind}_{secrets.token_urlsafe(32)}"
 
 
-def derive_secret(kind: TokenKind, said: str) -> str:
+def derive_secret(kind: TokenKind, secret: str) -> str:
     """Return a secret like those of `new_secret`, drawn by the requester.
 
     Raises:
         InvalidInput: it is none, or cannot have been drawn at random.
     """
-    bits = said.removeprefix(f"{kind}_")
-    if bits == said or not _BITS.fullmatch(bits) or len(set(bits)) < _FEWEST_LETTERS:
+    bits = secret.removeprefix(f"{kind}_")
+    if bits == secret or not _BITS.fullmatch(bits) or len(set(bits)) < _FEWEST_LETTERS:
         raise InvalidInput(
             f"what was sent as a token are no 256 random bits behind {kind}_",
             hint="leave it out, and the farm draws one: 32 bytes of a random source, in base64url without =",
         )
-    return said
+    return secret
 
 
 def hash_of(secret: str) -> str:

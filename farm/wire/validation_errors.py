@@ -1,4 +1,4 @@
-"""Pydantic's errors about a user's document, in the farm's words and at the user's places."""
+"""Pydantic's errors about a user's document, with the farm's messages and the places in the document."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -22,41 +22,23 @@ def problems_of(
         known_keys: the keys that make sense next to the last part of a place.
         root: what the whole document is called.
     """
-    return [
-        _problem(
-            details["loc"],
-            details["type"],
-            constraint_message(details["type"], details["msg"], details.get("ctx", {})),
-            data,
-            known_keys,
-            root,
-        )
-        for details in error.errors()
-    ]
-
-
-def _problem(
-    loc: DocumentPath,
-    kind: str,
-    message: str,
-    data: object,
-    known_keys: Callable[[DocumentPath], Sequence[str]],
-    root: str,
-) -> SpecProblem:
-    path, hint = _path_as_written(loc, data), ""
-    match kind:
-        case "extra_forbidden":
-            said = f"unknown key `{loc[-1]}`"
-            hint = name_hint(str(loc[-1]), known_keys(loc))
-        case "missing":
-            said = "is missing"
-        case "model_type" | "dict_type":
-            said = "must be a mapping"
-        case "tuple_type":
-            said = "must be a list"
-        case _:
-            said = message
-    return SpecProblem(path=path, message=said, hint=hint, root=root)
+    problems = []
+    for details in error.errors():
+        loc, kind, hint = details["loc"], details["type"], ""
+        match kind:
+            case "extra_forbidden":
+                text = f"unknown key `{loc[-1]}`"
+                hint = name_hint(str(loc[-1]), known_keys(loc))
+            case "missing":
+                text = "is missing"
+            case "model_type" | "dict_type":
+                text = "must be a mapping"
+            case "tuple_type":
+                text = "must be a list"
+            case _:
+                text = constraint_message(kind, details["msg"], details.get("ctx", {}))
+        problems.append(SpecProblem(path=_path_as_written(loc, data), message=text, hint=hint, root=root))
+    return problems
 
 
 def _path_as_written(loc: DocumentPath, data: object) -> DocumentPath:
@@ -67,7 +49,7 @@ def _path_as_written(loc: DocumentPath, data: object) -> DocumentPath:
         if (isinstance(part, int) and isinstance(here, Mapping)) or part == "[key]":
             continue
         path.append(part)
-        known = isinstance(here, Mapping) and part in here
-        listed = isinstance(here, Sequence) and isinstance(part, int) and part < len(here)
-        here = here[part] if known or listed else None
+        is_key = isinstance(here, Mapping) and part in here
+        is_index = isinstance(here, Sequence) and isinstance(part, int) and part < len(here)
+        here = here[part] if is_key or is_index else None
     return tuple(path)

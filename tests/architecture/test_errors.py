@@ -10,10 +10,10 @@ from farm.core.errors import Blame, FarmError
 
 
 def classes(kind: type[FarmError] = FarmError) -> Iterator[type[FarmError]]:
-    """The tree's classes that are defined in the errors package, in the order they were."""
+    """The tree's classes that are defined in the module of errors, in the order they were."""
     yield kind
     for child in kind.__subclasses__():
-        if child.__module__.startswith(f"{errors.__name__}."):
+        if child.__module__ == errors.__name__:
             yield from classes(child)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.blobs.model_file import check_model_file
+from farm.blobs.inspection import check_model_file
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Format
 from tests.support.farm.service_fixture import model_file

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from itertools import count
+from itertools import count, islice
 
 import sqlalchemy as sa
 
@@ -82,7 +82,7 @@ class People:
 
     def _matrix(self, farm: FarmClient, pick: float) -> MatrixId | None:
         """One of the latest few."""
-        latest = sorted(matrix.matrix_id for matrix in farm.matrices())[-3:]
+        latest = sorted(matrix.matrix_id for matrix in islice(farm.matrices(), 3))
         return latest[int(pick * len(latest))] if latest else None
 
     def _change(self, farm: FarmClient, demand: Demand, verb: str, request: OperatorRequest) -> None:

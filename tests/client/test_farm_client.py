@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from farm.client.farm_client import FarmClient
-from farm.client.problem_errors import ProblemError, VariantError, error_class_by_code
+from farm.client.responses import ProblemError, VariantError, error_class_by_code
 from farm.client.upload import CHUNK_BYTES
 from farm.core import errors
 from farm.core.base.ids import AttemptId, Digest, MatrixId, digest_of
@@ -57,7 +57,7 @@ def test_a_new_farm_says_who_it_is_and_lists_nothing_but_its_own_programs(farm: 
     assert farm.farm().wire_version == 1
     assert farm.devices() == []
     assert farm.variants() == []
-    assert farm.matrices() == []
+    assert list(farm.matrices()) == []
     assert list(farm.speedups()) == []
     assert "speed_benchmark_torch" in {program.name for program in farm.programs()}
 
@@ -171,7 +171,7 @@ def test_an_unknown_code_falls_back_to_its_blame(blame: str, kind: type[FarmErro
 
 
 @pytest.mark.parametrize("answer", [(502, "<html>Bad Gateway</html>"), (200, "<html>"), (200, [{"a": 1}])])
-def test_an_answer_that_no_farm_gives_is_trouble_that_names_the_address(answer: tuple[int, object]) -> None:
+def test_an_answer_that_no_farm_gives_is_a_fault_that_names_the_address(answer: tuple[int, object]) -> None:
     with (
         scripted_server({"GET /api/v1/devices": answer}) as url,
         FarmClient(url) as farm,
@@ -194,7 +194,7 @@ def test_a_connection_that_breaks_means_that_the_farm_is_unreachable() -> None:
         farm.devices()
 
 
-def test_a_port_where_nobody_listens_means_that_the_farm_is_unreachable() -> None:
+def test_a_port_where_no_one_listens_means_that_the_farm_is_unreachable() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"

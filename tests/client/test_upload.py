@@ -146,7 +146,7 @@ def test_parts_that_are_not_of_one_file_are_refused_and_leave_nothing(farm: Http
     assert arrived(farm) == 0
 
 
-def test_the_client_begins_anew_where_what_had_arrived_was_damaged(farm: HttpFarm, path: Path) -> None:
+def test_the_client_begins_again_where_what_had_arrived_was_damaged(farm: HttpFarm, path: Path) -> None:
     put(farm, 0, 99, content=bytes(len(CONTENT)))
     with FarmClient(farm.url) as client:
         client.upload(path, DIGEST)
@@ -198,14 +198,14 @@ def test_a_whole_that_is_too_large_is_refused_with_its_first_part(tmp_path: Path
         assert arrived(farm) == 0
 
 
-def test_what_nobody_goes_on_with_goes_with_the_next_sweep_after_a_day(farm: HttpFarm) -> None:
+def test_what_no_one_goes_on_with_goes_with_the_next_sweep_after_a_day(farm: HttpFarm) -> None:
     put(farm, 0, 99)
     farm.http.post("/api/v1/storage/sweep")
     assert arrived(farm) == 100
     part = farm.context.blobs.folder / "partial" / DIGEST
     old_s = part.stat().st_mtime - (UPLOAD_MAX_AGE + timedelta(minutes=1)).total_seconds()
     os.utime(part, (old_s, old_s))
-    assert farm.http.post("/api/v1/storage/sweep").json()["file_bytes"] == 100
+    assert farm.http.post("/api/v1/storage/sweep").json()["deleted_bytes"] == 100
     assert arrived(farm) == 0
 
 

@@ -4,20 +4,37 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from farm.clock import SystemClock
+from farm.clock import ADOPT_AFTER_S, SystemClock
 from farm.core.errors import FarmBusy
 from farm.database.clock_skew import ClockCheck, clock_offset
 from farm.database.engine import Database
 
 
 class OffClock(SystemClock):
-    """This machine's clock, some seconds ahead."""
+    """This machine's clock, some seconds ahead, whatever is said of its wall clock."""
 
     def __init__(self, ahead_s: float) -> None:
+        super().__init__()
         self.ahead = timedelta(seconds=ahead_s)
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self.ahead
+
+
+class SteppedClock(SystemClock):
+    """The clock of a machine that stood still for an hour, and whose wall clock was put right since."""
+
+    def __init__(self) -> None:
+        self.ahead, self.passed_s = timedelta(hours=-1), 0.0
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    def monotonic(self) -> float:
+        return self.passed_s
+
+    def adopt_step(self) -> None:
+        self.ahead = timedelta(0)
 
 
 def is_postgres(database: Database) -> bool:
@@ -38,18 +55,46 @@ def test_clocks_that_agree_are_off_by_nothing(database: Database) -> None:
 
 @pytest.mark.fault(50)
 def test_while_clocks_disagree_nothing_may_be_dated_and_then_again(database: Database) -> None:
-    check = ClockCheck()
+    clock = OffClock(-60)
+    check = ClockCheck(clock)
     check.demand()
-    agrees = database.read(check.look, OffClock(-60))
+    agrees = database.read(check.look)
     assert agrees is not is_postgres(database)
     if not agrees:
         with pytest.raises(FarmBusy, match=r"-60 s|-59 s"):
             check.demand()
-    assert database.read(check.look, SystemClock())
+    clock.ahead = timedelta(0)
+    assert database.read(check.look)
     check.demand()
 
 
-def test_what_the_question_took_is_held_against_nobody(database: Database) -> None:
+@pytest.mark.fault(50)
+def test_a_machine_whose_wall_clock_agrees_again_goes_on_after_a_while(database: Database) -> None:
+    """As after it was suspended; not at once, because the database may be on the same machine."""
+    clock = SteppedClock()
+    check = ClockCheck(clock)
+    seen = []
+    for _ in range(3):
+        seen.append(database.read(check.look))
+        clock.passed_s += ADOPT_AFTER_S / 2
+    assert seen == ([False, False, True] if is_postgres(database) else [True] * 3)
+
+
+@pytest.mark.invariant("I11")
+@pytest.mark.fault(50)
+def test_a_process_whose_clock_is_off_writes_nothing(database: Database) -> None:
+    clock = OffClock(3600)
+    database.before_write = ClockCheck(clock).compare
+    if not is_postgres(database):
+        database.write(lambda connection: None)
+        return
+    with pytest.raises(FarmBusy, match=r"\+3600 s|\+3599 s"):
+        database.write(lambda connection: None)
+    clock.ahead = timedelta(0)
+    database.write(lambda connection: None)
+
+
+def test_what_the_question_took_is_held_against_no_one(database: Database) -> None:
     class SlowAnswers(SystemClock):
         """As if a minute passed between asking and hearing."""
 

@@ -42,6 +42,17 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @pytest.mark.invariant("I17")
+def test_a_commit_of_sqlite_is_on_the_disk_when_it_is_answered(sqlite_database: Database) -> None:
+    """With NORMAL, a power cut undoes the last commits, and agents have deleted what those acknowledged."""
+
+    def synchronous(connection: Connection) -> int:
+        level: int = connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
+        return level
+
+    full = 2
+    assert sqlite_database.write(synchronous) == full
+
+
 def test_a_service_that_fails_leaves_nothing_behind(database: Database) -> None:
     def fails(connection: Connection) -> None:
         put(connection, 1)
@@ -72,7 +83,7 @@ def test_a_failed_savepoint_leaves_the_rest_of_the_service(database: Database) -
 
 
 @pytest.mark.fault(40)
-def test_a_database_that_somebody_else_locked_is_busy_and_not_a_hang(
+def test_a_database_that_someone_else_locked_is_busy_and_not_a_hang(
     sqlite_database: Database, tmp_path: Path
 ) -> None:
     with locked(tmp_path / "farm.sqlite3"):
@@ -111,7 +122,7 @@ def test_an_error_of_the_driver_itself_is_not_hidden_by_another(sqlite_database:
 
 @pytest.mark.invariant("I17")
 @pytest.mark.fault(41)
-def test_a_full_disk_is_trouble_that_may_pass_and_keeps_no_half(sqlite_database: Database) -> None:
+def test_a_full_disk_is_a_fault_that_may_pass_and_keeps_no_half(sqlite_database: Database) -> None:
     def fill(connection: Connection) -> None:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
         connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
@@ -245,3 +256,32 @@ def test_times_come_back_as_the_same_moment_in_utc(moment: datetime) -> None:
 def test_no_time_stays_no_time() -> None:
     assert UtcTime().process_bind_param(None, sqlite.dialect()) is None
     assert UtcTime().process_result_value(None, sqlite.dialect()) is None
+
+
+def test_slow_readers_delay_no_health_check_and_no_lookup(database: Database) -> None:
+    reading, released = threading.Semaphore(0), threading.Event()
+
+    def slow(connection: Connection) -> None:
+        reading.release()
+        released.wait(60)
+
+    async def ask() -> None:
+        slow_reads = [asyncio.create_task(database.read_async(slow)) for _ in range(20)]
+        await asyncio.to_thread(reading.acquire)
+        async with asyncio.timeout(20):
+            await asyncio.gather(*(database.ping_async() for _ in range(50)))
+            await database.peek_async(lambda connection: None)
+        released.set()
+        await asyncio.gather(*slow_reads)
+
+    asyncio.run(ask())
+
+
+def test_a_read_of_sqlite_that_takes_too_long_is_called_off(tmp_path: Path) -> None:
+    endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+    with closing(Database(sqlite_url(tmp_path / "db"), read_ms=50)) as database:
+        with pytest.raises(FarmBusy, match="interrupted"):
+            asyncio.run(database.read_async(lambda connection: connection.exec_driver_sql(endless).all()))
+        # The connection is as good as ever, and what nobody waits for takes as long as it takes.
+        few = endless.replace("FROM n)", "FROM n WHERE i < 300000)")
+        assert database.read(lambda connection: connection.exec_driver_sql(few).scalar_one()) == 300_000

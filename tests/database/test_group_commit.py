@@ -123,7 +123,7 @@ async def test_one_that_is_larger_than_all_that_may_wait_is_written_when_nothing
     assert await together.ask([1]) == ["wrote 1"]
 
 
-async def test_while_there_is_no_room_nobody_need_send_anything(database: Database) -> None:
+async def test_while_there_is_no_room_no_one_need_send_anything(database: Database) -> None:
     writing = Writing()
     writing.may_go_on.clear()
     together = GroupCommit(database, writing.write, size_bytes=lambda _: 10, max_pending_bytes=10)
@@ -171,7 +171,7 @@ async def test_who_goes_away_takes_nothing_back(database: Database) -> None:
     assert written(database) == [1, 2]
 
 
-async def test_after_the_end_nobody_waits_for_ever(database: Database) -> None:
+async def test_after_the_end_no_one_waits_for_ever(database: Database) -> None:
     together = GroupCommit(database, Writing().write, size_bytes=lambda _: 1)
     await asyncio.to_thread(database.close)
     for _ in range(2):

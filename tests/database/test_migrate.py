@@ -105,7 +105,7 @@ def test_there_is_one_head() -> None:
     assert len(ScriptDirectory.from_config(config()).get_heads()) == 1
 
 
-def test_a_database_is_upgraded_while_somebody_reads_it(engine: Engine, path: Path) -> None:
+def test_a_database_is_upgraded_while_someone_reads_it(engine: Engine, path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("PRAGMA journal_mode=WAL")
         reader.execute("BEGIN")
@@ -141,7 +141,7 @@ def test_a_database_with_tables_that_no_farm_made_is_left_as_it_is(engine: Engin
 def test_a_database_of_a_development_version_is_refused(engine: Engine) -> None:
     upgrade(engine)
     with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0008'")
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0100'")
     before = schema(engine)
     with pytest.raises(SchemaMismatch, match="development version before the first release") as refusal:
         upgrade(engine)

@@ -127,7 +127,7 @@ def test_two_that_add_the_same_row_end_as_one_after_the_other(url: str) -> None:
 
 
 @pytest.mark.invariant("I17")
-def test_a_backend_that_ends_in_the_middle_is_trouble_that_passes_and_leaves_nothing(url: str) -> None:
+def test_a_backend_that_ends_in_the_middle_is_a_fault_that_passes_and_leaves_nothing(url: str) -> None:
     with opened(url) as database, opened(url) as other:
 
         def cut_off(connection: Connection) -> None:
@@ -143,7 +143,7 @@ def test_a_backend_that_ends_in_the_middle_is_trouble_that_passes_and_leaves_not
         assert database.read(count) == 1
 
 
-def test_idle_connections_that_were_ended_are_nobodys_trouble(url: str) -> None:
+def test_idle_connections_that_were_ended_are_no_ones_trouble(url: str) -> None:
     with opened(url) as database, opened(url) as other:
         for backend in (database.write(own_backend), database.read(own_backend)):
             other.read(end_backend, backend)
@@ -179,6 +179,28 @@ def test_who_waits_too_long_for_others_is_told_so(url: str) -> None:
         with pytest.raises(FarmBusy):
             database.write(put, 1)
         migration.rollback()
+        database.write(put, 1)
+
+
+@pytest.mark.fault(40)
+def test_behind_a_held_lock_all_writes_are_refused_in_time_and_not_in_fours(url: str) -> None:
+    refused_after_s: list[float] = []
+
+    def ask(began_s: float) -> None:
+        with pytest.raises(FarmBusy):
+            database.write(put, 1)
+        refused_after_s.append(time.monotonic() - began_s)
+
+    with (
+        opened(url, busy_ms=300) as database,
+        psycopg.connect(libpq(url)) as other,
+        ThreadPoolExecutor(40) as pool,
+    ):
+        other.execute("LOCK TABLE database_epochs IN EXCLUSIVE MODE")
+        list(pool.map(ask, [time.monotonic()] * 40))
+        # In fours, the last would be refused after 3 s.
+        assert max(refused_after_s) < 2
+        other.rollback()
         database.write(put, 1)
 
 

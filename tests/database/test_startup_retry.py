@@ -19,10 +19,9 @@ from farm.cli.shell.main import main
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.core.errors import FarmBusy
-from farm.database.connect import check_server
+from farm.database.connect import check_server, retry_while_busy
 from farm.database.engine import Database, sqlite_url
 from farm.database.migrate import upgrade
-from farm.database.startup_retry import retry_while_busy
 from tests.support.database.postgres import PostgresServer
 
 

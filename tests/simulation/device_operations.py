@@ -1,6 +1,6 @@
 """What an agent does to phones by adb, played on model phones.
 
-Follows `agents.devices.monitor`, `agents.devices.readiness` and `agents.attempts.runner` step by step,
+Follows `agents.devices.monitor`, `agents.devices.monitor` and `agents.attempts.runner` step by step,
 without files, gates and adb itself. The simulation would not notice a mistake of theirs; it is there for
 what farm and agent agree on.
 """
@@ -12,10 +12,10 @@ from random import Random
 
 from agents.attempts.completion import AWAY_S
 from agents.attempts.runner import DeferredRun, PhaseCallback, WaitCallback, ignore_wait
-from agents.devices.active import ActiveAttempts
+from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.inventory import TransportObservation
 from agents.host.retry import TransportRetry
-from agents.outbox.journal import JournalRecord
+from agents.outbox.attempt_journal import JournalRecord
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
@@ -187,7 +187,7 @@ class AdbSide:
                 phone = await self._adopted(entry, draft)
             return await self._finished(entry, phone, draft)
         except FarmError as error:
-            return self._troubled(draft, error)
+            return self.failed_evidence(draft, error)
 
     async def _adopted(self, entry: JournalRecord, draft: Evidence) -> ModelPhone:
         try:
@@ -229,20 +229,10 @@ class AdbSide:
         await self._patience.call(lambda: self._ask(phone), away_s=AWAY_S)
         kind = "good" if self._is_calm() else self._random.choice(_ENDS)
         printed = evidence_of(kind, entry)
-        return replace(draft, exit=printed.exit, stdout=printed.stdout, trouble=printed.trouble)
+        return replace(draft, exit=printed.exit, stdout=printed.stdout, error=printed.error)
 
-    def interrupted_evidence(self, entry: JournalRecord, error: FarmError) -> Evidence:
-        return self._troubled(entry.draft, error)
-
-    def _troubled(self, draft: Evidence, error: FarmError) -> Evidence:
-        trouble = RunError(
-            code=error.code,
-            blame=error.blame,
-            transient=error.transient,
-            message=error.message,
-            hint=error.hint,
-        )
-        return replace(draft, trouble=trouble)
+    def failed_evidence(self, draft: Evidence, error: FarmError) -> Evidence:
+        return replace(draft, error=RunError.of(error))
 
     async def clear(self, device_id: DeviceId, fence: int, *, stay_awake: bool = False) -> None:
         while True:

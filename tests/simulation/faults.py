@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.host_state import HostEvent
 from farm.core.upkeep.device_action import DeviceActionKind
+from farm.database.transaction import bind_tx
 from farm.services.checks.requested import request_check
 from farm.services.devices.admin import change_admin, retire
 from farm.services.devices.reservations import release, reserve
 from farm.services.hosts.admin import change_host, limit_host
-from farm.services.matrices.cancel import cancel_matrix
 from farm.services.upkeep.device_actions import request_device_action
 from farm.wire.documents.devices import OperatorRequest, ReleaseRequest, ReservationRequest
 from farm.wire.documents.hosts import LimitRequest
 from tests.simulation.simulated_agents import Weather
+from tests.support.farm.direct_calls import cancel_matrix
 
 if TYPE_CHECKING:
     from tests.simulation.world import SimulatedWorld
@@ -155,7 +156,9 @@ class Mishaps:
             device = self._world.random.choice([None, *self._world.phones])
             self._world.asks(
                 lambda: self._world.rig.write(
-                    cancel_matrix, matrix_id, device=device, now=self._world.clock.now(), actor="user:ann"
+                    bind_tx(cancel_matrix, now=self._world.clock.now(), actor="user:ann"),
+                    matrix_id,
+                    device=device,
                 )
             )
             self._world.note(f"matrix {matrix_id} is cancelled on {device or 'all'}")
@@ -169,20 +172,24 @@ class Mishaps:
         event = self._world.random.choice([*AdminEvent, AdminEvent.UNCORDONED, AdminEvent.ADMITTED])
         self._world.note(f"{name}: {event}")
         if event is AdminEvent.RETIRED:
-            self._world.asks(lambda: self._world.rig.write(retire, name, asked, now=now))
+            self._world.asks(lambda: self._world.rig.write(bind_tx(retire, now=now), name, asked))
         else:
-            self._world.asks(lambda: self._world.rig.write(change_admin, name, event, asked, now=now))
+            self._world.asks(
+                lambda: self._world.rig.write(bind_tx(change_admin, now=now), name, event, asked)
+            )
 
     async def _hold(self) -> None:
         name, now = self._world.random.choice(list(self._world.phones)), self._world.clock.now()
         by = self._world.random.choice(["ann", "bob"])
         if self._world.random.random() < 0.6:
             asked = ReservationRequest(by=by, for_s=self._world.random.choice([60, 600]))
-            self._world.asks(lambda: self._world.rig.write(reserve, name, asked, now=now))
+            self._world.asks(lambda: self._world.rig.write(bind_tx(reserve, now=now), name, asked))
         else:
             self._world.asks(
                 lambda: self._world.rig.write(
-                    release, name, ReleaseRequest(by=by, force=self._world.random.random() < 0.5), now=now
+                    bind_tx(release, now=now),
+                    name,
+                    ReleaseRequest(by=by, force=self._world.random.random() < 0.5),
                 )
             )
 
@@ -193,7 +200,10 @@ class Mishaps:
         )
         self._world.asks(
             lambda: self._world.rig.write(
-                request_device_action, name, kind, OperatorRequest(by="ann"), now=self._world.clock.now()
+                bind_tx(request_device_action, now=self._world.clock.now()),
+                name,
+                kind,
+                OperatorRequest(by="ann"),
             )
         )
 
@@ -203,17 +213,17 @@ class Mishaps:
         self._world.note(f"{agent.host_id}: {event}")
         self._world.asks(
             lambda: self._world.rig.write(
-                change_host, agent.host_id, event, OperatorRequest(by="ann"), now=now
+                bind_tx(change_host, now=now), agent.host_id, event, OperatorRequest(by="ann")
             )
         )
 
     async def _limit(self) -> None:
         agent, now = self._world.random.choice(self._world.agents), self._world.clock.now()
         asked = LimitRequest(by="ann", max_runs=self._world.random.choice([None, 1, 2]))
-        self._world.asks(lambda: self._world.rig.write(limit_host, agent.host_id, asked, now=now))
+        self._world.asks(lambda: self._world.rig.write(bind_tx(limit_host, now=now), agent.host_id, asked))
 
     async def _check(self) -> None:
         name, now = self._world.random.choice(list(self._world.phones)), self._world.clock.now()
         self._world.asks(
-            lambda: self._world.rig.write(request_check, name, OperatorRequest(by="ann"), now=now)
+            lambda: self._world.rig.write(bind_tx(request_check, now=now), name, OperatorRequest(by="ann"))
         )

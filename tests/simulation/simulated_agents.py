@@ -9,29 +9,27 @@ from typing import Any, Protocol, TypeVar, cast
 
 from agents.attempts.attempts import AttemptController
 from agents.attempts.runner import AttemptRunner
-from agents.devices.active import ActiveAttempts
-from agents.devices.backpressure import Backpressure
-from agents.devices.usb_capacity import UsbCapacity
+from agents.devices.active_attempts import ActiveAttempts
+from agents.devices.backpressure import Backpressure, UsbCapacity
 from agents.farm_api import CALL_DEADLINE_S, FarmApi
 from agents.host.atomic_file import DiskThread
+from agents.link.exchange_loop import ExchangeLoop, ReportReplay
 from agents.link.lease import LeaseMonitor
-from agents.link.poll_loop import ExchangeLoop
-from agents.link.replay import ReportReplay
-from agents.outbox.journal import AttemptJournal
+from agents.outbox.attempt_journal import AttemptJournal
 from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
 from agents.upkeep.device_actions import DeviceActionRunner
 from farm.api.http.problems import problem_document
-from farm.client.problem_errors import error_of
+from farm.client.responses import error_of
 from farm.clock import Clock
 from farm.core.base.ids import AttemptId, HostId, SessionId
 from farm.core.errors import FarmError, FarmUnreachable
+from farm.core.results.settle.report import ReportAnswer
 from farm.wire.agents.protocol import (
     DeviceActionOrder,
     DeviceActionReport,
     Exchange,
     ExchangeAnswer,
-    ReportAnswer,
     SessionAnswer,
     SessionOpening,
 )
@@ -203,7 +201,7 @@ class Life:
                 active=self.active,
                 runner=cast(AttemptRunner, self._adb),
                 # One call at a time, so that reports of two phones often wait together.
-                delivery=ReportDelivery(network, self.spool, disk, world.clock, world.random, at_once=1),
+                delivery=ReportDelivery(network, self.spool, disk, world.random, at_once=1),
                 journal=self.journal,
                 spool=self.spool,
                 disk=disk,

@@ -6,24 +6,21 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, TypeVar
 
-from sqlalchemy.engine import Connection
-
 from farm.api.agents.long_poll import answer_if_idle
 from farm.api.context import Context
 from farm.api.routes.agents import post_exchange, post_session
-from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.core.base.ids import AttemptId, HostId, SessionId
 from farm.core.errors import FarmBusy, FarmError, FarmUnreachable
-from farm.core.results.settle.report import IncomingReport
-from farm.database.clock_skew import ClockCheck
+from farm.core.results.settle.report import IncomingReport, ReportAnswer
 from farm.database.engine import Database
 from farm.database.notifications import ALL_HOSTS, HostNotification
+from farm.database.transaction import bind_tx
 from farm.services.agents.heartbeats import ExchangeCall
 from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
-from farm.services.results.preparse import parse_reports
-from farm.services.results.settle import settle, settle_batch
-from farm.wire.agents.protocol import Exchange, ExchangeAnswer, ReportAnswer, SessionAnswer, SessionOpening
+from farm.services.results.settle import receive_reports
+from farm.wire.agents.protocol import Exchange, ExchangeAnswer, SessionAnswer, SessionOpening
+from tests.support.farm.direct_calls import settle
 from tests.support.farm.service_fixture import FarmRig
 
 Value = TypeVar("Value")
@@ -68,13 +65,6 @@ class AtOnce(Database):
         return result
 
 
-class NoOtherClock(ClockCheck):
-    """The database server's clock does not leap with ours."""
-
-    def look(self, connection: Connection, clock: Clock) -> bool:
-        return True
-
-
 @dataclass
 class Process:
     """One life of one farm process."""
@@ -95,7 +85,6 @@ class Process:
             clock=self.rig.clock,
             every_s=TICK_S,
             serving=serving_period_since(now, every_s=TICK_S),
-            clock_check=NoOtherClock(),
         )
         self.context = Context(
             config=FarmConfig(),
@@ -127,7 +116,7 @@ class Process:
         """As `HeartbeatFastPath`, then the route."""
         (row,) = self.rig.rows("SELECT credential_hash FROM hosts WHERE host_id = :host", host=host)
         shown = row["credential_hash"]
-        call = ExchangeCall(host_id=host, session_id=session, credential_hash=shown, said=said)
+        call = ExchangeCall(host_id=host, session_id=session, credential_hash=shown, exchange=said)
 
         async def answered() -> ExchangeAnswer:
             quiet = await answer_if_idle(self.context, call)
@@ -146,15 +135,14 @@ class Process:
                 IncomingReport(host_id=host, attempt_id=each, body=body, at=now)
                 for each, body in bodies.items()
             ]
-            parsed = self.database.read(parse_reports, incoming)
-            answers = self.database.change(settle_batch, parsed)
+            answers = self.database.change(receive_reports, incoming)
             return dict(zip(bodies, answers, strict=True))
 
         return await self._answered(settled)
 
     async def report(self, host: HostId, attempt: AttemptId, body: bytes) -> ReportAnswer:
         async def settled() -> ReportAnswer:
-            return self.database.change(settle, host, attempt, body, now=self.rig.clock.now())
+            return self.database.change(bind_tx(settle, now=self.rig.clock.now()), host, attempt, body)
 
         return await self._answered(settled)
 

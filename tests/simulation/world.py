@@ -12,6 +12,7 @@ from farm.core.base.ids import HostId, MatrixId
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.host_state import HostEvent
 from farm.core.errors import FarmError
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token, enroll
 from farm.services.devices.admin import change_admin
 from farm.services.hosts.admin import change_host
@@ -137,11 +138,10 @@ class SimulatedWorld:
             agent.start()
             self.asks(
                 lambda agent=agent: self.rig.write(
-                    change_host,
+                    bind_tx(change_host, now=self.clock.now()),
                     agent.host_id,
                     HostEvent.ACTIVATED,
                     OperatorRequest(by="ann"),
-                    now=self.clock.now(),
                 )
             )
         for process in list(self.processes):
@@ -155,7 +155,7 @@ class SimulatedWorld:
             for event in (AdminEvent.ADMITTED, AdminEvent.UNCORDONED):
                 self.asks(
                     lambda name=name, event=event: self.rig.write(
-                        change_admin, name, event, asked, now=self.clock.now()
+                        bind_tx(change_admin, now=self.clock.now()), name, event, asked
                     )
                 )
 
@@ -232,8 +232,10 @@ class SimulatedWorld:
             self.note("a farm process starts")
 
     def _enrolled(self, name: str) -> HostId:
-        token = self.rig.write(create_join_token, auto_admit=True, now=self.clock.now())
-        self.rig.write(enroll, Enrollment(host=name, join_token=SecretStr(token)), now=self.clock.now())
+        token = self.rig.write(bind_tx(create_join_token, now=self.clock.now()), auto_admit=True)
+        self.rig.write(
+            bind_tx(enroll, now=self.clock.now()), Enrollment(host=name, join_token=SecretStr(token))
+        )
         return HostId(name)
 
     def _ended(self, task: "asyncio.Task[Any]") -> None:

@@ -1,5 +1,6 @@
 """Programs and model files that stand in for torch where a test is about something else."""
 
+from pathlib import Path
 from typing import Any
 
 from farm.core.base.ids import digest_of
@@ -41,6 +42,11 @@ awk -v iter="$iter" -v base="$base" -v spread="$spread" -v seed="$seed" 'BEGIN {
 def steady_program(seconds: float) -> bytes:
     """Takes its time, then prints equal samples."""
     return f"{_START}sleep {seconds}\nbase=1000 spread=0 seed=1\n{_SAMPLES}".encode()
+
+
+def waiting_program(go: Path) -> bytes:
+    """Prints equal samples once the file is there."""
+    return f"{_START}until [ -e {go} ]; do sleep 0.1; done\nbase=1000 spread=0 seed=1\n{_SAMPLES}".encode()
 
 
 def unsteady_program(*, noisy_every: int) -> bytes:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from farm.core.base.ids import CellId, DeviceId, HostId, JobId, MatrixId, VariantId, digest_of
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.jobs.job import JobKind, JobState
-from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
-from farm.core.runs.verdict import Verdict
+from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec, Variant
+from farm.core.runs.measurement import Verdict
 from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.matrices.matrices import (
     AttemptView,
@@ -14,9 +14,8 @@ from farm.wire.documents.matrices.matrices import (
     DeviceProgress,
     JobView,
     MatrixView,
-    RejectedCellView,
+    Rejection,
     SpeedupView,
-    VariantView,
 )
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -73,9 +72,9 @@ def manifest(**changes: object) -> Manifest:
     return Manifest(**values)  # type: ignore[arg-type]
 
 
-def variant_view(**changes: object) -> VariantView:
+def variant_view(**changes: object) -> Variant:
     name = "mobilenet_v2/float32/torchscript"
-    return VariantView(variant_id=VariantId(1), name=name, manifest=manifest(**changes), created_at=NOON)
+    return Variant(variant_id=VariantId(1), name=name, manifest=manifest(**changes), created_at=NOON)
 
 
 def job_view(**changes: object) -> JobView:
@@ -195,13 +194,15 @@ def matrix_view(**changes: object) -> MatrixView:
             "progress": (
                 progress(),
                 progress(
-                    device_id="phone-2", current=None, waiting_for=("another phone on the same CPU is busy",)
+                    device_id="phone-2", current=None, waiting_for=("another device on the same CPU is busy",)
                 ),
             ),
             "eta_s": 125.0,
             "cell_list": (cell_view(),),
             "rejected_list": (
-                RejectedCellView(device_id=DeviceId("phone-2"), label="float32 lite", reason="excluded"),
+                Rejection(
+                    device_id=DeviceId("phone-2"), label="float32 lite", kind="excluded", reason="excluded"
+                ),
             ),
             **changes,
         }
@@ -241,7 +242,7 @@ def speedup_view(**changes: object) -> SpeedupView:
     )
 
 
-def twin_view(**changes: object) -> SpeedupView:
+def duplicate_view(**changes: object) -> SpeedupView:
     same = {"speedup": 1.0008, "ci_low": 0.9943, "ci_high": 1.0073, "verdict": Verdict.SAME}
     times = {"candidate_ns": 43_070_000.0, "detectable": 0.012, "aa": True}
     return speedup_view(candidate="float32 torchscript (A/A)", **{**same, **times, **changes})

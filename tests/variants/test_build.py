@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.blobs.model_file import check_model_file
+from farm.blobs.inspection import check_model_file
 from farm.core.base.ids import digest_of
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.models.variant import Format, Precision, Recipe
@@ -143,7 +143,7 @@ def test_all_stands_for_every_word() -> None:
     assert len({recipe_digest("resnet18", recipe) for recipe in recipes}) == len(recipes) == 3 * 3 * 2 * 2
 
 
-def test_files_for_nnapi_take_channels_last_unless_somebody_says_otherwise() -> None:
+def test_files_for_nnapi_take_channels_last_unless_someone_says_otherwise() -> None:
     [plain] = recipes_of(["float32"], ["lite"], targets=["nnapi"])
     [said] = recipes_of(["float32"], ["lite"], targets=["nnapi"], memory_formats=["contiguous"])
     assert (plain.memory_format, said.memory_format) == ("channels_last", "contiguous")

@@ -5,7 +5,7 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from agents.device.paths import charge_record, work_folder
 from farm.core.upkeep.charging import ChargeWindow
-from farm.phone.settings.charge_switches import CHARGE_SWITCHES, stop_value
+from farm.phone.settings import CHARGE_SWITCHES, stop_value
 
 _DEADLINE_S = 20.0
 #: A su that does not answer in time counts as missing.
@@ -20,9 +20,6 @@ async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow
     """Pause the charging and verify it; return the sysfs file that did it, None where none does.
 
     The value that resumes it is recorded on the device first, for any later process.
-
-    Raises:
-        DeviceError: the device went away, or was too slow.
     """
     record = quote(charge_record(work_root))
     entries = " ".join(
@@ -38,16 +35,12 @@ async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow
     folder = quote(work_folder(work_root))
     command = f"{_AS_ROOT}mkdir -p {folder}; as_root {quote(script)} 2>/dev/null"
     result = await device.shell(command, deadline_s=_DEADLINE_S)
-    words = result.stdout.decode(errors="replace").split()
+    words = result.text.split()
     return words[1] if len(words) == 2 and words[0] == "held" else None
 
 
 async def resume_charging(device: AdbDevice, work_root: str) -> bool:
-    """Resume the charging that `pause_charging` paused, in this process or another; return whether it did.
-
-    Raises:
-        DeviceError: the device went away, or was too slow.
-    """
+    """Resume the charging that `pause_charging` paused, in this process or another; return whether it did."""
     record = quote(charge_record(work_root))
     read_back = f'[ "$(cat "$S/$p")" = "$go" ] && rm -f {record}'
     script = f'{_SYS}read -r p go <{record} && echo "$go" >"$S/$p" && {read_back}'

@@ -9,7 +9,7 @@ from agents.device.paths import controls_record, work_folder
 from farm.core.base.cpu_list import core_list
 from farm.core.devices.controls import Controls, ControlState
 from farm.core.errors import ControlImpossible, DeviceProtocol
-from farm.phone.settings.control_state import control_states
+from farm.phone.settings import control_states
 
 _SCRIPT = Path(__file__).with_name("controls.sh")
 #: Magisk may ask on the device's screen first, and gives up after 10 s.
@@ -40,9 +40,9 @@ async def set_controls(
     if result.exit_code == _NO_ROOT:
         raise ControlImpossible(f"{device.serial} has no root, which is required to set clocks and cores")
     if result.exit_code != 0:
-        message = result.stderr.decode(errors="replace").strip() or f"exit code {result.exit_code}"
+        message = result.message
         raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be set: {message}")
-    if not (states := control_states(result.stdout.decode(errors="replace"))):
+    if not (states := control_states(result.text)):
         raise ControlImpossible(f"{device.serial} reports no clocks and cores that could be set")
     return states
 

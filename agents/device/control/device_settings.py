@@ -14,8 +14,7 @@ from farm.core.upkeep.device_settings import (
     results_of_restore,
     settings_to_change,
 )
-from farm.phone.adb.shell_sections import output_by_section, section_command
-from farm.phone.settings.settings_list import settings_list
+from farm.phone.settings import settings_list
 
 #: Each command starts an Android process: about 50 ms, and many times that on an old device.
 _DEADLINE_S = 60.0
@@ -53,8 +52,7 @@ async def restore_settings(
 
 async def _values(device: AdbDevice) -> dict[str, str]:
     commands = {namespace: f"settings list {namespace} && echo; echo $?" for namespace in _NAMESPACES}
-    result = await device.shell(section_command(commands), deadline_s=_DEADLINE_S)
-    sections = output_by_section(result.stdout.decode(errors="replace"))
+    sections = await device.read_sections(commands, _DEADLINE_S)
     # An empty namespace is valid output; a device without the command returns an exit code of its own.
     if any(sections.get(namespace, "").split()[-1:] != ["0"] for namespace in _NAMESPACES):
         raise DeviceProtocol(f"{device.serial} does not report its settings")

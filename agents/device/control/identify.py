@@ -6,7 +6,7 @@ from shlex import quote
 from agents.adb.client import AdbDevice
 from farm.core.errors import DeviceProtocol
 
-#: How long the label is shown.
+#: Time the label is shown.
 SHOW_S = 15.0
 _DEADLINE_S = 30.0
 #: One notification for all labels: a new one replaces the last.
@@ -37,8 +37,7 @@ async def identify(device: AdbDevice, label: str, *, show_s: float = SHOW_S) -> 
                 "(Android 10 and later do)"
             )
         case _:
-            message = result.stderr.decode(errors="replace").strip()
-            raise DeviceProtocol(f"{device.serial} can neither show its label nor blink: {message}")
+            raise DeviceProtocol(f"{device.serial} can neither show its label nor blink: {result.message}")
 
 
 def _command(label: str) -> str:

@@ -1,21 +1,19 @@
 """Collection of a finished run's results and of the device's condition, in one shell call."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from shlex import quote
 
 from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
+from agents.device.conditions import condition, condition_commands
 from agents.device.paths import run_folder
 from agents.device.run.cpu_affinity import CORES_FILE
-from agents.device.state.conditions import condition, condition_commands
 from farm.core.devices.condition import Condition
 from farm.core.errors import DeviceError
 from farm.core.runs.evidence import ExitRecord
 from farm.phone.adb.decoding import whole_number
-from farm.phone.adb.exit_record import exit_record
-from farm.phone.adb.shell_sections import output_by_section, section_command, section_head
+from farm.phone.adb.shell_output import exit_record, output_by_section, section_command, section_head
 
 #: A stream up to this size is part of the output; a longer one is read as a file, up to the limit.
 INLINE_BYTES = 256 * 1024
@@ -73,13 +71,8 @@ async def collect_run(
 ) -> CollectedRun:
     """Return the results of a finished run; `limit_bytes` for each of stdout and stderr.
 
-    Args:
-        device: the phone.
-        work_root: from the device's facts.
-        fence: the run's.
-        limit_bytes: the rest is counted.
-        now: what the condition after the run is dated with.
-        output: the output of `collect_command`, where it was run already.
+    The rest is counted. `now` dates the condition after the run; `output` is that of `collect_command`, where
+    it was run already.
 
     Raises:
         DeviceError: there is no whole exit record, or the phone went away, or was too slow.
@@ -91,7 +84,8 @@ async def collect_run(
     sections = output_by_section(head.decode(errors="replace"))
     if (record := exit_record(sections.get("exit", ""))) is None:
         raise DeviceError(f"{device.serial}: run {fence} has no exit record")
-    stdout_bytes, stderr_bytes = _sizes(sections)
+    sizes = sections.get("sizes", "").partition(" ")
+    stdout_bytes, stderr_bytes = whole_number(sizes[0]) or 0, whole_number(sizes[2]) or 0
     folder = run_folder(work_root, fence)
     stdout = stdout_section if mark else await _read(device, f"{folder}/stdout", limit_bytes)
     has_stderr = stderr_bytes <= INLINE_BYTES
@@ -107,11 +101,6 @@ async def collect_run(
         cores=sections.get("cores", "").strip(),
         controls=sections.get("held", ""),
     )
-
-
-def _sizes(sections: Mapping[str, str]) -> tuple[int, int]:
-    stdout, _, stderr = sections.get("sizes", "").partition(" ")
-    return whole_number(stdout) or 0, whole_number(stderr) or 0
 
 
 async def _read(device: AdbDevice, path: str, limit_bytes: int) -> bytes:

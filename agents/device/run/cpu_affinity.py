@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from farm.core.base.cpu_list import core_list, core_mask, core_text
 from farm.core.devices.condition import Condition, cpu_clusters
 from farm.core.devices.controls import CORES, Controls, ControlState, requested_cores
-from farm.core.devices.hardware import Cluster
+from farm.core.devices.device import Cluster
 from farm.core.errors import ControlImpossible
 
 #: In the run's folder: the run's cores as the kernel reports them.
@@ -31,7 +31,7 @@ def select_cores(
 
 def cores_of_controls(states: Iterable[ControlState]) -> tuple[int, ...]:
     """Return the cores that a run's controls name."""
-    requested = next((state.asked for state in states if state.name == CORES), "")
+    requested = next((state.requested for state in states if state.name == CORES), "")
     return core_list(requested) or ()
 
 
@@ -53,23 +53,19 @@ def affinity_script(cores: Sequence[int]) -> list[str]:
 
 def requested_affinity(cores: Sequence[int]) -> ControlState:
     """Return the control state of the requested cores."""
-    return ControlState(name=CORES, asked=core_text(cores))
+    return ControlState(name=CORES, requested=core_text(cores))
 
 
 def actual_affinity(state: ControlState, recorded: str, online: Sequence[int]) -> ControlState:
-    """Return the control state after the run.
+    """Return the control state after the run, by the cores that its shell recorded before the program began.
 
-    Args:
-        state: as `requested_affinity` made it.
-        recorded: the cores that the run's shell recorded right before the program began.
-        online: the cores that are online after the run, empty where that is not known: one that was switched
-            off meanwhile did not run any of it.
+    A core that was switched off then did not run any of it; `online` is empty where that is not known.
     """
     cores = core_list(recorded)
     after = None if cores is None or not online else core_text(set(cores) & set(online))
     return ControlState(
         name=state.name,
-        asked=state.asked,
+        requested=state.requested,
         actual_before=None if cores is None else core_text(cores),
         actual_after=after or None,
     )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from shlex import quote
 
 from agents.adb.client import AdbDevice
+from agents.device.conditions import SCREEN_LINES, read_condition
 from agents.device.paths import stay_on_record, work_folder
-from agents.device.state.conditions import SCREEN_LINES, read_condition
 from farm.clock import Clock
 from farm.core.devices.condition import Condition, Gates, closed_gates
 from farm.core.devices.controls import Controls, Screen
@@ -26,7 +26,7 @@ class GateWait:
     #: The last condition before the run.
     condition: Condition
     waited_s: float
-    #: Why the run must be deferred, as text; empty when the device is fit.
+    #: Reason to defer the run, as text; empty when the device is fit.
     shut: tuple[str, ...]
 
 
@@ -51,9 +51,6 @@ async def wait_for_gates(
     """Read the condition every `interval_s` until the gates are open, or `gates.wait_s` have passed.
 
     With `controls`, the device must match them, too.
-
-    Raises:
-        DeviceError: the device went away, or was too slow.
     """
     began_s = clock.monotonic()
     while True:
@@ -81,9 +78,6 @@ async def keep_device_awake(device: AdbDevice, work_root: str, controls: Control
 
     The previous state is recorded on the device first, once, so that any clean-up restores it: ours, that of
     a later process, or another host's. A state that cannot be recorded is not changed.
-
-    Raises:
-        DeviceError: the device went away, or was too slow.
     """
     if not controls.stay_awake and controls.screen is Screen.LEAVE:
         return ScreenState()
@@ -98,15 +92,11 @@ async def keep_device_awake(device: AdbDevice, work_root: str, controls: Control
         f'{{ read -r found <{record} && echo "$found"; }} 2>/dev/null',
         deadline_s=_DEADLINE_S,
     )
-    return screen_state(result.stdout.decode(errors="replace"))
+    return screen_state(result.text)
 
 
 async def restore_screen_state(device: AdbDevice, work_root: str) -> None:
-    """Restore the state that `keep_device_awake` replaced; does nothing when there is no record.
-
-    Raises:
-        DeviceError: the device went away, or was too slow.
-    """
+    """Restore the state that `keep_device_awake` replaced; does nothing when there is no record."""
     record = quote(stay_on_record(work_root))
     # `settings get` prints null for an unset value; earlier releases recorded no screen.
     put_back = (

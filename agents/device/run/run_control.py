@@ -1,25 +1,111 @@
-"""Control of runs on a device: started detached, waited for silently, cleaned up."""
+"""Control of runs on a device by the supervisor script: started detached, waited for silently, cleaned up."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
+from functools import cache
 from math import ceil
+from pathlib import Path
 from shlex import quote
+from tempfile import TemporaryDirectory
 
 from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
-from agents.device.paths import run_folder
-from agents.device.run.bundle_links import link_command, link_lines, linked_files
+from agents.device.device_cache import CacheResult, ensure_cached
+from agents.device.paths import cache_folder, cache_path, run_folder, work_folder
 from agents.device.run.cpu_affinity import affinity_script
-from agents.device.run.supervisor import (
-    SupervisorExit,
-    ensure_supervisor,
-    supervisor_command,
-    supervisor_exit,
+from farm.core.base.ids import Digest, digest_of
+from farm.core.errors import (
+    AdbServerDown,
+    DeviceError,
+    DeviceOffline,
+    DeviceProtocol,
+    DeviceTimeout,
+    SessionFenced,
 )
-from farm.core.errors import AdbServerDown, DeviceError, DeviceOffline, DeviceProtocol, DeviceTimeout
 from farm.core.runs.plan import PlanFile
+
+#: Concatenated, they are the file on the device.
+_PARTS = ("processes.sh", "supervisor.sh")
+
+
+class SupervisorExit(IntEnum):
+    """The script's exit codes."""
+
+    DONE = 0
+    #: The device's fence is higher, or the run was cleaned up already.
+    REFUSED = 10
+    #: The run does not exist.
+    MISSING = 11
+    RUNNING = 12
+    #: It was started, has no exit record, and its supervisor is gone.
+    LOST = 13
+    #: Processes or folders are left after the clean-up.
+    UNCLEAN = 14
+
+
+class DeviceNotClean(DeviceError):
+    """Something of a run resists every attempt to end or remove it."""
+
+    code = "device.not_clean"
+    default_hint = "reboot the phone"
+
+
+@cache
+def supervisor_script() -> bytes:
+    """Return the whole script."""
+    return b"\n".join(Path(__file__).with_name(part).read_bytes() for part in _PARTS)
+
+
+@cache
+def supervisor_file() -> PlanFile:
+    """Return the script as one more file of every plan."""
+    content = supervisor_script()
+    return PlanFile(name="supervisor", digest=digest_of(content), size_bytes=len(content))
+
+
+async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
+    """Ensure that the script is in the device's cache; raises as `ensure_cached`."""
+    with TemporaryDirectory() as folder:
+
+        async def local_path(_: Digest) -> Path:
+            path = Path(folder, "supervisor.sh")
+            await asyncio.to_thread(path.write_bytes, supervisor_script())
+            return path
+
+        return await ensure_cached(device, work_root, [supervisor_file()], local_path)
+
+
+def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0, part: str = "") -> str:
+    """Return a command line for the device's shell, which sources the script: one process less.
+
+    `part` names a further command of the run, in a folder of its own below the run's.
+    """
+    script = quote(cache_path(work_root, supervisor_file().digest))
+    words = f"{command} {quote(work_folder(work_root))} {fence} {argument} {quote(part)}"
+    return f"(BENCHFARM_SELF={script}; set -- {words}; . {script})"
+
+
+def supervisor_exit(device: AdbDevice, result: ShellResult) -> SupervisorExit:
+    """Return the script's exit code.
+
+    Raises:
+        SessionFenced: the device was handed to a newer attempt.
+        DeviceNotClean: the clean-up left something.
+        DeviceProtocol: the script did not run, or failed in a way it does not know.
+    """
+    message = result.message
+    match result.exit_code:
+        case SupervisorExit.REFUSED:
+            raise SessionFenced(f"{device.serial}: {message}")
+        case SupervisorExit.UNCLEAN:
+            raise DeviceNotClean(f"{device.serial}: {message}")
+        case SupervisorExit.DONE | SupervisorExit.MISSING | SupervisorExit.RUNNING | SupervisorExit.LOST:
+            return SupervisorExit(result.exit_code)
+        case _:
+            raise DeviceProtocol(f"{device.serial}: the supervisor failed: {message}")
+
 
 _DEADLINE_S = 30.0
 #: For the follow-up command, after its first output: the run's end is known by then, and a hanging service of
@@ -50,7 +136,7 @@ class RunLost(DeviceError):
 
     code = "device.run_gone"
     default_hint = "something on the device killed its supervisor: `adb logcat -b crash,events` may say what"
-    #: Whether the device was away meanwhile.
+    #: True if the device was unreachable during the run.
     was_away = False
 
 
@@ -60,7 +146,7 @@ class RunWait:
 
     #: The output at its end.
     output: ShellResult
-    #: How long the device was unreachable; the run continued meanwhile.
+    #: Time the device was unreachable; the run continued.
     away_s: float
 
 
@@ -117,17 +203,12 @@ def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str], cores: 
 async def wait_run(
     device: AdbDevice, work_root: str, fence: int, *, deadline_s: float, grace_s: float = 90.0, then: str = ""
 ) -> RunWait:
-    """Wait for the exit record on one silent stream; nothing else talks to the device meanwhile.
+    """Wait for the exit record on one silent stream; nothing else uses the device until then.
 
     A device that goes away is retried until it was away for `grace_s`; its run continues without us.
 
-    Args:
-        device: the phone.
-        work_root: from the device's facts.
-        fence: the run's.
-        deadline_s: for the run; `then` gets a little more.
-        grace_s: how long the phone may be away.
-        then: what the same shell is to run as soon as the run has ended; its output is returned.
+    The same shell runs `then` as soon as the run has ended, and its output is returned; it gets a little more
+    time than the run.
 
     Raises:
         DeviceTimeout: the run, the phone, or `then` did not come to an end within `deadline_s`, or `then` not
@@ -173,11 +254,7 @@ class _Absence:
 
 
 async def run_status(device: AdbDevice, work_root: str, fence: int) -> RunStatus:
-    """Return the status of a run, for an agent that was away itself.
-
-    Raises:
-        DeviceError: the device went away, or was too slow.
-    """
+    """Return the status of a run, for an agent that was away itself."""
     await ensure_supervisor(device, work_root)
     command = supervisor_command(work_root, "wait", fence, 0)
     return _status(device, await device.shell(command, deadline_s=_DEADLINE_S))
@@ -190,12 +267,8 @@ async def clean_run(
 
     Returns only when the device has checked again and found nothing; none of these runs can start any more.
 
-    Args:
-        device: the phone.
-        work_root: from the device's facts.
-        fence: of the last run that is to go.
-        checked: the supervisor was found right on this phone for one of them.
-        then: what the same shell is to run once the device is clean; its output is returned.
+    `checked` says that the supervisor was verified on this device for one of them; the same shell runs `then`
+    once the device is clean, and its output is returned.
 
     Raises:
         DeviceError: something lives on, or the phone went away, or was too slow.
@@ -208,6 +281,19 @@ async def clean_run(
     )
     supervisor_exit(device, result)
     return result
+
+
+async def reset_fence(device: AdbDevice, work_root: str, fence: int) -> None:
+    """End everything that any run started, then give the device this token, though it has a higher one.
+
+    For a device whose token cannot be true: no run up to this one starts there any more.
+
+    Raises:
+        DeviceError: something lives on, or the phone went away, or was too slow.
+    """
+    await ensure_supervisor(device, work_root)
+    command = supervisor_command(work_root, "reset", fence)
+    supervisor_exit(device, await device.shell(command, deadline_s=_CLEAN_DEADLINE_S))
 
 
 async def _wait_once(
@@ -234,3 +320,29 @@ def _status(device: AdbDevice, result: ShellResult) -> RunStatus:
             return RunStatus.RUNNING
         case _:
             return RunStatus.UNKNOWN
+
+
+# Links, not copies: a run writes nothing large, and shared files exist once on the device. Hard links would
+# let a program find itself in the folder (/proc/self/exe, $ORIGIN), but Android's policy gives adb's shell
+# none: AOSP's `create_file_perms` has no `link`.
+def linked_files(files: Sequence[PlanFile]) -> list[PlanFile]:
+    """Return the files of a plan that the run's folder links."""
+    return [file for file in files if file.path]
+
+
+def link_lines(files: Sequence[PlanFile]) -> str:
+    """Return the input of `link_command`: a digest and a path a line, and an empty line at the end."""
+    return "".join(f"{file.digest} {file.path}\n" for file in linked_files(files)) + "\n"
+
+
+def link_command(work_root: str) -> str:
+    """Return a command that creates the links its input names; existing ones are kept.
+
+    It leaves the rest of its input to the next command: a shell's `read` reads no byte beyond the line from a
+    pipe.
+    """
+    return (
+        'while read -r digest path && [ -n "$digest" ]; do '
+        'case $path in */*) [ -d "./${path%/*}" ] || mkdir -p "./${path%/*}" || exit ;; esac; '
+        f'[ -L "./$path" ] || ln -s {quote(cache_folder(work_root))}/"$digest" "./$path" || exit; done'
+    )

@@ -5,6 +5,7 @@
 #   sh supervisor.sh wait   WORK FENCE SECONDS   block until it has ended; 0 only asks
 #   sh supervisor.sh stop   WORK FENCE           end it; its exit record follows
 #   sh supervisor.sh clean  WORK FENCE           end all of every run up to FENCE, remove their folders
+#   sh supervisor.sh reset  WORK FENCE           end all of every run; FENCE takes the place of a number too high
 #
 # A last word PART names a further command of the run, in WORK/runs/FENCE/PART. System properties that it sets
 # are put back from WORK/properties, NAME=VALUE as it was.
@@ -229,6 +230,20 @@ clean() {
   [ -z "$(folders -le)" ] || { say "folders stay: $(folders -le)"; exit "$UNCLEAN"; }
 }
 
+# What stands there is no run's number: whoever wrote it may have written any other, and runs of it may live.
+reset() {
+  token=$fence fence=2147483647
+  find_mark
+  put_down leftovers || { say "live on: $left"; exit "$UNCLEAN"; }
+  put_back || { say "clocks or cores stay as they were set"; exit "$UNCLEAN"; }
+  put_properties_back
+  remove_folders
+  {
+    flock 9
+    write "$work/cleaned" "$token" && write "$work/fence" "$token"
+  } 9>"$work/lock" || { say "no room to write down fence $token"; exit "$UNCLEAN"; }
+}
+
 [ -d "$work/runs" ] || mkdir -p "$work/runs"
 case $command in
 fence) raise_fence ;;
@@ -246,6 +261,7 @@ stop)
   put_down of_run "$run" || exit "$UNCLEAN"
   ;;
 clean) clean ;;
+reset) reset ;;
 *)
   say "unknown command $command"
   exit 2

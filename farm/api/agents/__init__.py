@@ -1,1 +1,1 @@
-"""What agents call all the time: the long poll, heartbeats, reports."""
+"""The frequent calls of agents: the long poll, heartbeats, reports."""

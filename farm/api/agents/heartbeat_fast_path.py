@@ -1,4 +1,4 @@
-"""Answers calls of idle agents ahead of everything else: with a thousand of them, routing is what costs."""
+"""Answer to calls of idle agents ahead of routing, which costs most with a thousand agents."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farm.api.agents.long_poll import answer_if_idle
-from farm.api.context import Context, bearer
+from farm.api.context import Context
+from farm.api.http.authentication import bearer
 from farm.api.http.problems import problem_document, problem_response
 from farm.api.http.request_bodies import RequestBodyGuard, replay_body
 from farm.core.base.ids import HostId, SessionId
@@ -26,11 +27,11 @@ _PATH = re.compile(r"/api/v1/agent/sessions/([0-9]{1,15})/exchange")
 
 
 class HeartbeatFastPath:
-    """Takes exchanges with nothing in them, of hosts whose last one had nothing in it either.
+    """Answers empty exchanges of hosts whose last exchange was empty too.
 
-    Who calls, and that there is nothing to say, is looked up and noted in one transaction for many of them.
-    Every other call goes on as it came, to the gate and to its route: whom nobody knows is not read here. So
-    does one on which this fails: if it was noted by then, it is like one that is made again.
+    One transaction authenticates and records many of them. Every other call goes on unchanged to the
+    authentication and its route: bodies of unknown callers are not read here. So does a call on which this
+    fails: if it was recorded by then, it counts as a repeated call.
     """
 
     def __init__(self, app: ASGIApp, state: State) -> None:
@@ -45,17 +46,17 @@ class HeartbeatFastPath:
             await RequestBodyGuard(partial(self._handle_call, caller))(scope, receive, send)
 
     def _find_caller(self, scope: Scope) -> "_Caller | None":
-        """Who showed the same the last time, which is not whom it lets in now; None where that is nobody."""
+        """Return the last caller with this credential, which authenticates no one; None without one."""
         if scope["type"] != "http" or scope["method"] != "POST":
             return None
-        found = _PATH.fullmatch(scope["path"])
-        if found is None or not self._farm.clock_check.agrees:
+        match = _PATH.fullmatch(scope["path"])
+        if match is None or not self._farm.clock_check.agrees:
             return None
-        shown = hash_of(bearer(Headers(scope=scope)) or "")
-        host_id = self._farm.heartbeats.find_caller_host(shown)
+        credential_hash = hash_of(bearer(Headers(scope=scope)) or "")
+        host_id = self._farm.heartbeats.find_caller_host(credential_hash)
         if host_id is None:
             return None
-        return _Caller(host_id=host_id, session_id=SessionId(int(found[1])), credential_hash=shown)
+        return _Caller(host_id=host_id, session_id=SessionId(int(match[1])), credential_hash=credential_hash)
 
     async def _handle_call(self, caller: "_Caller", scope: Scope, receive: Receive, send: Send) -> None:
         body = (await receive())["body"]
@@ -66,24 +67,24 @@ class HeartbeatFastPath:
             await answer(scope, receive, send)
 
     async def _answer(self, caller: "_Caller", body: bytes) -> Response | None:
-        """What is said to a call; None where somebody else has to look at it."""
+        """Return the answer to a call; None where the application has to answer."""
         try:
-            said = Exchange.model_validate_json(body)
+            exchange = Exchange.model_validate_json(body)
         except ValidationError:
             return None
         call = ExchangeCall(
             host_id=caller.host_id,
             session_id=caller.session_id,
             credential_hash=caller.credential_hash,
-            said=said,
+            exchange=exchange,
         )
         try:
             answer = await answer_if_idle(self._farm, call)
         except FarmError as error:
             return problem_response(problem_document(error))
         except Exception:
-            # Here nobody would answer it. Where the call goes now, somebody does.
-            log.exception("quiet_call_failed", host_id=caller.host_id)
+            # An error raised here is not answered; the application answers its own.
+            log.exception("idle_call_failed", host_id=caller.host_id)
             return None
         if answer is None:
             return None
@@ -97,7 +98,7 @@ class HeartbeatFastPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Caller:
-    """Who seems to call, by what is shown."""
+    """The probable caller, by the credential of the request; not yet authenticated."""
 
     host_id: HostId
     session_id: SessionId

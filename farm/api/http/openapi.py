@@ -10,22 +10,22 @@ from fastapi.routing import APIRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farm import __version__
-from farm.api.context import get_calling_host
+from farm.api.http.authentication import get_calling_host
 from farm.api.http.authorization import AtLeast
 from farm.core.operations.role import Role
 from farm.wire.base import Problem
 
 _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-#: What any call may be refused with. Every code there is: farm/core/errors.
+#: The errors that any call may return. All codes: farm/core/errors.
 _REFUSALS = {
     "4XX": {"description": "Refused: `code` says why, `hint` what to do.", "content": _PROBLEM},
-    "5XX": {"description": "The farm is in trouble, or busy: try again.", "content": _PROBLEM},
+    "5XX": {"description": "The farm failed, or is busy: try again.", "content": _PROBLEM},
 }
 _BEARER = {"bearer": {"type": "http", "scheme": "bearer"}}
 
 
 class DescribedApp(FastAPI):
-    """An application of some routers, which says of each call who may make it."""
+    """An application of some routers, whose description names the roles of each call."""
 
     def __init__(self, routers: Sequence[APIRouter], **settings: Any) -> None:
         super().__init__(version=__version__, **settings)
@@ -38,18 +38,18 @@ class DescribedApp(FastAPI):
         await self._front(scope, receive, send)
 
     def add_outermost(self, kind: Callable[..., ASGIApp], **settings: Any) -> None:
-        """Have calls go through this first, ahead of all middleware: what it raises nobody answers."""
+        """Add the outermost layer, ahead of all middleware: errors that it raises are not answered."""
         self._front = kind(self._front, **settings)
 
     def openapi(self) -> dict[str, Any]:
-        """The description, drawn once."""
+        """Return the description, built once."""
         if self.openapi_schema is None:
             self.openapi_schema = _describe(self, self._routers)
         return self.openapi_schema
 
 
 def roles_by_route(routers: Sequence[APIRouter]) -> dict[tuple[str, str], tuple[Role, ...]]:
-    """By method and path, who may call it at least; nobody in particular where there is no role."""
+    """Return the least roles that may call, by method and path; no role where anyone may."""
     return {
         (method, route.path): tuple(_roles(route.dependant))
         for router in routers
@@ -60,11 +60,11 @@ def roles_by_route(routers: Sequence[APIRouter]) -> dict[tuple[str, str], tuple[
 
 
 def _roles(dependant: Dependant) -> Iterator[Role]:
-    for each in dependant.dependencies:
-        if isinstance(each.call, AtLeast):
-            yield each.call.needed
-            yield from (Role.AGENT,) if each.call.or_agent else ()
-        elif each.call is get_calling_host:
+    for dependency in dependant.dependencies:
+        if isinstance(dependency.call, AtLeast):
+            yield dependency.call.needed
+            yield from (Role.AGENT,) if dependency.call.or_agent else ()
+        elif dependency.call is get_calling_host:
             yield Role.AGENT
 
 
@@ -76,7 +76,7 @@ def _describe(app: FastAPI, routers: Sequence[APIRouter]) -> dict[str, Any]:
     for (method, path), roles in roles_by_route(routers).items():
         call = document["paths"][path][method.lower()]
         call["responses"] = {
-            status: told for status, told in call["responses"].items() if status.startswith("2")
+            status: response for status, response in call["responses"].items() if status.startswith("2")
         } | _REFUSALS
         if roles:
             call["security"] = [{"bearer": []}]

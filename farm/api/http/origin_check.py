@@ -1,6 +1,6 @@
-"""Keeps pages on the web away: they have none of a farm's tokens, but could call one on loopback."""
+"""Refusal of calls by web pages: they have none of a farm's tokens, but could call one on loopback."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -12,49 +12,20 @@ from farm.core.errors import Blame, Forbidden, InvalidInput
 from farm.wire.base import Problem
 
 
-class LoopbackOnly:
-    """Refuses requests that were not made for a loopback address, or that a page from elsewhere makes.
+class OriginCheck:
+    """Refuses requests by their headers, ahead of all else."""
 
-    A browser on the farm's machine can be sent here by any page: through a name of the page's own that
-    resolves to loopback (DNS rebinding), or by a form that needs no permission. The first shows in Host, the
-    second in Origin.
-
-    Nor does it answer a reverse proxy that says so: everybody in front of that would be on this machine.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, refusal: Callable[[Headers], Problem | None]) -> None:
         self._app = app
+        self._refusal = refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-        elif any(map(_is_of_a_proxy, headers := Headers(scope=scope))):
-            await problem_response(_PROXIED)(scope, receive, send)
-        elif not is_for_loopback(headers):
-            await problem_response(_REFUSED)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
+        problem = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        await (self._app if problem is None else problem_response(problem))(scope, receive, send)
 
 
-class SameOriginOnly:
-    """Refuses requests that a page from elsewhere makes, on a farm that asks everybody for a token.
-
-    No cookie and no other credential of a browser's lets anybody in here, so a page has no rights to borrow,
-    whatever the farm is called: this only keeps it from trying. Whoever has a token may call by any name.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or is_of_same_origin(Headers(scope=scope)):
-            await self._app(scope, receive, send)
-            return
-        await problem_response(_FROM_ELSEWHERE)(scope, receive, send)
-
-
-#: What proxies add (RFC 9110, 7.6.3; RFC 7239), beside the many that were there before. Never trusted, only
-#: noticed; nginx adds none of them by itself.
+#: Headers that proxies add (RFC 9110, 7.6.3; RFC 7239), beside the `x-forwarded-` ones. Never trusted, only
+#: detected; nginx adds none of them by default.
 _OF_PROXIES = frozenset({"forwarded", "via", "x-real-ip"})
 
 _REFUSED = Problem(
@@ -71,7 +42,7 @@ _REFUSED = Problem(
 _PROXIED = Problem(
     title="The request came through a proxy.",
     status=421,
-    detail="this farm trusts everybody on its own machine, and somebody behind a proxy may be anywhere",
+    detail="this farm trusts every caller on its own machine, and a caller behind a proxy may be anywhere",
     code=InvalidInput.code,
     blame=Blame.USER,
     transient=False,
@@ -89,12 +60,35 @@ _FROM_ELSEWHERE = Problem(
 )
 
 
+def refuse_beyond_loopback(headers: Headers) -> Problem | None:
+    """Refuse requests that were not made for a loopback address, or that a page from elsewhere makes.
+
+    A browser on the farm's machine can be sent here by any page: through a name of the page's own that
+    resolves to loopback (DNS rebinding), or by a form that needs no permission. The first shows in Host, the
+    second in Origin.
+
+    It also refuses a reverse proxy that names itself: all of its clients would seem to be on this machine.
+    """
+    if any(map(_is_of_a_proxy, headers)):
+        return _PROXIED
+    return None if is_for_loopback(headers) else _REFUSED
+
+
+def refuse_other_origin(headers: Headers) -> Problem | None:
+    """Refuse requests that a page from elsewhere makes, on a farm that needs a token for every call.
+
+    No cookie and no other credential of a browser is accepted here, so a page has no rights to borrow,
+    whatever the farm is called: this only keeps it from trying. A caller with a token may use any host name.
+    """
+    return None if is_of_same_origin(headers) else _FROM_ELSEWHERE
+
+
 def _is_of_a_proxy(header: str) -> bool:
     return header in _OF_PROXIES or header.startswith("x-forwarded-")
 
 
 def is_of_same_origin(headers: Headers) -> bool:
-    """Whether there is no Origin, or one with the authority that Host names."""
+    """Return whether there is no Origin, or one with the authority that Host names."""
     host = headers.get("host", "")
     return all(
         origin.partition("://")[0] in ("http", "https") and origin.partition("://")[2] == host
@@ -103,21 +97,21 @@ def is_of_same_origin(headers: Headers) -> bool:
 
 
 def is_for_loopback(headers: Headers) -> bool:
-    """Whether Host, and Origin where there is one, name loopback."""
+    """Return whether Host, and Origin where there is one, name loopback."""
     return is_loopback_authority(headers.getlist("host")) and all(
         origin.startswith(("http://", "https://")) and is_loopback_authority([origin.partition("//")[2]])
         for origin in headers.getlist("origin")
     )
 
 
-def is_loopback_authority(found: Sequence[str]) -> bool:
-    """Whether there is one `host[:port]`, and it is a loopback one."""
-    if len(found) != 1:
+def is_loopback_authority(authorities: Sequence[str]) -> bool:
+    """Return whether there is one `host[:port]`, and it is a loopback one."""
+    if len(authorities) != 1:
         return False
     try:
-        parts = urlsplit(f"//{found[0]}")
+        parts = urlsplit(f"//{authorities[0]}")
         # Reading the port checks it.
         name, _port = parts.hostname or "", parts.port
-        return parts.netloc == found[0] and is_loopback(name)
+        return parts.netloc == authorities[0] and is_loopback(name)
     except ValueError:
         return False

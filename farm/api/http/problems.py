@@ -1,4 +1,4 @@
-"""Errors leave as problem documents (RFC 9457) with code, blame and hint."""
+"""Errors as problem documents (RFC 9457) with code, blame and hint."""
 
 import json
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def install_problem_handlers(app: FastAPI) -> None:
 
 
 def status_of(error: FarmError) -> int:
-    """The HTTP status of an error, from its class, blame and transience."""
+    """Return the HTTP status of an error, from its class, blame and transience."""
     match error:
         case ArtifactExpired():
             return 410
@@ -64,7 +64,7 @@ def status_of(error: FarmError) -> int:
             return 503 if error.transient else 500
 
 
-#: What HTTP wants beside a status (RFC 9110).
+#: Headers that HTTP requires beside a status (RFC 9110).
 _HEADERS_BY_STATUS = {
     401: {"WWW-Authenticate": "Bearer"},
     408: {"Connection": "close"},
@@ -73,14 +73,14 @@ _HEADERS_BY_STATUS = {
 
 
 class _ProblemResponse(JSONResponse):
-    """Says back whatever was sent, in ASCII: half a surrogate pair has no other spelling."""
+    """A problem document in ASCII: half a surrogate pair, quoted from a request, has no other encoding."""
 
     def render(self, content: object) -> bytes:
         return json.dumps(content, separators=(",", ":")).encode()
 
 
 def problem_response(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """A problem document as a response."""
+    """Return a problem document as a response."""
     return _ProblemResponse(
         problem.model_dump(mode="json"),
         status_code=problem.status,
@@ -90,7 +90,7 @@ def problem_response(problem: Problem, headers: Mapping[str, str] | None = None)
 
 
 def problem_document(error: FarmError) -> Problem:
-    """An error as the farm tells it."""
+    """Return an error as a problem document."""
     return Problem(
         title=(type(error).__doc__ or "").strip().splitlines()[0],
         status=status_of(error),
@@ -104,7 +104,7 @@ def problem_document(error: FarmError) -> Problem:
 
 
 def problem_of(error: BaseException, what: str) -> Problem:
-    """Any error as the farm tells it; one that is none of ours is a mistake of the farm, and logged."""
+    """Return any error as a problem document; one outside the tree is a fault of the farm, and logged."""
     if isinstance(error, FarmError):
         return problem_document(error)
     _log.error("request_failed", what=what, exc_info=error)
@@ -126,7 +126,7 @@ def _on_farm_error(_request: Request, error: Exception) -> Response:
 
 def _on_invalid_request(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    places = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    places = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()]
     return problem_response(
         Problem(
             title="The request makes no sense as written.",
@@ -157,7 +157,7 @@ def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 def _on_hang_up(_request: Request, _error: Exception) -> Response:
-    """The request was cut off: nobody hears the answer, and nothing went wrong here."""
+    """Answer a request that was cut off: the client is gone, and nothing failed here."""
     return Response(status_code=400)
 
 

@@ -1,4 +1,4 @@
-"""How much may be sent, and what cannot be kept: looked at before any route sees a request."""
+"""Limits of request bodies, and a check for characters that cannot be stored, before any route runs."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -13,9 +13,9 @@ from farm.wire.storable_text import is_storable, make_storable
 
 B = TypeVar("B")
 
-#: The largest document; what is larger is a file or a report, whose routes read it piece by piece.
+#: The largest document; files and reports may be larger, and their routes read them piece by piece.
 MAX_DOCUMENT_BYTES = 8 * 1024 * 1024
-#: A document that takes longer keeps a connection and memory for nobody's sake; who sends it gave up before.
+#: A document that takes longer holds a connection and memory for nothing: its client gave up before.
 DOCUMENT_S = 60.0
 _AGENTS = "/api/v1/agent/"
 _STREAMED = ("/api/v1/blobs/", f"{_AGENTS}attempts/")
@@ -49,7 +49,7 @@ class RequestBodyGuard:
 
 
 async def receive_body(body: Awaitable[B], *, within_s: float) -> B:
-    """A body, for which is waited no longer than this.
+    """Receive a body within a time limit.
 
     Raises:
         InputTooSlow: it is not there by then.
@@ -62,7 +62,7 @@ async def receive_body(body: Awaitable[B], *, within_s: float) -> B:
 
 
 def content_length(headers: Headers) -> int | None:
-    """How long a body says it is; None when it does not say."""
+    """Return the announced length of a body; None without one."""
     text = headers.get("content-length", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
@@ -73,7 +73,7 @@ def _check_address(scope: Scope) -> None:
 
 
 async def _document(scope: Scope, receive: Receive) -> bytes | None:
-    """The whole of what is sent; None when nobody waits for an answer any more."""
+    """Receive the whole body; None when the client is gone."""
     if (content_length(Headers(scope=scope)) or 0) > MAX_DOCUMENT_BYTES:
         raise _too_large()
     body = bytearray()
@@ -103,7 +103,7 @@ def _too_large() -> InputTooLarge:
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:
-    """What was read, as the application expects to receive it; then whatever else comes."""
+    """Return a receiver of a body that was read, followed by later messages."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def received() -> Message:

@@ -3,22 +3,26 @@
 import asyncio
 import contextlib
 import socket
+from asyncio import BaseTransport, TimerHandle, Transport
 from collections.abc import AsyncIterator, Iterator
+from typing import cast
 
+import h11
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from farm.api.http.header_timeout import HeaderTimeoutProtocol
 from farm.core.base.address import web_address
 from farm.core.errors import FarmFault, InvalidInput
 
-#: Open connections get this long to end by themselves when the farm stops.
+#: Open connections get this long to end when the farm stops.
 _SHUTDOWN_GRACE_S = 3
+HEADER_TIMEOUT_S = 30.0
 
 
 @contextlib.contextmanager
 def bind_socket(host: str, port: int, *, hint: str) -> Iterator[socket.socket]:
-    """A socket bound to an address, 0 being any free port.
+    """Bind a socket to an address, 0 being any free port.
 
     Raises:
         InvalidInput: the address is taken, or not one of this machine.
@@ -36,7 +40,7 @@ def bind_socket(host: str, port: int, *, hint: str) -> Iterator[socket.socket]:
 
 
 def url_of(listener: socket.socket) -> str:
-    """The address of what is served on a socket."""
+    """Return the URL of the application on a socket."""
     host, port = listener.getsockname()[:2]
     return web_address(host, port)
 
@@ -59,11 +63,11 @@ async def serve(
         uvicorn.Config(
             app,
             http=HeaderTimeoutProtocol,
-            # There is no such call; a library that happens to be there would take connections over.
+            # There is no such call; an installed WebSocket library would take connections over.
             ws="none",
             log_config=None,
             access_log=False,
-            # Who says that it speaks for others is not believed.
+            # Forwarded addresses are not trusted.
             proxy_headers=False,
             timeout_graceful_shutdown=_SHUTDOWN_GRACE_S,
             lifespan="on" if lifespan else "off",
@@ -89,7 +93,7 @@ class _Server(uvicorn.Server):
         try:
             await super().startup(sockets=sockets)
         except SystemExit as error:
-            # Within a task it would end the loop at once, and nobody would say anything.
+            # Within a task it would end the loop at once, without a message.
             raise FarmFault("the farm could not start", hint="the log says why, right above") from error
 
 
@@ -99,3 +103,50 @@ async def _wait_until_started(server: uvicorn.Server, task: asyncio.Task[None]) 
             await task
             raise RuntimeError("the server ended before it listened")
         await asyncio.sleep(0.01)
+
+
+class HeaderTimeoutProtocol(H11Protocol):
+    """A connection that ends when a head does not come to its end, or the rest of a body that is not read.
+
+    The reader of a body sets its own limit; once it has answered, this one applies.
+    """
+
+    head_s = HEADER_TIMEOUT_S
+    _limit: TimerHandle | None = None
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        super().connection_made(cast(Transport, transport))
+        self._limit = self.loop.call_later(self.head_s, self._end)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_timeout()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._look()
+
+    def _look(self) -> None:
+        if not self._needs_timeout():
+            self._cancel_timeout()
+        elif self._limit is None:
+            self._limit = self.loop.call_later(self.head_s, self._end)
+
+    def _needs_timeout(self) -> bool:
+        """Return whether a head has begun to arrive that no reader sets a limit to."""
+        state = self.conn.their_state
+        if state is h11.IDLE:
+            return bool(self.conn.trailing_data[0])
+        return state is h11.SEND_BODY and self.cycle.response_complete
+
+    def _cancel_timeout(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+
+    def _end(self) -> None:
+        self.transport.close()

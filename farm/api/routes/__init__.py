@@ -1,1 +1,1 @@
-"""The routes of people and scripts, one file a room."""
+"""The routes of people and scripts, one file a domain."""

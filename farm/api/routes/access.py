@@ -4,63 +4,64 @@ from fastapi import APIRouter
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Admin, Operator, Viewer
-from farm.services.access.enrollment import issue_join_token, list_token_views, revoke_join_token
-from farm.services.access.tokens import issue_access_token, list_access_views, revoke_access_token
-from farm.wire.documents.access import AccessRequest, AccessTokenView, CallerView, NewAccessTokenView
-from farm.wire.documents.join_tokens import NewTokenView, TokenRequest, TokenView
+from farm.services.access.enrollment import issue_join_token, revoke_join_token
+from farm.services.access.tokens import issue_access_token, revoke_access_token
+from farm.store.hosts.join_tokens import list_join_tokens
+from farm.store.operations.access_tokens import list_access_tokens
+from farm.wire.documents.access import (
+    AccessRequest,
+    AccessToken,
+    CallerView,
+    JoinToken,
+    NewAccessToken,
+    NewJoinToken,
+    TokenRequest,
+)
 
 router = APIRouter(prefix="/api/v1")
 
 
 @router.get("/caller")
 async def get_caller(caller: Viewer) -> CallerView:
-    """Who the farm takes you for."""
+    """Return the caller as the farm identifies it."""
     return CallerView.model_validate(caller, from_attributes=True)
 
 
 @router.post("/access-tokens", status_code=201)
-async def post_access_token(request: AccessRequest, caller: Admin, farm: Farm) -> NewAccessTokenView:
-    """An access token, said this once."""
-    return await farm.database.write_async(
-        issue_access_token, request, now=farm.clock.now(), actor=caller.actor
-    )
+async def post_access_token(request: AccessRequest, caller: Admin, farm: Farm) -> NewAccessToken:
+    """Issue an access token; only this answer shows its secret."""
+    return await farm.database.write_async(farm.bind(issue_access_token, actor=caller.actor), request)
 
 
 @router.get("/access-tokens")
-async def get_access_tokens(_: Viewer, farm: Farm) -> list[AccessTokenView]:
-    """Every access token there was, newest first."""
-    return await farm.database.read_async(list_access_views, now=farm.clock.now())
+async def get_access_tokens(_: Viewer, farm: Farm) -> list[AccessToken]:
+    """Return every access token, newest first."""
+    return await farm.database.read_async(farm.bind(list_access_tokens))
 
 
 @router.delete("/access-tokens/{token_id}")
-async def delete_access_token(token_id: str, caller: Admin, farm: Farm) -> AccessTokenView:
-    """Let nobody in with a token any more."""
-    return await farm.database.write_async(
-        revoke_access_token, token_id, now=farm.clock.now(), actor=caller.actor
-    )
+async def delete_access_token(token_id: str, caller: Admin, farm: Farm) -> AccessToken:
+    """Revoke an access token."""
+    return await farm.database.write_async(farm.bind(revoke_access_token, actor=caller.actor), token_id)
 
 
 @router.post("/tokens", status_code=201)
-async def post_token(request: TokenRequest, caller: Operator, farm: Farm) -> NewTokenView:
-    """A single-use join token, said this once."""
+async def post_token(request: TokenRequest, caller: Operator, farm: Farm) -> NewJoinToken:
+    """Issue a single-use join token; only this answer shows its secret."""
     return await farm.database.write_async(
-        issue_join_token,
+        farm.bind(issue_join_token, actor=caller.actor),
         request,
-        now=farm.clock.now(),
-        actor=caller.actor,
         agents_url=farm.config.agents_url,
     )
 
 
 @router.get("/tokens")
-async def get_tokens(_: Viewer, farm: Farm) -> list[TokenView]:
-    """Every join token there was, newest first."""
-    return await farm.database.read_async(list_token_views, now=farm.clock.now())
+async def get_tokens(_: Viewer, farm: Farm) -> list[JoinToken]:
+    """Return every join token, newest first."""
+    return await farm.database.read_async(farm.bind(list_join_tokens))
 
 
 @router.delete("/tokens/{token_id}")
-async def delete_token(token_id: str, caller: Operator, farm: Farm) -> TokenView:
-    """Let nobody enroll with a token any more."""
-    return await farm.database.write_async(
-        revoke_join_token, token_id, now=farm.clock.now(), actor=caller.actor
-    )
+async def delete_token(token_id: str, caller: Operator, farm: Farm) -> JoinToken:
+    """Revoke a join token."""
+    return await farm.database.write_async(farm.bind(revoke_join_token, actor=caller.actor), token_id)

@@ -6,22 +6,22 @@ from contextlib import asynccontextmanager
 from fastapi import APIRouter, Request
 
 from farm.api.agents.long_poll import answer_exchange
-from farm.api.context import CallingHost, Context, CredentialHash, Farm, authenticate_host
+from farm.api.context import Context, Farm
+from farm.api.http.authentication import CallingHost, CredentialHash, authenticate_host
 from farm.api.http.problems import problem_of
 from farm.api.http.request_bodies import receive_body
 from farm.core.base.ids import AttemptId, HostId, SessionId
 from farm.core.errors import AuthError, Forbidden, InputTooLarge
-from farm.core.results.settle.report import IncomingReport
+from farm.core.results.settle.report import IncomingReport, ReportAnswer
 from farm.services.access.enrollment import check_join_token, enroll
 from farm.services.access.refused_requests import ANONYMOUS_AGENT, record_refusal
 from farm.services.agents.heartbeats import ExchangeCall
 from farm.services.agents.sessions import open_session
+from farm.wire.agents.plausibility import ReceivedExchange
 from farm.wire.agents.protocol import (
     Enrollment,
     EnrollmentAnswer,
-    Exchange,
     ExchangeAnswer,
-    ReportAnswer,
     SessionAnswer,
     SessionOpening,
 )
@@ -39,40 +39,39 @@ REPORT_S = 180.0
 @router.post("/enroll")
 async def post_enroll(enrollment: Enrollment, request: Request, farm: Farm) -> EnrollmentAnswer:
     """Turn a single-use join token into a host credential; a present one, if sent, shows who asks."""
-    now = farm.clock.now()
-    async with farm.refused.telling(farm.database, ANONYMOUS_AGENT, now=now):
-        await farm.database.read_async(check_join_token, enrollment, now=now)
+    async with farm.refused.telling(ANONYMOUS_AGENT):
+        await farm.database.peek_async(farm.bind(check_join_token), enrollment)
     try:
         known_as = await authenticate_host(request.headers, farm)
     except AuthError:
         known_as = None
-    return await farm.database.write_async(enroll, enrollment, known_as=known_as, now=now)
+    return await farm.database.write_async(farm.bind(enroll), enrollment, known_as=known_as)
 
 
 @router.post("/sessions")
 async def post_session(opening: SessionOpening, host: CallingHost, farm: Farm) -> SessionAnswer:
     """Open a session; fences older sessions of the host."""
-    return await farm.database.change_async(open_session, host, opening, now=farm.clock.now())
+    return await farm.change(open_session, host, opening)
 
 
 @router.post("/sessions/{session_id}/exchange")
 async def post_exchange(
-    session_id: Count, said: Exchange, host: CallingHost, farm: Farm, shown: CredentialHash
+    session_id: Count, exchange: ReceivedExchange, host: CallingHost, farm: Farm, shown: CredentialHash
 ) -> ExchangeAnswer:
-    """The agent's loop call; held for `wait_s` while there is nothing to say."""
+    """Answer the agent's loop call; held for `wait_s` while there is no news."""
     session = SessionId(session_id)
-    call = ExchangeCall(host_id=host, session_id=session, credential_hash=shown, said=said)
+    call = ExchangeCall(host_id=host, session_id=session, credential_hash=shown, exchange=exchange)
     async with _record_refusals(farm, host):
         return await answer_exchange(farm, call)
 
 
 @asynccontextmanager
 async def _record_refusals(farm: Context, host: HostId) -> AsyncIterator[None]:
-    """What undid the refused transaction leaves no trace in it: the log is told in one of its own."""
+    """Record refusals in a transaction of their own: the refused one is rolled back."""
     try:
         yield
     except Forbidden as refused:
-        await farm.database.write_async(record_refusal, host, refused.message, now=farm.clock.now())
+        await farm.database.write_async(farm.bind(record_refusal), host, refused.message)
         raise
 
 
@@ -87,7 +86,7 @@ async def post_report(attempt_id: Count, request: Request, host: CallingHost, fa
 
 @router.post("/attempts/reports")
 async def post_reports(request: Request, host: CallingHost, farm: Farm) -> ReportOutcomes:
-    """Settle several attempts, each as if its report had come by itself."""
+    """Settle several attempts, each as if its report had come alone."""
     reports = unpack_reports(await _body(request, farm))
     answers = await _settle(farm, host, reports)
     return ReportOutcomes(
@@ -103,7 +102,7 @@ async def post_reports(request: Request, host: CallingHost, farm: Farm) -> Repor
 async def _settle(
     farm: Context, host: HostId, reports: list[tuple[AttemptId, bytes]]
 ) -> list[ReportAnswer | BaseException]:
-    """The answers to reports; of refusals that somebody should know of, the log is told."""
+    """Return the answers to reports; record refusals that an operator should know of."""
     now = farm.clock.now()
     incoming = [
         IncomingReport(host_id=host, attempt_id=attempt_id, body=body, at=now) for attempt_id, body in reports
@@ -111,7 +110,7 @@ async def _settle(
     answers = await farm.reports.ask(await farm.report_parser.parse(incoming))
     for answer in answers:
         if isinstance(answer, Forbidden):
-            await farm.database.write_async(record_refusal, host, answer.message, now=farm.clock.now())
+            await farm.database.write_async(farm.bind(record_refusal), host, answer.message)
     return answers
 
 

@@ -1,17 +1,15 @@
 """Routes for devices: list, administer, reserve and maintain them."""
 
-from collections.abc import Callable
 from typing import Annotated, TypeVar
 
 from fastapi import APIRouter, Query
 
-from farm.api.context import Context, Farm
+from farm.api.context import Farm
 from farm.api.http.authorization import Operator, Viewer, as_caller, name_of
 from farm.core.devices.admin import AdminEvent
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.services.checks.device_detail import device_detail
-from farm.services.checks.rebaseline import rebaseline
-from farm.services.checks.requested import assert_clean, request_check
+from farm.services.checks.requested import assert_clean, rebaseline, request_check
 from farm.services.devices.admin import change_admin, change_label, change_tags, retire, retirement_plan
 from farm.services.devices.reservations import adb_access, release, reserve
 from farm.services.devices.views import list_device_views
@@ -51,21 +49,21 @@ async def get_device(device: str, _: Viewer, farm: Farm) -> DeviceDetail:
 
 
 @router.post("/devices/{device}/admit")
-async def post_admit(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
+async def post_admit(device: str, request: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Admit a new or retired device to the pool."""
-    return await _changed(farm, change_admin, device, AdminEvent.ADMITTED, as_caller(caller, asked))
+    return await farm.change(change_admin, device, AdminEvent.ADMITTED, as_caller(caller, request))
 
 
 @router.post("/devices/{device}/cordon")
-async def post_cordon(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
+async def post_cordon(device: str, request: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Stop giving a device work; its queue stays."""
-    return await _changed(farm, change_admin, device, AdminEvent.CORDONED, as_caller(caller, asked))
+    return await farm.change(change_admin, device, AdminEvent.CORDONED, as_caller(caller, request))
 
 
 @router.post("/devices/{device}/uncordon")
-async def post_uncordon(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
+async def post_uncordon(device: str, request: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Give a cordoned device work again."""
-    return await _changed(farm, change_admin, device, AdminEvent.UNCORDONED, as_caller(caller, asked))
+    return await farm.change(change_admin, device, AdminEvent.UNCORDONED, as_caller(caller, request))
 
 
 @router.get("/devices/{device}/retirement")
@@ -75,48 +73,50 @@ async def get_retirement(device: str, _: Viewer, farm: Farm) -> RetirementPlan:
 
 
 @router.post("/devices/{device}/retire")
-async def post_retire(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
+async def post_retire(device: str, request: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Remove a device from the farm and cancel its queued jobs."""
-    return await _changed(farm, retire, device, as_caller(caller, asked))
+    return await farm.change(retire, device, as_caller(caller, request))
 
 
 @router.post("/devices/{device}/label")
-async def post_label(device: str, asked: LabelRequest, caller: Operator, farm: Farm) -> DeviceChange:
+async def post_label(device: str, request: LabelRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Set or clear the label of a device."""
-    return await _changed(farm, change_label, device, as_caller(caller, asked))
+    return await farm.change(change_label, device, as_caller(caller, request))
 
 
 @router.post("/devices/{device}/tags")
-async def post_tags(device: str, asked: TagRequest, caller: Operator, farm: Farm) -> DeviceChange:
+async def post_tags(device: str, request: TagRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Add and remove tags of a device."""
-    return await _changed(farm, change_tags, device, as_caller(caller, asked))
+    return await farm.change(change_tags, device, as_caller(caller, request))
 
 
 @router.post("/devices/{device}/reserve")
-async def post_reserve(device: str, asked: ReservationRequest, caller: Operator, farm: Farm) -> DeviceChange:
+async def post_reserve(
+    device: str, request: ReservationRequest, caller: Operator, farm: Farm
+) -> DeviceChange:
     """Reserve a device for a person."""
-    return await _changed(farm, reserve, device, as_caller(caller, asked))
+    return await farm.change(reserve, device, as_caller(caller, request))
 
 
 @router.post("/devices/{device}/release")
-async def post_release(device: str, asked: ReleaseRequest, caller: Operator, farm: Farm) -> DeviceChange:
+async def post_release(device: str, request: ReleaseRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Release a reservation, followed by a check; or assert that the device is clean."""
-    verb = assert_clean if asked.assert_clean else release
-    return await _changed(farm, verb, device, as_caller(caller, asked))
+    verb = assert_clean if request.assert_clean else release
+    return await farm.change(verb, device, as_caller(caller, request))
 
 
 @router.post("/devices/{device}/check")
-async def post_check(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
+async def post_check(device: str, request: OperatorRequest, caller: Operator, farm: Farm) -> DeviceChange:
     """Request a check ahead of all queued jobs of a device."""
-    return await _changed(farm, request_check, device, as_caller(caller, asked))
+    return await farm.change(request_check, device, as_caller(caller, request))
 
 
 @router.post("/devices/{device}/rebaseline")
 async def post_rebaseline(
-    device: str, asked: RebaselineRequest, caller: Operator, farm: Farm
+    device: str, request: RebaselineRequest, caller: Operator, farm: Farm
 ) -> DeviceChange:
     """Begin a new reference range for a device, from its latest reference run on."""
-    return await _changed(farm, rebaseline, device, as_caller(caller, asked))
+    return await farm.change(rebaseline, device, as_caller(caller, request))
 
 
 @router.get("/devices/{device}/adb")
@@ -125,60 +125,30 @@ async def get_adb(device: str, by: Annotated[Person, Query()], caller: Operator,
     return await farm.database.read_async(adb_access, device, name_of(caller, by))
 
 
-@router.post("/devices/{device}/identify", status_code=202)
-async def post_identify(
-    device: str, asked: OperatorRequest, caller: Operator, farm: Farm
-) -> DeviceActionView:
-    """Have a device show its name, when it is free."""
-    return await _changed(
-        farm, request_device_action, device, DeviceActionKind.IDENTIFY, as_caller(caller, asked)
-    )
+_ACTIONS = {
+    DeviceActionKind.IDENTIFY: "Have a device show its name",
+    DeviceActionKind.CLEAN: "Have left-over processes ended and the cache of a device emptied",
+    DeviceActionKind.CHECK_SETTINGS: "Have the settings of a device checked",
+    DeviceActionKind.PROVISION: "Have the settings of a device changed to the device settings profile",
+    DeviceActionKind.RESTORE_SETTINGS: "Have the original settings of a device restored",
+}
 
 
-@router.post("/devices/{device}/clean", status_code=202)
-async def post_clean(device: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> DeviceActionView:
-    """Have left-over processes ended and the cache of a device emptied, when it is free."""
-    return await _changed(
-        farm, request_device_action, device, DeviceActionKind.CLEAN, as_caller(caller, asked)
-    )
+def _add_action_route(kind: DeviceActionKind, purpose: str) -> None:
+    name, description = f"post_{kind}", f"{purpose}, when it is free."
+
+    @router.post(f"/devices/{{device}}/{kind}", status_code=202, name=name, description=description)
+    async def post_action(
+        device: str, request: OperatorRequest, caller: Operator, farm: Farm
+    ) -> DeviceActionView:
+        return await farm.change(request_device_action, device, kind, as_caller(caller, request))
 
 
-@router.post("/devices/{device}/check_settings", status_code=202)
-async def post_check_settings(
-    device: str, asked: OperatorRequest, caller: Operator, farm: Farm
-) -> DeviceActionView:
-    """Have the settings of a device checked, when it is free."""
-    return await _changed(
-        farm, request_device_action, device, DeviceActionKind.CHECK_SETTINGS, as_caller(caller, asked)
-    )
-
-
-@router.post("/devices/{device}/provision", status_code=202)
-async def post_provision(
-    device: str, asked: OperatorRequest, caller: Operator, farm: Farm
-) -> DeviceActionView:
-    """Have the settings of a device changed to the device settings profile, when it is free."""
-    return await _changed(
-        farm, request_device_action, device, DeviceActionKind.PROVISION, as_caller(caller, asked)
-    )
-
-
-@router.post("/devices/{device}/restore_settings", status_code=202)
-async def post_restore_settings(
-    device: str, asked: OperatorRequest, caller: Operator, farm: Farm
-) -> DeviceActionView:
-    """Have the original settings of a device restored, when it is free."""
-    return await _changed(
-        farm, request_device_action, device, DeviceActionKind.RESTORE_SETTINGS, as_caller(caller, asked)
-    )
+for _kind, _purpose in _ACTIONS.items():
+    _add_action_route(_kind, _purpose)
 
 
 @router.get("/device_actions/{device_action_id}")
 async def get_device_action_route(device_action_id: Count, _: Viewer, farm: Farm) -> DeviceActionView:
     """Return a device action and its result."""
     return await farm.database.read_async(get_device_action, device_action_id)
-
-
-async def _changed(farm: Context, service: Callable[..., T], *what: object) -> T:
-    """Run a service in a transaction and notify waiting agents."""
-    return await farm.database.change_async(service, *what, now=farm.clock.now())

@@ -1,4 +1,4 @@
-"""What people and scripts call."""
+"""Routes for the farm itself, variants, attempts and speedups."""
 
 from functools import partial
 from typing import Annotated
@@ -9,32 +9,30 @@ from farm import __version__
 from farm.api.context import Farm
 from farm.api.http.authorization import Submitter, Viewer
 from farm.core.base.ids import AttemptId, CellId, MatrixId
-from farm.services.files.registration import list_variants, register_variant
+from farm.core.models.variant import Variant
+from farm.services.files.registration import register_variant
 from farm.services.jobs.views import attempt_view
-from farm.services.results.latest_speedups import list_latest_speedups
-from farm.services.results.speedups import PAGE, list_speedups
+from farm.services.operations.alarms import step_text
+from farm.services.results.speedups import PAGE, list_latest_speedups, list_speedups
+from farm.store.files.variants import list_variants
 from farm.wire.base import WIRE_VERSION, Count
-from farm.wire.documents.matrices.matrices import (
-    AttemptView,
-    FarmView,
-    SpeedupView,
-    VariantRegistration,
-    VariantView,
-)
+from farm.wire.documents.matrices.matrices import AttemptView, FarmView, SpeedupView, VariantRegistration
 
 router = APIRouter(prefix="/api/v1")
 
 
 @router.get("/health")
 async def get_health(farm: Farm) -> dict[str, str]:
-    """Answers when the database does."""
-    await farm.database.read_async(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
-    return {"status": "ok"}
+    """Answer when the database does, and its clock agrees with this process's."""
+    farm.clock_check.demand()
+    await farm.database.ping_async()
+    step = step_text(farm.clock.step_s())
+    return {"status": "ok"} if step is None else {"status": "ok", "clock": step}
 
 
 @router.get("/farm")
 async def get_farm(_: Viewer, farm: Farm) -> FarmView:
-    """Who answers here."""
+    """Return the identity of the farm."""
     return FarmView(
         version=__version__,
         wire_version=WIRE_VERSION,
@@ -45,22 +43,20 @@ async def get_farm(_: Viewer, farm: Farm) -> FarmView:
 
 
 @router.get("/variants")
-async def get_variants(_: Viewer, farm: Farm) -> list[VariantView]:
-    """Every registered variant, oldest first."""
+async def get_variants(_: Viewer, farm: Farm) -> list[Variant]:
+    """Return every registered variant, oldest first."""
     return await farm.database.read_async(list_variants)
 
 
 @router.post("/variants", status_code=201)
-async def post_variant(registration: VariantRegistration, _: Submitter, farm: Farm) -> VariantView:
+async def post_variant(registration: VariantRegistration, _: Submitter, farm: Farm) -> Variant:
     """Register a variant whose file was uploaded before; again is no error."""
-    return await farm.database.write_async(
-        register_variant, registration.manifest, farm.blobs, now=farm.clock.now()
-    )
+    return await farm.database.write_async(farm.bind(register_variant), registration.manifest, farm.blobs)
 
 
 @router.get("/attempts/{attempt_id}")
 async def get_attempt(attempt_id: Count, _: Viewer, farm: Farm) -> AttemptView:
-    """One attempt with plan, ending and evidence."""
+    """Return one attempt with plan, outcome and evidence."""
     return await farm.database.read_async(attempt_view, AttemptId(attempt_id))
 
 
@@ -75,9 +71,11 @@ async def get_speedups(
     after: Count | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
 ) -> list[SpeedupView]:
-    """Comparisons of one matrix, or else the newest of each pair, page by page: those behind the one of the
-    cell `after`; an empty page is the end."""
-    asked = partial(
+    """Return a page of comparisons: of one matrix, or else the newest of each pair.
+
+    They are those behind the comparison of the cell `after`; an empty page is the end.
+    """
+    list_page = partial(
         list_latest_speedups if matrix_id is None else partial(list_speedups, matrix_id=MatrixId(matrix_id)),
         device=device,
         model=model,
@@ -85,4 +83,4 @@ async def get_speedups(
         after=None if after is None else CellId(after),
         limit=limit,
     )
-    return await farm.database.read_async(asked)
+    return await farm.database.read_async(list_page)

@@ -2,25 +2,26 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
+from hashlib import sha256
 from typing import BinaryIO
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import FileResponse
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.responses import FileResponse
+from starlette.types import Message, Receive, Scope, Send
 
 from farm.api.context import Context, Farm
 from farm.api.http.authorization import Operator, Submitter, Viewer, ViewerOrAgent
-from farm.api.http.open_file_response import OpenFileResponse
 from farm.api.http.problems import status_of
 from farm.api.http.request_bodies import content_length
 from farm.core.base.ids import Digest, HostId
 from farm.core.errors import ArtifactMissing, InputTooLarge, NotFound, UploadInterrupted
 from farm.core.operations.role import Caller, Role
-from farm.services.agents.file_access import check_file_is_needed
+from farm.services.agents.exchange.answer import check_file_is_needed
 from farm.services.files.artifacts import get_artifact, record_upload
 from farm.services.files.programs import (
     harness_view,
@@ -32,6 +33,7 @@ from farm.services.files.programs import (
 from farm.services.files.registration import parse_digest
 from farm.services.files.retention import sweep_storage
 from farm.services.files.storage import storage_view
+from farm.services.files.verification import expire_if_damaged
 from farm.wire.content_range import OFFSET_HEADER, ContentRange, content_range, is_within
 from farm.wire.documents.files.programs import (
     AdapterView,
@@ -40,7 +42,7 @@ from farm.wire.documents.files.programs import (
     ProgramView,
     RegisteredProgramView,
 )
-from farm.wire.documents.files.storage import StorageView, SweepView
+from farm.wire.documents.files.storage import StorageView, SweepResult
 
 router = APIRouter(prefix="/api/v1")
 
@@ -65,16 +67,21 @@ async def put_blob(
         arrived = farm.blobs.arrived_bytes(name)
         response.status_code, response.headers[OFFSET_HEADER] = 202, str(arrived)
         return {"size_bytes": arrived}
-    await farm.database.write_async(record_upload, farm.blobs, name, size_bytes, now=farm.clock.now())
+    await farm.database.write_async(farm.bind(record_upload), farm.blobs, name, size_bytes)
     return {"size_bytes": size_bytes}
 
 
 @router.head("/blobs/{digest}")
 async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
-    """Whether the farm has an artifact; if not, `Upload-Offset` says how much of an upload arrived."""
+    """Return whether the farm has an artifact; if not, `Upload-Offset` says how much of an upload arrived.
+
+    Its bytes are read and verified: an upload replaces a damaged file.
+    """
     name = parse_digest(digest)
     try:
         (await _blob(farm, caller, name)).close()
+        if await _expire_if_damaged(farm, name):
+            (await _blob(farm, caller, name)).close()
     except NotFound as error:
         arrived = str(farm.blobs.arrived_bytes(name))
         return Response(status_code=status_of(error), headers={OFFSET_HEADER: arrived})
@@ -83,20 +90,28 @@ async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
 
 @router.get("/blobs/{digest}")
 async def get_blob(digest: str, request: Request, caller: ViewerOrAgent, farm: Farm) -> FileResponse:
-    """An artifact's bytes, or with `Range` one part; 410 when the farm had them and let them go."""
-    file = await _blob(farm, caller, parse_digest(digest))
+    """Return an artifact's bytes, or with `Range` one part; 410 when they expired."""
+    name = parse_digest(digest)
+    file = await _blob(farm, caller, name)
     with ExitStack() as refused:
         refused.enter_context(file)
         _check_range(request.headers, os.fstat(file.fileno()).st_size)
         # From here on the response closes it.
         refused.pop_all()
-    return OpenFileResponse(file)
+    return OpenFileResponse(file, name, lambda: _expire_if_damaged(farm, name))
+
+
+async def _expire_if_damaged(farm: Context, digest: Digest) -> bool:
+    return await asyncio.to_thread(expire_if_damaged, farm.database, farm.blobs, farm.clock, digest)
 
 
 async def _blob(farm: Context, caller: Caller, digest: Digest) -> BinaryIO:
     if caller.role is Role.AGENT:
-        await farm.database.read_async(check_file_is_needed, HostId(caller.name), digest)
-    await farm.database.read_async(get_artifact, digest)
+        await farm.database.peek_async(check_file_is_needed, HostId(caller.name), digest)
+    artifact = await farm.database.peek_async(get_artifact, digest)
+    if farm.blobs.size_bytes(digest) not in (None, artifact.size_bytes):
+        await _expire_if_damaged(farm, digest)
+        await farm.database.peek_async(get_artifact, digest)
     file = farm.blobs.find(digest)
     if file is None:
         # The next sweep says so in the row, too.
@@ -110,7 +125,7 @@ def _part(headers: Headers) -> ContentRange | None:
 
 
 def _check_range(headers: Headers, size_bytes: int) -> None:
-    """The response would refuse in plain text, and take any number of ranges."""
+    """Check the range here: the response would refuse in plain text, and take any number of ranges."""
     text = headers.get("range")
     if text is not None and not is_within(text, size_bytes):
         detail = f"the file has {size_bytes} bytes, and none that was asked for"
@@ -127,19 +142,19 @@ async def _body(request: Request) -> AsyncIterator[bytes]:
 
 @router.get("/adapters")
 async def get_adapters(_: Viewer, farm: Farm) -> list[AdapterView]:
-    """The harnesses that the farm can read by itself, and for which ABIs it has a program of theirs."""
+    """Return the harnesses with an adapter of the farm's own, and the ABIs it has programs for."""
     return await farm.database.read_async(list_adapters)
 
 
 @router.get("/harnesses")
 async def get_programs(_: Viewer, farm: Farm) -> list[ProgramView]:
-    """Every registered program, by when it was last registered."""
+    """Return every registered program, by when it was last registered."""
     return await farm.database.read_async(list_program_views)
 
 
 @router.get("/harnesses/{name}")
 async def get_harness(name: str, _: Viewer, farm: Farm) -> HarnessView:
-    """One harness: what it offers, and its programs."""
+    """Return one harness with its options and programs."""
     return await farm.database.read_async(harness_view, name)
 
 
@@ -149,31 +164,65 @@ async def post_program(
 ) -> RegisteredProgramView:
     """Register a program whose files were uploaded before; again is no error, and puts it back in use."""
     inspection = await asyncio.to_thread(inspect_program, registration, farm.blobs)
-    return await farm.database.write_async(
-        register_program, inspection, now=farm.clock.now(), actor=caller.actor
-    )
+    return await farm.database.write_async(farm.bind(register_program, actor=caller.actor), inspection)
 
 
 @router.get("/storage")
 async def get_storage(_: Viewer, farm: Farm) -> StorageView:
-    """What takes how much, the limits in force, and what the next sweep would do."""
+    """Return the use of storage, the limits in force, and what the next sweep would do."""
     return await asyncio.to_thread(_storage, farm)
 
 
 @router.post("/storage/sweep")
-async def post_sweep(_: Operator, farm: Farm) -> SweepView:
-    """Enforce the limits now, as the farm does by itself every few minutes."""
+async def post_sweep(_: Operator, farm: Farm) -> SweepResult:
+    """Enforce the limits now, as the farm does automatically every few minutes."""
     rules = farm.config.storage_rules
-    swept = await asyncio.to_thread(sweep_storage, farm.database, farm.blobs, rules, farm.clock)
-    return SweepView.model_validate(swept, from_attributes=True)
+    return await asyncio.to_thread(sweep_storage, farm.database, farm.blobs, rules, farm.clock)
 
 
 def _storage(farm: Context) -> StorageView:
     return farm.database.read(
-        storage_view,
+        farm.bind(storage_view),
         rules=farm.config.storage_rules,
         data_dir=farm.config.data_dir.resolve(),
         disk_free_bytes=farm.blobs.free_bytes(),
         on_disk=list(farm.blobs.files()),
-        now=farm.clock.now(),
+        trash=farm.blobs.trash(),
     )
+
+
+class OpenFileResponse(FileResponse):
+    """As its parent, which opens a file by its name only when it begins to send.
+
+    A file that is sent as a whole is verified on the way. One with another digest is not sent to its end: its
+    reader sees a broken connection, not a complete file.
+    """
+
+    def __init__(self, file: BinaryIO, digest: Digest, on_damage: Callable[[], Awaitable[object]]) -> None:
+        """The file is closed once it is sent. `on_damage` is called when its bytes have another digest."""
+        # Whatever becomes of its name, a file that is open can be opened again by its number.
+        super().__init__(
+            f"/dev/fd/{file.fileno()}",
+            media_type="application/octet-stream",
+            stat_result=os.fstat(file.fileno()),
+        )
+        self._file = file
+        self._digest = digest
+        self._on_damage = on_damage
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        hasher, is_whole = sha256(), False
+
+        async def send_verified(message: Message) -> None:
+            nonlocal is_whole
+            if message["type"] == "http.response.start":
+                is_whole = message["status"] == 200
+            elif is_whole:
+                hasher.update(message.get("body", b""))
+                if not message.get("more_body", False) and hasher.hexdigest() != self._digest:
+                    await self._on_damage()
+                    return
+            await send(message)
+
+        with self._file:
+            await super().__call__(scope, receive, send_verified)

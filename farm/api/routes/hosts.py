@@ -1,4 +1,4 @@
-"""What people and scripts call about hosts."""
+"""Routes for hosts: list and administer them."""
 
 from fastapi import APIRouter
 
@@ -15,49 +15,41 @@ router = APIRouter(prefix="/api/v1/hosts")
 
 @router.get("")
 async def get_hosts(_: Viewer, farm: Farm) -> list[HostView]:
-    """Every host that ever joined."""
+    """Return every host that ever joined."""
     return await farm.database.read_async(list_host_views)
 
 
 @router.get("/{host}")
 async def get_host(host: str, _: Viewer, farm: Farm) -> HostDetail:
-    """One host with its phones and what happened to it."""
+    """Return one host with its devices, incidents and events."""
     return await farm.database.read_async(host_detail, host)
 
 
 @router.post("/{host}/drain")
-async def post_drain(host: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> HostChange:
-    """Begin nothing new on a host; what runs there goes on to its end."""
-    request = as_caller(caller, asked)
-    return await farm.database.change_async(
-        change_host, host, HostEvent.DRAINED, request, now=farm.clock.now()
-    )
+async def post_drain(host: str, request: OperatorRequest, caller: Operator, farm: Farm) -> HostChange:
+    """Stop giving a host work; its present runs continue to their end."""
+    return await farm.change(change_host, host, HostEvent.DRAINED, as_caller(caller, request))
 
 
 @router.post("/{host}/activate")
-async def post_activate(host: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> HostChange:
+async def post_activate(host: str, request: OperatorRequest, caller: Operator, farm: Farm) -> HostChange:
     """Give a drained host work again."""
-    request = as_caller(caller, asked)
-    return await farm.database.change_async(
-        change_host, host, HostEvent.ACTIVATED, request, now=farm.clock.now()
-    )
+    return await farm.change(change_host, host, HostEvent.ACTIVATED, as_caller(caller, request))
 
 
 @router.post("/{host}/limit")
-async def post_limit(host: str, asked: LimitRequest, caller: Operator, farm: Farm) -> HostChange:
+async def post_limit(host: str, request: LimitRequest, caller: Operator, farm: Farm) -> HostChange:
     """Set how many runs a host may have at once."""
-    request = as_caller(caller, asked)
-    return await farm.database.change_async(limit_host, host, request, now=farm.clock.now())
+    return await farm.change(limit_host, host, as_caller(caller, request))
 
 
 @router.get("/{host}/retirement")
 async def get_retirement(host: str, _: Viewer, farm: Farm) -> HostRetirementPlan:
-    """What retiring a host would end."""
+    """Return what retiring a host would cancel."""
     return await farm.database.read_async(retirement_plan, host)
 
 
 @router.post("/{host}/retire")
-async def post_retire(host: str, asked: OperatorRequest, caller: Operator, farm: Farm) -> HostChange:
-    """Take a host out of the farm; its credential is good for nothing from then on."""
-    request = as_caller(caller, asked)
-    return await farm.database.change_async(retire_host, host, request, now=farm.clock.now())
+async def post_retire(host: str, request: OperatorRequest, caller: Operator, farm: Farm) -> HostChange:
+    """Remove a host from the farm; its credential is invalid from then on."""
+    return await farm.change(retire_host, host, as_caller(caller, request))

@@ -1,29 +1,34 @@
-"""Matrices and their jobs: planned, submitted, watched, cancelled, run again."""
+"""Routes for matrices and their jobs: plan, submit, watch, cancel and rerun them."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
 
-from farm.api.context import Farm
+from farm.api.context import Context, Farm
 from farm.api.http.authorization import Submitter, Viewer
-from farm.api.submission import submit
-from farm.core.base.idempotency_key import idempotency_key
-from farm.core.base.ids import CellId, JobId, MatrixId
+from farm.core.base.ids import CellId, IdempotencyKey, JobId, MatrixId, idempotency_key
+from farm.core.errors import FarmBusy
 from farm.services.jobs.pending_reasons import job_waiting, matrix_waiting
 from farm.services.matrices.cancel import CancelProgress, cancel_chunk
-from farm.services.matrices.idempotency import find_submitted_matrix
 from farm.services.matrices.plan import plan_matrix
-from farm.services.matrices.rerun import prepare_rerun
-from farm.services.matrices.submit import prepare_matrix
+from farm.services.matrices.submit import (
+    PreparedMatrix,
+    find_submitted_matrix,
+    prepare_matrix,
+    prepare_rerun,
+    queue_if_unchanged,
+)
 from farm.services.matrices.views import (
+    MAX_MATRICES_PAGE,
     list_cell_views,
     list_job_views,
     list_matrix_summaries,
     list_rejected_views,
     matrix_view,
 )
-from farm.services.results.explain.cell import explain_cell
-from farm.services.results.explain.job import explain_job, job_detail
+from farm.services.results.explanations import explain_cell, explain_job, job_detail
 from farm.wire.base import REQUEST_KEY_HEADER, Count
 from farm.wire.documents.matrices.matrices import (
     MAX_JOBS_PAGE,
@@ -32,7 +37,7 @@ from farm.wire.documents.matrices.matrices import (
     MatrixSubmission,
     MatrixSummary,
     MatrixView,
-    RejectedCellView,
+    Rejection,
 )
 from farm.wire.documents.matrices.matrix import matrix_spec
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
@@ -41,13 +46,13 @@ from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobE
 
 router = APIRouter(prefix="/api/v1")
 
-#: A place before which nothing more is wanted; -1: from the first on.
+#: Index of the last row that the client has; -1: none.
 After = Annotated[int, Query(ge=-1, lt=2**31)]
 PageSize = Annotated[int, Query(ge=1, le=MAX_JOBS_PAGE)]
-
-
-#: Chosen by whoever submits, for one submission: sent again under it, that makes no second matrix.
+#: Chosen by the client for one submission: sent again with it, that creates no second matrix.
 RequestKeyHeader = Annotated[str | None, Header(alias=REQUEST_KEY_HEADER)]
+#: The farm may change between preparing and storing a matrix, which is rare.
+MAX_TRIES = 10
 
 
 @router.post("/matrices", status_code=201)
@@ -58,31 +63,71 @@ async def post_matrix(
 
     The same request under the same `Idempotency-Key` is answered with the matrix it made, another with 409.
     """
-    request = idempotency_key(key, "matrices", submission.spec)
-    matrix_id = await farm.database.read_async(find_submitted_matrix, request, actor=caller.actor)
-    now = farm.clock.now()
+    spec = submission.spec
+    idempotency = idempotency_key(key, "matrices", spec)
+    return await submit(
+        farm,
+        idempotency,
+        lambda connection: prepare_matrix(connection, matrix_spec(spec)),
+        actor=caller.actor,
+    )
+
+
+async def submit(
+    farm: Context,
+    idempotency: IdempotencyKey | None,
+    prepare: Callable[..., PreparedMatrix],
+    *,
+    actor: str,
+    rerun_of: MatrixId | None = None,
+) -> MatrixView:
+    """Return the matrix of this key, or store what `prepare` makes of the present farm.
+
+    It is prepared in a transaction that only reads, and stored in a short one that writes.
+
+    Raises:
+        FarmBusy: devices, variants or programs changed between the two, each time.
+    """
+    matrix_id = await farm.database.read_async(find_submitted_matrix, idempotency, actor=actor)
+    queue, view = farm.bind(queue_if_unchanged, actor=actor), farm.bind(matrix_view)
+    for _ in range(MAX_TRIES):
+        if matrix_id is not None:
+            break
+        prepared = await farm.database.read_async(prepare)
+        matrix_id = await farm.database.change_async(
+            queue, prepared, rerun_of=rerun_of, idempotency=idempotency
+        )
     if matrix_id is None:
-        spec = matrix_spec(submission.spec)
-        matrix_id = await submit(farm, prepare_matrix, spec, request=request, actor=caller.actor)
-    return await farm.database.read_async(matrix_view, matrix_id, now=now)
+        raise FarmBusy(
+            "devices, variants or programs kept changing while the matrix was prepared",
+            hint="submit the matrix again",
+        )
+    farm.to_expand.set()
+    return await farm.database.read_async(view, matrix_id)
 
 
 @router.post("/matrices/plan")
 async def post_plan(submission: MatrixSubmission, _: Viewer, farm: Farm) -> MatrixPlanView:
-    """What a matrix would come to; nothing is queued."""
+    """Return the plan of a matrix; nothing is queued."""
     return await farm.database.read_async(plan_matrix, matrix_spec(submission.spec))
 
 
 @router.get("/matrices")
-async def get_matrices(_: Viewer, farm: Farm) -> list[MatrixSummary]:
-    """Every matrix, newest first."""
-    return await farm.database.read_async(list_matrix_summaries, now=farm.clock.now())
+async def get_matrices(
+    _: Viewer,
+    farm: Farm,
+    before: Count | None = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_MATRICES_PAGE)] = MAX_MATRICES_PAGE,
+) -> list[MatrixSummary]:
+    """Return a page of matrices, newest first: those before one. An empty page is the end."""
+    last = None if before is None else MatrixId(before)
+    return await farm.database.read_async(farm.bind(list_matrix_summaries), before=last, limit=limit)
 
 
 @router.get("/matrices/{matrix_id}")
 async def get_matrix(matrix_id: Count, _: Viewer, farm: Farm) -> MatrixView:
-    """A matrix with its progress and cells."""
-    return await farm.database.read_async(matrix_view, MatrixId(matrix_id), now=farm.clock.now())
+    """Return a matrix with its progress and cells."""
+    return await farm.database.read_async(farm.bind(matrix_view), MatrixId(matrix_id))
 
 
 @router.post("/matrices/{matrix_id}/cancel")
@@ -90,18 +135,16 @@ async def post_cancel(
     matrix_id: Count, cancellation: CancelRequest, caller: Submitter, farm: Farm
 ) -> CancellationView:
     """End what is left of a matrix; again is no error. It is cancelled when this returns."""
-    found: CancelProgress | None = None
-    while found is None or not found.is_done:
+    progress: CancelProgress | None = None
+    while progress is None or not progress.is_done:
         # Of a large matrix in several transactions: agents have their turn between them.
-        found = await farm.database.change_async(
-            cancel_chunk,
+        progress = await farm.database.change_async(
+            farm.bind(cancel_chunk, actor=caller.actor),
             MatrixId(matrix_id),
             device=cancellation.device,
-            before=found,
-            now=farm.clock.now(),
-            actor=caller.actor,
+            before=progress,
         )
-    return found.view
+    return progress.view
 
 
 @router.post("/matrices/{matrix_id}/rerun", status_code=201)
@@ -109,28 +152,21 @@ async def post_rerun(
     matrix_id: Count, rerun: RerunRequest, caller: Submitter, farm: Farm, key: RequestKeyHeader = None
 ) -> MatrixView:
     """Submit the spec of a matrix again, over what the farm has now; `Idempotency-Key` as for a matrix."""
-    whose, failed = MatrixId(matrix_id), rerun.failed
-    request = idempotency_key(key, f"matrices/{matrix_id}/rerun", rerun.model_dump())
-    again = await farm.database.read_async(find_submitted_matrix, request, actor=caller.actor)
-    now = farm.clock.now()
-    if again is None:
-        again = await submit(
-            farm, prepare_rerun, whose, failed=failed, rerun_of=whose, request=request, actor=caller.actor
-        )
-    return await farm.database.read_async(matrix_view, again, now=now)
+    source_id = MatrixId(matrix_id)
+    idempotency = idempotency_key(key, f"matrices/{matrix_id}/rerun", rerun.model_dump())
+    prepare = partial(prepare_rerun, matrix_id=source_id, failed=rerun.failed)
+    return await submit(farm, idempotency, prepare, actor=caller.actor, rerun_of=source_id)
 
 
 @router.get("/matrices/{matrix_id}/cells")
 async def get_cells(matrix_id: Count, _: Viewer, farm: Farm, after: After = -1) -> tuple[CellView, ...]:
-    """Cells of a matrix behind an index, page by page; an empty page is the end."""
+    """Return the cells of a matrix behind an index, page by page; an empty page is the end."""
     return await farm.database.read_async(list_cell_views, MatrixId(matrix_id), after=after)
 
 
 @router.get("/matrices/{matrix_id}/rejected")
-async def get_rejected(
-    matrix_id: Count, _: Viewer, farm: Farm, after: After = -1
-) -> tuple[RejectedCellView, ...]:
-    """Cells of a matrix that get no jobs, with their reasons, behind a place; an empty page is the end."""
+async def get_rejected(matrix_id: Count, _: Viewer, farm: Farm, after: After = -1) -> tuple[Rejection, ...]:
+    """Return the rejected cells of a matrix behind an index, with their reasons; an empty page is the end."""
     return await farm.database.read_async(list_rejected_views, MatrixId(matrix_id), after=after)
 
 
@@ -138,36 +174,35 @@ async def get_rejected(
 async def get_jobs(
     matrix_id: Count, _: Viewer, farm: Farm, after: Count = 0, limit: PageSize = MAX_JOBS_PAGE
 ) -> list[JobView]:
-    """The jobs of a matrix in the order they were queued, those after one, page by page: a page that is not
-    full is the last."""
+    """Return a page of jobs of a matrix after one, in queue order; a page that is not full is the last."""
     return await farm.database.read_async(list_job_views, MatrixId(matrix_id), after=after, limit=limit)
 
 
 @router.get("/jobs/{job_id}")
 async def get_job(job_id: Count, _: Viewer, farm: Farm) -> JobDetail:
-    """One job with its attempts and its number."""
+    """Return one job with its attempts and its measurement."""
     return await farm.database.read_async(job_detail, JobId(job_id))
 
 
 @router.get("/jobs/{job_id}/explanation")
 async def get_job_explanation(job_id: Count, _: Viewer, farm: Farm) -> JobExplanation:
-    """Everything that one number rests on."""
+    """Return everything that one number rests on."""
     return await farm.database.read_async(explain_job, JobId(job_id))
 
 
 @router.get("/cells/{cell_id}/explanation")
 async def get_cell_explanation(cell_id: Count, _: Viewer, farm: Farm) -> CellExplanation:
-    """Everything that the comparison of a cell with its baseline rests on."""
+    """Return everything that the comparison of a cell with its baseline rests on."""
     return await farm.database.read_async(explain_cell, CellId(cell_id))
 
 
 @router.get("/jobs/{job_id}/waiting")
 async def get_job_waiting(job_id: Count, farm: Farm, caller: Viewer) -> JobPendingView:
-    """What a job waits for now, and what to do about it."""
+    """Return what a job waits for now, and what to do about it."""
     return await farm.database.read_async(job_waiting, JobId(job_id))
 
 
 @router.get("/matrices/{matrix_id}/waiting")
 async def get_matrix_waiting(matrix_id: Count, farm: Farm, caller: Viewer) -> MatrixPendingView:
-    """What is left of a matrix, by phone, and what it waits for there."""
+    """Return the remaining jobs of a matrix by device, and what they wait for."""
     return await farm.database.read_async(matrix_waiting, MatrixId(matrix_id))

@@ -1,4 +1,4 @@
-"""Events, looked up or followed, and alarms."""
+"""Routes for events, listed or followed, and alarms."""
 
 import asyncio
 from typing import Annotated
@@ -8,23 +8,23 @@ from fastapi import APIRouter, Query
 from farm.api.context import Context, Farm
 from farm.api.http.authorization import Operator, Viewer, as_caller
 from farm.core.errors import FarmBusy
-from farm.services.operations.alarm_views import clear_by_operator, list_alarms
+from farm.core.operations.alarm import Alarm
+from farm.services.operations.alarms import clear_by_operator, list_alarms
 from farm.services.operations.events import EventQuery, event_filter, last_page, next_page
 from farm.store.operations.event_log import EventFilter
 from farm.store.operations.event_watermark import EventWatermark, event_watermark, unfinished_writers
 from farm.wire.base import Count
-from farm.wire.documents.alarms import AlarmView, ClearRequest
-from farm.wire.documents.events import EventPage
+from farm.wire.documents.operations import ClearRequest, EventPage
 
 router = APIRouter(prefix="/api/v1")
 
 MAX_WAIT_S = 30.0
 MAX_EVENTS = 1000
-#: What another process wrote, and what nobody is woken for, is seen this late at most.
+#: Greatest delay of changes by another process, and of those without a notification.
 _POLL_EVERY_S = 1.0
-#: Many changes at once are one look.
+#: Pause that joins many changes into one query.
 _BATCH_PAUSE_S = 0.05
-#: Transactions take a few milliseconds; one that hangs only keeps who follows waiting.
+#: Transactions take a few milliseconds; one that hangs delays only clients that follow events.
 _SETTLE_EVERY_S, _MAX_SETTLE_EVERY_S = 0.01, 0.25
 _SETTLE_FOR_S = 2.0
 
@@ -43,28 +43,28 @@ async def get_events(
     kind: Word = None,
     since_s: Annotated[int | None, Query(ge=0, le=2**31)] = None,
 ) -> EventPage:
-    """The newest events, or those after one, which are waited for up to `wait_s`."""
-    asked = EventQuery(subject=subject, actor=actor, kind=kind, since_s=since_s)
-    which = await farm.database.read_async(event_filter, asked, now=farm.clock.now())
+    """Return the newest events, or those after one, which are waited for up to `wait_s`."""
+    query = EventQuery(subject=subject, actor=actor, kind=kind, since_s=since_s)
+    filters = await farm.database.read_async(farm.bind(event_filter), query)
     deadline = asyncio.get_running_loop().time() + wait_s
     if after is None:
         until = await _wait_for_watermark(farm, deadline)
         if until is None:
             raise FarmBusy("a transaction that writes events does not end", hint="try again in a moment")
-        return await farm.database.read_async(last_page, which, until=until, limit=limit)
+        return await farm.database.read_async(last_page, filters, until=until, limit=limit)
     with farm.held_exchanges.subscribe_viewer() as changed:
-        return await _wait_for_events(farm, which, after, limit, changed, deadline)
+        return await _wait_for_events(farm, filters, after, limit, changed, deadline)
 
 
 async def _wait_for_events(
-    farm: Context, which: EventFilter, after: int, limit: int, changed: asyncio.Event, deadline: float
+    farm: Context, filters: EventFilter, after: int, limit: int, changed: asyncio.Event, deadline: float
 ) -> EventPage:
-    """Look whenever something changed, until there is something to tell or the time is over."""
+    """Query after each change, until there are events or the time is over."""
     while True:
         changed.clear()
         until = await _wait_for_watermark(farm, deadline)
         if until is not None and until > after:
-            page = await farm.database.read_async(next_page, which, after=after, until=until, limit=limit)
+            page = await farm.database.read_async(next_page, filters, after=after, until=until, limit=limit)
             if page.events:
                 return page
             after = page.next
@@ -73,23 +73,23 @@ async def _wait_for_events(
 
 
 async def _wait_for_watermark(farm: Context, deadline: float) -> int | None:
-    """The number up to which no event can come any more; None where that is not known soon."""
+    """Return the id up to which no event can come any more; None where that is not known soon."""
     loop = asyncio.get_running_loop()
     deadline = max(deadline, loop.time() + _SETTLE_FOR_S)
-    found: EventWatermark = await farm.database.read_async(event_watermark)
-    writers, pause_s = found.writers, _SETTLE_EVERY_S
+    watermark: EventWatermark = await farm.database.read_async(event_watermark)
+    writers, pause_s = watermark.writers, _SETTLE_EVERY_S
     while writers:
         if loop.time() >= deadline:
             return None
-        # Many who follow one long transaction must not keep everybody else from reading.
+        # Many clients that wait for one long transaction must not keep others from reading.
         await asyncio.sleep(pause_s)
         pause_s = min(2 * pause_s, _MAX_SETTLE_EVERY_S)
         writers = await farm.database.read_async(unfinished_writers, writers)
-    return found.event_id
+    return watermark.event_id
 
 
 async def _wait_for_change(changed: asyncio.Event, deadline: float) -> bool:
-    """Wait for a change, or for the next look; False when the time is over first."""
+    """Wait for a change, or for the next query; False when the time is over first."""
     loop = asyncio.get_running_loop()
     if loop.time() >= deadline:
         return False
@@ -107,13 +107,12 @@ async def get_alarms(
     _: Viewer,
     farm: Farm,
     cleared: Annotated[bool, Query(description="The newest, cleared ones too.")] = False,
-) -> list[AlarmView]:
-    """What somebody should see to, the oldest first; with `cleared` the newest of all."""
+) -> list[Alarm]:
+    """Return the open alarms, the oldest first; with `cleared` the newest of all."""
     return await farm.database.read_async(list_alarms, cleared=cleared)
 
 
 @router.post("/alarms/{alarm_id}/clear")
-async def post_clear(alarm_id: Count, asked: ClearRequest, caller: Operator, farm: Farm) -> AlarmView:
-    """Say that an alarm is seen to; where it lasts, it is raised again after a day."""
-    request = as_caller(caller, asked)
-    return await farm.database.change_async(clear_by_operator, alarm_id, request, now=farm.clock.now())
+async def post_clear(alarm_id: Count, request: ClearRequest, caller: Operator, farm: Farm) -> Alarm:
+    """Clear an alarm; where its cause lasts, it is raised again after a day."""
+    return await farm.change(clear_by_operator, alarm_id, as_caller(caller, request))

@@ -9,7 +9,6 @@ from farm.api.context import Context, Farm
 from farm.api.http.authorization import Operator, Viewer
 from farm.core.base.ids import AttemptId, MatrixId
 from farm.core.errors import InvalidInput
-from farm.core.results.reparse import ReparseChange
 from farm.services.files.programs import harness_view
 from farm.services.results.cells import list_results
 from farm.services.results.placements import list_placements
@@ -17,9 +16,13 @@ from farm.services.results.reparse import ReparseScan, apply_changes, scan_attem
 from farm.store.matrices.matrices import get_matrix
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.base import Count
-from farm.wire.documents.results.placements import SeriesPlacementView
-from farm.wire.documents.results.reparse import ReparseChangeView, ReparsePage, ReparseRequest
-from farm.wire.documents.results.results import MAX_RESULTS_PAGE, ResultView
+from farm.wire.documents.results.results import (
+    MAX_RESULTS_PAGE,
+    PlacedSeries,
+    ReparsePage,
+    ReparseRequest,
+    ResultView,
+)
 
 router = APIRouter(prefix="/api/v1")
 
@@ -32,7 +35,7 @@ async def get_results(
     after: Annotated[int, Query(ge=-1, lt=2**31)] = -1,
     limit: Annotated[int, Query(ge=1, le=MAX_RESULTS_PAGE)] = MAX_RESULTS_PAGE,
 ) -> list[ResultView]:
-    """Cells of a matrix behind an index, with their values over rounds; an empty page is the end."""
+    """Return the values of cells of a matrix behind an index, over rounds; an empty page is the end."""
     return await farm.database.read_async(list_results, MatrixId(matrix_id), after=after, limit=limit)
 
 
@@ -42,8 +45,8 @@ async def get_placements(
     farm: Farm,
     matrix_id: Count | None = None,
     device: str | None = Query(default=None, max_length=128),
-) -> list[SeriesPlacementView]:
-    """Which hardware each series ran on, by its newest measurement."""
+) -> list[PlacedSeries]:
+    """Return the hardware each series ran on, by its newest measurement."""
     return await farm.database.read_async(
         list_placements, matrix_id=None if matrix_id is None else MatrixId(matrix_id), device=device
     )
@@ -51,22 +54,14 @@ async def get_placements(
 
 @router.post("/reparse")
 async def post_reparse(request: ReparseRequest, caller: Operator, farm: Farm) -> ReparsePage:
-    """Read the next piece of evidence by the present adapters; with `dry_run` only say what would change."""
+    """Parse the next page of evidence with the present adapters; with `dry_run` only report the changes."""
     if request.since is not None and request.since.tzinfo is None:
         raise InvalidInput("since: a time without a zone", hint="write it like 2026-03-01T00:00:00Z")
-    looked = await asyncio.to_thread(_scan, farm, request)
-    done = [each.reparse_change for each in looked.found]
-    if looked.found and not request.dry_run:
-        done = await farm.database.write_async(
-            apply_changes, looked.found, now=farm.clock.now(), actor=caller.actor
-        )
-    return ReparsePage(
-        changes=tuple(_view(each) for each in done),
-        examined=looked.examined,
-        up_to_date=looked.up_to_date,
-        expired=looked.expired,
-        next_after=looked.next_after,
-    )
+    scan = await asyncio.to_thread(_scan, farm, request)
+    if request.dry_run or not scan.pending:
+        return scan.page
+    changes = await farm.database.write_async(farm.bind(apply_changes, actor=caller.actor), scan.pending)
+    return scan.page.model_copy(update={"changes": tuple(changes)})
 
 
 def _scan(farm: Context, request: ReparseRequest) -> ReparseScan:
@@ -76,13 +71,8 @@ def _scan(farm: Context, request: ReparseRequest) -> ReparseScan:
         farm.database.read(harness_view, request.harness)
     selection = ReparseSelection(matrix_id=request.matrix_id, harness=request.harness, since=request.since)
     return farm.database.read(
-        scan_attempts,
+        farm.bind(scan_attempts),
         selection,
         after=AttemptId(request.after),
         limit=request.limit,
-        now=farm.clock.now(),
     )
-
-
-def _view(reparse_change: ReparseChange) -> ReparseChangeView:
-    return ReparseChangeView.model_validate(reparse_change, from_attributes=True)

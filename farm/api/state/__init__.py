@@ -1,1 +1,1 @@
-"""What the application keeps between requests."""
+"""State of the application between requests."""

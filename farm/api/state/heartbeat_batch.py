@@ -1,4 +1,4 @@
-"""Calls with nothing in them: they wait for each other for a moment, and one transaction notes them all."""
+"""Batches of empty exchanges: they wait for each other for a moment, and one transaction records them all."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -8,41 +8,41 @@ from farm.clock import Clock
 from farm.core.base.ids import HostId, SessionId
 from farm.core.errors import FarmBusy
 from farm.database.engine import Database
+from farm.database.transaction import bind_tx
 from farm.services.agents.heartbeats import ExchangeCall, find_still_idle, record_idle_heartbeats
 
-#: How long a call waits for others that are noted with it. It would be held for much longer anyway.
+#: Time a call waits for others that are recorded with it. It would be held for much longer anyway.
 BATCH_PAUSE_S = 0.25
-#: What is held for less has no time to lose.
+#: Calls that are held for less are not batched.
 _SHORT_S = 2 * BATCH_PAUSE_S
 #: Calls of one transaction.
 _MAX_BATCH = 1000
-#: An idle host's calls are looked into this often, whatever they say.
+#: An idle host's calls are applied in full this often, whatever they report.
 FULL_EVERY_S = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LastHeartbeat:
-    """A host's last call to which there was nothing to say."""
+    """A host's last call that was answered without news."""
 
     host_id: HostId
     session_id: SessionId
-    #: A hash of what it said, its number apart: there may be thousands of hosts.
-    said: int
+    #: A hash of the exchange without its number: there may be thousands of hosts.
+    exchange_hash: int
     #: The next full exchange is not later, so that what time alone brings about is.
     until_s: float
 
     def is_like(self, call: ExchangeCall, now_s: float) -> bool:
-        """Whether a call says the same, by the same session, and no full one is due."""
+        """Return whether a call has the same content, from the same session, and no full one is due."""
         same = (self.host_id, self.session_id) == (call.host_id, call.session_id)
-        return same and now_s < self.until_s and self.said == _hash(call)
+        return same and now_s < self.until_s and self.exchange_hash == _hash(call)
 
 
 class HeartbeatBatch:
-    """Notes and looks at the calls of idle agents together.
+    """Records and repeats the calls of idle agents together.
 
-    Which calls have nothing in them, and who makes them, the database decides. Here it is only guessed which
-    are worth asking about: those that show and say what the host's last call did, to which there was nothing
-    to say.
+    The database decides which calls are idle, and authenticates them. Here it is only guessed which are worth
+    the query: those with the credential and the content of the host's last call, which had no news.
     """
 
     def __init__(self, database: Database, clock: Clock) -> None:
@@ -54,37 +54,37 @@ class HeartbeatBatch:
         self._looking = _Batcher(self._look)
 
     async def aclose(self) -> None:
-        """End what is under way: the farm stops, and nobody is told of it any more."""
+        """Cancel the batches in progress: the farm stops, and their calls are not answered."""
         await self._noting.aclose()
         await self._looking.aclose()
 
     def find_caller_host(self, credential_hash: str) -> HostId | None:
-        """Who showed a credential last, when there was nothing to say; not whom it lets in now."""
+        """Return the host whose last idle call had this credential; that alone authenticates no one."""
         last = self._last_by_credential.get(credential_hash)
         return None if last is None else last.host_id
 
     def may_be_idle(self, call: ExchangeCall) -> bool:
-        """Whether a call is like the host's last one, so that it is worth asking."""
-        if call.said.wait_s < _SHORT_S or not call.has_only_devices:
+        """Return whether a call is like the host's last one, so that it is worth asking."""
+        if call.exchange.wait_s < _SHORT_S or not call.has_only_devices:
             return False
         last = self._last_by_credential.get(call.credential_hash)
         return last is not None and last.is_like(call, self._clock.monotonic())
 
     async def notes(self, call: ExchangeCall) -> bool:
-        """Whether a call was applied, and there is nothing to say; else it is as if it was not made."""
+        """Apply a call if it is idle, and tell whether it was; otherwise nothing changes."""
         if await self._noting.includes(call):
             return True
         self._forget(call.host_id)
         return False
 
     def remember(self, call: ExchangeCall) -> None:
-        """There was nothing to say to a call: the next may be like it."""
+        """Remember a call as idle: the next may be like it."""
         if call.has_only_devices:
             self._forget(call.host_id)
             self._last_by_credential[call.credential_hash] = _LastHeartbeat(
                 host_id=call.host_id,
                 session_id=call.session_id,
-                said=_hash(call),
+                exchange_hash=_hash(call),
                 until_s=self._clock.monotonic() + FULL_EVERY_S,
             )
             self._credential_by_host[call.host_id] = call.credential_hash
@@ -94,11 +94,11 @@ class HeartbeatBatch:
             self._last_by_credential.pop(credential_hash, None)
 
     async def is_still_idle(self, call: ExchangeCall) -> bool:
-        """Whether there is still nothing to say to a call that was applied."""
+        """Return whether a call that was applied is still idle."""
         return call.has_only_devices and await self._looking.includes(call)
 
     async def _note(self, calls: Sequence[ExchangeCall]) -> frozenset[ExchangeCall]:
-        return await self._database.write_async(record_idle_heartbeats, calls, now=self._clock.now())
+        return await self._database.write_async(bind_tx(record_idle_heartbeats, now=self._clock.now()), calls)
 
     async def _look(self, calls: Sequence[ExchangeCall]) -> frozenset[ExchangeCall]:
         return await self._database.peek_async(find_still_idle, calls)
@@ -118,12 +118,12 @@ class _Batcher:
         self._one_at_a_time = asyncio.Lock()
         self._pending_calls: list[ExchangeCall] = []
         self._answered: asyncio.Task[frozenset[ExchangeCall]] | None = None
-        #: Its askers may all go away before it is there.
+        #: All callers may go away before the answer is there.
         self._running_tasks: set[asyncio.Task[frozenset[ExchangeCall]]] = set()
         self._closed = False
 
     async def includes(self, call: ExchangeCall) -> bool:
-        """Whether the answer does; an error is told to everybody who waits for it."""
+        """Return whether the batch's answer includes a call; an error is raised in every waiting caller."""
         if self._closed:
             raise FarmBusy("the farm stops")
         if self._answered is None or len(self._pending_calls) >= _MAX_BATCH:
@@ -132,7 +132,7 @@ class _Batcher:
             self._running_tasks.add(self._answered)
             self._answered.add_done_callback(self._running_tasks.discard)
         self._pending_calls.append(call)
-        # One caller that goes away takes nobody's answer along.
+        # A caller that goes away does not cancel the others' answer.
         return call in await asyncio.shield(self._answered)
 
     async def aclose(self) -> None:
@@ -150,4 +150,4 @@ class _Batcher:
 
 
 def _hash(call: ExchangeCall) -> int:
-    return hash(call.said.model_dump_json(exclude={"seq"}))
+    return hash(call.exchange.model_dump_json(exclude={"seq"}))

@@ -1,4 +1,4 @@
-"""Reports are parsed before their transactions begin; large ones on threads of their own, a few at a time."""
+"""A pool of threads that parses large reports before their transactions begin, a few at a time."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ import structlog
 from farm.core.errors import FarmBusy
 from farm.core.results.settle.report import IncomingReport, ParsedReport
 from farm.database.engine import Database
-from farm.services.results.preparse import LARGE_BYTES, parse, parse_reports, report_subjects
+from farm.services.results.preparse import LARGE_BYTES, parse, report_subjects
 
-#: Threads share one interpreter: more of them would only slow each other, and everybody else.
+#: Threads share one interpreter: more of them would only slow each other, and all other calls.
 _MAX_PARSERS = 2
-#: What waits to be parsed is in memory; who sends more of it comes again.
+#: Reports that wait to be parsed are in memory; a caller that sends more is answered with FarmBusy.
 _MAX_PENDING_BYTES = 128 * 1024 * 1024
 _log = structlog.get_logger(__name__)
 
 
 class ReportParserPool:
-    """Parses what would keep a transaction open: for seconds, where it is megabytes of a driver's log."""
+    """Parses reports that would keep a transaction open: for seconds, with megabytes of a driver's log."""
 
     def __init__(self, database: Database, *, max_pending_bytes: int = _MAX_PENDING_BYTES) -> None:
         """Nothing is parsed yet.
@@ -32,21 +32,18 @@ class ReportParserPool:
         self._waiting_bytes = 0
         self._turns = asyncio.Semaphore(_MAX_PARSERS)
 
-    async def parse(self, reports: Sequence[IncomingReport]) -> list[ParsedReport]:
-        """Parse reports, in their order.
+    async def parse(self, reports: Sequence[IncomingReport]) -> list[IncomingReport | ParsedReport]:
+        """Parse the large ones of reports; return all in their order.
 
         Raises:
-            FarmBusy: the database did not say in time what they are of, or too much waits to be parsed.
+            FarmBusy: the database did not return their plans in time, or too much waits to be parsed.
         """
-        if all(len(report.body) < LARGE_BYTES for report in reports):
-            return await self._database.read_async(parse_reports, reports)
-        return [await self._parse_one(report) for report in reports]
+        return [
+            report if len(report.body) < LARGE_BYTES else await self._parse_one(report) for report in reports
+        ]
 
     async def _parse_one(self, report: IncomingReport) -> ParsedReport:
         size_bytes = len(report.body)
-        if size_bytes < LARGE_BYTES:
-            (parsed,) = await self._database.read_async(parse_reports, [report])
-            return parsed
         if self._waiting_bytes and self._waiting_bytes + size_bytes > self._max_pending_bytes:
             raise FarmBusy(
                 "more waits to be parsed than the farm keeps in memory", hint="send it again in a moment"
@@ -59,7 +56,7 @@ class ReportParserPool:
             self._waiting_bytes -= size_bytes
 
     async def _parse_large(self, report: IncomingReport) -> ParsedReport:
-        (subject,) = await self._database.read_async(report_subjects, [report])
+        (subject,) = await self._database.peek_async(report_subjects, [report])
         began_s = asyncio.get_running_loop().time()
         parsed = await asyncio.to_thread(parse, report, subject)
         if subject is not None:

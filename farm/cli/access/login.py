@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.shell.output import Json, print_json, print_notice
+from farm.cli.access.credentials import Login, check_token, read_private, read_secret, save_login
+from farm.cli.shell.address import connect, connect_with
+from farm.cli.shell.options import Json
+from farm.cli.shell.output import print_json, print_notice
 
 
 def login(
@@ -23,10 +26,6 @@ def login(
 
     Example: farm login https://farm.lab --token-file token
     """
-    from farm.cli.access.credentials import Login, check_token, save_login
-    from farm.cli.access.secret_files import read_private, read_secret
-    from farm.cli.shell.address import connect_with
-
     token = read_secret("access token") if token_file is None else read_private(token_file)
     new_login = Login(url=url.rstrip("/"), token=check_token(token))
     with connect_with(new_login.url, new_login.token) as farm:
@@ -42,8 +41,6 @@ def whoami(as_json: Json = False) -> None:
 
     Example: farm whoami
     """
-    from farm.cli.shell.address import connect
-
     with connect() as farm:
         caller = farm.caller()
         url = farm.url

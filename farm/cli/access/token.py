@@ -1,26 +1,64 @@
 """`farm token`: join tokens for agents, and access tokens for people and scripts."""
 
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
-from farm.cli.access.secret_files import create_private_file
+from farm.cli.access.credentials import create_private_file
 from farm.cli.shell.address import DEFAULT_URL, connect, connect_to, data_dir, find_running, find_url
-from farm.cli.shell.duration import seconds
-from farm.cli.shell.output import Json, print_json, print_notice, show
+from farm.cli.shell.formatting import local_time_text, seconds
+from farm.cli.shell.identity import require_identity
+from farm.cli.shell.options import Json
+from farm.cli.shell.output import print_json, print_notice, show
+from farm.cli.shell.settings import farm_config
+from farm.cli.shell.tables import Listing, name, number, prose
+from farm.clock import SystemClock
 from farm.core.errors import InvalidInput
 from farm.core.operations.role import Role
-
-if TYPE_CHECKING:
-    from farm.wire.documents.access import AccessRequest, AccessTokenView, NewAccessTokenView
-    from farm.wire.documents.join_tokens import NewTokenView, TokenRequest, TokenView
-
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Tokens: a join token enrolls the agent of one machine, an access token identifies a caller.",
+from farm.database.transaction import bind_tx
+from farm.wire.documents.access import (
+    MAX_JOIN_VALID_S,
+    MIN_VALID_S,
+    AccessRequest,
+    AccessToken,
+    JoinToken,
+    NewAccessToken,
+    NewJoinToken,
+    TokenRequest,
 )
+
+
+def issue_offline_token(folder: Path, request: AccessRequest) -> NewAccessToken:
+    """Create a token in the database of the farm with this data folder.
+
+    A user who can write to the data folder has all permissions at that farm anyway.
+
+    Raises:
+        InvalidInput: the folder cannot be used, a farm runs there, or the database cannot be reached.
+    """
+    from farm.daemon import data_folder_lock, make_data_folder
+    from farm.database.connect import check_server, display_url, open_database
+    from farm.database.migrate import upgrade
+    from farm.services.access.tokens import issue_access_token
+
+    config = farm_config(data_dir=folder.absolute())
+    make_data_folder(config.data_dir)
+    check_server(config)
+    with data_folder_lock(config.data_dir), closing(open_database(config)) as database:
+        upgrade(database.engine)
+        token = database.write(
+            bind_tx(issue_access_token, now=SystemClock().now(), actor=f"user:{require_identity()}"), request
+        )
+    print_notice(
+        f"No farm runs with the data folder {folder}: the token is in its database, {display_url(config)}."
+    )
+    return token
+
+
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
@@ -73,17 +111,25 @@ def create(
     print_notice(how_to_use(token, out))
 
 
+_token_table = Listing[JoinToken | AccessToken](
+    name("token", lambda view: view.token_id),
+    name("state", lambda view: view.state),
+    name("role", lambda view: view.role),
+    prose("owner", lambda view: _owner_text(view)),
+    number("created", lambda view: local_time_text(view.created_at)),
+    number("valid until", lambda view: local_time_text(view.expires_at) if view.expires_at else "unlimited"),
+)
+
+
 @app.command("list")
 def list_tokens(as_json: Json = False) -> None:
     """List the tokens with owner and state, newest first.
 
     Example: farm token list --json
     """
-    from farm.cli.hosts.tables import token_table
-
     with connect() as farm:
-        tokens: list[TokenView | AccessTokenView] = [*farm.access_tokens(), *farm.tokens()]
-    show(sorted(tokens, key=lambda token: token.created_at, reverse=True), token_table, as_json=as_json)
+        tokens: list[JoinToken | AccessToken] = [*farm.access_tokens(), *farm.tokens()]
+    show(sorted(tokens, key=lambda token: token.created_at, reverse=True), _token_table, as_json=as_json)
 
 
 @app.command()
@@ -105,18 +151,26 @@ def revoke(
             print_notice(f"Join token {token_id} revoked.")
 
 
+def _owner_text(view: JoinToken | AccessToken) -> str:
+    if isinstance(view, AccessToken):
+        return view.name
+    admission = "devices admitted automatically" if view.auto_admit else "devices wait for an operator"
+    return f"{view.used_by or 'a new host'}, {admission}"
+
+
 def _token_request(
     role: Role, name: str | None, *, auto_admit: bool, valid: str | None, data: Path | None
-) -> "TokenRequest | AccessRequest":
-    from farm.wire.documents.join_tokens import TokenRequest
-
+) -> TokenRequest | AccessRequest:
     if role is not Role.AGENT:
         if auto_admit:
             raise InvalidInput("--auto-admit is for join tokens", hint="leave --auto-admit out")
         return _access_request(role, name, valid)
     if name is not None or data is not None:
         raise InvalidInput("--name and --data are for access tokens", hint="name its role with --role")
-    return TokenRequest(auto_admit=auto_admit, valid_s=_parse_validity(valid or "1h"))
+    valid_s = seconds(valid or "1h")
+    if not MIN_VALID_S <= valid_s <= MAX_JOIN_VALID_S:
+        raise InvalidInput(f"a token cannot be valid for {valid}", hint="from 60s to 30d")
+    return TokenRequest(auto_admit=auto_admit, valid_s=valid_s)
 
 
 def _parse_role(text: str) -> Role:
@@ -126,11 +180,7 @@ def _parse_role(text: str) -> Role:
         raise InvalidInput(f"there is no role {text!r}", hint=f"one of {', '.join(Role)}") from error
 
 
-def _access_request(role: Role, name: str | None, valid: str | None) -> "AccessRequest":
-    from pydantic import ValidationError
-
-    from farm.wire.documents.access import AccessRequest
-
+def _access_request(role: Role, name: str | None, valid: str | None) -> AccessRequest:
     if name is None:
         raise InvalidInput("an access token needs an owner", hint="name the owner: --name NAME")
     try:
@@ -145,12 +195,7 @@ def _access_request(role: Role, name: str | None, valid: str | None) -> "AccessR
         raise InvalidInput(message, hint=rule) from error
 
 
-def _issue_token(
-    request: "TokenRequest | AccessRequest", data: Path | None
-) -> "NewTokenView | NewAccessTokenView":
-    from farm.cli.access.offline_access import issue_offline_token
-    from farm.wire.documents.join_tokens import TokenRequest
-
+def _issue_token(request: TokenRequest | AccessRequest, data: Path | None) -> NewJoinToken | NewAccessToken:
     if isinstance(request, TokenRequest):
         with connect() as farm:
             return farm.create_token(request)
@@ -169,18 +214,16 @@ def _find_running_farm() -> str | None:
         return DEFAULT_URL if farm.is_healthy() else None
 
 
-def how_to_use(token: "NewTokenView | NewAccessTokenView", out: Path | None) -> str:
+def how_to_use(token: NewJoinToken | NewAccessToken, out: Path | None) -> str:
     """Return how to use a new token."""
-    from farm.wire.documents.join_tokens import NewTokenView
-
-    if isinstance(token, NewTokenView):
+    if isinstance(token, NewJoinToken):
         return how_to_join(token, out)
     until = f"until {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "until it is revoked"
     command = "farm login URL" if out is None else f"farm login URL --token-file {out.name}"
     return f"{token.name} is {token.role} with it {until}: {command}   (or FARM_TOKEN_FILE, for scripts)"
 
 
-def how_to_join(token: "NewTokenView", out: Path | None) -> str:
+def how_to_join(token: NewJoinToken, out: Path | None) -> str:
     """Return how to use a new join token."""
     lines = [f"Valid for one host until {token.expires_at:%Y-%m-%d %H:%M} UTC."]
     if token.agents_url is None:
@@ -192,12 +235,3 @@ def how_to_join(token: "NewTokenView", out: Path | None) -> str:
     command = f"farm agent join {token.agents_url} --token-file {file}"
     lines.append(f"On the other machine: {command}   (or the token on standard input)")
     return "\n".join(lines)
-
-
-def _parse_validity(text: str) -> int:
-    from farm.wire.documents.join_tokens import MAX_VALID_S, MIN_VALID_S
-
-    valid_s = seconds(text)
-    if not MIN_VALID_S <= valid_s <= MAX_VALID_S:
-        raise InvalidInput(f"a token cannot be valid for {text}", hint="from 60s to 30d")
-    return valid_s

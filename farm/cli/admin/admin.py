@@ -6,16 +6,13 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.shell.output import Json, confirm, out, print_json, print_notice
+from farm.cli.shell.options import Data, Json, ShortYes
+from farm.cli.shell.output import confirm, print_data, print_done, print_json, print_notice
 from farm.core.errors import InvalidInput
 
-app = typer.Typer(
-    no_args_is_help=True, help="Administer a farm on its machine: settings, migrations, backups."
-)
-
-Data = Annotated[
-    Path | None, typer.Option(help="The farm's data folder; default: FARM_DATA_DIR, else ./farm-data.")
-]
+# The actions are imported by the commands: `farm admin config` must not import the farm and its statistics,
+# which takes seconds.
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command("config")
@@ -24,15 +21,20 @@ def config_command(data: Data = None, as_json: Json = False) -> None:
 
     Example: farm admin config --json
     """
-    from farm.cli.admin.report import settings_document, settings_table, unknown_text
-    from farm.cli.admin.setting_sources import farm_settings, local_agent_settings, unknown_variables
+    from farm.cli.admin.setting_sources import (
+        farm_settings,
+        local_agent_settings,
+        settings_table,
+        unknown_text,
+        unknown_variables,
+    )
 
     farm, agent = farm_settings(data), local_agent_settings()
     unknown = unknown_variables(os.environ)
     if as_json:
-        print_json(settings_document(farm, agent, unknown))
+        print_json({"farm": farm, "agent": agent, "unknown": unknown})
     else:
-        out().print(settings_table(farm, agent))
+        print_data(settings_table(farm, agent))
     for variable in unknown:
         print_notice(unknown_text(variable))
 
@@ -51,14 +53,12 @@ def migrate(
 
     Example: farm admin migrate --check
     """
-    from farm.cli.admin.actions import migrate as run_migration
-    from farm.cli.admin.actions import read_schema
-    from farm.cli.admin.report import schema_document, schema_text
+    from farm.cli.admin.actions import read_schema, run_migration, schema_text
 
     before = read_schema(data)
     after = before if check else run_migration(data)
     if as_json:
-        print_json(schema_document(before, after))
+        print_json({"before": before.revision, "revision": after.revision, "newest": after.newest})
     print_notice(schema_text(before, after))
     if check and not before.is_newest:
         raise typer.Exit(1)
@@ -70,18 +70,26 @@ def backup(
     artifacts: Annotated[
         bool, typer.Option("--artifacts/--no-artifacts", help="Include model files and programs.")
     ] = True,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Make none: read every byte of the latest backup there.")
+    ] = False,
     data: Data = None,
     as_json: Json = False,
 ) -> None:
     """Back up a running farm: a consistent snapshot of its database, and all files that it refers to.
 
-    Files that the folder already has are not copied again. On the same disk, files are hard links.
+    Files that the folder already has are not copied again. On the same disk, files are hard links. Each new
+    file is verified; `--verify` reads all of them again.
 
     Example: farm admin backup /mnt/backups/farm
     """
-    from farm.cli.admin.actions import run_backup
-    from farm.cli.admin.report import backup_document, backup_text
+    from farm.cli.admin.actions import backup_document, backup_text, run_backup, run_verification
 
+    if verify:
+        intact = run_verification(target)
+        text = f"{intact.folder} is intact: {backup_text(intact.manifest)}"
+        print_done(backup_document(intact), text, as_json=as_json)
+        return
     result = run_backup(target, data, with_artifacts=artifacts)
     if as_json:
         print_json(backup_document(result))
@@ -95,7 +103,7 @@ def restore(
     source: Annotated[
         Path, typer.Argument(help="A backup, or a folder with backups, of which the latest is used.")
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
+    yes: ShortYes = False,
     data: Data = None,
     as_json: Json = False,
 ) -> None:
@@ -105,9 +113,13 @@ def restore(
 
     Example: farm admin restore /mnt/backups/farm --data /var/lib/benchfarm/farm
     """
-    from farm.cli.admin.actions import plan_restore
-    from farm.cli.admin.actions import restore as run_restore
-    from farm.cli.admin.report import restore_document, restore_plan_text, restore_text
+    from farm.cli.admin.actions import (
+        plan_restore,
+        restore_document,
+        restore_plan_text,
+        restore_text,
+        run_restore,
+    )
 
     plan = plan_restore(source, data)
     print_notice(restore_plan_text(plan))
@@ -138,8 +150,7 @@ def epoch(
 
     Example: farm admin epoch --begin "restored by the provider to 12:00"
     """
-    from farm.cli.admin.actions import read_epochs, start_epoch
-    from farm.cli.admin.report import epoch_documents, epoch_table
+    from farm.cli.admin.actions import epoch_documents, epoch_table, read_epochs, start_epoch
 
     if begin is not None and not begin.strip():
         raise InvalidInput(
@@ -149,4 +160,4 @@ def epoch(
     if as_json:
         print_json(epoch_documents(epochs))
     else:
-        out().print(epoch_table(epochs))
+        print_data(epoch_table(epochs))

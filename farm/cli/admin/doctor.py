@@ -1,22 +1,19 @@
 """`farm doctor`: check this machine and print how to fix problems."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from agents.host.config import AgentConfig
 from farm.cli.shell.address import data_dir, find_running
-from farm.cli.shell.exit_codes import exit_code
-from farm.cli.shell.output import Json, err, out, print_json
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from agents.host.config import AgentConfig
-    from farm.core.operations.diagnostic import Diagnostic
+from farm.cli.shell.options import Json
+from farm.cli.shell.output import err, print_data, print_json
+from farm.cli.shell.settings import embedded_agent_dir, farm_config, local_agent_config
+from farm.cli.shell.tables import Listing, name, prose
+from farm.core.operations.diagnostic import Diagnostic, blamed_parties
 
 
 def doctor(
@@ -37,35 +34,6 @@ def doctor(
 
     Example: farm doctor --agent
     """
-    from farm.core.operations.diagnostic import blamed_parties
-
-    diagnostics = _run_checks(farm=farm, agent=agent, agent_data=agent_data)
-    if as_json:
-        print_json([{"part": part, **asdict(diagnostic)} for part, diagnostic in diagnostics])
-    else:
-        out().print(diagnostic_table(diagnostics))
-    parties = blamed_parties(diagnostic for _, diagnostic in diagnostics)
-    raise typer.Exit(max(map(exit_code, parties), default=0))
-
-
-def diagnostic_table(diagnostics: Sequence[tuple[str, "Diagnostic"]]) -> "Table":
-    """Return a table of diagnostics, with a hint below each problem."""
-    from farm.cli.shell.tables import add_row, new_table
-
-    table = new_table(names=("part", "", "check"), prose=("result",))
-    for part, diagnostic in diagnostics:
-        result = (
-            diagnostic.message
-            if diagnostic.hint is None
-            else f"{diagnostic.message}\nhint: {diagnostic.hint}"
-        )
-        add_row(table, part, diagnostic.level, diagnostic.subject, result)
-    return table
-
-
-def _run_checks(*, farm: bool, agent: bool, agent_data: Path | None) -> list[tuple[str, "Diagnostic"]]:
-    from farm.cli.farm.local_agent import local_agent_config
-
     config = local_agent_config(agent_data)
     has_farm, has_agent = data_dir().is_dir(), config.data_dir.is_dir()
     if not (farm or agent):
@@ -75,20 +43,32 @@ def _run_checks(*, farm: bool, agent: bool, agent_data: Path | None) -> list[tup
         diagnostics += [("farm", diagnostic) for diagnostic in _farm_diagnostics()]
     if agent:
         diagnostics += [("agent", diagnostic) for diagnostic in _agent_diagnostics(config)]
-    return diagnostics
+    if as_json:
+        print_json([{"part": part, **asdict(diagnostic)} for part, diagnostic in diagnostics])
+    else:
+        print_data(diagnostic_table(diagnostics))
+    parties = blamed_parties(diagnostic for _, diagnostic in diagnostics)
+    raise typer.Exit(max((party.exit_code for party in parties), default=0))
 
 
-def _farm_diagnostics() -> list["Diagnostic"]:
-    from farm.cli.admin.farm_checks import diagnose_farm
-    from farm.cli.shell.settings import farm_config
+#: Part of the machine's software and diagnostic, with a hint below each problem.
+diagnostic_table = Listing[tuple[str, Diagnostic]](
+    name("part", lambda row: row[0]),
+    name("", lambda row: row[1].level),
+    name("check", lambda row: row[1].subject),
+    prose("result", lambda row: "\nhint: ".join(filter(None, (row[1].message, row[1].hint)))),
+)
+
+
+def _farm_diagnostics() -> list[Diagnostic]:
+    from farm.cli.admin.machine_checks import diagnose_farm
 
     with err().status("checking this machine for a farm"):
         return diagnose_farm(farm_config(data_dir=data_dir().absolute()))
 
 
-def _agent_diagnostics(config: "AgentConfig") -> list["Diagnostic"]:
+def _agent_diagnostics(config: AgentConfig) -> list[Diagnostic]:
     from agents.doctor.diagnose import diagnose_agent
-    from farm.cli.farm.local_agent import embedded_agent_dir
 
     is_stopped = config.data_dir == embedded_agent_dir() and find_running(data_dir()) is None
     with err().status("checking this machine for an agent"):

@@ -3,16 +3,20 @@
 import inspect
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings
+from rich.console import Group, RenderableType
 
 from agents.host.config import SAVED_SETTINGS_FILE, AgentConfig, agent_config, find_saved_settings
 from farm.cli.shell.settings import farm_config
+from farm.cli.shell.tables import Listing, prose
+from farm.cli.shell.tables import name as name_column
 from farm.config import FarmConfig
 from farm.core.base.spec_errors import closest_name
 from farm.database.connect import display_url
@@ -51,33 +55,38 @@ def farm_settings(data: Path | None) -> list[Setting]:
     """Return the settings of `farm up` here; raises InvalidInput if one is not valid."""
     config = farm_config(data_dir=data)
     values = {**_values(config), "database_url": display_url(config) if config.database_url else "none"}
-    files = {"database_url": str(config.database_url_file)} if config.database_url_file else {}
-    from_command_line = set() if data is None else {"data_dir"}
-    return [
-        Setting(
-            name=_FARM + name.upper(),
-            value=value,
-            source=files.get(name) or _source(_FARM + name.upper(), is_given=name in from_command_line),
-            meaning=setting_meanings(FarmConfig)[name],
-        )
-        for name, value in values.items()
-    ]
+    sources = {} if data is None else {"data_dir": "command line"}
+    if config.database_url_file:
+        sources["database_url"] = str(config.database_url_file)
+    return _settings_of(FarmConfig, _FARM, values, sources=sources)
 
 
 def local_agent_settings() -> list[Setting]:
     """Return the settings of `farm agent run` on this machine."""
     config = agent_config()
     saved = find_saved_settings(config.data_dir)
-    from_file = set() if saved is None else set(type(saved).model_fields)
+    names = () if saved is None else type(saved).model_fields
+    defaults = dict.fromkeys(names, str(config.data_dir / SAVED_SETTINGS_FILE))
+    return _settings_of(AgentConfig, _AGENT, _values(config), defaults=defaults)
+
+
+def _settings_of(
+    model: type[BaseSettings],
+    prefix: str,
+    values: Mapping[str, str],
+    *,
+    sources: Mapping[str, str] = MappingProxyType({}),
+    defaults: Mapping[str, str] = MappingProxyType({}),
+) -> list[Setting]:
+    """Return the settings, with the sources that take precedence over the environment and those behind it."""
+    in_environment = {variable.upper() for variable in os.environ}
+    meanings = setting_meanings(model)
     settings = []
-    for name, value in _values(config).items():
-        variable = _AGENT + name.upper()
-        source = _source(variable, is_given=False)
-        if source == "default" and name in from_file:
-            source = str(config.data_dir / SAVED_SETTINGS_FILE)
-        settings.append(
-            Setting(name=variable, value=value, source=source, meaning=setting_meanings(AgentConfig)[name])
-        )
+    for name, value in values.items():
+        variable = prefix + name.upper()
+        fallback = "environment" if variable in in_environment else defaults.get(name, "default")
+        source = sources.get(name, fallback)
+        settings.append(Setting(name=variable, value=value, source=source, meaning=meanings[name]))
     return settings
 
 
@@ -125,12 +134,26 @@ def _value_text(value: Any) -> str:
             return str(value)
 
 
-def _source(variable: str, *, is_given: bool) -> str:
-    if is_given:
-        return "command line"
-    is_set = any(name.upper() == variable for name in os.environ)
-    return "environment" if is_set else "default"
-
-
 def _names(model: type[BaseSettings], prefix: str) -> Iterable[str]:
     return (prefix + name.upper() for name in model.model_fields)
+
+
+def settings_table(farm: Sequence[Setting], agent: Sequence[Setting]) -> RenderableType:
+    """Return tables of the settings of the farm and of an agent."""
+    return Group(_settings("the farm", farm), "", _settings("an agent on this machine", agent))
+
+
+def unknown_text(variable: UnknownVariable) -> str:
+    """Return a note on a variable without effect."""
+    suggestion = f": did you mean {variable.meant}?" if variable.meant else ""
+    return f"note: {variable.name} is set but has no effect{suggestion}"
+
+
+def _settings(title: str, settings: Sequence[Setting]) -> RenderableType:
+    table = Listing[Setting](
+        name_column(title, lambda setting: setting.name),
+        prose("value", lambda setting: setting.value),
+        prose("from", lambda setting: setting.source),
+        prose("meaning", lambda setting: setting.meaning),
+    )
+    return table(settings)

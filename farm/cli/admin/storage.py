@@ -1,15 +1,131 @@
 """`farm storage`: show and free the disk space of the farm."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
-from farm.cli.shell.address import connect, data_dir
-from farm.cli.shell.output import Json, out, print_json, print_notice
+from farm.cli.shell.address import connect, data_dir, show_view
+from farm.cli.shell.formatting import join_or_dash, local_time_text, plural
+from farm.cli.shell.options import Data, Json
+from farm.cli.shell.output import print_data, print_done, print_json, print_notice
+from farm.cli.shell.settings import farm_config
+from farm.cli.shell.tables import Listing, name, number, prose
+from farm.core.base.units import size_text
 from farm.core.errors import InvalidInput
+from farm.wire.documents.files.storage import (
+    ArtifactEviction,
+    ArtifactUse,
+    DeviceStorage,
+    EvidenceAge,
+    LimitsView,
+    StorageView,
+    SweepPreview,
+    SweepResult,
+)
 
-app = typer.Typer(no_args_is_help=True, help="Storage: show disk usage and limits, and free space.")
+
+def storage_report(view: StorageView) -> RenderableType:
+    """Return the report: disk, files by kind and use, output by age, next sweep."""
+    return Group(
+        _lines(
+            f"data      {view.data_dir}: {size_text(view.disk_free_bytes)} free on its disk",
+            f"database  {size_text(view.database_bytes)}, of which {size_text(view.database_free_bytes)}"
+            " are free and reused first",
+            f"limits    {limits_text(view.limits)}",
+        ),
+        _artifact_table(view.artifacts),
+        _lines(f"expired artifacts: {view.expired_artifacts}, their rows are kept", trash_text(view)),
+        _evidence_table(view.evidence),
+        _lines(f"expired output: {plural(view.expired_reports, 'report')}, their measurements are kept"),
+        *([_device_table(view.devices)] if view.devices else []),
+        *([eviction_table(view.next_sweep.artifacts)] if view.next_sweep.artifacts else []),
+        _lines(plan_text(view.next_sweep)),
+    )
+
+
+def trash_text(view: StorageView) -> str:
+    """Return what the trash holds, and how long."""
+    if not view.trash:
+        return "trash: empty"
+    (files,) = _counts((view.trash, "removed file", view.trash_bytes))
+    kept = plural(view.trash_keep_days, "day")
+    return f"trash: {files}, each deleted after {kept}, or earlier if the disk is short of space"
+
+
+def limits_text(limits: LimitsView) -> str:
+    """Return the limits; `none` where there is no limit."""
+    days, size = limits.evidence_keep_days, limits.evidence_limit_bytes
+    output = [plural(days, "day") if days else "", "" if size is None else size_text(size)]
+    artifacts = "none" if limits.blobs_limit_bytes is None else size_text(limits.blobs_limit_bytes)
+    return (
+        f"artifacts: {artifacts}; output: {' and '.join(filter(None, output)) or 'none'};"
+        f" uploads leave {size_text(limits.disk_reserve_bytes)} of the disk free"
+    )
+
+
+def plan_text(plan: SweepPreview) -> str:
+    """Return what the next sweep would remove, in one line."""
+    parts = _counts(
+        (len(plan.artifacts), "artifact", plan.artifact_bytes),
+        (plan.reports, "report", plan.report_bytes),
+        (plan.files, "stray file", plan.file_bytes),
+    )
+    if plan.lost:
+        parts.append(f"{plural(len(plan.lost), 'artifact')} with missing files marked")
+    return f"the next sweep: {join_or_dash(parts)}" if parts else "the next sweep: nothing to do"
+
+
+def sweep_text(swept: SweepResult) -> str:
+    """Return what a sweep removed, in one line."""
+    parts = _counts(
+        (swept.artifacts, "artifact", swept.artifact_bytes),
+        (swept.reports, "report", swept.report_bytes),
+    )
+    parts += [f"{size_text(swept.file_bytes)} moved to the trash"] if swept.files else []
+    parts += [f"{size_text(swept.deleted_bytes)} freed on the disk"] if swept.deleted else []
+    if swept.lost:
+        parts.append(f"{plural(swept.lost, 'artifact')} with missing files marked")
+    return f"swept: {join_or_dash(parts)}" if parts else "swept: nothing to remove"
+
+
+#: The artifacts to remove, in order.
+eviction_table = Listing[ArtifactEviction](
+    name("removed", lambda artifact: artifact.digest[:12]),
+    prose("names", lambda artifact: join_or_dash(artifact.names)),
+    number("size", lambda artifact: size_text(artifact.size_bytes)),
+    number("last used", lambda artifact: local_time_text(artifact.used_at)),
+)
+
+_artifact_table = Listing[ArtifactUse](
+    name("artifacts", lambda use: use.kind),
+    name("use", lambda use: use.use),
+    number("files", lambda use: use.files),
+    number("size", lambda use: size_text(use.size_bytes)),
+)
+
+_evidence_table = Listing[EvidenceAge](
+    name("output", lambda age: age.age),
+    number("reports", lambda age: age.reports),
+    number("size", lambda age: size_text(age.size_bytes)),
+)
+
+_device_table = Listing[DeviceStorage](
+    name("device", lambda device: device.device_id),
+    number("free", lambda device: size_text(device.free_bytes)),
+)
+
+
+def _counts(*counted: tuple[int, str, int]) -> list[str]:
+    return [f"{plural(count, noun)} ({size_text(size)})" for count, noun, size in counted if count]
+
+
+def _lines(*lines: str) -> Text:
+    return Text("\n".join(("", *lines)).removeprefix("\n"), overflow="fold")
+
+
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command("show")
@@ -18,14 +134,7 @@ def show_command(as_json: Json = False) -> None:
 
     Example: farm storage show --json
     """
-    from farm.cli.admin.storage_report import storage_report
-
-    with connect() as farm:
-        view = farm.storage()
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        out().print(storage_report(view))
+    show_view(lambda farm: farm.storage(), storage_report, as_json=as_json)
 
 
 @app.command()
@@ -39,40 +148,28 @@ def sweep(
 
     Example: farm storage sweep --dry-run
     """
-    from farm.cli.admin.storage_report import eviction_table, plan_text, sweep_text
-
     with connect() as farm:
         plan = farm.storage().next_sweep
         if dry_run and as_json:
-            print_json(plan.model_dump(mode="json"))
+            print_json(plan)
             return
         if plan.artifacts and not as_json:
-            out().print(eviction_table(plan.artifacts))
+            print_data(eviction_table(plan.artifacts))
         print_notice(plan_text(plan))
         if dry_run:
             return
         swept = farm.sweep_storage()
-    if as_json:
-        print_json(swept.model_dump(mode="json"))
-    else:
-        print_notice(sweep_text(swept))
+    print_done(swept, sweep_text(swept), as_json=as_json)
 
 
 @app.command()
-def compact(
-    as_json: Json = False,
-    data: Annotated[
-        Path | None, typer.Option(help="The farm's data folder; default: FARM_DATA_DIR, else ./farm-data.")
-    ] = None,
-) -> None:
+def compact(as_json: Json = False, data: Data = None) -> None:
     """Return free space inside the database to the disk. The farm must be stopped.
 
     Example: farm storage compact --data /var/lib/benchfarm/farm
     """
-    from farm.cli.shell.settings import farm_config
-    from farm.core.base.units import size_text
     from farm.daemon import data_folder_lock
-    from farm.store.files.vacuum import compact as vacuum
+    from farm.store.files.disk_use import compact as vacuum
 
     config = farm_config(data_dir=data or data_dir())
     if config.database_url is not None:
@@ -84,7 +181,5 @@ def compact(
         raise InvalidInput(f"there is no farm in {config.data_dir}", hint="set its location with --data")
     with data_folder_lock(config.data_dir):
         freed_bytes = vacuum(config.database_path)
-    if as_json:
-        print_json({"freed_bytes": freed_bytes})
-    else:
-        print_notice(f"{config.database_path}: {size_text(freed_bytes)} freed")
+    text = f"{config.database_path}: {size_text(freed_bytes)} freed"
+    print_done({"freed_bytes": freed_bytes}, text, as_json=as_json)

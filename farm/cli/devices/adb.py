@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from farm.cli.shell.address import connect
 from farm.cli.shell.identity import require_identity
 from farm.core.devices.adb_allowlist import forbidden_reason
 from farm.core.errors import HostError, InvalidInput
-
-if TYPE_CHECKING:
-    from farm.wire.documents.devices import AdbAccess
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -37,35 +34,15 @@ def adb(
         raise InvalidInput(f"farm adb refuses this: {reason}", hint="farm adb ID shell, push, pull, logcat")
     with connect() as farm:
         access = farm.adb_access(device, require_identity())
-    if access.boot_id != _boot_id():
-        raise _other_host_error(access, arguments)
-    _become_adb(access, arguments)
-
-
-def _become_adb(access: "AdbAccess", arguments: list[str]) -> NoReturn:
-    """Replace this process by adb, so that adb has the terminal."""
-    # -P: do not import from a folder `agents` in the current folder.
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "agents.adb.passthrough",
-        str(access.adb_port),
-        access.serial,
-        *arguments,
-    ]
+    if not _BOOT_ID.exists() or access.boot_id != _BOOT_ID.read_text(encoding="ascii").strip():
+        command = shlex.join(["adb", "-P", str(access.adb_port), "-s", access.serial, *arguments])
+        raise HostError(
+            f"{access.device_id} is attached to {access.host}, not to this machine",
+            hint=f"run it there: {shlex.join(['ssh', access.host, command])}",
+        )
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(sys.executable, command)
-
-
-def _other_host_error(access: "AdbAccess", arguments: list[str]) -> HostError:
-    command = shlex.join(["adb", "-P", str(access.adb_port), "-s", access.serial, *arguments])
-    return HostError(
-        f"{access.device_id} is attached to {access.host}, not to this machine",
-        hint=f"run it there: {shlex.join(['ssh', access.host, command])}",
-    )
-
-
-def _boot_id() -> str | None:
-    return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else None
+    # Replace this process, so that adb has the terminal. -P: do not import from a folder `agents` in the
+    # current folder.
+    python = [sys.executable, "-P", "-m", "agents.adb.passthrough"]
+    os.execv(sys.executable, [*python, str(access.adb_port), access.serial, *arguments])

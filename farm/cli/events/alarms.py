@@ -1,23 +1,24 @@
 """`farm alarms`: list and clear alarms."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
-from farm.cli.shell.address import connect
+from farm.cli.shell.address import connect, show_view
+from farm.cli.shell.formatting import local_time_text, plural
 from farm.cli.shell.identity import operator_request
-from farm.cli.shell.output import Json, print_json, print_notice, show
+from farm.cli.shell.options import Json
+from farm.cli.shell.output import print_done, print_notice
+from farm.cli.shell.tables import Listing, name, prose
+from farm.client.farm_client import FarmClient
+from farm.core.errors import FarmError
+from farm.core.operations.alarm import Alarm
+from farm.wire.documents.operations import ClearRequest
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from farm.client.farm_client import FarmClient
-    from farm.wire.documents.alarms import AlarmView
-
-app = typer.Typer(
-    help="Alarms: problems that need an operator because the farm cannot fix them automatically."
-)
+app = typer.Typer()
 
 
 @app.callback(invoke_without_command=True)
@@ -32,8 +33,7 @@ def alarms(
     """
     if context.invoked_subcommand is not None:
         return
-    with connect() as farm:
-        show(farm.alarms(cleared=every), alarm_table, as_json=as_json)
+    show_view(lambda farm: farm.alarms(cleared=every), alarm_table, as_json=as_json)
 
 
 @app.command()
@@ -46,39 +46,32 @@ def clear(
 
     Example: farm alarms clear 7 --reason "a new cable"
     """
-    from farm.wire.documents.alarms import ClearRequest
-
     with connect() as farm:
         view = farm.clear_alarm(alarm, operator_request(ClearRequest, reason=reason))
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        print_notice(f"Alarm {view.alarm_id} cleared by {view.cleared_by}.")
+    print_done(view, f"Alarm {view.alarm_id} cleared by {view.cleared_by}.", as_json=as_json)
 
 
-def alarm_table(alarms: Sequence["AlarmView"]) -> "RenderableType":
+def alarm_table(alarms: Sequence[Alarm]) -> RenderableType:
     """Return a table of alarms, each with a hint."""
-    from rich.text import Text
-
-    from farm.cli.shell.formatting import local_time_text
-    from farm.cli.shell.tables import add_row, new_table
-
-    if not alarms:
-        return Text("No alarm is open.")
-    table = new_table(names=("alarm", "what", "since"), prose=("message",))
-    for view in alarms:
-        message = f"{view.message}\nhint: {view.hint}"
-        if view.cleared_at is not None:
-            message = f"{view.message}\ncleared {local_time_text(view.cleared_at)} by {view.cleared_by}"
-        add_row(table, str(view.alarm_id), view.kind, local_time_text(view.raised_at), message)
-    return table
+    return _table(alarms) if alarms else Text("No alarm is open.")
 
 
-def warn_of_alarms(farm: "FarmClient") -> None:
+_table = Listing[Alarm](
+    name("alarm", lambda view: view.alarm_id),
+    name("what", lambda view: view.kind),
+    name("since", lambda view: local_time_text(view.raised_at)),
+    prose("message", lambda view: f"{view.message}\n{_next_text(view)}"),
+)
+
+
+def _next_text(view: Alarm) -> str:
+    if view.cleared_at is None:
+        return f"hint: {view.hint}"
+    return f"cleared {local_time_text(view.cleared_at)} by {view.cleared_by}"
+
+
+def warn_of_alarms(farm: FarmClient) -> None:
     """One line on stderr where alarms are open."""
-    from farm.cli.shell.formatting import plural
-    from farm.core.errors import FarmError
-
     try:
         open_alarms = farm.alarms()
     except FarmError:

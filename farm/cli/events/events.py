@@ -2,20 +2,22 @@
 
 import time
 from collections.abc import Callable
+from datetime import date, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import JsonLines, out, print_json_line, print_notice
+from farm.cli.shell.formatting import seconds
+from farm.cli.shell.options import JsonLines
+from farm.cli.shell.output import print_data, print_json_line, print_notice
+from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmFault
+from farm.wire.documents.operations import EventPage, LoggedEvent
 
-if TYPE_CHECKING:
-    from farm.client.farm_client import FarmClient
-    from farm.wire.documents.events import EventPage, LoggedEventView
-
-#: How long the farm may wait for new events before it answers.
+_WHO_WIDTH = 14
+#: Time the farm may wait for new events before it answers.
 _WAIT_S = 20.0
 #: Interval and time-out of retries while the farm is restarted.
 _RETRY_S = 1.0
@@ -23,6 +25,43 @@ AWAY_TIMEOUT_S = 180.0
 #: Events shown by default, and the page size when following.
 _LIMIT = 50
 _MAX_LIMIT = 1000
+
+
+class EventLines:
+    """Formats events in the local time zone, with the date where it differs from the previous line."""
+
+    def __init__(self, today: date | None = None) -> None:
+        """`today` is the date that is not printed; default: the current date."""
+        self._date = today or datetime.now().astimezone().date()
+
+    def line(self, event: LoggedEvent) -> str:
+        """Return `18:40:12  ann  device pixel-8 cordoned: active → cordoned (swollen battery)`."""
+        return (
+            f"{self._when(event.at)}  {event.actor.removeprefix('user:'):{_WHO_WIDTH}}  {event_text(event)}"
+        )
+
+    def _when(self, at: datetime) -> str:
+        local = at.astimezone()
+        if local.date() == self._date:
+            return f"{local:%H:%M:%S}"
+        self._date = local.date()
+        return f"{local:%Y-%m-%d %H:%M:%S}"
+
+
+def event_text(event: LoggedEvent) -> str:
+    """Return the subject, its change and the cause."""
+    subject = f"{event.subject.replace('_', ' ')} {event.subject_id}"
+    change = event.kind.removeprefix(f"{event.subject}_").replace("_", " ")
+    cause = f" ({event.cause})" if event.cause else ""
+    return f"{subject} {change}{_transition_text(event, change)}{cause}"
+
+
+def _transition_text(event: LoggedEvent, change: str) -> str:
+    """Return the states before and after, unless the kind of the event names them already."""
+    before, after = event.from_state, event.to_state
+    if before is not None and after is not None:
+        return f": {before} → {after}"
+    return f": {after}" if after is not None and after != change else ""
 
 
 def events(
@@ -53,8 +92,6 @@ def events(
 
     Example: farm events --follow --subject device:pixel-8
     """
-    from farm.cli.shell.duration import seconds
-
     query: dict[str, object] = {"subject": subject, "actor": actor, "kind": kind, "limit": limit}
     with connect() as farm:
         page = farm.events({**query, "since_s": None if since is None else seconds(since)})
@@ -66,29 +103,20 @@ def events(
             _follow(farm, page.next, {**query, "limit": _MAX_LIMIT}, print_event)
 
 
-def _print_count(page: "EventPage", limit: int, *, is_followed: bool) -> None:
+def _print_count(page: EventPage, limit: int, *, is_followed: bool) -> None:
     if len(page.events) == limit:
         print_notice(f"Only the newest {limit} are shown; --limit shows up to {_MAX_LIMIT}.")
     elif not page.events and not is_followed:
         print_notice("No such events. `farm events` without options shows all kinds.")
 
 
-def _printer(*, as_json: bool) -> "Callable[[LoggedEventView], None]":
-    from farm.cli.events.event_lines import EventLines
-
+def _printer(*, as_json: bool) -> Callable[[LoggedEvent], None]:
     lines = EventLines()
-
-    def print_event(event: "LoggedEventView") -> None:
-        if as_json:
-            print_json_line(event.model_dump(mode="json"))
-        else:
-            out().print(lines.line(event), markup=False, soft_wrap=True)
-
-    return print_event
+    return print_json_line if as_json else lambda event: print_data(lines.line(event))
 
 
 def _follow(
-    farm: "FarmClient", after: int, query: dict[str, object], print_event: "Callable[[LoggedEventView], None]"
+    farm: FarmClient, after: int, query: dict[str, object], print_event: Callable[[LoggedEvent], None]
 ) -> None:
     """Print new events, each exactly once, even if the farm was away in between.
 
@@ -106,7 +134,7 @@ def _follow(
         raise typer.Exit(0) from None
 
 
-def _retry_while_away(fetch: "Callable[[], EventPage]") -> "EventPage":
+def _retry_while_away(fetch: Callable[[], EventPage]) -> EventPage:
     began_s, has_printed = time.monotonic(), False
     while True:
         try:

@@ -1,28 +1,28 @@
 """`farm agent`: enroll, run and show the agent of this machine."""
 
+import asyncio
 import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
+from pydantic import SecretStr
 
-from farm.cli.access.secret_files import read_private, read_secret
-from farm.cli.shell.output import Json, out, print_json, print_notice
+from agents.doctor.status import AgentStatus, agent_status
+from agents.link.enrollment import EnrollmentResult
+from agents.link.enrollment import join as enroll
+from farm.cli.access.credentials import read_private, read_secret
+from farm.cli.shell.options import Json
+from farm.cli.shell.output import print_notice, show
+from farm.cli.shell.settings import agent_settings, local_agent_config
 from farm.core.base.address import is_loopback
 from farm.core.errors import InvalidInput
+from farm.logconfig import configure_logging
 
-if TYPE_CHECKING:
-    from pydantic import SecretStr
-
-    from agents.link.enrollment import EnrollmentResult
-
-app = typer.Typer(
-    no_args_is_help=True,
-    help="Agent: enroll, run and show the agent of this machine, which serves its devices.",
-)
+app = typer.Typer(no_args_is_help=True)
 
 _LIKE_A_TOKEN = re.compile(r"[\w-]{20,}")
 
@@ -60,17 +60,11 @@ def join(
 
     Example: farm agent join http://farm-host:8471 --token-file token
     """
-    import asyncio
-
-    from agents.link.enrollment import join as enroll
-    from farm.cli.shell.settings import agent_settings
-    from farm.clock import SystemClock
-
     _check_arguments(url, context.args)
     # Validate before the token is read: a pipe delivers it only once.
     agent_settings(farm_url=url, host=host, data_dir=data_dir)
     config = agent_settings(farm_url=url, host=host, data_dir=data_dir, join_token=_token(token_file))
-    print_notice(joined_text(asyncio.run(enroll(config, SystemClock())), data_dir))
+    print_notice(joined_text(asyncio.run(enroll(config)), data_dir))
 
 
 @app.command()
@@ -91,8 +85,6 @@ def run(
     Example: farm agent run --adb-connect 10.0.0.21:5555,10.0.0.22:5555
     """
     from agents.daemon import run_until_signalled
-    from farm.cli.shell.settings import agent_settings
-    from farm.logconfig import configure_logging
 
     config = agent_settings(data_dir=data_dir, adb_server=adb_server, adb_connect=adb_connect)
     configure_logging()
@@ -107,20 +99,29 @@ def status(data_dir: DataDir = None, as_json: Json = False) -> None:
 
     Example: farm agent status --json
     """
-    from dataclasses import asdict
-
-    from agents.doctor.status import agent_status
-    from farm.cli.farm.local_agent import local_agent_config
-    from farm.cli.hosts.tables import agent_text
-
-    current = agent_status(local_agent_config(data_dir))
-    if as_json:
-        print_json(asdict(current))
-    else:
-        out().print(agent_text(current), markup=False, soft_wrap=True)
+    show(agent_status(local_agent_config(data_dir)), agent_text, as_json=as_json)
 
 
-def joined_text(joined: "EnrollmentResult", data_dir: Path | None) -> str:
+def agent_text(status: AgentStatus) -> str:
+    """Return the status of an agent, one line for each fact."""
+    joined = "" if status.has_joined else " (not joined)"
+    fields = [
+        ("host", status.host),
+        ("farm", f"{status.farm_url}{joined}"),
+        ("agent", f"runs (pid {status.pid})" if status.pid else "does not run"),
+        ("adb", status.adb_server or "no server runs"),
+        ("data", status.data_dir),
+        ("reports", f"{status.waiting_reports} waiting for the farm"),
+        ("attempts", f"{len(status.attempts)} in progress"),
+        *(
+            ("", f"attempt {attempt.attempt_id} on {attempt.device_id}: {attempt.phase}")
+            for attempt in status.attempts
+        ),
+    ]
+    return "\n".join(f"{heading:10}{text}" for heading, text in fields)
+
+
+def joined_text(joined: EnrollmentResult, data_dir: Path | None) -> str:
     """Return the result of joining, and the next step."""
     lines = [f"{joined.host_id} has joined the farm at {joined.farm_url}."]
     if joined.replaced is not None:
@@ -152,10 +153,8 @@ def _check_arguments(url: str, surplus: Sequence[str]) -> None:
         )
 
 
-def _token(file: Path | None) -> "SecretStr | None":
+def _token(file: Path | None) -> SecretStr | None:
     """Return the join token; None if the environment sets it."""
-    from pydantic import SecretStr
-
     if file is not None:
         return SecretStr(read_private(file))
     if os.environ.get("FARM_AGENT_JOIN_TOKEN") or os.environ.get("FARM_AGENT_JOIN_TOKEN_FILE"):

@@ -3,18 +3,19 @@
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
 
 from farm.cli.shell.address import data_dir
 from farm.cli.shell.formatting import plural
+from farm.cli.shell.next_steps import farm_commands
 from farm.cli.shell.output import print_notice
+from farm.cli.shell.settings import farm_config
+from farm.config import FarmConfig
 from farm.core.base.address import is_loopback, web_address
-
-if TYPE_CHECKING:
-    from farm.config import FarmConfig
+from farm.logconfig import configure_logging
 
 _DEFAULT_PORT = 8470
 
@@ -65,9 +66,7 @@ def up(
 
     Example: farm up --virtual 2
     """
-    from farm.cli.shell.settings import farm_config
     from farm.daemon import UpOptions, run
-    from farm.logconfig import configure_logging
 
     config = farm_config(
         data_dir=(data or data_dir()).absolute(),
@@ -91,10 +90,9 @@ def up(
 
 
 def startup_message(
-    url: str, config: "FarmConfig", *, agents_url: str | None = None, virtual: int, agent: bool
+    url: str, config: FarmConfig, *, agents_url: str | None = None, virtual: int, agent: bool
 ) -> str:
     """Return the message of a started farm."""
-    from farm.cli.shell.next_steps import farm_commands
     from farm.database.connect import display_url
 
     devices = f"{virtual} virtual" if virtual else "on USB"
@@ -111,7 +109,7 @@ def startup_message(
     return "\n".join(lines)
 
 
-def _access_notes(config: "FarmConfig", url: str) -> list[str]:
+def _access_notes(config: FarmConfig, url: str) -> list[str]:
     """Return the notes for a farm that other machines can reach."""
     if not config.needs_tokens:
         return []

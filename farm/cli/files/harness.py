@@ -1,19 +1,206 @@
 """`farm harness`: list, show, register and test benchmark programs."""
 
 import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
-from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json, print_notice, show
-from farm.core.errors import InvalidInput, NotFound
+from farm.cli.files.program_upload import add_program
+from farm.cli.jobs.attempt import attempt_report
+from farm.cli.matrices.report import current_work
+from farm.cli.run.matrix import RunOptions, harness_spec
+from farm.cli.shell.address import connect, show_view
+from farm.cli.shell.formatting import local_time_text, plural, seconds
+from farm.cli.shell.next_steps import watch_again_text
+from farm.cli.shell.options import Json
+from farm.cli.shell.output import out, print_json, print_notice, show
+from farm.cli.shell.tables import Listing, name, number, prose, sections
+from farm.cli.shell.wait import wait_for
+from farm.client.farm_client import FarmClient
+from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.base.spec_errors import name_hint
+from farm.core.base.units import size_text
+from farm.core.errors import Blame, InvalidInput, NotFound
+from farm.core.jobs.job import JobState
+from farm.core.matrices.matrix import value_text
+from farm.core.programs.abi import ANY_ABI
+from farm.core.programs.bundle import PLAIN_COMMAND
+from farm.core.runs.measurement import Outcome
+from farm.wire.documents.files.harness_definition import definition_from_text
+from farm.wire.documents.files.programs import (
+    AdapterView,
+    FlagView,
+    HarnessView,
+    ProgramView,
+    RegisteredProgramView,
+)
+from farm.wire.documents.matrices.matrices import AttemptView, JobView
 
-if TYPE_CHECKING:
-    from farm.client.farm_client import FarmClient
+#: Above the priority of matrices, below health checks.
+_PRIORITY = 100
+_NAME = "harness test"
 
-app = typer.Typer(no_args_is_help=True, help="Harnesses: benchmark programs and the parsers of their output.")
+
+def run_trial(
+    farm: FarmClient, name: str, device: str, model: str | None, flags: Sequence[str], options: RunOptions
+) -> AttemptView:
+    """Run a harness once on a device and wait for it; a repeat for noise is cancelled.
+
+    Raises:
+        NotFound: there is no such harness, device or variant.
+        InvalidInput: the harness has no such flag, or there is no file that it can run.
+        typer.Exit: the user pressed Ctrl-C; the run continues.
+    """
+    harness = farm.harness(name)
+    for backend in set(options.backends) - set(harness.backends):
+        hint = name_hint(backend, harness.backends)
+        raise InvalidInput(f"{name} has no backend `{backend}`", hint=hint)
+    device_id = farm.device(device).device_id
+    file = _model(farm, harness, model, options.backends or harness.backends)
+    spec = harness_spec(farm, file, name, flags, replace(options, devices=(device_id,)))
+    view = farm.submit_matrix(
+        {**spec, "name": _NAME, "priority": _PRIORITY, "devices": {"device_id": device_id}}
+    )
+    job = _finished_job(farm, view.matrix_id, device_id)
+    if not job.attempts:
+        raise InvalidInput(f"the run was {job.outcome} before it started", hint="run the test again")
+    return farm.attempt(job.attempts[-1])
+
+
+def exit_code_of(view: AttemptView) -> int:
+    """Return 0 for a measurement, else the exit code for the blame."""
+    if view.outcome is Outcome.SUCCEEDED:
+        return 0
+    return Blame(view.blame or Blame.FARM).exit_code
+
+
+def _model(
+    farm: FarmClient, harness: HarnessView, requested: str | None, backends: Sequence[str]
+) -> str | None:
+    """Return the requested file, else the newest variant that can run if the harness needs one."""
+    if requested is not None or not harness.needs_model:
+        return requested
+    candidates = [
+        view
+        for view in farm.variants()
+        if set(backends) & set(view.manifest.backends)
+        and (not harness.formats or view.manifest.recipe.format in harness.formats)
+    ]
+    if not candidates:
+        hint = "`farm variant build mobilenet_v2` builds one, `farm variant add FILE` registers yours"
+        raise InvalidInput(f"{harness.name} runs a model, and the farm has no suitable one", hint=hint)
+    newest = max(candidates, key=lambda view: view.variant_id)
+    print_notice(f"Using {newest.name}; --model selects another.")
+    return newest.name
+
+
+def _finished_job(farm: FarmClient, matrix_id: MatrixId, device_id: DeviceId) -> JobView:
+    """Wait for the first job and return it; repeats of its block are cancelled."""
+
+    def text(_: JobView) -> str:
+        progress = farm.matrix(matrix_id).progress
+        return f"{device_id}: {current_work(progress[0])}" if progress else f"{device_id}: queued"
+
+    job = wait_for(
+        lambda: farm.jobs(matrix_id)[0],
+        lambda job: job.state is JobState.FINISHED,
+        text,
+        detached=watch_again_text(matrix_id),
+    )
+    if len(farm.jobs(matrix_id)) > 1:
+        farm.cancel_matrix(matrix_id)
+    return job
+
+
+#: The registered programs.
+program_table = Listing[ProgramView](
+    name("harness", lambda view: view.name),
+    name("abi", lambda view: view.abi),
+    prose("program", lambda view: _files_text(view)),
+    prose("use", lambda view: _use_text(view)),
+    number("size", lambda view: size_text(view.size_bytes)),
+    number("digest", lambda view: view.digest[:12]),
+)
+
+_adapter_table = Listing[AdapterView](
+    name("adapter", lambda view: view.name),
+    prose("formats", lambda view: ", ".join(view.formats)),
+    prose("backends", lambda view: ", ".join(view.backends)),
+    prose("ABIs", lambda view: ", ".join(view.abis) or None),
+    number("parser", lambda view: view.parser_version),
+)
+
+_flag_table = Listing[FlagView](
+    name("flag", lambda flag: flag.name),
+    name("default", lambda flag: value_text(flag.default) or None),
+    prose(
+        "description",
+        lambda flag: flag.help + ("" if flag.minimum is None else f" (at least {flag.minimum})"),
+    ),
+)
+
+
+def harness_report(view: HarnessView) -> RenderableType:
+    """Return the report of a harness."""
+    kind = "generic" if view.definition is not None else "built-in adapter"
+    model = "runs a model" if view.needs_model else "runs no model"
+    formats = f", formats {', '.join(view.formats)}" if view.formats else ""
+    facts = (
+        f"{view.name}: {kind}, {model}{formats}, parser version {view.parser_version}",
+        f"backends: {', '.join(view.backends)}",
+        f"the clock covers: {view.clock_covers}",
+    )
+    programs = [Text("\n".join(_program_lines(program))) for program in reversed(view.programs)]
+    return sections(
+        Text("\n".join(facts)),
+        _flag_table(view.flags) if view.flags else None,
+        *(programs or [Text("no program is registered: `farm harness add` registers one")]),
+    )
+
+
+def registered_lines(view: RegisteredProgramView) -> Iterator[str]:
+    """Return what a registration changed, with its warnings."""
+    program = view.program
+    devices = "devices without a registered binary" if program.abi == ANY_ABI else f"{program.abi} devices"
+    suffix = " (registered before)" if view.was_registered else ""
+    yield f"New matrices of {program.name} run {program.digest[:12]} on {devices}{suffix}."
+    if view.replaces is not None:
+        yield f"It replaces {view.replaces.digest[:12]} of {local_time_text(view.replaces.chosen_at)}."
+    for note in view.notes:
+        yield f"warning: {note.message}"
+        yield f"hint: {note.hint}"
+
+
+def _use_text(view: ProgramView) -> str:
+    use = f"since {local_time_text(view.chosen_at)}" if view.in_use else "replaced"
+    return f"{use}, expired" if view.expired else use
+
+
+def _files_text(view: ProgramView) -> str:
+    others = len(view.files) - 1
+    return f"{view.entry} and {plural(others, 'file')}" if others else view.entry
+
+
+def _program_lines(view: ProgramView) -> Iterator[str]:
+    yield f"{view.abi}: {view.digest}, {'in use ' if view.in_use else ''}{_use_text(view)}"
+    for file in view.files:
+        marks = [size_text(file.size_bytes), file.digest[:12]]
+        marks += ["started"] if file.path == view.entry else ["executable"] if file.executable else []
+        yield f"  {file.path}  {', '.join(marks)}"
+    yield from (f"  environment: {variable}={value}" for variable, value in view.env.items())
+    if view.command != PLAIN_COMMAND:
+        # Placeholders are not quoted.
+        yield f"  command: {' '.join(word if '${' in word else shlex.quote(word) for word in view.command)}"
+    if view.missing_flags:
+        yield f"  missing flags: {', '.join(view.missing_flags)}"
+
+
+app = typer.Typer(no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name in `farm harness list`.")]
 
@@ -27,13 +214,11 @@ def list_command(
 
     Example: farm harness list --adapters
     """
-    from farm.cli.files.harness_report import adapter_table, program_table
-
     with connect() as farm:
         if not adapters:
             show(farm.programs(), program_table, as_json=as_json)
         if adapters or not as_json:
-            show(farm.adapters(), adapter_table, as_json=as_json)
+            show(farm.adapters(), _adapter_table, as_json=as_json)
 
 
 @app.command("show")
@@ -42,14 +227,7 @@ def show_command(name: Name, as_json: Json = False) -> None:
 
     Example: farm harness show speed_benchmark_torch
     """
-    from farm.cli.files.harness_report import harness_report
-
-    with connect() as farm:
-        view = farm.harness(name)
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        out().print(harness_report(view))
+    show_view(lambda farm: farm.harness(name), harness_report, as_json=as_json)
 
 
 @app.command()
@@ -84,10 +262,6 @@ def add(
 
     Example: farm harness add speed_benchmark_torch ./out --env 'LD_LIBRARY_PATH=${work}/lib'
     """
-    from farm.cli.files.harness_report import program_table, registered_lines
-    from farm.cli.files.program_upload import add_program
-    from farm.core.programs.bundle import PLAIN_COMMAND
-
     variables = dict(map(_variable, env or []))
     words = PLAIN_COMMAND if command is None else _words(command)
     with connect() as farm:
@@ -102,7 +276,7 @@ def add(
             definition=_definition(farm, name, definition),
         )
     if as_json:
-        print_json(view.model_dump(mode="json"))
+        print_json(view)
     else:
         out().print(program_table([view.program]))
     for line in registered_lines(view):
@@ -130,24 +304,11 @@ def try_command(
 
     Example: farm harness test speed_benchmark_torch --device pixel-8-a -- --iter 10
     """
-    from farm.cli.files.harness_trial import exit_code_of, run_trial
-    from farm.cli.jobs.attempt_report import attempt_report
-    from farm.cli.shell.duration import seconds
-
+    backends = () if backend is None else (backend,)
+    options = RunOptions(backends=backends, rounds=1, timeout_s=float(seconds(timeout)))
     with connect() as farm:
-        view = run_trial(
-            farm,
-            name,
-            device,
-            model=model,
-            backend=backend,
-            flags=flags or [],
-            timeout_s=float(seconds(timeout)),
-        )
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        out().print(attempt_report(view), soft_wrap=True)
+        view = run_trial(farm, name, device, model, flags or [], options)
+    show(view, attempt_report, as_json=as_json)
     raise typer.Exit(exit_code_of(view))
 
 
@@ -165,28 +326,24 @@ def _words(text: str) -> list[str]:
         raise InvalidInput(f"--command {text}: {error}", hint="quote it as a shell would read it") from error
 
 
-def _definition(farm: "FarmClient", name: str, file: Path | None) -> dict[str, Any] | None:
+def _definition(farm: FarmClient, name: str, file: Path | None) -> dict[str, Any] | None:
     """Return the definition in the file, else the registered one; None if the farm has an adapter.
 
     Raises:
         NotFound: there is neither a file nor a harness of that name.
         HarnessInvalid: the file is not a definition.
     """
-    from farm.wire.documents.files.harness_definition import definition_from_text
-
     if file is None:
-        return _registered_definition(farm, name)
+        try:
+            return farm.harness(name).definition
+        except NotFound as error:
+            hint = (
+                f"{error.hint}; for a program of your own, --definition FILE defines how it is run and parsed"
+            )
+            raise NotFound(error.message, hint=hint) from error
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise InvalidInput(f"{file}: {reason}", hint="name a definition in YAML") from error
     return definition_from_text(text).model_dump(mode="json")
-
-
-def _registered_definition(farm: "FarmClient", name: str) -> dict[str, Any] | None:
-    try:
-        return farm.harness(name).definition
-    except NotFound as error:
-        hint = f"{error.hint}; for a program of your own, --definition FILE defines how it is run and parsed"
-        raise NotFound(error.message, hint=hint) from error

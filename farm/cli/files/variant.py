@@ -1,17 +1,111 @@
 """`farm variant`: build, register, list and show model files."""
 
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from farm.cli.shell.address import connect, data_dir
-from farm.cli.shell.output import Json, err, out, print_json, print_notice, show
+from farm.cli.files.local_variants import (
+    VariantBuildResult,
+    add_variant,
+    build_and_register,
+    manifest_of_file,
+    missing_input_hint,
+)
+from farm.cli.shell.address import connect, data_dir, show_view
+from farm.cli.shell.formatting import EMPTY_CELL, is_listed, local_time_text, since_time
+from farm.cli.shell.options import Json, Limit, NamePart, Since
+from farm.cli.shell.output import err, print_data, print_json, print_notice, show
+from farm.cli.shell.tables import Field, Listing, name, number, prose, text_report
+from farm.core.base.spec_errors import name_hint
+from farm.core.base.units import size_text
+from farm.core.errors import NotFound
+from farm.core.models.variant import Fidelity, Manifest, TensorSpec, Variant
+from farm.variants.model_zoo import recipes_of
 
-if TYPE_CHECKING:
-    from farm.wire.documents.matrices.matrices import VariantView
+_DIGEST_PREFIX = re.compile(r"[0-9a-f]{6,64}")
 
-app = typer.Typer(no_args_is_help=True, help="Variants: the model files that are measured.")
+
+def select_variant(views: Sequence[Variant], name: str) -> Variant:
+    """Return the newest variant with that name, or the one with that digest prefix.
+
+    Raises:
+        NotFound: there is none, or the prefix is not unique.
+    """
+    if named := [view for view in views if view.name == name]:
+        return max(named, key=lambda view: view.variant_id)
+    if _DIGEST_PREFIX.fullmatch(name):
+        by_digest = {view.manifest.digest: view for view in views if view.manifest.digest.startswith(name)}
+        if len(by_digest) == 1:
+            return next(iter(by_digest.values()))
+    hint = name_hint(name, [view.name for view in views]) or "`farm variant build MODEL` builds some"
+    raise NotFound(f"there is no variant {name!r}", hint=hint)
+
+
+def variant_report(view: Variant) -> Text:
+    """Return the report of a variant."""
+    return text_report(view.name, _fields(view), width=11)
+
+
+def built_with_text(manifest: Manifest) -> str:
+    """Return `torch 2.8.0, torchvision 0.23.0`."""
+    return ", ".join(f"{tool} {version}" for tool, version in manifest.built_with.items())
+
+
+def input_texts(inputs: Sequence[TensorSpec]) -> str:
+    """Return `1x3x224x224 float32`; `-` if the inputs are unknown."""
+    return ", ".join(f"{'x'.join(map(str, spec.shape))} {spec.dtype}" for spec in inputs) or EMPTY_CELL
+
+
+def _fields(view: Variant) -> Iterator[Field]:
+    manifest, recipe = view.manifest, view.manifest.recipe
+    counted = ", 2 x MAC, of the float32 network" if manifest.flops is not None else ""
+    yield "recipe", f"{recipe.precision}, {recipe.format}, {recipe.memory_format}, for {recipe.target}"
+    yield "file", f"{size_text(manifest.size_bytes)}, {manifest.digest}"
+    yield "backends", ", ".join(manifest.backends) or EMPTY_CELL
+    yield "inputs", input_texts(manifest.inputs)
+    yield "parameters", _count(manifest.parameters)
+    yield "FLOPs", _count(manifest.flops) + counted
+    yield "fidelity", _fidelity_line(manifest.fidelity)
+    yield "built with", built_with_text(manifest) or EMPTY_CELL
+    yield "registered", local_time_text(view.created_at)
+
+
+def _fidelity_line(fidelity: Fidelity | None) -> str:
+    if fidelity is None:
+        return "not compared with float32"
+    return (
+        f"with float32 on {fidelity.inputs} inputs: correlation {fidelity.correlation:.4f}, largest"
+        f" difference {fidelity.max_difference:.3g}, same best class for {fidelity.top1_share:.0%}"
+    )
+
+
+def _count(number: int | None) -> str:
+    return EMPTY_CELL if number is None else f"{number:,}".replace(",", " ")
+
+
+variant_table = Listing[Variant](
+    name("variant", lambda view: view.name if view.expired_at is None else f"{view.name} (expired)"),
+    prose("backends", lambda view: ", ".join(view.manifest.backends)),
+    prose("input", lambda view: input_texts(view.manifest.inputs)),
+    number("fidelity", lambda view: view.manifest.fidelity and f"{view.manifest.fidelity.correlation:.3f}"),
+    number("size", lambda view: size_text(view.manifest.size_bytes)),
+    number("digest", lambda view: view.manifest.digest[:12]),
+    name("registered", lambda view: local_time_text(view.created_at)),
+)
+
+_build_table = Listing[VariantBuildResult](
+    name("variant", lambda result: result.view.name),
+    name("how", lambda result: result.how),
+    number("size", lambda result: size_text(result.view.manifest.size_bytes)),
+    number("digest", lambda result: result.view.manifest.digest[:12]),
+)
+
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command()
@@ -49,22 +143,15 @@ def build(
 
     Example: farm variant build mobilenet_v2 --precision float32,int8-core --format torchscript,lite
     """
-    from farm.cli.files.variant_build import build_and_register
-    from farm.cli.shell.tables import registered_table
-    from farm.variants.model_zoo import recipes_of
-
     recipes = recipes_of(
-        _words(precision),
-        _words(file_format),
-        memory_formats=_words(memory_format),
-        targets=_words(target),
+        _words(precision), _words(file_format), memory_formats=_words(memory_format), targets=_words(target)
     )
     with connect() as farm:
         done = build_and_register(farm, model, recipes, out_dir or data_dir() / "variants", err())
     if as_json:
-        print_json([{**item.view.model_dump(mode="json"), "how": item.how} for item in done])
+        print_json([{**asdict(item.view), "how": item.how} for item in done])
     else:
-        out().print(registered_table([(item.view, item.how) for item in done]))
+        print_data(_build_table(done))
 
 
 @app.command()
@@ -100,8 +187,6 @@ def add(
 
     Example: farm variant add model.ptl --model my_net --precision float32 --input 1x3x224x224:float32
     """
-    from farm.cli.files.variant_add import add_variant, manifest_of_file, missing_input_hint
-
     manifest = manifest_of_file(
         file,
         model=model,
@@ -112,15 +197,15 @@ def add(
         target=target,
     )
     with connect() as farm:
-        view = add_variant(farm, file, manifest, err())
+        view = add_variant(farm, file, manifest)
     if note := missing_input_hint(file, manifest):
         print_notice(f"note: {note}")
-    _show_one(view, as_json=as_json)
+    show(view, variant_report, as_json=as_json)
 
 
 @app.command("show")
 def show_command(
-    name: Annotated[
+    variant: Annotated[
         str,
         typer.Argument(metavar="NAME", help="A variant as `farm variant list` names it, or its digest."),
     ],
@@ -130,32 +215,34 @@ def show_command(
 
     Example: farm variant show mobilenet_v2/int8-core/lite
     """
-    from farm.cli.files.variant_report import select_variant
-
-    with connect() as farm:
-        view = select_variant(farm.variants(), name)
-    _show_one(view, as_json=as_json)
+    show_view(lambda farm: select_variant(farm.variants(), variant), variant_report, as_json=as_json)
 
 
 @app.command("list")
-def list_variants(as_json: Json = False) -> None:
+def list_variants(
+    since: Since = None,
+    part: NamePart = None,
+    limit: Limit = None,
+    replaced: Annotated[
+        bool, typer.Option("--all", help="Also files that were replaced by newer ones of the same name.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """List the registered variants. Short form: `farm variants`.
 
-    Example: farm variant list --json
+    Example: farm variant list --name mobilenet --since 7d
     """
-    from farm.cli.shell.tables import variant_table
-
+    begin = since_time(since)
     with connect() as farm:
-        show(farm.variants(), variant_table, as_json=as_json)
-
-
-def _show_one(view: "VariantView", *, as_json: bool) -> None:
-    from farm.cli.files.variant_report import variant_report
-
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        out().print(variant_report(view), soft_wrap=True)
+        views = farm.variants()
+    newest = {view.name: view.variant_id for view in sorted(views, key=lambda view: view.variant_id)}
+    views = [
+        view
+        for view in views
+        if is_listed(view.created_at, view.name, since=begin, name=part)
+        and (replaced or newest[view.name] == view.variant_id)
+    ]
+    show(views if limit is None else views[-limit:], variant_table, as_json=as_json)
 
 
 def _words(text: str) -> list[str]:

@@ -1,26 +1,102 @@
-"""`farm host`: list, drain, limit and retire hosts."""
+"""`farm host`: list, show, drain, limit and retire hosts."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
-from farm.cli.shell.address import connect
-from farm.cli.shell.identity import operator_request
-from farm.cli.shell.output import Json, confirm, out, print_json, print_notice
-from farm.cli.shell.output import show as show_list
+from farm.cli.devices.report import device_table, event_table
+from farm.cli.shell.address import connect, show_view
+from farm.cli.shell.formatting import EMPTY_CELL, local_time_text, plural
+from farm.cli.shell.identity import operator_request, print_change
+from farm.cli.shell.options import Json, Reason, Yes
+from farm.cli.shell.output import confirm, print_notice
+from farm.cli.shell.tables import Listing, name, number, prose, sections, sheet
+from farm.cli.shell.wait import wait_for
+from farm.client.farm_client import FarmClient
+from farm.core.base.units import elapsed_text
+from farm.core.checks.failures import HostIncident
+from farm.core.devices.device import Blocker
 from farm.core.errors import InvalidInput
+from farm.wire.documents.devices import OperatorRequest
+from farm.wire.documents.hosts import HostDetail, HostRetirementPlan, HostView, LimitRequest
 
-if TYPE_CHECKING:
-    from farm.client.farm_client import FarmClient
-    from farm.wire.documents.devices import OperatorRequest
-    from farm.wire.documents.hosts import HostChange, HostRetirementPlan, HostView
-
-app = typer.Typer(
-    no_args_is_help=True, help="Hosts: the machines that devices are attached to, and their agents."
+_table = Listing[HostView](
+    name("host", lambda view: view.host_id),
+    name("state", lambda view: view.state),
+    name("agent", lambda view: view.session or "never called"),
+    name("version", lambda view: view.agent_version),
+    number("last heard", lambda view: last_heard_text(view)),
+    number("runs", lambda view: f"{len(view.runs)} of {view.max_runs}" if view.max_runs else len(view.runs)),
+    prose("devices", lambda view: device_counts_text(view)),
 )
 
+
+def host_table(hosts: Sequence[HostView]) -> RenderableType:
+    """Return one line for each host, then one line for each problem."""
+    notes = [Text(line) for view in hosts for line in _notes(view)]
+    return sections(_table(hosts), Group(*notes) if notes else None)
+
+
+def host_report(view: HostDetail) -> RenderableType:
+    """Return the report of a host: agent, devices, runs, incidents and events."""
+    return sections(
+        sheet(_fields(view)),
+        device_table(view.devices) if view.devices else None,
+        event_table(view.events) if view.events else None,
+    )
+
+
+def last_heard_text(view: HostView, now: datetime | None = None) -> str:
+    """Return `3 s ago`; `-` if its agent never called."""
+    if view.heartbeat_at is None:
+        return EMPTY_CELL
+    return f"{elapsed_text(max(0.0, ((now or datetime.now(UTC)) - view.heartbeat_at).total_seconds()))} ago"
+
+
+def device_counts_text(view: HostView) -> str:
+    """Return `2 free, 1 busy, 1 not online`."""
+    counts = [f"{n} {state.replace('_', ' ')}" for state, n in view.devices_by_state.items()]
+    return ", ".join(counts) or EMPTY_CELL
+
+
+def incident_text(incident: HostIncident) -> str:
+    """Return the period, the cause and the devices of an incident."""
+    affected = f" ({', '.join(incident.devices)})" if incident.devices else ""
+    until = f" until {local_time_text(incident.ended_at)}" if incident.ended_at else ""
+    return f"since {local_time_text(incident.began_at)}{until}: {incident.cause}{affected}"
+
+
+def _notes(view: HostView) -> Iterator[str]:
+    if view.why:
+        yield f"{view.host_id}: {view.state}: {view.why}"
+    yield from (f"{view.host_id}: {incident_text(incident)}" for incident in view.incidents)
+
+
+def _fields(view: HostDetail) -> Iterator[tuple[str, object]]:
+    since = f" since {local_time_text(view.since)}" if view.since else ""
+    version = f", version {view.agent_version}" if view.agent_version else ""
+    admission = "are admitted" if view.auto_admit else "wait"
+    limit = "no limit" if view.max_runs is None else f"{view.max_runs} at most"
+    yield "host", view.host_id
+    yield "state", f"{view.state}{since}" + (f": {view.why}" if view.why else "")
+    yield "agent", f"{view.session or 'never called'}{version}; last heard {last_heard_text(view)}"
+    yield "joined", local_time_text(view.created_at)
+    yield "devices", f"{device_counts_text(view)}; new devices {admission}"
+    yield "runs", f"{len(view.runs)} ({limit})"
+    for run in view.runs:
+        yield "", f"job {run.job_id} on {run.device_id}, {run.state} since {local_time_text(run.claimed_at)}"
+    yield "queue", plural(view.queued_jobs, "job")
+    for incident in (*view.incidents, *view.past_incidents):
+        yield "incident", incident_text(incident)
+
+
+app = typer.Typer(no_args_is_help=True)
+
 Name = Annotated[str, typer.Argument(metavar="HOST", help="The name in `farm host list`.")]
-Reason = Annotated[str | None, typer.Option("--reason", help="Recorded with the event.")]
 
 
 @app.command("list")
@@ -29,26 +105,16 @@ def list_hosts(as_json: Json = False) -> None:
 
     Example: farm host list --json
     """
-    from farm.cli.hosts.report import host_table
-
-    with connect() as farm:
-        show_list(farm.hosts(), host_table, as_json=as_json)
+    show_view(lambda farm: farm.hosts(), host_table, as_json=as_json)
 
 
-@app.command()
-def show(host: Name, as_json: Json = False) -> None:
+@app.command("show")
+def show_host(host: Name, as_json: Json = False) -> None:
     """Show one host in detail: agent, devices, current runs, incidents and events.
 
     Example: farm host show lab-2
     """
-    from farm.cli.hosts.report import host_report
-
-    with connect() as farm:
-        view = farm.host(host)
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        out().print(host_report(view))
+    show_view(lambda farm: farm.host(host), host_report, as_json=as_json)
 
 
 @app.command()
@@ -61,11 +127,9 @@ def drain(
 
     Example: farm host drain lab-2 --reason "a new hub" --wait
     """
-    from farm.wire.documents.devices import OperatorRequest
-
     with connect() as farm:
         change = farm.change_host(host, "drain", operator_request(OperatorRequest, reason=reason))
-        _print_change(change)
+        print_change(change)
         for line in _running(change.host):
             print_notice(line)
         if wait:
@@ -78,9 +142,7 @@ def activate(host: Name, reason: Reason = None) -> None:
 
     Example: farm host activate lab-2
     """
-    from farm.wire.documents.devices import OperatorRequest
-
-    _change(host, "activate", operator_request(OperatorRequest, reason=reason))
+    _change(host, "activate", OperatorRequest, reason=reason)
 
 
 @app.command()
@@ -96,17 +158,15 @@ def limit(
 
     Example: farm host limit lab-2 --runs 4 --reason "its hub is weak"
     """
-    from farm.wire.documents.hosts import LimitRequest
-
     if none == (runs is not None):
         raise InvalidInput("say how many, or --none", hint="farm host limit HOST --runs N")
-    _change(host, "limit", operator_request(LimitRequest, max_runs=runs, reason=reason))
+    _change(host, "limit", LimitRequest, max_runs=runs, reason=reason)
 
 
 @app.command()
 def retire(
     host: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Skip the confirmation.")] = False,
+    yes: Yes = False,
     reason: Reason = None,
 ) -> None:
     """Remove a host from the farm: revoke its credential; its current runs are lost.
@@ -115,19 +175,15 @@ def retire(
 
     Example: farm host retire lab-2 --yes
     """
-    from farm.wire.documents.devices import OperatorRequest
-
     with connect() as farm:
         plan = farm.host_retirement(host)
         print_notice(_plan_text(plan))
         if not yes:
             confirm("Retire it?")
-        _print_change(farm.change_host(host, "retire", operator_request(OperatorRequest, reason=reason)))
+        print_change(farm.change_host(host, "retire", operator_request(OperatorRequest, reason=reason)))
 
 
-def _plan_text(plan: "HostRetirementPlan") -> str:
-    from farm.cli.shell.formatting import plural
-
+def _plan_text(plan: HostRetirementPlan) -> str:
     view = plan.host
     names = f": {', '.join(plan.devices)}" if plan.devices else ""
     lines = [f"{view.host_id} has {plural(len(plan.devices), 'device')}{names}."]
@@ -141,33 +197,27 @@ def _plan_text(plan: "HostRetirementPlan") -> str:
     return "\n".join(lines)
 
 
-def _running(view: "HostView") -> list[str]:
+def _running(view: HostView) -> list[str]:
     return [f"job {run.job_id} runs on {run.device_id} ({run.state})" for run in view.runs]
 
 
-def _wait_until_idle(farm: "FarmClient", view: "HostView") -> None:
-    from farm.cli.shell.wait import wait_for
-
-    try:
-        wait_for(lambda: farm.host(view.host_id), lambda now: now.is_idle, _waiting_text)
-    except KeyboardInterrupt:
-        print_notice("It stays drained, and its current runs end normally.")
-        raise typer.Exit(130) from None
+def _wait_until_idle(farm: FarmClient, view: HostView) -> None:
+    wait_for(
+        lambda: farm.host(view.host_id),
+        lambda now: now.is_idle,
+        _waiting_text,
+        detached="It stays drained, and its current runs end normally.",
+    )
     print_notice(f"{view.host_id} is idle.")
 
 
-def _waiting_text(view: "HostView") -> str:
-    from farm.cli.shell.formatting import plural
-
+def _waiting_text(view: HostView) -> str:
     if view.runs:
         return f"waiting for {plural(len(view.runs), 'run')} to end on {view.host_id}"
-    return f"waiting for {plural(view.phones.get('not_cleaned', 0), 'device')} to be cleaned up"
+    uncleaned = view.devices_by_state.get(Blocker.NOT_CLEANED, 0)
+    return f"waiting for {plural(uncleaned, 'device')} to be cleaned up"
 
 
-def _change(host: str, verb: str, request: "OperatorRequest") -> None:
+def _change(host: str, verb: str, kind: type[OperatorRequest], **fields: object) -> None:
     with connect() as farm:
-        _print_change(farm.change_host(host, verb, request))
-
-
-def _print_change(change: "HostChange") -> None:
-    print_notice(f"{change.said}." if change.changed else f"Nothing changed: {change.said}.")
+        print_change(farm.change_host(host, verb, operator_request(kind, **fields)))

@@ -1,14 +1,215 @@
-"""`farm attempt`: show one run."""
+"""`farm attempt`: show one run: command, conditions, output and evaluation."""
 
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
+from pydantic import TypeAdapter
+from rich.text import Text
 
-from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json
+from farm.cli.jobs.job import metric_text
+from farm.cli.shell.address import show_view
+from farm.cli.shell.formatting import EMPTY_CELL, duration_or_nothing, failure_text, local_time_text, plural
+from farm.cli.shell.options import Json
+from farm.cli.shell.tables import Field, Line, text_report
 from farm.core.base.ids import AttemptId
+from farm.core.base.units import duration_text, elapsed_text, size_text
+from farm.core.devices.condition import Condition, CpuPolicy, Gates, unknown_gates
+from farm.core.devices.controls import ControlState
+from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, RunError
+from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, SampleKind
+from farm.core.runs.plan import PlanFile, RunPlan
+from farm.wire.documents.matrices.matrices import AttemptView
+from farm.wire.documents.results.results import ReadingView
 
-app = typer.Typer(no_args_is_help=True, help="Attempts: single runs on a device, with their output.")
+#: Lines shown of the beginning and of the end of an output.
+HEAD_LINES, TAIL_LINES = 10, 20
+_UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
+
+_PLAN = TypeAdapter(RunPlan)
+_EVIDENCE = TypeAdapter(Evidence)
+
+
+def reading_fields(view: ReadingView) -> Iterator[Field]:
+    """Return names and texts of time, spread, metrics and placement."""
+    yield "time", f"{duration_text(view.value_ns)}, {_samples_text(view)}"
+    if view.kind is SampleKind.SAMPLES:
+        yield "samples", _spread(view)
+    for metric in view.metrics:
+        yield "metric", metric_text(metric)
+    accelerator = "unknown accelerator" if view.accelerator == UNKNOWN_ACCELERATOR else view.accelerator
+    yield "actual", f"{view.actual_backend}, {accelerator}: {view.proof or EMPTY_CELL}"
+    if view.offered:
+        yield "offered", f"{', '.join(view.offered)}: devices that NNAPI offered"
+
+
+def _samples_text(view: ReadingView) -> str:
+    if view.kind is SampleKind.SUMMARY:
+        deviation = "" if view.scatter is None else f", deviation {view.scatter:.1%}"
+        return f"the tool's own mean{deviation}: it prints no samples"
+    return f"the median of {plural(len(view.samples_ns), 'sample')}; mean {duration_text(view.mean_ns)}"
+
+
+def _spread(view: ReadingView) -> str:
+    least, most = duration_or_nothing(view.min_ns), duration_or_nothing(view.max_ns)
+    scatter = "" if view.scatter is None else f", scatter {view.scatter:.1%}"
+    return f"{least} to {most}, 90 % within {duration_or_nothing(view.p90_ns)}{scatter}"
+
+
+def attempt_report(view: AttemptView) -> Text:
+    """Return the report of one attempt, with the middle of long outputs left out."""
+    plan = _PLAN.validate_python(view.plan)
+    evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
+    parts = (view.state, view.outcome, view.blame and f"blame {view.blame}")
+    outcome = ", ".join(str(part) for part in parts if part)
+    headline = f"attempt {view.attempt_id} of job {view.job_id} on {view.device_id}: {outcome}"
+    fields = _attempt_fields(view, plan)
+    output = _evidence_lines(evidence, plan.gates) if evidence else [_missing_evidence(view)]
+    return text_report(headline, [*fields, *output], width=9)
+
+
+def _missing_evidence(view: AttemptView) -> str:
+    if view.evidence_expired_at is None:
+        return "no report yet"
+    return f"output expired on {local_time_text(view.evidence_expired_at)}, by the {view.evidence_expired_by}"
+
+
+def _attempt_fields(view: AttemptView, plan: RunPlan) -> Iterator[Field]:
+    settings = ", ".join(f"{name}={value}" for name, value in plan.settings.items()) or "no settings"
+    yield "why", failure_text(view.message, view.code) or None
+    yield "waits", view.waiting_for or None
+    if view.quality:
+        reasons = f": {'; '.join(view.quality_reasons)}" if view.quality_reasons else ""
+        yield "quality", f"{view.quality}{reasons}"
+    if view.reading:
+        yield from reading_fields(view.reading)
+    yield "harness", f"{plan.harness}, {plan.backend}; {settings}"
+    yield from (_file(file) for file in plan.files)
+    yield from (("variable", f"{name}={value}") for name, value in plan.env.items())
+    yield "claimed", local_time_text(view.claimed_at)
+
+
+def _file(file: PlanFile) -> Field:
+    name = f"{file.name} at {file.path}" if file.path else file.name
+    return "file", f"{name}, {size_text(file.size_bytes)}, {file.digest}"
+
+
+def _evidence_lines(evidence: Evidence, gates: Gates) -> Iterator[Line]:
+    again = ", resumed after an agent restart" if evidence.adopted else ""
+    yield "command", shlex.join(evidence.argv) or None
+    yield "started", f"{local_time_text(evidence.started_at)}{again}" if evidence.started_at else None
+    yield "waited", f"{elapsed_text(evidence.waited_s)} for gates" if evidence.waited_s else None
+    yield "pushed", f"{size_text(evidence.pushed_bytes)} to the device" if evidence.argv else None
+    yield "exit", evidence.exit and _exit(evidence.exit)
+    if evidence.error:
+        yield from _error(evidence.error)
+    yield "before", _condition(evidence.before)
+    yield "after", _condition(evidence.after)
+    if unchecked := evidence.before and unknown_gates(evidence.before, gates):
+        yield f"not checked (not reported): {', '.join(unchecked)}"
+    yield from (("control", _control(state)) for state in evidence.controls)
+    yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
+    yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)
+    for diagnostic_pass in evidence.passes:
+        yield from _pass(diagnostic_pass)
+
+
+def _exit(record: ExitRecord) -> str:
+    killed = ", killed at its time-out" if record.timed_out else ""
+    spent = "" if record.cpu_s is None else f", {record.cpu_s:.2f} s of CPU time"
+    return f"code {record.code} after {record.duration_s:.2f} s{spent}{killed}"
+
+
+def _control(state: ControlState) -> str:
+    """Return the requested value, the original value, and the values read before and after the run."""
+    was = "" if state.before is None else f", {state.before} otherwise"
+    before = "" if state.actual_before is None else f", {state.actual_before} before the run"
+    after = "" if state.actual_after is None else f", {state.actual_after} after it"
+    return f"{state.name} {state.requested}{was}{before}{after}"
+
+
+def _pass(evidence: PassEvidence) -> Iterator[Line]:
+    """Return the lines of a diagnostic pass, which runs after the measurement for the log of the device."""
+    ended = _exit(evidence.exit) if evidence.exit else "did not end"
+    yield "pass", f"{evidence.name}, not measured: {ended}"
+    if evidence.error:
+        yield from _error(evidence.error)
+    yield from _output(f"log of pass {evidence.name}", evidence.log, 0)
+
+
+def _error(error: RunError) -> Iterator[Field]:
+    yield "error", f"{error.message} [{error.code}, blame {error.blame}]"
+    yield "", f"hint: {error.hint}"
+
+
+def _condition(condition: Condition | None) -> str:
+    """Return the condition of a device; values that it does not report are left out."""
+    if condition is None:
+        return EMPTY_CELL
+    status = condition.thermal_status
+    parts = [
+        local_time_text(condition.taken_at),
+        None if status is None else f"thermal status {status.name}",
+        _with_unit(condition.skin_c, "skin {:.1f} °C"),
+        _with_unit(condition.battery_level_pct, "battery {} %"),
+        _with_unit(condition.battery_c, "battery {:.1f} °C"),
+        _with_unit(condition.battery_v, "battery {:.2f} V"),
+        condition.battery_health and f"battery {condition.battery_health}",
+        *(f"cooled by {name}: {level}" for name, level in condition.cooling.items() if level),
+        None if condition.charging is None else "charging" if condition.charging else "not charging",
+        None if condition.plugged is None else f"plugged in: {condition.plugged}",
+        None if condition.screen_on is None else "screen on" if condition.screen_on else "screen off",
+        *(_clock(policy) for policy in condition.cpus),
+        _with_unit(condition.gpu_busy_pct, "GPU {:.0f} % busy"),
+        *(f"{name} at {busy:.0f} % of a core" for name, busy in condition.busiest_pct.items()),
+        _with_unit(condition.load_1m, "load {:.2f}"),
+        _bytes(condition.memory_available_bytes, "memory"),
+        _bytes(condition.storage_free_bytes, "storage"),
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _clock(policy: CpuPolicy) -> str | None:
+    """Return `policy4 at 2.11, limit 2.11 of 2.75 GHz`."""
+    parts = [
+        None if hz is None else f"{word} {hz / 1e9:.2f}"
+        for word, hz in (("at", policy.current_hz), ("limit", policy.max_hz), ("of", policy.hardware_max_hz))
+    ]
+    clocks = " ".join(part for part in parts if part)
+    return f"{policy.name} {clocks} GHz" if clocks else None
+
+
+def _with_unit(value: float | None, form: str) -> str | None:
+    return None if value is None else form.format(value)
+
+
+def _bytes(count: int | None, what: str) -> str | None:
+    return None if count is None else f"{size_text(count)} of {what} free"
+
+
+def _output(name: str, text: str, dropped_bytes: int) -> Iterator[str]:
+    lines = text.splitlines()
+    dropped = f", {size_text(dropped_bytes)} more were not collected" if dropped_bytes else ""
+    yield f"{name}: {'empty' if not lines else plural(len(lines), 'line')}{dropped}"
+    yield from (f"  {_printable(line)}" for line in _truncate(lines))
+
+
+def _truncate(lines: Sequence[str]) -> Sequence[str]:
+    left_out = len(lines) - HEAD_LINES - TAIL_LINES
+    if left_out <= 0:
+        return lines
+    return [*lines[:HEAD_LINES], f"... {left_out} lines left out, --json has them ...", *lines[-TAIL_LINES:]]
+
+
+def _printable(line: str) -> str:
+    """Replace characters that would move the cursor of a terminal."""
+    return "".join(
+        character if character.isprintable() or character == "\t" else _UNPRINTABLE for character in line
+    )
+
+
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command("show")
@@ -24,11 +225,4 @@ def show_command(
 
     Example: farm attempt show 12
     """
-    from farm.cli.jobs.attempt_report import attempt_report
-
-    with connect() as farm:
-        view = farm.attempt(AttemptId(attempt_id))
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        out().print(attempt_report(view), soft_wrap=True)
+    show_view(lambda farm: farm.attempt(AttemptId(attempt_id)), attempt_report, as_json=as_json)

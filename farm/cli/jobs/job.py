@@ -1,46 +1,105 @@
 """`farm job`: show one job, its pending reasons and its output."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from farm.cli.jobs import pending
-from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json, print_notice
+from farm.cli.jobs.pending import job_why
+from farm.cli.shell.address import connect, show_view
+from farm.cli.shell.formatting import failure_text, local_time_text
+from farm.cli.shell.options import JobNumber, Json
+from farm.cli.shell.output import print_notice
+from farm.cli.shell.tables import Field, text_report
 from farm.core.base.ids import AttemptId, JobId
+from farm.core.base.units import duration_text, elapsed_text
 from farm.core.errors import NotFound
+from farm.core.runs.measurement import Metric
+from farm.wire.documents.results.explain import AttemptSummary, JobDetail, MeasurementView
 
-if TYPE_CHECKING:
-    from farm.wire.documents.results.explain import JobDetail
 
-app = typer.Typer(no_args_is_help=True, help="Jobs: one cell in one round, with its attempts.")
+def job_report(view: JobDetail) -> Text:
+    """Return the report of one job."""
+    lines: list[Field] = [*_job_fields(view), *map(_attempt, view.attempt_list)]
+    if view.run is not None:
+        lines += [*run_lines(view.run), ("more", f"farm explain job {view.job_id}")]
+    return text_report(job_headline(view), lines)
 
-Id = Annotated[int, typer.Argument(metavar="ID", help="The job's number, as in `farm matrix jobs`.")]
+
+def job_headline(view: JobDetail) -> str:
+    """Return the job with its outcome or state."""
+    return f"job {view.job_id} on {view.device_id}: {view.label}, {view.outcome or view.state}"
+
+
+def flags(settings: Mapping[str, object]) -> str:
+    """Return `iter=30, threads=2`, or that all flags have their defaults."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(settings.items())) or "all at their defaults"
+
+
+def run_lines(run: MeasurementView) -> Iterator[Field]:
+    """Return the lines of a measurement: value, samples, quality, metrics."""
+    yield "value", f"{duration_text(run.value_ns)}, {_samples_text(run)}"
+    if run.min_ns is not None and run.max_ns is not None and run.p90_ns is not None:
+        low, high, p90 = map(duration_text, (run.min_ns, run.max_ns, run.p90_ns))
+        scatter = "" if run.scatter is None else f"; the middle half spans {run.scatter:.1%} of the median"
+        yield "samples", f"{low} to {high}, p90 {p90}{scatter}"
+    reasons = f": {'; '.join(run.quality_reasons)}" if run.quality_reasons else ""
+    yield "quality", f"{run.quality}{reasons}"
+    for metric in run.metrics:
+        yield "metric", metric_text(metric)
+
+
+def metric_text(metric: Metric) -> str:
+    """Return `peak_memory 12.5 MB (lower is better)`."""
+    return f"{metric.name} {metric.value:g} {metric.unit} ({metric.better} is better)"
+
+
+def _samples_text(run: MeasurementView) -> str:
+    count = f" of {run.sample_count} samples" if run.sample_count else ""
+    if run.kind == "samples":
+        return f"median{count}"
+    deviation = "" if run.scatter is None else f", deviation {run.scatter:.1%}"
+    return f"the tool's own mean{count}{deviation}"
+
+
+def _job_fields(view: JobDetail) -> Iterator[Field]:
+    if view.matrix_id is not None:
+        repeat = f", repeat {view.repeat} of its block" if view.repeat else ""
+        yield "of", f"matrix {view.matrix_id} ({view.matrix}), round {view.round}{repeat}"
+    yield "why", failure_text(view.message, view.code) or None
+    yield "queued", local_time_text(view.created_at)
+    yield "ended", view.finished_at and local_time_text(view.finished_at)
+
+
+def _attempt(attempt: AttemptSummary) -> Field:
+    took = ""
+    if attempt.finished_at is not None:
+        took = f" after {elapsed_text((attempt.finished_at - attempt.claimed_at).total_seconds())}"
+    why = f": {attempt.message}" if attempt.message else ""
+    ended = f"{attempt.state}, {attempt.outcome}" if attempt.outcome else attempt.state
+    return ("attempt", f"{attempt.attempt_id}, {local_time_text(attempt.claimed_at)}, {ended}{took}{why}")
+
+
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command("show")
-def show_command(job_id: Id, as_json: Json = False) -> None:
+def show_command(job_id: JobNumber, as_json: Json = False) -> None:
     """Show one job: its attempts with outcomes, and its measurement.
 
     Example: farm job show 17
     """
-    from farm.cli.jobs.job_report import job_report
-
-    with connect() as farm:
-        view = farm.job(JobId(job_id))
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        out().print(job_report(view), soft_wrap=True)
+    show_view(lambda farm: farm.job(JobId(job_id)), job_report, as_json=as_json)
 
 
-app.command("why")(pending.job_why)
+app.command("why")(job_why)
 
 
 @app.command("logs")
 def logs_command(
-    job_id: Id,
+    job_id: JobNumber,
     attempt: Annotated[
         int | None, typer.Option(metavar="N", help="Number of the attempt; default: the last one.")
     ] = None,
@@ -54,8 +113,7 @@ def logs_command(
         job = farm.job(JobId(job_id))
         view = farm.attempt(_select_attempt(job, attempt))
     if view.evidence is None:
-        gone = view.evidence_expired_at is not None
-        why = "its output expired" if gone else "no report yet"
+        why = "no report yet" if view.evidence_expired_at is None else "its output expired"
         hint = f"`farm attempt show {view.attempt_id}` shows its details"
         raise NotFound(f"attempt {view.attempt_id} of job {job_id} is {view.state}: {why}", hint=hint)
     name = "stderr" if stderr else "stdout"
@@ -65,7 +123,7 @@ def logs_command(
         print_notice(f"{dropped} bytes more were not collected")
 
 
-def _select_attempt(job: "JobDetail", attempt: int | None) -> AttemptId:
+def _select_attempt(job: JobDetail, attempt: int | None) -> AttemptId:
     """Return the selected attempt, else the last one.
 
     Raises:

@@ -1,18 +1,101 @@
-"""`farm job why` and `farm matrix why`: show pending reasons and how to resolve them."""
+"""`farm job why` and `farm matrix why`: pending reasons, each with its start, its actor and a hint."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from datetime import UTC, datetime
 
-import typer
-
-from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json
+from farm.cli.shell.address import show_view
+from farm.cli.shell.formatting import age_text, plural
+from farm.cli.shell.options import JobNumber, Json, MatrixNumber
 from farm.core.base.ids import JobId, MatrixId
+from farm.core.jobs.job import JobState
+from farm.core.jobs.pending_reasons import PendingReason
+from farm.wire.documents.matrices.pending import (
+    DevicePendingView,
+    JobPendingView,
+    MatrixPendingView,
+    RunningJobView,
+)
 
-JobNumber = Annotated[int, typer.Argument(metavar="ID", help="The job's number, as in `farm matrix jobs`.")]
-MatrixNumber = Annotated[
-    int, typer.Argument(metavar="ID", help="The matrix's number, as in `farm matrix list`.")
-]
+
+class PendingReport:
+    """Formats pending reasons, with durations up to one moment."""
+
+    def __init__(self, now: datetime | None = None) -> None:
+        """`now` is the moment for durations; default: the current time."""
+        self._now = now or datetime.now(UTC)
+
+    def job(self, view: JobPendingView) -> Iterator[str]:
+        """Return the state of one job, its pending reasons and its place in the queue."""
+        name = f"job {view.job_id} on {view.device}"
+        if view.state is JobState.FINISHED:
+            cause = f": {view.cause}" if view.cause and view.cause != view.outcome else ""
+            yield f"{name} is finished: {view.outcome}{self._by(view.by)}{self._ago(view.since)}{cause}"
+            return
+        doing = "runs" if view.state is JobState.ACTIVE else "waits"
+        yield f"{name} {doing}{self._since(view.since)}:"
+        for reason in view.reasons:
+            yield f"- {self.reason(reason)}"
+            yield f"  hint: {reason.hint}"
+        if view.state is JobState.QUEUED:
+            yield f"- {self._queue_position(view)}"
+
+    def matrix(self, view: MatrixPendingView) -> Iterator[str]:
+        """Return the remaining jobs of a matrix by device."""
+        if not view.devices and not view.not_queued:
+            yield f"matrix {view.matrix_id} ({view.name}) is not pending: all of its jobs are finished"
+            return
+        moved = f"; the last job began or ended{self._ago(view.moved_at)}" if view.moved_at else ""
+        left, devices = plural(view.left, "job"), plural(len(view.devices), "device")
+        yield f"matrix {view.matrix_id} ({view.name}): {left} left on {devices}{moved}"
+        if view.not_queued:
+            yield f"- {plural(view.not_queued, 'job')} not queued yet: the farm is expanding the matrix"
+        for device in view.devices:
+            yield from self._device(device)
+
+    def reason(self, reason: PendingReason) -> str:
+        """Return `the device is cordoned by ann since 2 h 3 min: swollen battery`."""
+        cause = f": {reason.cause}" if reason.cause else ""
+        return f"{reason.message}{self._by(reason.by)}{self._since(reason.since)}{cause}"
+
+    def _device(self, view: DevicePendingView) -> Iterator[str]:
+        waits = f"{plural(view.queued, 'job')} {'waits' if view.queued == 1 else 'wait'} for {view.device}"
+        runs = "" if view.active is None else f"job {view.active} runs on {view.device}"
+        head = "; ".join(filter(None, [runs, waits if view.queued else ""]))
+        if not view.reasons:
+            yield f"{head}: {_queue_text(view.jobs_before, view.more_before)}"
+        for number, reason in enumerate(view.reasons):
+            yield f"{'  also' if number else head}: {self.reason(reason)}"
+            yield f"  hint: {reason.hint}"
+        if view.reasons and view.jobs_before:
+            yield f"  {_queue_text(view.jobs_before, view.more_before)}"
+
+    def _queue_position(self, view: JobPendingView) -> str:
+        running = view.running
+        now = f"; on the device now: {_run(running)}{self._since(running.claimed_at)}" if running else ""
+        return f"{_queue_text(view.jobs_before, view.more_before)}{now}"
+
+    def _since(self, at: datetime | None) -> str:
+        return "" if at is None else f" since {age_text(at, self._now)}"
+
+    def _ago(self, at: datetime | None) -> str:
+        return "" if at is None else f" {age_text(at, self._now)} ago"
+
+    @staticmethod
+    def _by(actor: str | None) -> str:
+        """Return the name of a person; nothing for the farm and agents."""
+        kind, _, name = (actor or "").partition(":")
+        return f" by {name}" if kind == "user" and name else ""
+
+
+def _queue_text(jobs_before: int, more: bool) -> str:
+    if not jobs_before:
+        return "no job is queued ahead"
+    return f"behind {'more than ' if more else ''}{plural(jobs_before, 'job')}"
+
+
+def _run(running: RunningJobView) -> str:
+    of = "a check" if running.matrix_id is None else f"matrix {running.matrix_id}"
+    return f"job {running.job_id} ({of}), {running.phase}"
 
 
 def job_why(job_id: JobNumber, as_json: Json = False) -> None:
@@ -20,14 +103,11 @@ def job_why(job_id: JobNumber, as_json: Json = False) -> None:
 
     Example: farm job why 17
     """
-    from farm.cli.jobs.pending_report import PendingReport
-
-    with connect() as farm:
-        view = farm.job_waiting(JobId(job_id))
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        _print(PendingReport().job(view))
+    show_view(
+        lambda farm: farm.job_waiting(JobId(job_id)),
+        lambda view: "\n".join(PendingReport().job(view)),
+        as_json=as_json,
+    )
 
 
 def matrix_why(matrix_id: MatrixNumber, as_json: Json = False) -> None:
@@ -35,17 +115,8 @@ def matrix_why(matrix_id: MatrixNumber, as_json: Json = False) -> None:
 
     Example: farm matrix why 3
     """
-    from farm.cli.jobs.pending_report import PendingReport
-
-    with connect() as farm:
-        view = farm.matrix_waiting(MatrixId(matrix_id))
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        _print(PendingReport().matrix(view))
-
-
-def _print(lines: Iterator[str]) -> None:
-    console = out()
-    for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
+    show_view(
+        lambda farm: farm.matrix_waiting(MatrixId(matrix_id)),
+        lambda view: "\n".join(PendingReport().matrix(view)),
+        as_json=as_json,
+    )

@@ -1,24 +1,14 @@
-"""Send a matrix file to the farm, and report its errors with file and line."""
+"""The matrix of a command: a file that is sent to the farm, or a number."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from farm.core.errors import InvalidInput
-from farm.wire.documents.matrices.matrices import MatrixView
-from farm.wire.documents.matrices.matrix import matrix_spec
-from farm.wire.documents.matrices.matrix_text import line_of, load_matrix
-
-if TYPE_CHECKING:
-    from farm.client.farm_client import FarmClient
-
+from farm.wire.documents.matrices.matrix import load_matrix, matrix_spec
+from farm.wire.yaml_positions import line_of
 
 T = TypeVar("T")
-
-
-def submit_file(farm: "FarmClient", file: Path) -> MatrixView:
-    """Submit a matrix file; raises like `send_file`."""
-    return send_file(file, farm.submit_matrix)
 
 
 def send_file(file: Path, send: Callable[[Mapping[str, object]], T]) -> T:

@@ -1,57 +1,90 @@
-"""`farm matrix`: submit, watch, show, cancel and rerun matrices."""
+"""`farm matrix`: plan, submit, watch, show, cancel and rerun matrices."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import sys
+from itertools import islice, takewhile
+from typing import Annotated
 
 import typer
 
-from farm.cli.jobs import pending
-from farm.cli.matrices import actions, plan
+from farm.cli.jobs.pending import matrix_why
+from farm.cli.matrices.file import send_file
+from farm.cli.matrices.plan import plan
+from farm.cli.matrices.report import (
+    cancellation,
+    failures,
+    is_stuck,
+    job_table,
+    log_hint,
+    matrix_report,
+    matrix_table,
+    rejections,
+)
+from farm.cli.matrices.watch import watch_changes, watch_matrix
+from farm.cli.run.result import print_result, result_document
 from farm.cli.shell.address import connect
-from farm.cli.shell.exit_codes import exit_code
-from farm.cli.shell.output import Json, JsonLines, err, out, print_json, print_json_line, print_notice, show
+from farm.cli.shell.formatting import is_listed, plural, since_time
+from farm.cli.shell.next_steps import farm_command, watch_again_text
+from farm.cli.shell.options import (
+    AllowMissing,
+    Json,
+    JsonLines,
+    Limit,
+    MatrixFile,
+    MatrixNumber,
+    Metrics,
+    NamePart,
+    ShortYes,
+    Since,
+    Watch,
+)
+from farm.cli.shell.output import err, print_done, print_json, print_json_line, print_notice, show
+from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
 from farm.core.errors import Blame
+from farm.core.runs.measurement import Outcome
+from farm.wire.documents.matrices.matrices import MatrixView
+from farm.wire.documents.matrices.plans import CancellationView
 
-if TYPE_CHECKING:
-    from farm.client.farm_client import FarmClient
-    from farm.wire.documents.matrices.matrices import MatrixView
-
-app = typer.Typer(no_args_is_help=True, help="Matrices: plan, submit, watch, show, cancel and rerun them.")
-
-Id = actions.Id
-
-app.command("plan")(plan.plan)
+app = typer.Typer(no_args_is_help=True)
+app.command()(plan)
 
 
 @app.command()
 def submit(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A matrix in YAML.")],
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Watch it until it is finished; Ctrl-C detaches.")
-    ] = False,
+    file: MatrixFile,
+    watch: Watch = False,
+    allow_missing: AllowMissing = False,
+    metrics: Metrics = False,
     as_json: Json = False,
 ) -> None:
-    """Submit a matrix. With --watch the exit code is 3 if a job failed, 4 if one was inconclusive.
+    """Submit a matrix. The exit code is 2 if a cell is not run because its file is missing.
+
+    With --watch it is also 3 if a job failed, 4 if one was inconclusive.
 
     Example: farm matrix submit examples/demo.yaml --watch
     """
-    from farm.cli.matrices.file import submit_file
-
     with connect() as farm:
-        view = submit_file(farm, file)
+        view = send_file(file, farm.submit_matrix)
         print_notice(submission_text(view))
+        for line in rejections(view):
+            print_notice(line)
         if watch:
-            raise typer.Exit(follow_to_end(farm, view.matrix_id, as_json=as_json))
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        _print_rejected(view)
-        print_notice(f"Watch it: farm matrix watch {view.matrix_id}")
+            raise typer.Exit(
+                follow_to_end(
+                    farm, view.matrix_id, allow_missing=allow_missing, metrics=metrics, as_json=as_json
+                )
+            )
+    print_done(view, f"Watch it: farm matrix watch {view.matrix_id}", as_json=as_json)
+    raise typer.Exit(exit_code_of(view, allow_missing=allow_missing))
 
 
 @app.command("watch")
-def watch_command(matrix_id: Id, as_json: JsonLines = False) -> None:
+def watch_command(
+    matrix_id: MatrixNumber,
+    allow_missing: AllowMissing = False,
+    metrics: Metrics = False,
+    as_json: JsonLines = False,
+) -> None:
     """Watch a matrix until it is finished, then print its speedups, or its times without a baseline.
 
     With --json each change is one line without the cells, which `farm matrix show ID --json` prints.
@@ -60,51 +93,60 @@ def watch_command(matrix_id: Id, as_json: JsonLines = False) -> None:
     """
     with connect() as farm:
         if as_json:
-            raise typer.Exit(_watch_as_json(farm, MatrixId(matrix_id)))
-        raise typer.Exit(follow_to_end(farm, MatrixId(matrix_id), as_json=False))
+            raise typer.Exit(_watch_as_json(farm, MatrixId(matrix_id), allow_missing=allow_missing))
+        code = follow_to_end(
+            farm, MatrixId(matrix_id), allow_missing=allow_missing, metrics=metrics, as_json=False
+        )
+    raise typer.Exit(code)
 
 
 @app.command("show")
-def show_command(matrix_id: Id, as_json: Json = False) -> None:
+def show_command(matrix_id: MatrixNumber, as_json: Json = False) -> None:
     """Show one matrix: its progress, the time of every cell, and failures.
 
     Example: farm matrix show 3
     """
-    from farm.cli.matrices.report import is_stuck, matrix_report
-    from farm.cli.shell.next_steps import farm_command
-
     with connect() as farm:
         view = farm.matrix(MatrixId(matrix_id))
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        out().print(matrix_report(view))
+    show(view, matrix_report, as_json=as_json)
+    if not as_json:
         print_notice(f"Its jobs, with failed runs: {farm_command()} matrix jobs {matrix_id}")
         if is_stuck(view):
             print_notice(f"Nothing is running. Reasons: {farm_command()} matrix why {matrix_id}")
 
 
 @app.command("list")
-def list_command(as_json: Json = False) -> None:
-    """List the matrices.
+def list_command(
+    since: Since = None,
+    part: NamePart = None,
+    mine: Annotated[bool, typer.Option("--mine", help="Only those that you submitted.")] = False,
+    limit: Limit = None,
+    as_json: Json = False,
+) -> None:
+    """List the matrices, newest first.
 
-    Example: farm matrix list --json
+    Example: farm matrix list --mine --since 7d
     """
-    from farm.cli.shell.tables import matrix_table
-
+    begin = since_time(since)
     with connect() as farm:
-        show(farm.matrices(), matrix_table, as_json=as_json)
+        caller = farm.caller().name if mine else None
+        newest = takewhile(lambda view: begin is None or view.created_at >= begin, farm.matrices())
+        listed = (
+            view
+            for view in newest
+            if is_listed(view.created_at, view.name, since=begin, name=part)
+            and caller in (None, view.submitted_by)
+        )
+        views = list(islice(listed, limit))
+    show(views, matrix_table, as_json=as_json)
 
 
 @app.command("jobs")
-def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
+def jobs_command(matrix_id: MatrixNumber, as_json: Json = False) -> None:
     """List the jobs of a matrix, with their attempts and failure reasons.
 
     Example: farm matrix jobs 3
     """
-    from farm.cli.matrices.report import log_hint
-    from farm.cli.shell.tables import job_table
-
     with connect() as farm:
         jobs = farm.jobs(MatrixId(matrix_id))
     show(jobs, job_table, as_json=as_json)
@@ -112,32 +154,84 @@ def jobs_command(matrix_id: Id, as_json: Json = False) -> None:
         print_notice(hint)
 
 
-app.command("why")(pending.matrix_why)
-app.command("cancel")(actions.cancel)
-app.command("rerun")(actions.rerun)
+app.command("why")(matrix_why)
 
 
-def submission_text(view: "MatrixView") -> str:
+@app.command()
+def cancel(
+    matrix_id: MatrixNumber,
+    device: Annotated[str | None, typer.Option(help="Only the jobs on this device, by id or label.")] = None,
+    yes: ShortYes = False,
+    as_json: Json = False,
+) -> None:
+    """Cancel a matrix: queued jobs do not start, and running jobs are stopped.
+
+    Finished jobs and their measurements are kept. On a terminal, the plan is shown for confirmation.
+
+    Example: farm matrix cancel 3 --yes
+    """
+    with connect() as farm:
+        view = farm.matrix(MatrixId(matrix_id))
+        device_id = None if device is None else farm.device(device).device_id
+        if view.finished_at is None and not yes and sys.stdin.isatty():
+            print_notice(cancellation(view, device_id))
+            typer.confirm("Go ahead?", abort=True, err=True)
+        cancellation_view = farm.cancel_matrix(MatrixId(matrix_id), device=device_id)
+    print_done(cancellation_view, _cancelled_text(cancellation_view), as_json=as_json)
+
+
+def _cancelled_text(view: CancellationView) -> str:
+    name = f"Matrix {view.matrix_id} ({view.name})"
+    if not view.queued and not view.active:
+        return f"{name} is already finished: nothing to cancel."
+    are = "is" if view.active == 1 else "are"
+    stopped = f", {plural(view.active, 'run')} {are} being stopped" if view.active else ""
+    return f"{name}: {plural(view.queued, 'job')} will not start{stopped}; {view.finished} finished before."
+
+
+@app.command()
+def rerun(
+    matrix_id: MatrixNumber,
+    failed: Annotated[
+        bool,
+        typer.Option(
+            "--failed", help="Only cells that lack a valid measurement in a round, with their baselines."
+        ),
+    ] = False,
+    watch: Watch = False,
+    allow_missing: AllowMissing = False,
+    metrics: Metrics = False,
+    as_json: Json = False,
+) -> None:
+    """Run a matrix again as a new matrix: the same file, on the devices that match its selectors now.
+
+    Example: farm matrix rerun 3 --failed --watch
+    """
+    with connect() as farm:
+        view: MatrixView = farm.rerun_matrix(MatrixId(matrix_id), failed=failed)
+        print_notice(f"{submission_text(view)[:-1]}, a rerun of matrix {matrix_id}.")
+        if watch:
+            raise typer.Exit(
+                follow_to_end(
+                    farm, view.matrix_id, allow_missing=allow_missing, metrics=metrics, as_json=as_json
+                )
+            )
+    print_done(view, f"Watch it: farm matrix watch {view.matrix_id}", as_json=as_json)
+    raise typer.Exit(exit_code_of(view, allow_missing=allow_missing))
+
+
+def submission_text(view: MatrixView) -> str:
     """Return the result of a submission."""
-    from farm.cli.shell.formatting import plural
-
     rejected = f", {plural(view.rejected, 'cell')} rejected" if view.rejected else ""
     return f"Matrix {view.matrix_id} ({view.name}): {plural(view.jobs, 'job')}{rejected}."
 
 
-def follow(farm: "FarmClient", matrix_id: MatrixId, *, leaving: str) -> "MatrixView":
-    """Watch a matrix until it is finished, then print its failures.
-
-    Args:
-        farm: the farm.
-        matrix_id: the matrix.
-        leaving: message for Ctrl-C.
+def follow(farm: FarmClient, matrix_id: MatrixId, *, leaving: str) -> MatrixView:
+    """Watch a matrix until it is finished, then print its failures. `leaving` is the message for Ctrl-C.
 
     Raises:
         typer.Exit: the user pressed Ctrl-C.
     """
-    from farm.cli.matrices.watch import watch_matrix
-
     try:
         view = watch_matrix(lambda: farm.matrix(matrix_id), err())
     except KeyboardInterrupt:
@@ -147,61 +241,56 @@ def follow(farm: "FarmClient", matrix_id: MatrixId, *, leaving: str) -> "MatrixV
     return view
 
 
-def exit_code_of(view: "MatrixView") -> int:
+def exit_code_of(view: MatrixView, *, allow_missing: bool = False) -> int:
     """Return 3 if a job failed, 4 if one was inconclusive or expired, 2 if one was cancelled, else 0.
 
-    `unsupported` is a result, not a failure.
+    `unsupported` is a result, not a failure. A cell that is not run because its file is missing counts like a
+    cancelled job, unless `allow_missing`.
     """
-    from farm.core.runs.measurement import Outcome
-
     if view.jobs_by_outcome.get(Outcome.FAILED):
-        return exit_code(Blame.VARIANT)
+        return Blame.VARIANT.exit_code
     if any(map(view.jobs_by_outcome.get, (Outcome.INCONCLUSIVE, Outcome.EXPIRED))):
-        return exit_code(Blame.DEVICE)
-    return exit_code(Blame.USER) if view.jobs_by_outcome.get(Outcome.CANCELLED) else 0
+        return Blame.DEVICE.exit_code
+    is_not_run = any(rejection.kind.wants_file for rejection in view.rejected_list) and not allow_missing
+    return Blame.USER.exit_code if view.jobs_by_outcome.get(Outcome.CANCELLED) or is_not_run else 0
 
 
-def follow_to_end(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
+def follow_to_end(
+    farm: FarmClient,
+    matrix_id: MatrixId,
+    *,
+    allow_missing: bool = False,
+    metrics: bool = False,
+    as_json: bool,
+) -> int:
     """Watch a matrix, print its speedups, its times or JSON, and return the exit code."""
-    from farm.cli.run.result import print_result
-    from farm.cli.shell.next_steps import watch_again_text
-
     view = follow(farm, matrix_id, leaving=watch_again_text(matrix_id))
+    results, speedups = farm.results(matrix_id), farm.speedups(matrix_id=matrix_id)
     if as_json:
-        print_json(view.model_dump(mode="json"))
+        print_json(result_document(view, results, speedups))
     else:
-        print_result(view, farm.results(matrix_id), farm.speedups(matrix_id=matrix_id))
-    return exit_code_of(view)
+        print_result(view, results, speedups, metrics=metrics)
+    return exit_code_of(view, allow_missing=allow_missing)
 
 
-def _watch_as_json(farm: "FarmClient", matrix_id: MatrixId) -> int:
+def _watch_as_json(farm: FarmClient, matrix_id: MatrixId, *, allow_missing: bool) -> int:
     """Print each change as one JSON line, and return the exit code."""
-    from farm.cli.matrices.watch import watch_changes
 
-    def print_view(view: "MatrixView") -> None:
+    def print_view(view: MatrixView) -> None:
         print_json_line(view.model_dump(mode="json", exclude={"cell_list", "rejected_list"}))
 
     try:
-        return exit_code_of(watch_changes(lambda: farm.matrix(matrix_id), print_view))
+        view = watch_changes(lambda: farm.matrix(matrix_id), print_view)
+        return exit_code_of(view, allow_missing=allow_missing)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
 
-def _print_failures(farm: "FarmClient", view: "MatrixView") -> None:
+def _print_failures(farm: FarmClient, view: MatrixView) -> None:
     """Print the failures of a matrix, and how to see the output of a failed run."""
-    from farm.cli.matrices.report import failures, log_hint
-    from farm.core.runs.measurement import Outcome
-
     for line in failures(view):
         print_notice(line)
     if view.jobs_by_outcome.keys() & {Outcome.FAILED, Outcome.UNSUPPORTED, Outcome.INCONCLUSIVE} and (
         hint := log_hint(farm.jobs(view.matrix_id))
     ):
         print_notice(hint)
-
-
-def _print_rejected(view: "MatrixView") -> None:
-    from farm.cli.matrices.report import rejections
-
-    for line in rejections(view):
-        print_notice(line)

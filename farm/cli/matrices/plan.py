@@ -2,28 +2,33 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
 
-import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
+from farm.cli.matrices.file import send_file
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json, print_notice
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.table import Table
-
-    from farm.wire.documents.matrices.plans import MatrixPlanView, PlannedDevice, RejectedGroup
+from farm.cli.shell.formatting import device_kind, plural
+from farm.cli.shell.options import Json, MatrixFile
+from farm.cli.shell.output import print_notice, show
+from farm.cli.shell.tables import Listing, name, number, prose
+from farm.core.base.units import elapsed_text
+from farm.core.matrices.estimate import EstimateBasis
+from farm.core.matrices.matrix import RejectionKind, key_text
+from farm.wire.documents.matrices.plans import MatrixPlanView, PlannedDevice, RejectedGroup
 
 #: Cells named for each reason; the rest are counted.
 _CELLS_SHOWN = 8
+_BASIS_TEXT = {
+    EstimateBasis.SERIES: "runs of the same series",
+    EstimateBasis.DEVICE_MODEL: "runs of that model with these settings on that device model",
+    EstimateBasis.HARNESS: "runs of that harness",
+    EstimateBasis.TIMEOUT: "timeout_s: nothing like it has run here",
+}
 
 
-def plan(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A matrix in YAML.")], as_json: Json = False
-) -> None:
+def plan(file: MatrixFile, as_json: Json = False) -> None:
     """Show the plan of a matrix: cells, devices, rejected cells with reasons, and the estimated time.
 
     Nothing is queued. Times are medians of similar runs on this farm. Without such runs the time-out is used,
@@ -31,29 +36,22 @@ def plan(
 
     Example: farm matrix plan examples/demo.yaml
     """
-    from farm.cli.matrices.file import send_file
-
     with connect() as farm:
         view = send_file(file, farm.plan_matrix)
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-        return
-    out().print(plan_report(view))
-    print_notice(f"Nothing is queued yet: farm matrix submit {quote(str(file))}")
+    show(view, plan_report, as_json=as_json)
+    if not as_json:
+        print_notice(f"Nothing is queued yet: farm matrix submit {quote(str(file))}")
 
 
-def plan_report(view: "MatrixPlanView") -> "RenderableType":
+def plan_report(view: MatrixPlanView) -> RenderableType:
     """Return the whole plan."""
-    from rich.console import Group
-    from rich.text import Text
-
     return Group(
         Text(_headline(view), style="bold"),
         *map(Text, _comparison(view)),
         Text(""),
         _device_table(view.devices),
         *map(Text, _estimate_sources(view.devices)),
-        *map(Text, _left_out_lines(view)),
+        *(Text(f"left out: {left.device_id} ({left.device_model}), {left.reason}") for left in view.left_out),
         Text(""),
         *map(Text, _cells(view)),
         *map(Text, _rejected(view.rejected)),
@@ -62,9 +60,7 @@ def plan_report(view: "MatrixPlanView") -> "RenderableType":
     )
 
 
-def _headline(view: "MatrixPlanView") -> str:
-    from farm.cli.shell.formatting import plural
-
+def _headline(view: MatrixPlanView) -> str:
     devices = plural(len(view.devices), "device")
     return (
         f"{view.name}: {plural(view.cells, 'cell')} on {devices} x {plural(view.rounds, 'round')}"
@@ -72,9 +68,7 @@ def _headline(view: "MatrixPlanView") -> str:
     )
 
 
-def _comparison(view: "MatrixPlanView") -> Iterator[str]:
-    from farm.core.matrices.matrix import key_text
-
+def _comparison(view: MatrixPlanView) -> Iterator[str]:
     if view.baseline is None:
         yield "no comparison: the matrix names no baseline"
         return
@@ -88,50 +82,31 @@ def _comparison(view: "MatrixPlanView") -> Iterator[str]:
         yield f"not compared, as their baseline cannot run: {_names_text(view.uncompared)}"
 
 
-def _device_table(devices: "Sequence[PlannedDevice]") -> "Table":
-    from farm.cli.shell.formatting import device_kind
-    from farm.cli.shell.tables import add_row, new_table
-    from farm.core.base.units import elapsed_text
-
-    table = new_table(
-        names=("device",),
-        words=("model",),
-        numbers=("cells", "jobs", "device time", "queued ahead"),
-        prose=("now",),
-    )
-    for device in devices:
-        name = device.device_id if device.label is None else f"{device.label} ({device.device_id})"
-        kind = device_kind(device.device_model, device.soc, virtual=device.virtual)
-        time = ("at most " if _is_bound(device) else "") + elapsed_text(device.device_s)
-        numbers = (str(device.cells), str(device.jobs), time, str(device.jobs_ahead))
-        now = device.waiting_for[0] if device.waiting_for else "ready"
-        add_row(table, name, kind, *numbers, now)
-    return table
+_device_table = Listing[PlannedDevice](
+    name("device", lambda view: f"{view.label} ({view.device_id})" if view.label else view.device_id),
+    prose("model", lambda view: device_kind(view.device_model, view.soc, virtual=view.virtual)),
+    number("cells", lambda view: view.cells),
+    number("jobs", lambda view: view.jobs),
+    number("device time", lambda view: f"{_bound(view)}{elapsed_text(view.device_s)}"),
+    number("queued ahead", lambda view: view.jobs_ahead),
+    prose("now", lambda view: view.waiting_for[0] if view.waiting_for else "ready"),
+)
 
 
-def _is_bound(device: "PlannedDevice") -> bool:
-    from farm.core.matrices.estimate import EstimateBasis
-
-    return bool(device.cells_by_basis.get(EstimateBasis.TIMEOUT))
+def _bound(device: PlannedDevice) -> str:
+    return "at most " if device.cells_by_basis.get(EstimateBasis.TIMEOUT) else ""
 
 
-def _estimate_sources(devices: "Sequence[PlannedDevice]") -> Iterator[str]:
+def _estimate_sources(devices: Sequence[PlannedDevice]) -> Iterator[str]:
     """Return the basis of the device times, with the number of cells for each."""
-    from farm.cli.shell.formatting import plural
-
-    cells_by_basis: Counter[str] = Counter()
+    cells_by_basis: Counter[EstimateBasis] = Counter()
     for device in devices:
-        cells_by_basis.update({str(basis): cells for basis, cells in device.cells_by_basis.items()})
+        cells_by_basis.update(device.cells_by_basis)
     for basis, cells in cells_by_basis.items():
-        yield f"device time of {plural(cells, 'cell')} from {basis}"
+        yield f"device time of {plural(cells, 'cell')} from {_BASIS_TEXT[basis]}"
 
 
-def _left_out_lines(view: "MatrixPlanView") -> Iterator[str]:
-    for device in view.left_out:
-        yield f"left out: {device.device_id} ({device.device_model}), {device.reason}"
-
-
-def _cells(view: "MatrixPlanView") -> Iterator[str]:
+def _cells(view: MatrixPlanView) -> Iterator[str]:
     """Return the cells of all devices, each name once, with its baseline."""
     named = dict.fromkeys((cell.label, cell.baseline, cell.is_baseline) for cell in view.cell_list)
     for label, baseline, is_baseline in named:
@@ -139,9 +114,7 @@ def _cells(view: "MatrixPlanView") -> Iterator[str]:
         yield f"cell: {label}{to}"
 
 
-def _rejected(groups: "Sequence[RejectedGroup]") -> Iterator[str]:
-    from farm.core.matrices.matrix import RejectionKind
-
+def _rejected(groups: Sequence[RejectedGroup]) -> Iterator[str]:
     for group in groups:
         word = "excluded" if group.rejection is RejectionKind.EXCLUDED else "cannot run"
         where = f" on {', '.join(group.device_ids)}" if group.device_ids else ""
@@ -149,14 +122,12 @@ def _rejected(groups: "Sequence[RejectedGroup]") -> Iterator[str]:
         yield f"{word}{where}: {_names_text(group.labels)}: {group.reason}{hint}"
 
 
-def _names_text(labels: "Sequence[str]") -> str:
+def _names_text(labels: Sequence[str]) -> str:
     more = len(labels) - _CELLS_SHOWN
     return ", ".join(labels[:_CELLS_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _time(view: "MatrixPlanView") -> str:
-    from farm.core.base.units import elapsed_text
-
+def _time(view: MatrixPlanView) -> str:
     about = "at most " if view.is_upper_bound else "about "
     text = f"{about}{elapsed_text(view.device_s)} of device time, {elapsed_text(view.wall_s)} elapsed"
     why = " (time-outs: some of it has never run on this farm)" if view.is_upper_bound else ""

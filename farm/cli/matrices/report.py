@@ -1,27 +1,36 @@
-"""The report of one matrix: progress, times, failures and rejected cells."""
+"""The report of one matrix, and that of its plan."""
 
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from farm.cli.shell.formatting import (
     counts_text,
     duration_or_nothing,
+    failure_text,
+    local_time_text,
     matrix_state_text,
     plural,
     time_left_text,
 )
 from farm.cli.shell.next_steps import farm_command
-from farm.cli.shell.tables import add_row, new_table
+from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.base.ids import DeviceId
 from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import Outcome, Quality
-from farm.wire.documents.matrices.matrices import CellView, DeviceProgress, JobView, MatrixView
+from farm.wire.documents.matrices.matrices import (
+    CellView,
+    DeviceProgress,
+    JobView,
+    MatrixSummary,
+    MatrixView,
+    Rejection,
+)
 
 #: States and outcomes of a job that are not failures.
 _HEALTHY_STATES = (JobState.QUEUED, JobState.ACTIVE, Outcome.SUCCEEDED)
+_MEDIAN = "time = median over rounds; `farm speedups` compares geometric means, which differ from it."
 
 
 def matrix_report(view: MatrixView) -> RenderableType:
@@ -32,6 +41,10 @@ def matrix_report(view: MatrixView) -> RenderableType:
     parts += [Text(""), cell_table(view.cell_list)]
     if len(view.cell_list) < view.cells:
         parts += [Text(f"Only {len(view.cell_list)} of {plural(view.cells, 'cell')} are shown.")]
+    if any(cell.value_ns is not None for cell in view.cell_list):
+        parts += [Text(_MEDIAN, style="dim")]
+    if missing := missing_cells(view):
+        parts += [Text(""), not_run_table(missing)]
     parts += [Text(line) for line in failures(view)]
     return Group(*parts)
 
@@ -100,20 +113,53 @@ def cancellation(view: MatrixView, device_id: DeviceId | None) -> str:
     return f"{text}. Finished jobs are kept."
 
 
-def cell_table(cells: Sequence[CellView]) -> Table:
-    """Return a table of cells; the time is the median over rounds of the valid measurements."""
-    table = new_table(names=("cell", "device", "what"), words=("jobs", "measurements"), numbers=("time",))
-    for cell in cells:
-        jobs, qualities = counts_text(cell.jobs_by_outcome), counts_text(cell.measurements_by_quality)
-        names = (str(cell.cell_id), cell.device_id, cell.label)
-        add_row(table, *names, jobs, qualities, duration_or_nothing(cell.value_ns))
-    return table
+#: The time is the median over rounds of the valid measurements.
+cell_table = Listing[CellView](
+    name("cell", lambda cell: cell.cell_id),
+    name("device", lambda cell: cell.device_id),
+    name("what", lambda cell: cell.label),
+    prose("jobs", lambda cell: counts_text(cell.jobs_by_outcome)),
+    prose("measurements", lambda cell: counts_text(cell.measurements_by_quality)),
+    number("time", lambda cell: duration_or_nothing(cell.value_ns)),
+)
+
+matrix_table = Listing[MatrixSummary](
+    name("matrix", lambda view: view.matrix_id),
+    name("submitted", lambda view: local_time_text(view.created_at)),
+    name("name", lambda view: view.name),
+    name("state", lambda view: view.state),
+    number("cells", lambda view: view.cells),
+    number("rounds", lambda view: view.rounds),
+    number("jobs", lambda view: view.jobs),
+    prose("progress", lambda view: _progress_text(view)),
+)
+
+job_table = Listing[JobView](
+    name("job", lambda job: job.job_id),
+    name("device", lambda job: job.device_id),
+    name("round", lambda job: f"{job.round}, repeat {job.repeat}" if job.repeat else job.round),
+    name("state", lambda job: job.outcome or job.state),
+    name("attempts", lambda job: ", ".join(map(str, job.attempts)) or None),
+    prose("what", lambda job: job.label),
+    prose("why", lambda job: failure_text(job.message, job.code)),
+)
+
+
+def _progress_text(view: MatrixSummary) -> str:
+    parts = [
+        counts_text(view.jobs_by_outcome),
+        f"{plural(view.rejected, 'cell')} rejected" if view.rejected else "",
+        time_left_text(view.eta_s, view.without_eta) if view.finished_at is None else "",
+        f"a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else "",
+        f"{plural(view.not_queued, 'job')} not queued yet" if view.not_queued else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def failures(view: MatrixView) -> Iterator[str]:
-    """Return one line for each cell with problems and each rejected cell."""
+    """Return one line for each cell with problems, and each rejected cell that does not want a file."""
     yield from (_failure_text(cell) for cell in view.cell_list if cell.problems)
-    yield from rejections(view)
+    yield from rejections(view, without_missing=True)
 
 
 def _failure_text(cell: CellView) -> str:
@@ -126,11 +172,27 @@ def _failure_text(cell: CellView) -> str:
     return f"{cell.device_id}, {cell.label}: {counts_text({**failed, **left_out})} ({worst}{others})"
 
 
-def rejections(view: MatrixView) -> Iterator[str]:
+def missing_cells(view: MatrixView) -> list[Rejection]:
+    """Return the cells that are not run because a file is missing."""
+    return [rejected for rejected in view.rejected_list if rejected.kind.wants_file]
+
+
+not_run_table = Listing[Rejection](
+    name("cell", lambda cell: cell.label),
+    name("device", lambda cell: cell.device_id, is_shown=lambda rows: any(row.device_id for row in rows)),
+    name("result", lambda cell: "not run"),
+    prose("why", lambda cell: cell.reason),
+)
+
+
+def rejections(view: MatrixView, *, without_missing: bool = False) -> Iterator[str]:
     """Return one line for each rejected cell, which has no jobs."""
     for rejected in view.rejected_list:
+        if rejected.kind.wants_file and without_missing:
+            continue
         where = f"{rejected.device_id}, " if rejected.device_id else ""
-        yield f"{where}{rejected.label}: no jobs, {rejected.reason}"
+        what = "not run" if rejected.kind.wants_file else "no jobs"
+        yield f"{where}{rejected.label}: {what}, {rejected.reason}"
     if more := view.rejected - len(view.rejected_list):
         yield f"{more} more: GET /api/v1/matrices/{view.matrix_id}/rejected?after=INDEX returns all"
 

@@ -44,7 +44,15 @@ def watch_matrix(
         KeyboardInterrupt: the user stopped watching; the matrix continues.
     """
     polls = _poll(fetch, poll_s, timeout_s)
-    return _show_bars(polls, console) if console.is_terminal else _show_lines(polls, console, line_every_s)
+    if console.is_terminal:
+        with Live(console=console, refresh_per_second=4, transient=False) as live:
+            for view, answers, idle_s in polls:
+                live.update(progress_bars(view, answers=answers, idle_s=idle_s), refresh=True)
+        return view
+    lines = _ChangeLines(lambda line: console.print(line, markup=False, soft_wrap=True), line_every_s)
+    for view, answers, idle_s in polls:
+        lines.update(view, answers, idle_s)
+    return view
 
 
 def watch_changes(
@@ -61,72 +69,37 @@ def watch_changes(
         KeyboardInterrupt: the user stopped watching; the matrix continues.
     """
     last_state: object = None
-
-    def detect_change(view: MatrixView, _answers: bool, _idle_s: float) -> None:
-        nonlocal last_state
+    for view, _, _ in _poll(fetch, poll_s, timeout_s):
         # The estimated time changes with every poll.
         state = (view.state, [device.model_copy(update={"eta_s": None}) for device in view.progress])
         if state != last_state:
             last_state = state
             on_change(view)
-
-    return _for_each_poll(_poll(fetch, poll_s, timeout_s), detect_change)
+    return view
 
 
 Poll = tuple[MatrixView, bool, float]
 """The last known matrix, whether the farm answers, and the seconds without a change."""
 
 
-class _IdleTimer:
-    """Measures how long no job has begun or ended."""
-
-    def __init__(self) -> None:
-        self._progress: object = None
-        self._since_s = 0.0
-
-    def update(self, view: MatrixView) -> float:
-        """Return the seconds since the progress last changed."""
-        progress = [(device.finished, device.current) for device in view.progress]
-        if progress != self._progress:
-            self._progress, self._since_s = progress, time.monotonic()
-        return time.monotonic() - self._since_s
-
-
 def _poll(fetch: Callable[[], MatrixView], poll_s: float, timeout_s: float) -> Iterator[Poll]:
     """Fetch the matrix every `poll_s` until it is finished."""
-    view, answered_s, idle = fetch(), time.monotonic(), _IdleTimer()
-    yield view, True, idle.update(view)
-    while view.finished_at is None:
+    view, answers, last_progress = fetch(), True, None
+    answered_s = changed_s = time.monotonic()
+    while True:
+        progress = [(device.finished, device.current) for device in view.progress]
+        if progress != last_progress:
+            last_progress, changed_s = progress, time.monotonic()
+        yield view, answers, time.monotonic() - changed_s
+        if view.finished_at is not None:
+            return
         time.sleep(poll_s)
         try:
-            view = fetch()
+            view, answers, answered_s = fetch(), True, time.monotonic()
         except FarmFault:
+            answers = False
             if time.monotonic() - answered_s > timeout_s:
                 raise
-            yield view, False, idle.update(view)
-        else:
-            answered_s = time.monotonic()
-            yield view, True, idle.update(view)
-
-
-def _show_bars(polls: Iterator[Poll], console: Console) -> MatrixView:
-    with Live(console=console, refresh_per_second=4, transient=False) as live:
-
-        def show(view: MatrixView, answers: bool, idle_s: float) -> None:
-            live.update(progress_bars(view, answers=answers, idle_s=idle_s), refresh=True)
-
-        return _for_each_poll(polls, show)
-
-
-def _show_lines(polls: Iterator[Poll], console: Console, every_s: float) -> MatrixView:
-    lines = _ChangeLines(lambda line: console.print(line, markup=False, soft_wrap=True), every_s)
-    return _for_each_poll(polls, lines.update)
-
-
-def _for_each_poll(polls: Iterator[Poll], handle: Callable[[MatrixView, bool, float], None]) -> MatrixView:
-    for view, answers, idle_s in polls:
-        handle(view, answers, idle_s)
-    return view
 
 
 def progress_bars(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0) -> RenderableType:

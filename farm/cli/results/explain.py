@@ -1,14 +1,286 @@
 """`farm explain`: show the evidence of one measurement or one speedup."""
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json
+from farm.cli.files.variant import built_with_text
+from farm.cli.jobs.job import flags, job_headline, run_lines
+from farm.cli.shell.address import show_view
+from farm.cli.shell.formatting import (
+    EMPTY_CELL,
+    counts_text,
+    device_kind,
+    failure_text,
+    join_or_dash,
+    local_time_text,
+    plural,
+)
+from farm.cli.shell.options import JobNumber, Json
+from farm.cli.shell.tables import Field, Line, text_report
 from farm.core.base.ids import CellId, JobId
+from farm.core.base.units import duration_text, elapsed_text, ratio_text, size_text
+from farm.core.devices.condition import ConditionRange, Gates, ThermalStatus, UnknownGatePolicy
+from farm.core.devices.device import DeviceFacts
+from farm.core.models.variant import Manifest
+from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.explain import (
+    CellExplanation,
+    ExplainedDevice,
+    JobExplanation,
+    PlacementView,
+    RoundView,
+    SideView,
+)
 
-app = typer.Typer(no_args_is_help=True, help="Explain: show the evidence of one measurement or one speedup.")
+#: Name and formatter by condition.
+_CONDITIONS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "thermal_status": ("thermal status", lambda value: ThermalStatus(int(value)).name),
+    "skin_c": ("skin", "{:.1f} °C".format),
+    "battery_c": ("battery", "{:.1f} °C".format),
+    "battery_level_pct": ("battery", "{:.0f} %".format),
+    "load_1m": ("load", "{:.2f}".format),
+    "memory_available_bytes": ("free memory", size_text),
+}
+
+
+def side_lines(side: SideView) -> Iterator[Field]:
+    """Return the lines about what ran, where it ran, and its outcome."""
+    if side.manifest is not None:
+        yield from _variant_lines(side.variant or "", side.manifest)
+    program = side.program
+    files = f"{plural(program.files, 'file')}, {size_text(program.size_bytes)}"
+    yield "program", f"{program.harness} for {program.abi}, {files}, {program.digest}"
+    yield "clock", f"{program.clock_covers}"
+    yield "flags", flags(side.changed_settings)
+    yield "requested", side.backend
+    for placement in side.placements:
+        yield "actual", _placement(placement)
+    jobs, runs = counts_text(side.jobs_by_outcome), counts_text(side.runs_by_quality)
+    yield "outcome", f"jobs: {jobs}; measurements: {runs}"
+    for reason, times in side.quality_reasons.items():
+        yield "", f"{times} x {reason}"
+    yield from condition_lines(side)
+    if side.parser_versions:
+        yield "parser", f"version {', '.join(map(str, side.parser_versions))}"
+
+
+def _variant_lines(name: str, manifest: Manifest) -> Iterator[Field]:
+    yield "file", f"{name}, {size_text(manifest.size_bytes)}, {manifest.digest}"
+    yield "built with", built_with_text(manifest) or None
+    fidelity = manifest.fidelity
+    if fidelity is not None:
+        yield (
+            "fidelity",
+            f"with float32 over {plural(fidelity.inputs, 'input')}: correlation {fidelity.correlation:.4f},"
+            f" same best class {fidelity.top1_share:.0%}, largest difference {fidelity.max_difference:.3g}",
+        )
+
+
+def _placement(placement: PlacementView) -> str:
+    runs = plural(placement.runs, "run")
+    last = ", the last one's proof" if placement.proofs > 1 else ""
+    return f"{placement.actual_backend} on {placement.accelerator} in {runs}{last}: {placement.proof}"
+
+
+def condition_lines(side: SideView) -> Iterator[Field]:
+    """Return the ranges of conditions over runs, before and after; conditions never reported are left out."""
+    ranges = [_condition(condition, len(side.runs)) for condition in side.conditions]
+    if side.runs:
+        yield "conditions", join_or_dash(ranges) if ranges else "not reported by the device"
+    if side.runs_without_evidence:
+        yield "", f"of {plural(side.runs_without_evidence, 'run')} the evidence expired"
+
+
+def _condition(condition: ConditionRange, runs: int) -> str:
+    name, form = _CONDITIONS[condition.name]
+    spans = [
+        EMPTY_CELL
+        if span is None
+        else form(span[0])
+        if span[0] == span[1]
+        else f"{form(span[0])} to {form(span[1])}"
+        for span in (condition.before, condition.after)
+    ]
+    reported = "" if condition.known == runs else f" (of {condition.known} runs)"
+    return f"{name} {spans[0]} before, {spans[1]} after{reported}"
+
+
+def device_lines(device: ExplainedDevice) -> Iterator[Field]:
+    """Return the device, with one line for each system build that it ran."""
+    name = device.device_id if device.label is None else f"{device.label} ({device.device_id})"
+    yield "device", f"{name} at {device.host}"
+    for build in device.builds:
+        yield "", f"{_facts(build.facts)}; {plural(build.runs, 'run')}"
+    if len(device.builds) > 1:
+        yield "", "its system build changed in between: runs before and after may not be comparable"
+
+
+def _facts(facts: DeviceFacts) -> str:
+    parts = [
+        device_kind(facts.device_model, facts.soc, virtual=facts.virtual),
+        None if facts.android is None else f"Android {facts.android}",
+        None if facts.api_level is None else f"API {facts.api_level}",
+        facts.abi,
+        None if facts.kernel is None else f"kernel {facts.kernel}",
+        facts.build_fingerprint,
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def gates_line(gates: Gates, noise_limit: float | None) -> Field:
+    """Return the gates before each run, and the noise limit."""
+    conditions = [
+        f"thermal status at most {gates.max_thermal_status.name}",
+        f"skin at most {gates.max_skin_c:g} °C",
+        f"battery at least {gates.min_battery_pct} %",
+        "plugged in" if gates.mains else None,
+        None if gates.full_clocks else "clocks may be limited",
+        "all of them reported" if gates.unknown is UnknownGatePolicy.DEFER else None,
+    ]
+    noise = "" if noise_limit is None else f"; noisy above {noise_limit:.0%}"
+    return "gates", f"{', '.join(filter(None, conditions))}{noise}"
+
+
+def cell_report(view: CellExplanation) -> Text:
+    """Return the report of a comparison, or of a cell without a baseline."""
+    lines = [
+        *_verdict_line(view),
+        *device_lines(view.device),
+        gates_line(view.gates, view.noise_limit),
+        ("order", f"shuffled in each round, seed {view.seed}"),
+        *_rounds(view),
+        *_sides(view),
+        "",
+        *_cell_links(view),
+    ]
+    return text_report(_headline(view), lines)
+
+
+def _headline(view: CellExplanation) -> str:
+    where = f"matrix {view.matrix_id} ({view.matrix}), cell {view.candidate.cell_id}"
+    speedup = view.speedup
+    if speedup is None:
+        return f"{view.candidate.label} is not compared; {where}"
+    return f"{speedup.candidate} against {speedup.baseline}: {comparison_text(speedup)}; {where}"
+
+
+def comparison_text(view: SpeedupView) -> str:
+    """Return `1.83x, 1.79 to 1.88, faster`."""
+    if view.speedup is None:
+        return f"{view.verdict}, no valid round"
+    interval = "no interval"
+    if view.ci_low is not None and view.ci_high is not None:
+        interval = f"{ratio_text(view.ci_low)} to {ratio_text(view.ci_high)}"
+    return f"{ratio_text(view.speedup)}, {interval}, {view.verdict}"
+
+
+def _verdict_line(view: CellExplanation) -> Iterator[Field]:
+    for number, line in enumerate(view.method):
+        yield "" if number else "how", line
+    speedup = view.speedup
+    if speedup is not None and speedup.speedup is None:
+        yield "why", speedup.reason or ""
+    if speedup is not None and speedup.detectable is not None:
+        least = f"{speedup.detectable:.1%}"
+        yield "detectable", f"differences of {least} or more, with these rounds (80 % power)"
+    if view.aa is not None and view.aa.cell_id != view.candidate.cell_id:
+        result = f"{comparison_text(view.aa)} (cell {view.aa.cell_id})"
+        yield "A/A", f"the baseline against its duplicate: {result}"
+    elif speedup is not None and not speedup.aa:
+        yield "A/A", "none: `aa: true` in a matrix measures the difference between identical cells"
+    if view.compared_to_it:
+        cells = ", ".join(map(str, view.compared_to_it))
+        yield "baseline of", f"cells {cells}"
+
+
+def _sides(view: CellExplanation) -> Iterator[Line]:
+    """Return both cells; fields of the candidate that equal the baseline's are left out."""
+    baseline = [] if view.baseline is None else list(side_lines(view.baseline))
+    candidate = list(side_lines(view.candidate))
+    if view.baseline is not None:
+        yield ""
+        yield f"baseline: {view.baseline.label}, cell {view.baseline.cell_id}"
+        yield from baseline
+    yield ""
+    yield f"candidate: {view.candidate.label}, cell {view.candidate.cell_id}"
+    yield from (field for field in candidate if field not in baseline)
+    if baseline:
+        equal = dict.fromkeys(field[0] for field in candidate if field[0] and field in baseline)
+        yield f"same as baseline: {', '.join(equal) or 'nothing'}"
+
+
+def _rounds(view: CellExplanation) -> Iterator[Line]:
+    if not view.rounds and not view.left_out:
+        return
+    yield ""
+    yield "round  baseline   candidate  ratio   order in its block   attempts"
+    for pair in view.rounds:
+        yield _round(pair)
+    for block in view.left_out:
+        repeat = f", repeat {block.repeat}" if block.repeat else ""
+        yield f"{block.round:>5}  left out{repeat}: {block.reason}"
+
+
+def _round(pair: RoundView) -> str:
+    repeat = f" (repeat {pair.repeat})" if pair.repeat else ""
+    order = f"{pair.baseline_place} and {pair.candidate_place} of {pair.block_size}"
+    times = f"{duration_text(pair.baseline_ns):<9}  {duration_text(pair.candidate_ns):<9}"
+    attempts = f"{pair.baseline_attempt}, {pair.candidate_attempt}"
+    return f"{pair.round:>5}  {times}  {pair.ratio:.3f}   {order:<19}  {attempts}{repeat}"
+
+
+def _cell_links(view: CellExplanation) -> Iterator[Line]:
+    if view.rounds:
+        last = view.rounds[-1]
+        yield f"one measurement: farm explain job {last.candidate_job}"
+        yield f"output of a run: farm attempt show {last.candidate_attempt}"
+    yield f"all jobs: farm matrix jobs {view.matrix_id}"
+
+
+def number_report(view: JobExplanation) -> Text:
+    """Return the report of one measurement."""
+    run = None if view.side is None or not view.side.runs else view.side.runs[0]
+    lines: list[Line] = [*_job_lines(view)]
+    lines += [("value", "none: the job has no measurement")] if run is None else run_lines(run)
+    lines.append(("used", view.use))
+    lines += device_lines(view.device)
+    if view.gates is not None:
+        lines.append(gates_line(view.gates, view.noise_limit))
+    if view.side is not None:
+        lines += side_lines(view.side)
+    lines += ["", *_number_links(view)]
+    return text_report(job_headline(view.job), lines)
+
+
+def _job_lines(view: JobExplanation) -> Iterator[Field]:
+    job = view.job
+    repeat = f", repeat {job.repeat} of its block" if job.repeat else ""
+    yield "of", f"matrix {job.matrix_id} ({job.matrix}), cell {job.cell_id}, round {job.round}{repeat}"
+    if view.place is not None:
+        yield "order", f"{view.place} of the {view.block_size} that ran in its block"
+    if job.message:
+        yield "why", failure_text(job.message, job.code)
+    if view.side is not None and view.side.runs:
+        run = view.side.runs[0]
+        tries = f", the last of {len(job.attempts)}" if len(job.attempts) > 1 else ""
+        yield "measured", f"{local_time_text(run.measured_at)}, in attempt {run.attempt_id}{tries}"
+    if view.waited_s is not None and view.pushed_bytes is not None:
+        waited, pushed = elapsed_text(view.waited_s), size_text(view.pushed_bytes)
+        yield "before it", f"waited {waited} for gates, pushed {pushed}"
+
+
+def _number_links(view: JobExplanation) -> Iterator[Line]:
+    if view.job.attempts:
+        yield f"its output: farm job logs {view.job.job_id}"
+        yield f"the run itself: farm attempt show {view.job.attempts[-1]}"
+    for cell_id in view.cells[:4]:
+        yield f"its comparison: farm explain cell {cell_id}"
+
+
+app = typer.Typer(no_args_is_help=True)
 
 
 @app.command("cell")
@@ -20,30 +292,13 @@ def cell_command(
 
     Example: farm explain cell 12
     """
-    from farm.cli.results.explain_report import cell_report
-
-    with connect() as farm:
-        view = farm.explain_cell(CellId(cell_id))
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        out().print(cell_report(view), soft_wrap=True)
+    show_view(lambda farm: farm.explain_cell(CellId(cell_id)), cell_report, as_json=as_json)
 
 
 @app.command("job")
-def job_command(
-    job_id: Annotated[int, typer.Argument(metavar="ID", help="The job's number, as in `farm matrix jobs`.")],
-    as_json: Json = False,
-) -> None:
+def job_command(job_id: JobNumber, as_json: Json = False) -> None:
     """Explain one measurement: file, program, device, conditions, placement proof, and its use.
 
     Example: farm explain job 17
     """
-    from farm.cli.results.explain_report import number_report
-
-    with connect() as farm:
-        view = farm.explain_job(JobId(job_id))
-    if as_json:
-        print_json(view.model_dump(mode="json"))
-    else:
-        out().print(number_report(view), soft_wrap=True)
+    show_view(lambda farm: farm.explain_job(JobId(job_id)), number_report, as_json=as_json)

@@ -1,16 +1,62 @@
 """`farm placement`: show which hardware each variant ran on, by device."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.table import Table
+from rich.text import Text
 
-from farm.cli.matrices.argument import MatrixArgument, MatrixOption, selected_matrix
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, out, print_json, print_notice
+from farm.cli.shell.formatting import EMPTY_CELL
+from farm.cli.shell.next_steps import farm_command
+from farm.cli.shell.options import Json, MatrixArgument, MatrixOption, selected_matrix
+from farm.cli.shell.output import print_data, print_json, print_notice
+from farm.cli.shell.tables import Column, Listing, prose
+from farm.core.base.ids import DeviceId
+from farm.core.matrices.matrix import value_text
+from farm.core.runs.measurement import Quality
+from farm.wire.documents.results.results import PlacedSeries
 
-if TYPE_CHECKING:
-    from farm.wire.documents.results.placements import SeriesPlacementView
+_STYLES = {Quality.FALLBACK: "red", Quality.UNPROVEN: "yellow"}
+_Row = tuple[str, str, str]
+_DeviceRow = tuple[_Row, dict[DeviceId, PlacedSeries]]
+
+
+def placement_table(views: Sequence[PlacedSeries]) -> Table:
+    """Return a table of placements; those without a proof of the backend are marked."""
+    by_row: dict[_Row, dict[DeviceId, PlacedSeries]] = {}
+    for view in views:
+        by_row.setdefault(_row(view), {})[view.device_id] = view
+    table = Listing[_DeviceRow](
+        prose("what", lambda row: row[0][0]),
+        prose("backend", lambda row: row[0][1]),
+        prose("settings", lambda row: row[0][2]),
+        *map(_device_column, sorted({view.device_id for view in views})),
+    )
+    return table(sorted(by_row.items()))
+
+
+def _device_column(device: DeviceId) -> Column[_DeviceRow]:
+    return prose(device, lambda row: _place(row[1].get(device)))
+
+
+def placement_text(view: PlacedSeries) -> str:
+    """Return `npu 71/71`, `cpu: fallback`, `unknown: unproven`."""
+    mark = f": {view.quality}" if view.quality in _STYLES else ""
+    return f"{view.words}{mark}"
+
+
+def _row(view: PlacedSeries) -> _Row:
+    recipe = view.recipe
+    target = [] if recipe is None or recipe.target == "cpu" else [recipe.target]
+    kind = [] if recipe is None else [recipe.precision, recipe.format, *target]
+    settings = ", ".join(f"{name}={value_text(value)}" for name, value in sorted(view.settings.items()))
+    return " ".join(filter(None, [view.model or view.harness, *kind])), view.backend, settings or EMPTY_CELL
+
+
+def _place(view: PlacedSeries | None) -> Text | None:
+    return None if view is None else Text(placement_text(view), style=_STYLES.get(view.quality, ""))
 
 
 def placement(
@@ -30,19 +76,10 @@ def placement(
     with connect() as farm:
         views = farm.placements(matrix_id=matrix_id, device=device)
     if as_json:
-        print_json([view.model_dump(mode="json") for view in views])
-    else:
-        print_placements(views)
-
-
-def print_placements(views: "Sequence[SeriesPlacementView]") -> None:
-    """Print the table to stdout, and to stderr where the proof of a row is."""
-    from farm.cli.results.placement_table import placement_table
-    from farm.cli.shell.next_steps import farm_command
-
-    if not views:
+        print_json(views)
+    elif not views:
         print_notice("No measurements yet: `farm matrix list` shows the progress of matrices.")
-        return
-    out().print(placement_table(views))
-    newest = max(views, key=lambda view: view.measured_at)
-    print_notice(f"Proof of a run: {farm_command()} attempt show {newest.attempt_id}")
+    else:
+        print_data(placement_table(views))
+        newest = max(views, key=lambda view: view.measured_at)
+        print_notice(f"Proof of a run: {farm_command()} attempt show {newest.attempt_id}")

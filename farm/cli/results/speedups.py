@@ -1,16 +1,253 @@
-"""`farm speedups`: show all speedups by device."""
+"""`farm speedups`: comparisons by device, with intervals, verdicts and a legend."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Annotated
 
 import typer
+from rich.text import Text
 
-from farm.cli.matrices.argument import MatrixArgument, MatrixOption, selected_matrix
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, first_rows, out, print_json_list, print_notice
+from farm.cli.shell.formatting import EMPTY_CELL, change_text, device_kind, duration_or_nothing
+from farm.cli.shell.next_steps import farm_command
+from farm.cli.shell.options import Json, MatrixArgument, MatrixOption, selected_matrix
+from farm.cli.shell.output import first_rows, out, print_json_list, print_notice
+from farm.core.base.units import ratio_text
+from farm.core.matrices.matrix import value_text
+from farm.core.runs.measurement import Verdict
+from farm.wire.documents.matrices.matrices import SpeedupView
 
-if TYPE_CHECKING:
-    from farm.wire.documents.matrices.matrices import SpeedupView
+LEGEND = (
+    "speedup = baseline time / candidate time: above 1 the candidate is faster.",
+    "time = baseline → candidate, geometric means over the rounds that count;",
+    "       tables of times show medians over rounds, which differ from them.",
+    "same = the interval is within the margin; undecided = it spans 1, or is missing.",
+)
+LEFT_OUT_LEGEND = "(n out) = n blocks left out: one side is not valid, or the block was run again."
+AA_LEGEND = (
+    "A/A: the baseline against its duplicate. If its verdict is faster or slower,",
+    "     the other rows of the device cannot be trusted either.",
+)
+
+_HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")
+_STYLE_BY_VERDICT = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNDECIDED: "yellow"}
+_GAP = "  "
+#: From this number on, candidates with the same reason are counted instead of named.
+_MAX_NAMES = 3
+#: Labels of duplicates have it already.
+_AA_SUFFIX = " (A/A)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SpeedupRow:
+    name: str
+    cells: tuple[str, ...]
+    style: str
+
+
+def speedup_table(views: Sequence[SpeedupView], *, width: int) -> Text:
+    """Return the table for a terminal of `width` columns; rows that do not fit take two lines."""
+    in_order = sorted(views, key=lambda view: (*_group_key(view), view.cell_id))
+    blocks = [_block(list(group), width) for _, group in groupby(in_order, key=_group_key)]
+    legend = Text("\n".join(_legend(views)), style="dim")
+    return Text("\n\n").join([*blocks, legend])
+
+
+def _group_key(view: SpeedupView) -> tuple[str, str, str, int]:
+    return view.device, view.model or "", view.harness, view.matrix_id
+
+
+def _legend(views: Iterable[SpeedupView]) -> Iterator[str]:
+    yield from LEGEND
+    if any(view.excluded for view in views):
+        yield LEFT_OUT_LEGEND
+    if any(view.aa for view in views):
+        yield from AA_LEGEND
+
+
+def _block(views: Sequence[SpeedupView], width: int) -> Text:
+    """Return the heading, rows and notes of one device and model."""
+    about = _about(views)
+    views = with_short_labels(views)
+    baselines = {view.baseline for view in views}
+    rows = [_row(view, name_baseline=len(baselines) > 1) for view in views]
+    lines = [*_heading(views, about, baselines), *_layout_rows(rows, width), *map(Text, _notes(views))]
+    return Text("\n").join(lines)
+
+
+def with_short_labels(views: Sequence[SpeedupView]) -> list[SpeedupView]:
+    """Return comparisons of one model whose labels show what differs: without the words of all labels."""
+    labels = [set(label.split()) for view in views for label in (view.candidate, view.baseline)]
+    common = set.intersection(*labels)
+    if not common or any(label == common for label in labels):
+        return list(views)
+
+    def shorten(label: str) -> str:
+        return " ".join(word for word in label.split() if word not in common)
+
+    return [
+        view.model_copy(update={"candidate": shorten(view.candidate), "baseline": shorten(view.baseline)})
+        for view in views
+    ]
+
+
+def _about(views: Sequence[SpeedupView]) -> str:
+    """Return model, words of all labels, harness and matrix."""
+    view = views[0]
+    short = with_short_labels(views)[0]
+    left_out = [word for word in view.candidate.split() if word not in short.candidate.split()]
+    common = " ".join(word for word in left_out if word != view.model and "=" not in word)
+    return ", ".join(filter(None, [view.model, common, view.harness, f"matrix {view.matrix_id}"]))
+
+
+def _heading(views: Sequence[SpeedupView], about: str, baselines: set[str]) -> Iterator[Text]:
+    view = views[0]
+    kind = device_kind(view.device_model, view.soc, virtual=view.virtual)
+    yield Text(f"{view.device}  ({kind})", style="bold")
+    if len(baselines) == 1:
+        about += f"; baseline {view.baseline}"
+    yield Text(about)
+    if settings := _shared_settings(views):
+        yield Text(f"with {settings}")
+
+
+def _shared_settings(views: Sequence[SpeedupView]) -> str:
+    """Return the flags that are the same in all rows and in no label."""
+    shared = set.intersection(*(set(view.settings.items()) for view in views))
+    texts = [f"{name}={value_text(value)}" for name, value in sorted(shared)]
+    in_labels = {word for view in views for word in view.candidate.split()}
+    return ", ".join(text for text in texts if text not in in_labels)
+
+
+def _row(view: SpeedupView, *, name_baseline: bool) -> _SpeedupRow:
+    name = view.candidate.removesuffix(_AA_SUFFIX) + (_AA_SUFFIX if view.aa else "")
+    if name_baseline:
+        name += f" vs {view.baseline}"
+    cells = (
+        EMPTY_CELL if view.speedup is None else ratio_text(view.speedup),
+        _interval(view.ci_low, view.ci_high),
+        change_text(view.baseline_ns, view.candidate_ns),
+        _difference(view.baseline_ns, view.candidate_ns),
+        f"{view.rounds} ({view.excluded} out)" if view.excluded else str(view.rounds),
+        str(view.verdict),
+    )
+    return _SpeedupRow(name=name, cells=cells, style=_STYLE_BY_VERDICT.get(view.verdict, ""))
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    if low is None or high is None:
+        return EMPTY_CELL
+    return f"{_ratio_text(low)} to {_ratio_text(high)}"
+
+
+def _ratio_text(ratio: float) -> str:
+    return ratio_text(ratio).removesuffix("x")
+
+
+def _difference(baseline_ns: float | None, candidate_ns: float | None) -> str:
+    """Return the extra time of the candidate; negative if it is faster."""
+    if baseline_ns is None or candidate_ns is None:
+        return EMPTY_CELL
+    text = duration_or_nothing(candidate_ns - baseline_ns)
+    return text if text.startswith("-") else f"+{text}"
+
+
+def _layout_rows(rows: Sequence[_SpeedupRow], width: int) -> Iterator[Text]:
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *(row.cells for row in rows), strict=True)]
+    name_width = max(len("candidate"), *(len(row.name) for row in rows))
+    numbers_width = sum(widths) + len(_GAP) * len(widths)
+    if name_width + numbers_width <= width:
+        yield Text(f"{'candidate':{name_width}}" + _align(_HEADINGS, widths), style="bold")
+        for row in rows:
+            yield Text(f"{row.name:{name_width}}") + Text(_align(row.cells, widths), style=row.style)
+    else:
+        yield Text("candidate\n" + _align(_HEADINGS, widths), style="bold")
+        for row in rows:
+            yield Text(f"{row.name}\n") + Text(_align(row.cells, widths), style=row.style)
+
+
+def _align(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Align numbers to the right and the verdict to the left."""
+    padded = [f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)]
+    return _GAP + _GAP.join([*padded[:-1], cells[-1]])
+
+
+def _notes(views: Sequence[SpeedupView]) -> Iterator[str]:
+    candidates_by_reason: dict[str, list[str]] = {}
+    for view in views:
+        if view.verdict is Verdict.UNDECIDED and view.reason:
+            candidates_by_reason.setdefault(view.reason, []).append(view.candidate)
+    for reason, candidates in candidates_by_reason.items():
+        names = ", ".join(candidates) if len(candidates) < _MAX_NAMES else f"{len(candidates)} candidates"
+        yield f"note: {names}: {reason}"
+    effects = [view.detectable for view in views if view.detectable is not None]
+    if effects:
+        low, high = f"{min(effects):.1%}", f"{max(effects):.1%}"
+        yield f"smallest difference these rounds could show: {low if low == high else f'{low} to {high}'}"
+
+
+_MARK_BY_VERDICT = {Verdict.FASTER: "+", Verdict.SLOWER: "-", Verdict.SAME: "=", Verdict.UNDECIDED: "?"}
+PIVOT_LEGEND = "Time and speedup; + faster, - slower, = same, ? undecided."
+
+
+def pivot_tables(views: Sequence[SpeedupView], *, width: int) -> Text:
+    """Return a table for each baseline: candidates by device, with times and marks of verdicts.
+
+    Devices that do not fit beside each other follow in a further table.
+    """
+
+    def group(view: SpeedupView) -> tuple[int, str, str, str]:
+        return -view.matrix_id, view.model or "", view.harness, view.baseline
+
+    lines: list[str] = []
+    for _, own in groupby(sorted(views, key=lambda view: (*group(view), view.cell_id)), key=group):
+        full = list(own)
+        shown, about = with_short_labels(full), _about(full)
+        settings = _shared_settings(shown)
+        lines.append(f"{about}; baseline {shown[0].baseline}" + (f", with {settings}" if settings else ""))
+        lines += [*_pivot(shown, width), ""]
+    return Text("\n".join([*lines, PIVOT_LEGEND]))
+
+
+def _pivot(views: Sequence[SpeedupView], width: int) -> Iterator[str]:
+    labels = list(dict.fromkeys(view.candidate for view in views))
+    first = [views[0].baseline, *labels]
+    first_width = max(len("variant"), *map(len, first))
+    columns = [
+        [device, *_pivot_column([view for view in views if view.device == device], labels)]
+        for device in dict.fromkeys(view.device for view in views)
+    ]
+    while columns:
+        count = 1
+        while count < len(columns) and _pivot_width(columns[: count + 1], first_width) <= width:
+            count += 1
+        shown, columns = columns[:count], columns[count:]
+        widths = [max(map(len, column)) for column in shown]
+        for number, name in enumerate(["variant", *first]):
+            cells = [f"{column[number]:>{size}}" for column, size in zip(shown, widths, strict=True)]
+            yield _GAP.join([f"{name:{first_width}}", *cells])
+        if columns:
+            yield ""
+
+
+def _pivot_width(columns: Sequence[Sequence[str]], first_width: int) -> int:
+    return first_width + sum(len(_GAP) + max(map(len, column)) for column in columns)
+
+
+def _pivot_column(views: Sequence[SpeedupView], labels: Sequence[str]) -> Iterator[str]:
+    """Yield the baseline's time, and time, speedup and mark of each candidate on one device."""
+    view_by_label = {view.candidate: view for view in views}
+    # The mark's place is kept free, so that times are below each other.
+    yield f"{duration_or_nothing(views[0].baseline_ns)}{'':10}"
+    for label in labels:
+        view = view_by_label.get(label)
+        if view is None or view.speedup is None:
+            yield f"{EMPTY_CELL}{'':10}"
+        else:
+            mark = _MARK_BY_VERDICT[view.verdict]
+            yield f"{duration_or_nothing(view.candidate_ns)}  {ratio_text(view.speedup):>6} {mark}"
+
 
 #: Rows named with their cells below a table.
 _ROWS_NUMBERED = 4
@@ -28,6 +265,9 @@ def speedups(
             help="Also compare runs of different control levels: free, pinned (to cores), fixed (clocks).",
         ),
     ] = False,
+    pivot: Annotated[
+        bool, typer.Option("--pivot", help="Candidates by devices, with times and marks.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Compare every candidate with its baseline, by device.
@@ -42,18 +282,15 @@ def speedups(
         if as_json:
             print_json_list(views)
             return
-        print_speedups(views)
+        print_speedups(views, pivot=pivot)
     if across_controls:
         print_notice(
             "Runs of different control levels are included: the difference may be caused by the controls."
         )
 
 
-def print_speedups(comparisons: "Iterable[SpeedupView]") -> None:
+def print_speedups(comparisons: Iterable[SpeedupView], *, pivot: bool = False) -> None:
     """Print the table to stdout, and hints to stderr."""
-    from farm.cli.results.speedup_table import speedup_table
-    from farm.cli.shell.next_steps import farm_command
-
     views = first_rows(
         comparisons, where_all_are="--device and --model select fewer, `farm speedups --json` prints all."
     )
@@ -61,11 +298,12 @@ def print_speedups(comparisons: "Iterable[SpeedupView]") -> None:
         print_notice("No comparisons yet: `farm matrix list` shows the progress of matrices.")
         return
     console = out()
-    console.print(speedup_table(views, width=console.width), soft_wrap=True)
+    draw = pivot_tables if pivot else speedup_table
+    console.print(draw(views, width=console.width), soft_wrap=True)
     print_notice(f"Details: {farm_command()} explain cell {_numbered_examples(views)}")
 
 
-def _numbered_examples(views: "Sequence[SpeedupView]") -> str:
+def _numbered_examples(views: Sequence[SpeedupView]) -> str:
     """Return `12 (int8-core lite) or 13 (float16 lite)`, for the first rows."""
     names = [f"{view.cell_id} ({view.candidate})" for view in views[:_ROWS_NUMBERED]]
     more = len(views) - len(names)

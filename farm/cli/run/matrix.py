@@ -1,25 +1,130 @@
-"""The matrix of a `farm run`, and the registration of its file or program."""
+"""The matrix of a `farm run`: its devices and flags, and the registration of its file or program."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from farm.cli.files.variant_add import add_variant, manifest_of_file
-from farm.cli.files.variant_report import select_variant
-from farm.cli.run.devices import run_selectors
-from farm.cli.run.flags import flag_values
+from farm.cli.files.local_variants import add_variant, manifest_of_file
+from farm.cli.files.variant import select_variant
 from farm.cli.run.program import ARGUMENTS_FLAG, register_program
-from farm.cli.shell.output import err, print_notice
+from farm.cli.shell.output import print_notice
+from farm.client.farm_client import FarmClient
 from farm.core.base.setting_values import SettingValue
+from farm.core.base.spec_errors import name_hint
+from farm.core.devices.device import Admin, DeviceFacts, Presence
+from farm.core.devices.selector import KnownDevice, select_devices
 from farm.core.errors import InvalidInput, NotFound
-from farm.core.models.variant import Manifest
+from farm.core.matrices.matrix import value_text
+from farm.core.models.variant import Manifest, Variant
+from farm.wire.documents.devices import DeviceView
+from farm.wire.documents.files.programs import FlagView, HarnessView
 
-if TYPE_CHECKING:
-    from farm.client.farm_client import FarmClient
-    from farm.wire.documents.files.programs import HarnessView
-    from farm.wire.documents.matrices.matrices import VariantView
+_BOOLEANS = {"true": True, "false": False}
+
+
+def flag_values(words: Sequence[str], harness: HarnessView) -> dict[str, SettingValue]:
+    """Parse `--iter=5`, `--iter 5` or, for a boolean flag, `--fast`; `-` in names stands for `_`.
+
+    Raises:
+        InvalidInput: the flag is unknown, or its value is missing or of another type.
+    """
+    flag_by_name = {flag.name: flag for flag in harness.flags}
+    values: dict[str, SettingValue] = {}
+    for name, text in _pairs(words, flag_by_name, harness.name):
+        flag = flag_by_name[name]
+        if name in values:
+            raise InvalidInput(f"--{name} is given twice", hint="flags that vary are axes of a matrix file")
+        values[name] = _value(flag, text)
+        if values[name] == "" != flag.default:
+            raise InvalidInput(
+                f"--{name} is empty, and a matrix cannot contain empty text", hint=_example_value(flag)
+            )
+    return values
+
+
+def _pairs(
+    words: Sequence[str], flag_by_name: dict[str, FlagView], harness: str
+) -> Iterator[tuple[str, str | None]]:
+    """Return each flag with its text; None for a flag without a value."""
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            hint = f"flags of {harness} follow `--`, like --name=value"
+            raise InvalidInput(f"{word!r} is not a flag", hint=hint)
+        name, equals, text = word.removeprefix("--").partition("=")
+        name = name if name in flag_by_name else name.replace("-", "_")
+        if name not in flag_by_name:
+            hint = name_hint(name, flag_by_name) or f"{harness} has no flags"
+            raise InvalidInput(f"{harness} has no flag --{name}", hint=hint)
+        if equals:
+            yield name, text
+        elif isinstance(flag_by_name[name].default, bool) and (not rest or rest[0] not in _BOOLEANS):
+            yield name, None
+        elif rest:
+            yield name, rest.pop(0)
+        else:
+            raise InvalidInput(f"--{name} has no value", hint=_example_value(flag_by_name[name]))
+
+
+def _value(flag: FlagView, text: str | None) -> SettingValue:
+    if text is None:
+        return True
+    try:
+        value = _parse_value(flag.default, text)
+    except (ValueError, KeyError) as error:
+        raise InvalidInput(f"--{flag.name}: {text!r} does not fit", hint=_example_value(flag)) from error
+    if flag.minimum is not None and not isinstance(value, str) and value < flag.minimum:
+        raise InvalidInput(f"--{flag.name}: {text} is less than {flag.minimum}", hint=_example_value(flag))
+    return value
+
+
+def _parse_value(default: SettingValue, text: str) -> SettingValue:
+    match default:
+        case bool():
+            return _BOOLEANS[text.lower()]
+        case int():
+            return int(text)
+        case float():
+            return float(text)
+        case str():
+            return text
+
+
+def _example_value(flag: FlagView) -> str:
+    description = f"{flag.help}; " if flag.help else ""
+    return f"{description}its default is {value_text(flag.default) or 'empty'}"
+
+
+def run_selectors(farm: FarmClient, names: Sequence[str]) -> list[dict[str, object]]:
+    """Return selectors of the named devices, else of all active devices that are present.
+
+    Raises:
+        SelectorEmpty: the farm has no device with such a name.
+        InvalidInput: none was named, and none is active and present.
+    """
+    if names:
+        views = [view for view in farm.devices() if view.device_model and view.admin is not Admin.RETIRED]
+        devices = list(map(_known_device, views))
+        select_devices([{"device": (name,)} for name in names], devices)
+        return [{"device": name} for name in names]
+    active = [device for device in farm.devices() if device.admin is Admin.ACTIVE]
+    present = [str(device.device_id) for device in active if device.presence is not Presence.ABSENT]
+    if not present:
+        hint = "plug one in and `farm device admit` it, or start the farm with `farm up --virtual 2`"
+        raise InvalidInput("no active device is present", hint=hint)
+    if absent := [str(device.device_id) for device in active if device.presence is Presence.ABSENT]:
+        print_notice(f"note: left out because absent: {', '.join(absent)}")
+    return [{"device_id": present}]
+
+
+def _known_device(view: DeviceView) -> KnownDevice:
+    """Return the facts of a device that a name can match."""
+    facts = DeviceFacts(serialno=view.serial, device_model=view.device_model or "", work_root="")
+    return KnownDevice(device_id=view.device_id, host=view.host, facts=facts, label=view.label)
+
 
 _DEFAULT_BACKEND = "cpu"
 _NNAPI = "nnapi"
@@ -39,10 +144,13 @@ class RunOptions:
     timeout_s: float = 120.0
     model: str | None = None
     precision: str | None = None
+    #: Patterns for the output of a program of the user; without `time` the whole process is timed.
+    time: str | None = None
+    metrics: tuple[str, ...] = ()
 
 
 def harness_spec(
-    farm: "FarmClient", file: str | None, name: str, flags: Sequence[str], options: RunOptions
+    farm: FarmClient, file: str | None, name: str, flags: Sequence[str], options: RunOptions
 ) -> dict[str, object]:
     """Return a matrix of one file, or of no file if the harness runs no model.
 
@@ -73,14 +181,7 @@ def harness_spec(
 
 
 def program_spec(
-    farm: "FarmClient",
-    program: Path,
-    arguments: Sequence[str],
-    name: str | None,
-    options: RunOptions,
-    *,
-    time: str | None,
-    metrics: Sequence[str],
+    farm: FarmClient, program: Path, arguments: Sequence[str], name: str | None, options: RunOptions
 ) -> dict[str, object]:
     """Register a program of the user, and return its matrix.
 
@@ -92,14 +193,7 @@ def program_spec(
         hint = "leave --backend out; a definition can add backends: docs/harnesses.md"
         raise InvalidInput(f"a program of your own has only the backend {_DEFAULT_BACKEND}", hint=hint)
     devices = run_selectors(farm, options.devices)
-    name = register_program(farm, program, name, time=time, metrics=metrics)
-    _note_arguments(arguments, name)
-    settings = {ARGUMENTS_FLAG: shlex.join(arguments)} if arguments else {}
-    title = " ".join([name, *arguments])
-    return _spec(title, name, {}, (_DEFAULT_BACKEND,), settings, devices, options)
-
-
-def _note_arguments(arguments: Sequence[str], name: str) -> None:
+    name = register_program(farm, program, name, time=options.time, metrics=options.metrics)
     for argument in arguments:
         if Path(argument).is_file():
             print_notice(
@@ -108,6 +202,9 @@ def _note_arguments(arguments: Sequence[str], name: str) -> None:
             )
         if argument.partition("=")[0] in _OWN_OPTIONS:
             print_notice(f"note: {argument} is passed to {name}; options of `farm run` go before `--`")
+    settings = {ARGUMENTS_FLAG: shlex.join(arguments)} if arguments else {}
+    title = " ".join([name, *arguments])
+    return _spec(title, name, {}, (_DEFAULT_BACKEND,), settings, devices, options)
 
 
 def _spec(
@@ -133,9 +230,7 @@ def _spec(
     return spec
 
 
-def _backends(
-    harness: "HarnessView", options: RunOptions, variant: "VariantView | None" = None
-) -> Sequence[str]:
+def _backends(harness: HarnessView, options: RunOptions, variant: Variant | None = None) -> Sequence[str]:
     """Return the requested backends, else cpu if it is supported, else the first supported one."""
     if options.backends:
         return options.backends
@@ -147,7 +242,7 @@ def _backends(
     return (supported[0],)
 
 
-def _variant(farm: "FarmClient", file: str, harness: "HarnessView", options: RunOptions) -> "VariantView":
+def _variant(farm: FarmClient, file: str, harness: HarnessView, options: RunOptions) -> Variant:
     """Return the variant of a file, registering it if it is new, or the variant with that name.
 
     Raises:
@@ -173,7 +268,7 @@ def _variant(farm: "FarmClient", file: str, harness: "HarnessView", options: Run
     same = [view for view in variants if view.manifest.digest == manifest.digest]
     fitting = [view for view in same if _fits(view, options)]
     if not fitting:
-        return add_variant(farm, path, manifest, err())
+        return add_variant(farm, path, manifest)
     current = [
         view for view in fitting if select_variant(variants, view.name).manifest.digest == manifest.digest
     ]
@@ -194,12 +289,12 @@ def _supported_backends(manifest: Manifest, backends: Sequence[str]) -> tuple[st
     return tuple(dict.fromkeys([*manifest.backends, *offered]))
 
 
-def _fits(view: "VariantView", options: RunOptions) -> bool:
+def _fits(view: Variant, options: RunOptions) -> bool:
     manifest = view.manifest
     return options.model in (None, manifest.model) and options.precision in (None, manifest.recipe.precision)
 
 
-def _model_error(harness: "HarnessView") -> InvalidInput:
+def _model_error(harness: HarnessView) -> InvalidInput:
     if harness.needs_model:
         hint = f"farm run FILE --harness {harness.name}"
         return InvalidInput(f"{harness.name} runs a model, and no FILE is named", hint=hint)

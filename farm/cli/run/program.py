@@ -4,29 +4,25 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from farm.cli.files.program_upload import add_program
+from farm.cli.files.program_upload import add_program, matrix_name
 from farm.cli.shell.output import print_notice
+from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput, NotFound
+from farm.core.programs.abi import ANY_ABI
 from farm.core.programs.bundle import ARGUMENTS_WORD, PLAIN_COMMAND, PROGRAM_WORD
-from farm.core.programs.selection import ANY_ABI
 from farm.wire.documents.files.harness_definition import harness_definition
-
-if TYPE_CHECKING:
-    from farm.client.farm_client import FarmClient
 
 #: Contains the whole command line, so that other arguments make another series.
 ARGUMENTS_FLAG = "arguments"
 
-_INVALID_IN_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_MAX_NAME = 64
 #: The shell that every device has, mostly at another path than scripts name.
 _SHELL = re.compile(rb"#!\s*(?:/[\w/.-]*/)?(?:env\s+)?(?:sh|mksh)\s*$")
 
 
 def register_program(
-    farm: "FarmClient", program: Path, name: str | None, *, time: str | None, metrics: Sequence[str]
+    farm: FarmClient, program: Path, name: str | None, *, time: str | None, metrics: Sequence[str]
 ) -> str:
     """Register a program, and return the name of its harness.
 
@@ -40,8 +36,14 @@ def register_program(
     _check_name(farm, name)
     first = _first_line(program)
     others = [view.abi for view in farm.programs() if view.name == name and view.in_use]
-    if first.startswith(b"#!"):
-        _check_script(name, [abi for abi in others if abi != ANY_ABI])
+    binary_abis = [abi for abi in others if abi != ANY_ABI]
+    if first.startswith(b"#!") and binary_abis:
+        # Devices of its ABI would prefer the binary.
+        raise InvalidInput(
+            f"{', '.join(binary_abis)} devices would run the binary registered as `{name}` before this"
+            " script",
+            hint="give the script another name with --harness",
+        )
     command = ("sh", PROGRAM_WORD, ARGUMENTS_WORD) if _SHELL.match(first) else PLAIN_COMMAND
     view = add_program(farm, name, program, command=command, definition=checked)
     for note in view.notes:
@@ -97,10 +99,9 @@ def _place(text: str) -> dict[str, str]:
 
 
 def _name_of(program: Path) -> str:
-    name = _INVALID_IN_NAME.sub("_", program.name).lstrip("._-")[:_MAX_NAME]
-    if not name:
-        raise InvalidInput(f"{program.name!r} gives no name", hint="name it with --harness NAME")
-    return name
+    if name := matrix_name(program.name):
+        return name
+    raise InvalidInput(f"{program.name!r} gives no name", hint="name it with --harness NAME")
 
 
 def _first_line(program: Path) -> bytes:
@@ -111,7 +112,7 @@ def _first_line(program: Path) -> bytes:
         raise InvalidInput(f"{program}: {error.strerror}", hint="name a binary or a script") from error
 
 
-def _check_name(farm: "FarmClient", name: str) -> None:
+def _check_name(farm: FarmClient, name: str) -> None:
     try:
         registered = farm.harness(name).definition
     except NotFound:
@@ -122,12 +123,3 @@ def _check_name(farm: "FarmClient", name: str) -> None:
             f"give yours another name with --harness, or run that one: farm run --harness {shlex.quote(name)}"
         )
         raise InvalidInput(f"`{name}` is a {kind}", hint=hint)
-
-
-def _check_script(name: str, abis: Sequence[str]) -> None:
-    """Refuse a script with the name of a binary, which devices of its ABI would prefer."""
-    if abis:
-        raise InvalidInput(
-            f"{', '.join(abis)} devices would run the binary registered as `{name}` before this script",
-            hint="give the script another name with --harness",
-        )

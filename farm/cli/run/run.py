@@ -2,33 +2,19 @@
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
+from farm.cli.matrices.matrix import follow_to_end, submission_text
+from farm.cli.run.matrix import RunOptions, harness_spec, program_spec
 from farm.cli.shell.address import connect
-from farm.cli.shell.output import Json, print_json, print_notice
-from farm.core.base.ids import MatrixId
+from farm.cli.shell.formatting import seconds
+from farm.cli.shell.next_steps import watch_again_text, watch_text
+from farm.cli.shell.options import Json, Metrics
+from farm.cli.shell.output import print_done, print_notice
+from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from farm.cli.run.matrix import RunOptions
-    from farm.client.farm_client import FarmClient
-
-_PASSTHROUGH_KEY = "farm.cli.run.run.passthrough_arguments"
-
-
-class PassthroughCommand(TyperCommand):
-    """A command that stores the arguments after `--`, which are for another program."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Store the arguments after `--` in the context, and parse the rest."""
-        if "--" in args:
-            place = args.index("--")
-            ctx.meta[_PASSTHROUGH_KEY] = args[place + 1 :]
-            args = args[:place]
-        return super().parse_args(ctx, args)
 
 
 def run(
@@ -74,6 +60,7 @@ def run(
     ] = None,
     timeout: Annotated[str, typer.Option(metavar="SPAN", help="Time-out of a process.")] = "2m",
     watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Watch it until it is finished.")] = True,
+    metrics: Metrics = False,
     as_json: Json = False,
 ) -> None:
     """Measure a model file or a program of your own on devices. Ctrl-C detaches.
@@ -85,9 +72,6 @@ def run(
 
     Example: farm run --quick --time 'took ([0-9.]+) ms' -- ./my_bench --size 3
     """
-    from farm.cli.run.matrix import RunOptions
-    from farm.cli.shell.duration import seconds
-
     if quick and rounds is not None:
         raise InvalidInput("--quick and --rounds exclude each other", hint="leave one of them out")
     options = RunOptions(
@@ -97,36 +81,26 @@ def run(
         timeout_s=float(seconds(timeout)),
         model=model,
         precision=precision,
+        time=time,
+        metrics=tuple(metric or ()),
     )
-    arguments: list[str] = context.meta.get(_PASSTHROUGH_KEY, [])
     with connect() as farm:
-        spec = _spec(farm, file, harness, arguments, options, time=time, metrics=metric or [])
-        raise typer.Exit(_run(farm, spec, watch=watch, as_json=as_json))
+        spec = _spec(farm, file, harness, context.obj, options)
+        raise typer.Exit(_run(farm, spec, watch=watch, metrics=metrics or bool(metric), as_json=as_json))
 
 
 def _spec(
-    farm: "FarmClient",
-    file: str | None,
-    harness: str | None,
-    arguments: list[str],
-    options: "RunOptions",
-    *,
-    time: str | None,
-    metrics: list[str],
+    farm: FarmClient, file: str | None, harness: str | None, arguments: list[str], options: RunOptions
 ) -> dict[str, object]:
     """Return the matrix of the run, and register its file or program.
 
     Raises:
         InvalidInput: the arguments do not say what to run, or it cannot be run.
     """
-    from farm.cli.run.matrix import harness_spec, program_spec
-
     is_program = file is None and arguments and not arguments[0].startswith("-")
     if is_program:
-        return program_spec(
-            farm, Path(arguments[0]), arguments[1:], harness, options, time=time, metrics=metrics
-        )
-    if time is not None or metrics:
+        return program_spec(farm, Path(arguments[0]), arguments[1:], harness, options)
+    if options.time is not None or options.metrics:
         hint = "write the program after `--`: farm run --time '...' -- ./my_bench"
         raise InvalidInput("--time and --metric parse the output of a program of your own", hint=hint)
     if harness is None:
@@ -138,34 +112,14 @@ def _spec(
     return harness_spec(farm, file, harness, arguments, options)
 
 
-def _run(farm: "FarmClient", spec: dict[str, object], *, watch: bool, as_json: bool) -> int:
-    from farm.cli.matrices.matrix import submission_text
-    from farm.cli.shell.next_steps import watch_again_text, watch_text
-
+def _run(farm: FarmClient, spec: dict[str, object], *, watch: bool, metrics: bool, as_json: bool) -> int:
     view = farm.submit_matrix(spec)
     try:
         print_notice(submission_text(view))
         if watch:
-            return _watch_run(farm, view.matrix_id, as_json=as_json)
-        if as_json:
-            print_json(view.model_dump(mode="json"))
-        else:
-            print_notice(watch_text(view.matrix_id))
+            return follow_to_end(farm, view.matrix_id, metrics=metrics, as_json=as_json)
+        print_done(view, watch_text(view.matrix_id), as_json=as_json)
     except KeyboardInterrupt:
         print_notice(watch_again_text(view.matrix_id))
         raise typer.Exit(130) from None
     return 0
-
-
-def _watch_run(farm: "FarmClient", matrix_id: MatrixId, *, as_json: bool) -> int:
-    from farm.cli.matrices.matrix import exit_code_of, follow
-    from farm.cli.run.result import print_result, result_document
-    from farm.cli.shell.next_steps import watch_again_text
-
-    view = follow(farm, matrix_id, leaving=watch_again_text(matrix_id))
-    results, speedups = farm.results(matrix_id), farm.speedups(matrix_id=matrix_id)
-    if as_json:
-        print_json(result_document(view, results, speedups))
-    else:
-        print_result(view, results, speedups)
-    return exit_code_of(view)

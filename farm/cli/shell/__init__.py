@@ -1,1 +1,1 @@
-"""What every command uses: output, tables, errors, exit codes, settings."""
+"""Shared parts of all commands: output, tables, errors, exit codes, settings."""

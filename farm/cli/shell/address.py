@@ -5,14 +5,20 @@ import json
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from farm.cli.access.credentials import find_login, find_token, login_file
 from farm.cli.shell.identity import find_identity
-from farm.cli.shell.output import print_notice
+from farm.cli.shell.output import print_notice, show
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import RenderableType
+
     from farm.client.farm_client import FarmClient
+
+V = TypeVar("V")
 
 DEFAULT_URL = "http://127.0.0.1:8470"
 DEFAULT_DATA_DIR = "farm-data"
@@ -54,6 +60,15 @@ def find_running(folder: Path) -> str | None:
 def connect() -> "FarmClient":
     """Return a client of the farm, without sending anything yet."""
     return connect_to(farm_url())
+
+
+def show_view(
+    fetch: "Callable[[FarmClient], V]", render: "Callable[[V], RenderableType]", *, as_json: bool
+) -> None:
+    """Fetch a view from the farm, and print it as `render` draws it or as one JSON document."""
+    with connect() as farm:
+        view = fetch(farm)
+    show(view, render, as_json=as_json)
 
 
 def connect_to(url: str) -> "FarmClient":

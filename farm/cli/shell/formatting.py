@@ -1,12 +1,17 @@
-"""Text formatting that several tables share."""
+"""Text formatting that several commands share, and durations that users write."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from farm.core.base.units import duration_text, elapsed_text
+from farm.core.errors import InvalidInput
 from farm.core.runs.measurement import Outcome
 
+_SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
 EMPTY_CELL = "-"
+_DAYS_FROM_S = 2 * 86400
 
 _OUTCOME_ORDER = {str(outcome): place for place, outcome in enumerate(Outcome)}
 
@@ -42,9 +47,20 @@ def duration_or_nothing(ns: float | None) -> str:
     return EMPTY_CELL if ns is None else duration_text(ns)
 
 
+def failure_text(message: str | None, code: str | None) -> str:
+    """Return `the program crashed [run.crashed]`."""
+    return " ".join(part for part in (message, f"[{code}]" if code else None) if part)
+
+
 def local_time_text(at: datetime | None) -> str:
     """Return a time in the local time zone."""
     return EMPTY_CELL if at is None else at.astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def age_text(at: datetime, now: datetime) -> str:
+    """Return how long ago a time is, from two days on in days."""
+    seconds = max(0.0, (now - at).total_seconds())
+    return elapsed_text(seconds) if seconds < _DAYS_FROM_S else f"{seconds / 86400:.0f} days"
 
 
 def time_left_text(eta_s: float | None, without: Sequence[str] = ()) -> str:
@@ -64,3 +80,29 @@ def matrix_state_text(state: str, *, jobs: int, not_queued: int) -> str:
 def join_or_dash(parts: Iterable[str]) -> str:
     """Return the parts as one text; `-` if there are none."""
     return "; ".join(parts) or EMPTY_CELL
+
+
+def since_time(text: str | None) -> datetime | None:
+    """Return the time that lies so long ago; None without a text.
+
+    Raises:
+        InvalidInput: the text is not a duration.
+    """
+    return None if text is None else datetime.now().astimezone() - timedelta(seconds=seconds(text))
+
+
+def is_listed(at: datetime, label: str, *, since: datetime | None, name: str | None) -> bool:
+    """Return whether a listing shows what was made at a time and has a name."""
+    return (since is None or at >= since) and (name is None or name.casefold() in label.casefold())
+
+
+def seconds(text: str) -> int:
+    """Return the seconds of a duration.
+
+    Raises:
+        InvalidInput: the text is not a whole number with a unit.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise InvalidInput(f"{text!r} is not a duration", hint="write it like 90s, 30m, 2h or 7d")
+    return int(match[1]) * _SECONDS_BY_UNIT[match[2]]

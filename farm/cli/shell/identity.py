@@ -5,12 +5,14 @@ import os
 import re
 from typing import TYPE_CHECKING, TypeVar
 
+from farm.cli.shell.output import print_notice
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from farm.wire.documents.devices import OperatorRequest
+    from farm.wire.documents.devices import DeviceChange, OperatorRequest
+    from farm.wire.documents.hosts import HostChange
 
 _MAX_SHOWN = 80
 _MAX_NAME = 64
@@ -65,14 +67,16 @@ def operator_request(kind: type[A], **fields: object) -> A:
         raise _invalid_field(error) from error
 
 
+def print_change(change: "DeviceChange | HostChange") -> None:
+    """Print what a request has changed."""
+    print_notice(f"{change.message}." if change.changed else f"Nothing changed: {change.message}.")
+
+
 def _invalid_field(error: "ValidationError") -> InvalidInput:
     first = error.errors(include_url=False)[0]
     if not first["loc"]:
         return InvalidInput(first["msg"].removeprefix("Value error, "), hint="give each value once")
     field, rule = RULE_BY_FIELD[str(first["loc"][0])]
-    return InvalidInput(f"{field} cannot be {_shorten(first['input'])}", hint=rule)
-
-
-def _shorten(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+    value = repr(first["input"])
+    value = value if len(value) <= _MAX_SHOWN else f"{value[:_MAX_SHOWN]}..."
+    return InvalidInput(f"{field} cannot be {value}", hint=rule)

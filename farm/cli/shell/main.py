@@ -1,78 +1,213 @@
-"""The `farm` command: its subcommands, and errors as a message, a hint and an exit code."""
+"""The `farm` command: its subcommands, imported when they are called, and errors with their exit codes."""
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
 
 from farm import __version__
-from farm.cli.access import login, token
-from farm.cli.admin import admin, doctor, storage
-from farm.cli.devices import adb, device
-from farm.cli.events import alarms, events
-from farm.cli.farm import agent, demo, up
-from farm.cli.files import harness, variant
-from farm.cli.hosts import host
-from farm.cli.jobs import attempt, job
-from farm.cli.matrices import matrix
-from farm.cli.results import explain, placement, reparse, speedups
-from farm.cli.run import run
-from farm.cli.shell.exit_codes import report_error, translate_system_error
+from farm.cli.shell.errors import UsageError, report_error, translate_system_error, usage_error
 from farm.cli.shell.output import flush_output, ignore_closed_output, print_notice
-from farm.cli.shell.usage_errors import UsageError, usage_error
 from farm.core.errors import FarmError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandSpec:
+    """A command of `farm`: where it is, and its line in the help."""
+
+    name: str
+    #: `module:attribute`, a typer app or a function.
+    target: str
+    panel: str = ""
+    #: Of an app its help, of a function the first paragraph of its docstring.
+    help: str = ""
+    #: A short form of another command, in no help.
+    hidden: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> Any:
+        """Import the module, and return the command."""
+        module, _, attribute = self.target.partition(":")
+        target = getattr(import_module(module), attribute)
+        parent = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
+        parent.callback()(lambda: None)
+        if isinstance(target, typer.Typer):
+            parent.add_typer(target, name=self.name, help=self.help)
+        else:
+            parent.command(self.name, hidden=self.hidden, **self.options)(target)
+        return typer.main.get_group(parent).commands[self.name]
+
+
+class _LazyCommand(TyperCommand):
+    """A line of the help. The parser goes on with the command itself."""
+
+    def __init__(self, spec: CommandSpec) -> None:
+        super().__init__(spec.name, help=spec.help, hidden=spec.hidden, rich_help_panel=spec.panel)
+        self._spec = spec
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        """Parse the arguments of the command."""
+        return self._spec.load().make_context(*args, **kwargs)
+
+
+class _LoadedCommands(Mapping[str, Any]):
+    def __init__(self, specs: Sequence[CommandSpec]) -> None:
+        self._spec_by_name = {spec.name: spec for spec in specs}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._spec_by_name[name].load()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._spec_by_name)
+
+    def __len__(self) -> int:
+        return len(self._spec_by_name)
+
+
+def lazy_group(specs: Sequence[CommandSpec]) -> type[TyperGroup]:
+    """Return the class of a group with these commands, in this order."""
+
+    class LazyGroup(TyperGroup):
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            commands: Any = _LoadedCommands(specs)
+            self.commands = commands
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(self.commands)
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            return next((_LazyCommand(spec) for spec in specs if spec.name == cmd_name), None)
+
+    return LazyGroup
+
 
 #: Exit code of a command that is called without its arguments and shows its help.
 _USAGE = 2
 
+
+class PassthroughCommand(TyperCommand):
+    """A command that keeps the arguments after `--`, which are for another program, in `context.obj`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep the arguments after `--`, and parse the rest."""
+        place = args.index("--") if "--" in args else len(args)
+        ctx.obj = args[place + 1 :]
+        return super().parse_args(ctx, args[:place])
+
+
+#: Name, module and attribute, and help of each command, by panel.
+_COMMANDS_BY_PANEL = {
+    "Measure": (
+        ("run", "run.run:run", "Measure a model file or a program of your own on devices. Ctrl-C detaches."),
+        ("matrix", "matrices.matrix:app", "Matrices: plan, submit, watch, show, cancel and rerun them."),
+        ("speedups", "results.speedups:speedups", "Compare every candidate with its baseline, by device."),
+        ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),
+        ("variant", "files.variant:app", "Variants: the model files that are measured."),
+        ("harness", "files.harness:app", "Harnesses: benchmark programs and the parsers of their output."),
+        (
+            "placement",
+            "results.placement:placement",
+            "Show which hardware ran each variant, backend and settings, with a column for each device.",
+        ),
+    ),
+    "Devices": (
+        ("device", "devices.device:app", "Devices: list, admit, label, reserve and maintain them."),
+        ("host", "hosts.host:app", "Hosts: the machines that devices are attached to, and their agents."),
+        (
+            "adb",
+            "devices.adb:adb",
+            "Run adb on a device that you have reserved. Input, output and exit code are those of adb.",
+        ),
+    ),
+    "Farm": (
+        ("up", "farm.up:up", "Run a farm in this terminal until Ctrl-C."),
+        (
+            "demo",
+            "farm.demo:demo",
+            "Run a small matrix on two virtual devices and print the speedups of the variants.",
+        ),
+        (
+            "agent",
+            "farm.agent:app",
+            "Agent: enroll, run and show the agent of this machine, which serves its devices.",
+        ),
+        (
+            "events",
+            "events.events:events",
+            "Show events, newest last: time, actor, change of a device, job or host, and cause.",
+        ),
+        (
+            "alarms",
+            "events.alarms:app",
+            "Alarms: problems that need an operator because the farm cannot fix them automatically.",
+        ),
+        ("job", "jobs.job:app", "Jobs: one cell in one round, with its attempts."),
+        ("attempt", "jobs.attempt:app", "Attempts: single runs on a device, with their output."),
+    ),
+    "Administration": (
+        ("admin", "admin.admin:app", "Administer a farm on its machine: settings, migrations, backups."),
+        (
+            "token",
+            "access.token:app",
+            "Tokens: a join token enrolls the agent of one machine, an access token identifies a caller.",
+        ),
+        (
+            "login",
+            "access.login:login",
+            "Store the address of a farm and your access token for all commands.",
+        ),
+        ("whoami", "access.login:whoami", "Show your name and role at the farm."),
+        (
+            "doctor",
+            "admin.doctor:doctor",
+            "Check this machine: adb, devices on USB, ports, disk space, permissions, keys, connection to "
+            "the farm.",
+        ),
+        ("storage", "admin.storage:app", "Storage: show disk usage and limits, and free space."),
+        (
+            "reparse",
+            "results.reparse:reparse",
+            "Parse stored output again with adapters that are newer than those used before.",
+        ),
+    ),
+}
+#: Short forms of `farm device list`, `farm host list` and `farm variant list`.
+_SHORT_FORMS = {
+    "devices": "devices.device:list_devices",
+    "hosts": "hosts.host:list_hosts",
+    "variants": "files.variant:list_variants",
+}
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "run": {"cls": PassthroughCommand},
+    "adb": {"context_settings": {"allow_interspersed_args": False, "ignore_unknown_options": True}},
+}
+COMMANDS = (
+    *(
+        CommandSpec(
+            name=name, target=f"farm.cli.{target}", panel=panel, help=text, options=_OPTIONS.get(name, {})
+        )
+        for panel, commands in _COMMANDS_BY_PANEL.items()
+        for name, target, text in commands
+    ),
+    *(
+        CommandSpec(name=name, target=f"farm.cli.{target}", hidden=True)
+        for name, target in _SHORT_FORMS.items()
+    ),
+)
+
 app = typer.Typer(
+    cls=lazy_group(COMMANDS),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-_MEASURE = "Measure"
-app.command("run", cls=run.PassthroughCommand, rich_help_panel=_MEASURE)(run.run)
-app.add_typer(matrix.app, name="matrix", rich_help_panel=_MEASURE)
-app.command("speedups", rich_help_panel=_MEASURE)(speedups.speedups)
-app.add_typer(explain.app, name="explain", rich_help_panel=_MEASURE)
-app.add_typer(variant.app, name="variant", rich_help_panel=_MEASURE)
-app.add_typer(harness.app, name="harness", rich_help_panel=_MEASURE)
-app.command("placement", rich_help_panel=_MEASURE)(placement.placement)
-
-_DEVICES = "Devices"
-app.add_typer(device.app, name="device", rich_help_panel=_DEVICES)
-app.add_typer(host.app, name="host", rich_help_panel=_DEVICES)
-app.command(
-    "adb",
-    rich_help_panel=_DEVICES,
-    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": True},
-)(adb.adb)
-
-_FARM = "Farm"
-app.command("up", rich_help_panel=_FARM)(up.up)
-app.command("demo", rich_help_panel=_FARM)(demo.demo)
-app.add_typer(agent.app, name="agent", rich_help_panel=_FARM)
-app.command("events", rich_help_panel=_FARM)(events.events)
-app.add_typer(alarms.app, name="alarms", rich_help_panel=_FARM)
-app.add_typer(job.app, name="job", rich_help_panel=_FARM)
-app.add_typer(attempt.app, name="attempt", rich_help_panel=_FARM)
-
-_ADMINISTRATION = "Administration"
-app.add_typer(admin.app, name="admin", rich_help_panel=_ADMINISTRATION)
-app.add_typer(token.app, name="token", rich_help_panel=_ADMINISTRATION)
-app.command("login", rich_help_panel=_ADMINISTRATION)(login.login)
-app.command("whoami", rich_help_panel=_ADMINISTRATION)(login.whoami)
-app.command("doctor", rich_help_panel=_ADMINISTRATION)(doctor.doctor)
-app.add_typer(storage.app, name="storage", rich_help_panel=_ADMINISTRATION)
-app.command("reparse", rich_help_panel=_ADMINISTRATION)(reparse.reparse)
-
-#: Short forms of `farm device list`, `farm host list` and `farm variant list`.
-app.command("devices", hidden=True)(device.list_devices)
-app.command("hosts", hidden=True)(host.list_hosts)
-app.command("variants", hidden=True)(variant.list_variants)
 
 
 def _print_version(wanted: bool) -> None:

@@ -23,10 +23,9 @@ def farm_command() -> str:
 def demo_commands(folder: Path, matrix_id: MatrixId, *, keeps_farm_running: bool) -> str:
     """Return the commands that show the results of the demo."""
     farm = farm_command()
-    lines = (
-        [] if keeps_farm_running else [(f"{farm} up --virtual 2", "start the farm again; leave it running")]
-    )
-    lines += [
+    restart = [(f"{farm} up --virtual 2", "start the farm again; leave it running")]
+    lines = [
+        *([] if keeps_farm_running else restart),
         (f"{farm} speedups", "this table, from the database"),
         (f"{farm} matrix show {matrix_id}", "every cell, and what failed"),
         (f"{farm} device list", "the devices"),
@@ -55,11 +54,8 @@ def watch_again_text(matrix_id: MatrixId) -> str:
 
 def watch_text(matrix_id: MatrixId) -> str:
     """Return the commands for a matrix that is not watched."""
-    lines = [
-        (f"{farm_command()} matrix watch {matrix_id}", "its progress, then the table"),
-        *_cancel(matrix_id),
-    ]
-    return "\n".join(_aligned(lines))
+    watch = f"{farm_command()} matrix watch {matrix_id}"
+    return "\n".join(_aligned([(watch, "its progress, then the table"), *_cancel(matrix_id)]))
 
 
 def _cancel(matrix_id: MatrixId) -> list[tuple[str, str]]:

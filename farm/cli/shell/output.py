@@ -3,18 +3,17 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Annotated, TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import typer
 
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
     from rich.console import Console, RenderableType
 
 #: Minimum width of tables; a narrower terminal wraps the lines.
@@ -25,12 +24,8 @@ PIPED_WIDTH = 200
 #: Tables are cut after this many rows.
 MAX_ROWS = 2000
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
-
-#: For endless output: one object per line can be read as it arrives.
-JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
-
-M = TypeVar("M", bound="BaseModel")
+M = TypeVar("M")
+D = TypeVar("D")
 
 
 def out() -> "Console":
@@ -43,25 +38,40 @@ def err() -> "Console":
     return _console(stderr=True)
 
 
-def show(views: Sequence[M], render: Callable[[Sequence[M]], "RenderableType"], *, as_json: bool) -> None:
-    """Print a listing as a table or as one JSON list."""
+def show(view: D, render: "Callable[[D], RenderableType]", *, as_json: bool) -> None:
+    """Print a view, or a listing of views, as `render` draws it or as one JSON document."""
     if as_json:
-        print_json([view.model_dump(mode="json") for view in views])
+        print_json(view)
     else:
-        out().print(render(views))
+        print_data(render(view))
+
+
+def print_done(document: object, text: str, *, as_json: bool) -> None:
+    """Print what a command did: as one JSON document to stdout, else as a message to stderr."""
+    if as_json:
+        print_json(document)
+    else:
+        print_notice(text)
+
+
+def print_data(data: "RenderableType") -> None:
+    """Print data to stdout. Tables fit the terminal; text is not wrapped."""
+    from rich.text import Text
+
+    data = Text(data) if isinstance(data, str) else data
+    out().print(data, soft_wrap=isinstance(data, Text))
 
 
 def print_json(document: object) -> None:
     """Print a JSON document, the only output of a command with `--json` on stdout."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    typer.echo(_json_text(document, indent=2))
 
 
-def print_json_list(views: "Iterable[BaseModel]") -> None:
+def print_json_list(views: Iterable[object]) -> None:
     """Print a JSON list document by document, with one document in memory at a time."""
     before = "["
     for view in views:
-        text = json.dumps(view.model_dump(mode="json"), indent=2, ensure_ascii=False)
-        typer.echo(f"{before}\n{indent(text, '  ')}", nl=False)
+        typer.echo(f"{before}\n{indent(_json_text(view, indent=2), '  ')}", nl=False)
         before = ","
     typer.echo("[]" if before == "[" else "\n]")
 
@@ -76,7 +86,7 @@ def first_rows(views: Iterable[M], *, where_all_are: str) -> list[M]:
 
 def print_json_line(document: object) -> None:
     """Print a JSON document on one line."""
-    typer.echo(json.dumps(document, ensure_ascii=False))
+    typer.echo(_json_text(document))
 
 
 def print_notice(text: str) -> None:
@@ -110,6 +120,12 @@ def flush_output() -> None:
         descriptor = os.open(os.devnull, os.O_WRONLY)
         os.dup2(descriptor, sys.stdout.fileno())
         os.close(descriptor)
+
+
+def _json_text(document: object, *, indent: int | None = None) -> str:
+    from pydantic_core import to_jsonable_python
+
+    return json.dumps(to_jsonable_python(document), indent=indent, ensure_ascii=False)
 
 
 def _console(*, stderr: bool) -> "Console":

@@ -1,86 +1,133 @@
-"""Tables of variants, matrices and jobs, and the parts that other tables are built from."""
+"""Tables and sheets of all commands: columns and fields are data, drawn in one place."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.files.variant_report import fidelity_text, input_texts
-from farm.cli.shell.formatting import EMPTY_CELL, counts_text, plural, time_left_text
-from farm.core.base.units import size_text
-from farm.wire.documents.matrices.matrices import JobView, MatrixSummary, VariantView
+from farm.cli.shell.formatting import EMPTY_CELL
+
+V = TypeVar("V")
+#: Heading and value. An empty heading continues the field above; without a value the field is left out.
+Field = tuple[str, object]
+#: A line of a text report: a field, or text alone.
+Line = str | Field
+#: True if these rows need a column.
+RowsTest = Callable[[Sequence[V]], bool]
 
 
-def new_table(
-    *, names: Sequence[str], words: Sequence[str] = (), numbers: Sequence[str] = (), prose: Sequence[str] = ()
-) -> Table:
-    """Return an empty table. Names and numbers are never wrapped; words and prose are wrapped if needed."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
-    for heading in names:
-        table.add_column(heading, no_wrap=True)
-    for heading in words:
-        table.add_column(heading, overflow="fold")
-    for heading in numbers:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in prose:
-        table.add_column(heading, overflow="fold")
-    return table
+def _always(rows: Sequence[object]) -> bool:
+    return True
 
 
-def add_row(table: Table, *cells: str) -> None:
-    """Add a row of plain text: brackets in names and messages are not markup."""
-    table.add_row(*map(Text, cells))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column(Generic[V]):
+    """A column: its heading, and the cell of a row. None is drawn as `-`."""
+
+    heading: str
+    cell: Callable[[V], object]
+    #: Gives way first where a row is too long.
+    is_prose: bool = False
+    is_number: bool = False
+    is_shown: RowsTest[V] = _always
 
 
-def variant_table(variants: Sequence[VariantView]) -> Table:
-    """Return a table of registered variants."""
-    numbers = ("fidelity", "size", "digest")
-    table = new_table(names=("variant",), words=("backends", "input"), numbers=numbers)
-    for view in variants:
-        manifest = view.manifest
-        backends, inputs = ", ".join(manifest.backends), input_texts(manifest.inputs)
-        fidelity, size = fidelity_text(manifest.fidelity), size_text(manifest.size_bytes)
-        name = view.name if view.expired_at is None else f"{view.name} (expired)"
-        add_row(table, name, backends, inputs, fidelity, size, manifest.digest[:12])
-    return table
+def name(heading: str, cell: Callable[[V], object], *, is_shown: RowsTest[V] = _always) -> Column[V]:
+    """Return a column of names."""
+    return Column(heading=heading, cell=cell, is_shown=is_shown)
 
 
-def registered_table(registered: Sequence[tuple[VariantView, str]]) -> Table:
-    """Return a table of variants and whether each was built or reused."""
-    table = new_table(names=("variant", "how"), numbers=("size", "digest"))
-    for view, how in registered:
-        add_row(table, view.name, how, size_text(view.manifest.size_bytes), view.manifest.digest[:12])
-    return table
+def number(heading: str, cell: Callable[[V], object], *, is_shown: RowsTest[V] = _always) -> Column[V]:
+    """Return a column of numbers, aligned to the right."""
+    return Column(heading=heading, cell=cell, is_number=True, is_shown=is_shown)
 
 
-def matrix_table(matrices: Sequence[MatrixSummary]) -> Table:
-    """Return a table of matrices, one line each."""
-    table = new_table(
-        names=("matrix", "name", "state"), numbers=("cells", "rounds", "jobs"), prose=("progress",)
-    )
-    for view in matrices:
-        progress = counts_text(view.jobs_by_outcome)
-        if view.rejected:
-            progress += f"; {plural(view.rejected, 'cell')} rejected"
-        if view.finished_at is None:
-            progress += f"; {time_left_text(view.eta_s, view.without_eta)}"
-        if view.rerun_of is not None:
-            progress += f"; a rerun of matrix {view.rerun_of}"
-        numbers = (str(view.cells), str(view.rounds), str(view.jobs))
-        if view.not_queued:
-            progress += f"; {plural(view.not_queued, 'job')} not queued yet"
-        add_row(table, str(view.matrix_id), view.name, view.state, *numbers, progress)
-    return table
+def prose(heading: str, cell: Callable[[V], object]) -> Column[V]:
+    """Return a column of text, which is wrapped if needed."""
+    return Column(heading=heading, cell=cell, is_prose=True)
 
 
-def job_table(jobs: Sequence[JobView]) -> Table:
-    """Return a table of the jobs of a matrix, with the reason of each failure."""
-    table = new_table(names=("job", "device", "round", "state", "attempts"), words=("what", "why"))
-    for job in jobs:
-        round_text = str(job.round) if not job.repeat else f"{job.round}, repeat {job.repeat}"
-        state = str(job.outcome or job.state)
-        why = " ".join(part for part in (job.message, f"[{job.code}]" if job.code else None) if part)
-        attempts = ", ".join(map(str, job.attempts)) or EMPTY_CELL
-        names = (str(job.job_id), job.device_id, round_text, state, attempts)
-        add_row(table, *names, job.label, why)
-    return table
+#: Text is not wrapped to less than this, where it is longer.
+_LEAST_PROSE = 16
+
+
+class _FittedTable(Table):
+    """A table that wraps its names where they do not fit. A number is never cut or dropped."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        widths = [
+            max(cell_len(str(text)) for text in (column.header, *column._cells)) for column in self.columns
+        ]
+        least = sum(
+            size if column.no_wrap else min(size, _LEAST_PROSE)
+            for column, size in zip(self.columns, widths, strict=True)
+        )
+        if least + 2 * len(widths) > options.max_width:
+            for column in self.columns:
+                column.no_wrap = column.justify == "right"
+        return super().__rich_console__(console, options)
+
+
+class Listing(Generic[V]):
+    """A table as data: its columns. Call it with rows to draw them."""
+
+    def __init__(self, *columns: Column[V]) -> None:
+        """Take the columns from left to right."""
+        self._columns = columns
+
+    def __call__(self, rows: Iterable[V]) -> Table:
+        """Return the table. Text is plain: brackets in names and messages are not markup."""
+        rows = list(rows)
+        table = _FittedTable(
+            box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", show_edge=False
+        )
+        columns = [column for column in self._columns if column.is_shown(rows)]
+        for column in columns:
+            table.add_column(
+                column.heading,
+                justify="right" if column.is_number else "left",
+                no_wrap=not column.is_prose,
+                overflow="fold",
+            )
+        for row in rows:
+            table.add_row(*(_cell_text(column.cell(row)) for column in columns))
+        return table
+
+
+def sheet(fields: Iterable[Field]) -> Table:
+    """Return one line for each field; fields without a value are left out."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column(overflow="fold")
+    for heading, value in fields:
+        if value:
+            grid.add_row(Text(heading), Text(str(value)))
+    return grid
+
+
+def sections(*parts: RenderableType | None) -> Group:
+    """Return the parts, an empty line between them; None is left out."""
+    shown = [line for part in parts if part is not None for line in (Text(""), part)]
+    return Group(*shown[1:])
+
+
+def text_report(headline: str, lines: Iterable[Line], *, width: int = 12) -> Text:
+    """Return a report of lines below a headline; headings of fields are `width` wide."""
+    return Text("\n").join([Text(headline, style="bold"), *map(Text, text_lines(lines, width=width))])
+
+
+def text_lines(lines: Iterable[Line], *, width: int = 12) -> Iterator[str]:
+    """Return each line as text; fields without a value are left out."""
+    for line in lines:
+        if isinstance(line, str):
+            yield line
+        elif line[1] is not None:
+            yield f"{line[0]:{width}}{line[1]}"
+
+
+def _cell_text(value: object) -> Text:
+    return value if isinstance(value, Text) else Text(EMPTY_CELL if value is None else str(value))

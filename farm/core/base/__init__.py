@@ -1,1 +1,1 @@
-"""Ids, units, addresses and text that every room uses."""
+"""Ids, units, addresses and text that every domain uses."""

@@ -1,4 +1,4 @@
-"""Addresses as people write them, and which of them never leave the machine."""
+"""Addresses of servers and databases as people write them, and which never leave the machine."""
 
 from functools import lru_cache
 from ipaddress import ip_address
@@ -30,3 +30,18 @@ def host_and_port(text: str) -> tuple[str, int]:
 def web_address(host: str, port: int) -> str:
     """Return the http:// address of a host and port."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+_SCHEMES = frozenset({"postgres", "postgresql", "postgresql+psycopg"})
+
+
+def postgres_url(text: str) -> str:
+    """Return the address for SQLAlchemy and psycopg.
+
+    Raises:
+        ValueError: it is none; the message repeats nothing of it, because a password may be inside.
+    """
+    scheme, separator, rest = text.strip().partition("://")
+    if not separator or scheme.lower() not in _SCHEMES or not rest:
+        raise ValueError("it is no address of a PostgreSQL database: postgresql://USER@HOST/DATABASE")
+    return f"postgresql+psycopg://{rest}"

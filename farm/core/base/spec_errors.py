@@ -1,14 +1,18 @@
 """Problems in a matrix or definition: place, message and the name that was probably meant."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from typing import TypeVar
 
 from farm.core.errors import InvalidInput, MatrixInvalid
 
 InvalidT = TypeVar("InvalidT", bound=InvalidInput)
 
+_NOT_DIGITS = re.compile(r"\D+")
+#: By difflib's ratio: twice the letters in common over all letters of both.
+_SIMILARITY, _OTHER_START = 0.65, 0.75
 #: A hint lists at most this many names.
 _NAMES_SHOWN = 12
 
@@ -21,7 +25,7 @@ class SpecProblem:
     path: tuple[str | int, ...] = ()
     message: str
     hint: str = ""
-    #: What the root is called.
+    #: Name of the root in messages.
     root: str = "matrix"
 
     @property
@@ -32,10 +36,20 @@ class SpecProblem:
 
 
 def closest_name(word: str, names: Iterable[str]) -> str | None:
-    """Return the names name that was probably meant, if any."""
+    """Return the name that was probably meant, if any.
+
+    A suggestion must be likelier right than wrong. Slips seldom change the first letter, so a name with
+    another one must be closer: `gpu` is no slip of `cpu`. Names that differ in their numbers are different
+    things: `float16` and `float32`.
+    """
+    folded = word.casefold()
+    digits = _NOT_DIGITS.sub("", folded)
     name_by_folded = {name.casefold(): name for name in sorted(set(names))}
-    close = get_close_matches(word.casefold(), name_by_folded, n=1)
-    return name_by_folded[close[0]] if close else None
+    alike = [name for name in name_by_folded if _NOT_DIGITS.sub("", name) == digits]
+    for name in get_close_matches(folded, alike, cutoff=_SIMILARITY):
+        if name[:1] == folded[:1] or SequenceMatcher(None, folded, name).ratio() >= _OTHER_START:
+            return name_by_folded[name]
+    return None
 
 
 def name_hint(word: str, known_names: Iterable[str]) -> str:

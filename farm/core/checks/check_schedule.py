@@ -17,7 +17,7 @@ BAD_RECHECK_AFTER = timedelta(hours=1)
 BAD_RECHECK_AT_MOST = timedelta(hours=24)
 #: A bad device that comes back is checked at once, so often: it may have been repaired.
 MAX_CONCURRENT_ARRIVALS = 3
-#: How many of a phone's last checks decide.
+#: The number of a phone's last checks that decide.
 CHECKS_CONSIDERED = 12
 
 
@@ -36,7 +36,7 @@ class PastCheck:
     """One ended check of a phone."""
 
     outcome: Outcome
-    #: Why it was not passed.
+    #: The reason why it was not passed.
     code: str | None = None
     finished_at: datetime
 
@@ -44,11 +44,8 @@ class PastCheck:
 def is_due(health: Health, past: Sequence[PastCheck], *, arrived: bool, now: datetime) -> bool:
     """Tell whether a device of the pool is to be checked now.
 
-    Args:
-        health: what is known.
-        past: its last checks, newest first.
-        arrived: it was not online before, or has just been put into the pool.
-        now: the time.
+    `past` are its last checks, newest first. It `arrived` if it was not online before, or has just been put
+    into the pool.
     """
     if health is Health.GOOD:
         return False

@@ -6,9 +6,9 @@ from farm.core.base.ids import DeviceId
 from farm.core.devices.condition import Condition, Gates, closed_gates
 from farm.core.devices.device import DeviceFacts
 
-#: What a phone must be like for its golden run to be judged, and to teach. Full storage slows nothing.
+#: Conditions under which a reference run is assessed and extends the range. Full storage slows nothing.
 FITNESS = Gates(max_skin_c=38.0, min_battery_pct=20, max_battery_c=40.0, min_storage_bytes=0)
-#: Of a golden run that is not bound to cores.
+#: Of a reference run that is not bound to cores.
 ANY_CORES = "any"
 
 
@@ -17,15 +17,15 @@ def unfit_reasons(
 ) -> tuple[str, ...]:
     """Return why a reference run cannot be assessed; empty when it can. What is not reported is no reason."""
     looks = {"before": before, "after": after}
-    said = [
+    reasons = [
         f"{when}: {reason}"
         for when, look in looks.items()
         if look is not None
         for reason in (*closed_gates(look, FITNESS), *_load_reasons(look, facts))
     ]
     if before is not None and after is not None and before.plugged != after.plugged:
-        said.append(f"its charger changed from {before.plugged} to {after.plugged}")
-    return tuple(said)
+        reasons.append(f"its charger changed from {before.plugged} to {after.plugged}")
+    return tuple(reasons)
 
 
 def reference_key(facts: DeviceFacts, host: str, cores: str) -> str:

@@ -1,24 +1,27 @@
-"""Expected duration of reference runs per kind of device, learned from history; robust, in logarithms."""
+"""Expected duration of reference runs per kind of device, learned from history, in logarithms."""
 
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from statistics import median
+from statistics import fmean, median
 
-#: With fewer runs there is no range.
-MIN_RUNS = 8
+from farm.core.runs.stats import t_quantile
+
+#: With fewer runs there is no range; of the only device of its kind, whose runs may all be from one bad day,
+#: it takes more.
+MIN_RUNS, MIN_RUNS_ALONE = 8, 16
 #: A device that is checked more often than others does not weigh more.
-MAX_RUNS_PER_DEVICE = 8
-#: Where most of so many devices or more are out of range, their kind has changed.
+MAX_RUNS_PER_DEVICE, MAX_RUNS_ALONE = 8, 24
+#: If most of so many devices or more are out of range, their kind has changed.
 MIN_DEVICES_FOR_SHIFT = 3
 #: No range is narrower than this factor to either side, however alike its runs are.
 MIN_WIDTH_FACTOR = 1.15
-#: Half the width of a range, in robust standard deviations of runs from their own device's median.
-WIDTH_IN_SD = 4.0
-#: A median absolute deviation times this is the standard deviation, where deviations are normal.
-_MAD_TO_SD = 1.4826
+#: None is wider, however few its runs are.
+MAX_WIDTH_FACTOR = 100.0
+#: The share of runs of an unchanged device that a range is to hold.
+RANGE_SHARE = 0.999
 
 #: Drift of a device: its newest runs against those from before a week ago.
 DRIFT_AFTER = timedelta(days=7)
@@ -69,20 +72,30 @@ class Drift:
 def learn_reference_range(runs: Sequence[ReferenceSample]) -> ReferenceRange | None:
     """Learn a range; None from too few runs. The order of runs of different devices does not matter.
 
-    The center is the median of all; the width is that of each device's runs around its own median, so
-    that two devices that differ do not hide each other. Runs out of range are left out, or a device
-    that stays slow would become the norm after some checks; unless most of several devices are out of range.
+    The center is the median of all. The range is the prediction interval for one further run (Hahn and
+    Meeker, Statistical Intervals, section 4.7) by Student's t: the fewer runs, and the more they scatter, the
+    wider it is. The scatter is that of each device's runs around their own mean, so that two devices that
+    differ do not hide each other; no run is left out of it, since the rare slow ones of a busy machine will
+    come again. A median varies more than a mean, by pi / 2.
+
+    Runs out of range are left out, or a device that stays slow would become the norm after some checks;
+    unless most of several devices are out of range.
     """
+    training = sorted(_training_runs(runs), key=_newest_first_key, reverse=True)
+    is_alone = len({run.device for run in training}) == 1
     logs_by_device: defaultdict[Hashable, list[float]] = defaultdict(list)
-    for run in sorted(_training_runs(runs), key=_newest_first_key, reverse=True):
-        if len(own := logs_by_device[run.device]) < MAX_RUNS_PER_DEVICE:
+    for run in training:
+        if len(own := logs_by_device[run.device]) < (MAX_RUNS_ALONE if is_alone else MAX_RUNS_PER_DEVICE):
             own.append(math.log(run.value_ns))
     logs = [value for own in logs_by_device.values() for value in own]
-    if len(logs) < MIN_RUNS:
+    degrees = len(logs) - len(logs_by_device)
+    if len(logs) < (MIN_RUNS_ALONE if is_alone else MIN_RUNS) or degrees == 0:
         return None
     center = median(logs)
-    off = [abs(value - median(own)) for own in logs_by_device.values() for value in own]
-    half = max(math.log(MIN_WIDTH_FACTOR), WIDTH_IN_SD * _MAD_TO_SD * median(off))
+    squares = sum((value - fmean(own)) ** 2 for own in logs_by_device.values() for value in own)
+    error = math.sqrt(squares / degrees * (1 + math.pi / 2 / len(logs)))
+    half = max(math.log(MIN_WIDTH_FACTOR), t_quantile((1 + RANGE_SHARE) / 2, degrees) * error)
+    half = min(half, math.log(MAX_WIDTH_FACTOR))
     return ReferenceRange(
         center_ns=math.exp(center),
         lower_ns=math.exp(center - half),

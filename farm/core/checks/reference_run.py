@@ -9,6 +9,7 @@ from itertools import takewhile
 from farm.core.base.ids import DeviceId, Digest, FactsId, JobId
 from farm.core.checks.reference_range import (
     DRIFT_FACTOR,
+    RANGE_SHARE,
     Drift,
     ReferenceRange,
     ReferenceSample,
@@ -17,9 +18,9 @@ from farm.core.checks.reference_range import (
 )
 from farm.core.devices.device import Health
 
-#: How often in a row a device that was out of range may be unfit for the check that decides.
+#: The number of times in a row that a device that was out of range may be unfit for the check that decides.
 MAX_UNFIT = 6
-#: When a device that was out of range, or unfit, is tried again: it may have cooled by then.
+#: Delay before a device that was out of range, or unfit, is tried again: it may have cooled by then.
 COOLDOWN = timedelta(minutes=10)
 
 
@@ -62,7 +63,7 @@ class ReferenceRun:
     program_digest: Digest
     value_ns: float
     verdict: ReferenceVerdict
-    #: Why it cannot be judged, in words; exactly where its verdict is `unfit`.
+    #: The reason why it cannot be assessed, in words; exactly where its verdict is `unfit`.
     unfit_reasons: str | None = None
     measured_at: datetime
 
@@ -78,8 +79,8 @@ class ReferenceRun:
         )
 
 
-def verdicts_in_band(runs: Sequence[ReferenceRun]) -> list[ReferenceVerdict]:
-    """Return the verdicts of the newest run and those before it that were judged by the same band."""
+def verdicts_in_range(runs: Sequence[ReferenceRun]) -> list[ReferenceVerdict]:
+    """Return the verdicts of the newest run and those before it that were assessed by the same range."""
     if not runs:
         return []
     newest = runs[0]
@@ -158,7 +159,8 @@ def _comparison_text(value_ns: float, expected: ReferenceRange) -> str:
     devices = f"{expected.devices} device{'s' if expected.devices > 1 else ''}"
     of = f"{expected.runs} runs of {devices} of its kind"
     comparison = f"{abs(change):.0f} % {'slower' if change > 0 else 'faster'} than the median of {of}"
-    return f"{comparison} ({_ms(expected.lower_ns)} to {_ms(expected.upper_ns)})"
+    share = f"{100 * RANGE_SHARE:g} % of runs are expected"
+    return f"{comparison} ({share} from {_ms(expected.lower_ns)} to {_ms(expected.upper_ns)})"
 
 
 def _drift_text(trend: Drift) -> str:

@@ -27,7 +27,7 @@ TRANSITIONS: dict[tuple[Admin, AdminEvent], Admin] = {
     (Admin.RETIRED, AdminEvent.ADMITTED): Admin.ACTIVE,
 }
 
-#: Where each event leads to.
+#: State that each event leads to.
 TARGET_BY_EVENT: dict[AdminEvent, Admin] = {event: to for (_, event), to in TRANSITIONS.items()}
 
 

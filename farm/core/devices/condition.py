@@ -1,12 +1,27 @@
-"""The condition of a device at one moment, and the gates it must pass for a measurement."""
+"""The condition of a device at one moment, its range over runs, and the gates that a run must pass."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
+from typing import Annotated
 
+from farm.core.base.bounds import (
+    AtMost,
+    Bytes,
+    Celsius,
+    Cores,
+    Hertz,
+    Load,
+    Note,
+    Percent,
+    Range,
+    TimeByClock,
+    UptimeSeconds,
+    Word,
+)
 from farm.core.devices.controls import Controls, ControlState, Screen
-from farm.core.devices.hardware import Cluster
+from farm.core.devices.device import Cluster
 
 #: A clock whose limit is this share of what its hardware can do, or more, makes no difference that counts.
 FULL_CLOCK = 0.98
@@ -29,18 +44,18 @@ class CpuPolicy:
     """Cores that change their clock together, as cpufreq shows them at one moment."""
 
     #: `policy0`.
-    name: str
-    cores: tuple[int, ...] = ()
-    governor: str | None = None
-    current_hz: int | None = None
-    min_hz: int | None = None
+    name: Word
+    cores: Cores = ()
+    governor: Word | None = None
+    current_hz: Hertz | None = None
+    min_hz: Hertz | None = None
     #: The limit now (scaling_max_freq): thermal throttling lowers it on many phones.
-    max_hz: int | None = None
+    max_hz: Hertz | None = None
     #: The limits of the hardware.
-    hardware_min_hz: int | None = None
-    hardware_max_hz: int | None = None
+    hardware_min_hz: Hertz | None = None
+    hardware_max_hz: Hertz | None = None
     #: Time at each frequency since boot, milliseconds by hertz; two readings give the clocks of a run.
-    time_in_state_ms: Mapping[int, int] = field(default_factory=dict)
+    time_in_state_ms: TimeByClock = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,36 +63,43 @@ class Condition:
     """One look at a phone. None means that the phone does not say, never zero."""
 
     taken_at: datetime
-    boot_id: str | None = None
-    uptime_s: float | None = None
+    boot_id: Word | None = None
+    uptime_s: UptimeSeconds | None = None
     thermal_status: ThermalStatus | None = None
     #: The hottest current skin temperature the thermal HAL reports.
-    skin_c: float | None = None
+    skin_c: Celsius | None = None
     #: The skin temperature from which the device throttles, where it reports one.
-    skin_limit_c: float | None = None
+    skin_limit_c: Celsius | None = None
     #: Current HAL temperatures by sensor name.
-    temperatures_c: Mapping[str, float] = field(default_factory=dict)
-    battery_level_pct: int | None = None
-    battery_c: float | None = None
+    temperatures_c: Annotated[Mapping[Word, Celsius], AtMost(512)] = field(default_factory=dict)
+    #: How far each cooling device of the thermal HAL limits its hardware: 0 is not at all.
+    cooling: Annotated[Mapping[Word, Annotated[int, Range(-(2**53), 2**53)]], AtMost(512)] = field(
+        default_factory=dict
+    )
+    battery_level_pct: Percent | None = None
+    battery_c: Celsius | None = None
+    battery_v: Annotated[float, Range(0.0, 1000.0)] | None = None
+    #: `good`, or what is wrong with it: `overheat`, `dead`, `over voltage`, `failure`, `cold`, `fair`.
+    battery_health: Word | None = None
     charging: bool | None = None
     #: The agent's action on its charging, in words; None without one.
-    charging_note: str | None = None
-    #: What the phone is plugged into: `ac`, `usb`, `wireless`, `dock`, `none`.
-    plugged: str | None = None
+    charging_note: Note | None = None
+    #: Power source of the phone: `ac`, `usb`, `wireless`, `dock`, `none`.
+    plugged: Word | None = None
     screen_on: bool | None = None
-    #: Whether it is set to stay awake while it is plugged in.
+    #: True if it is set to stay awake while it is plugged in.
     stay_awake: bool | None = None
-    load_1m: float | None = None
-    memory_available_bytes: int | None = None
+    load_1m: Load | None = None
+    memory_available_bytes: Bytes | None = None
     #: Free bytes on the file system that holds the work root.
-    storage_free_bytes: int | None = None
-    cpus: tuple[CpuPolicy, ...] = ()
+    storage_free_bytes: Bytes | None = None
+    cpus: Annotated[tuple[CpuPolicy, ...], AtMost(256)] = ()
     #: Cores that are switched on.
-    online_cores: tuple[int, ...] = ()
+    online_cores: Cores = ()
     #: The busiest processes, in percent of one core by process; read only where the load is high.
-    busiest_pct: Mapping[str, float] = field(default_factory=dict)
+    busiest_pct: Annotated[Mapping[Word, Load], AtMost(64)] = field(default_factory=dict)
     #: The current load of the GPU, where its driver reports it.
-    gpu_busy_pct: float | None = None
+    gpu_busy_pct: Annotated[float, Range(0.0, 100.0)] | None = None
 
 
 class UnknownGatePolicy(StrEnum):
@@ -103,7 +125,7 @@ class Gates:
     #: No clock is limited below what its hardware can do, before or after the run, unless a control does.
     full_clocks: bool = True
     unknown: UnknownGatePolicy = UnknownGatePolicy.RUN
-    #: How long to wait for the gates before the job is deferred.
+    #: Longest wait for the gates before the job is deferred.
     wait_s: float = 300.0
 
 
@@ -191,3 +213,51 @@ def _limit_gates(condition: Condition, gates: Gates) -> Iterator[str]:
         yield "not plugged in"
     if free is not None and free < gates.min_storage_bytes:
         yield f"{free // 1048576} MiB free, at least {gates.min_storage_bytes // 1048576} MiB"
+
+
+#: The conditions with a range; units are in the names.
+_RANGED = (
+    "thermal_status",
+    "skin_c",
+    "battery_c",
+    "battery_level_pct",
+    "load_1m",
+    "memory_available_bytes",
+)
+
+ConditionPair = tuple[Condition | None, Condition | None]
+"""The phone right before and right after a run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionRange:
+    """The lowest and highest value before and after some runs; None where no phone reported one."""
+
+    name: str
+    before: tuple[float, float] | None
+    after: tuple[float, float] | None
+    #: The number of runs with a value, before or after.
+    known: int
+
+
+def condition_ranges(runs: Sequence[ConditionPair]) -> tuple[ConditionRange, ...]:
+    """Return one range for each condition that any device reported."""
+    ranges = (_range_of(name, runs) for name in _RANGED)
+    return tuple(condition_range for condition_range in ranges if condition_range.known)
+
+
+def _range_of(name: str, runs: Sequence[ConditionPair]) -> ConditionRange:
+    values = [
+        tuple(None if condition is None else getattr(condition, name) for condition in pair) for pair in runs
+    ]
+    return ConditionRange(
+        name=name,
+        before=_min_max(before for before, _ in values),
+        after=_min_max(after for _, after in values),
+        known=sum(1 for pair in values if any(condition is not None for condition in pair)),
+    )
+
+
+def _min_max(values: Iterable[float | None]) -> tuple[float, float] | None:
+    reported = [float(value) for value in values if value is not None]
+    return (min(reported), max(reported)) if reported else None

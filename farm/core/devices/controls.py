@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum, StrEnum
 
+from farm.core.base.bounds import LongText, Note, Word
 from farm.core.base.cpu_list import core_list
-from farm.core.devices.hardware import Cluster
+from farm.core.devices.device import Cluster
 
 
 class Screen(StrEnum):
@@ -57,15 +58,15 @@ class ControlState:
     """One thing that was to be set, as read back from the phone."""
 
     #: `screen`, `stay_awake`, `cores`, `policy0.governor`, `policy0.max_hz`.
-    name: str
-    asked: str
+    name: Word
+    requested: Word
     #: The value before; None where the device does not report it.
-    before: str | None = None
+    before: LongText | None = None
     #: Read back right before the run, and right after it.
-    actual_before: str | None = None
-    actual_after: str | None = None
-    #: Why it could not be set or read, in words.
-    problem: str | None = None
+    actual_before: LongText | None = None
+    actual_after: LongText | None = None
+    #: The reason why it could not be set or read, in words.
+    problem: Note | None = None
 
 
 class ControlLevel(IntEnum):
@@ -123,22 +124,22 @@ def control_deviations(states: Iterable[ControlState]) -> list[str]:
     return [words for state in states if (words := _deviation(state)) is not None]
 
 
-def missing_controls(asked: Controls, states: Iterable[ControlState]) -> list[str]:
+def missing_controls(controls: Controls, states: Iterable[ControlState]) -> list[str]:
     """Describe controls that were requested and never set: earlier agents ignore some, and a device
     that shows cores to switch may show no clocks.
     """
     set_names = {state.name.rpartition(".")[2] for state in states}
     missing = []
-    if asked.cores != CoreKind.ANY and CORES not in set_names:
-        missing.append(f"the run was not bound to {asked.cores} cores")
-    if missing_root_controls := [name for name in asked.root_controls if name not in set_names]:
+    if controls.cores != CoreKind.ANY and CORES not in set_names:
+        missing.append(f"the run was not bound to {controls.cores} cores")
+    if missing_root_controls := [name for name in controls.root_controls if name not in set_names]:
         missing.append(f"clocks and cores were not set: {', '.join(missing_root_controls)}")
     return missing
 
 
 def control_level(states: Sequence[ControlState]) -> ControlLevel:
     """Return how much was controlled, by what was read back right before the run."""
-    actual = {state.name: state.actual_before for state in states if state.actual_before == state.asked}
+    actual = {state.name: state.actual_before for state in states if state.actual_before == state.requested}
     if _is_fixed(states, actual):
         return ControlLevel.FIXED
     return ControlLevel.PINNED if CORES in actual else ControlLevel.FREE
@@ -156,9 +157,9 @@ def _is_fixed(states: Sequence[ControlState], actual: Mapping[str, str]) -> bool
 
 def _deviation(state: ControlState) -> str | None:
     if state.problem is not None:
-        return f"{state.name} could not be set to {state.asked}: {state.problem}"
-    if state.actual_before is not None and state.actual_before != state.asked:
-        return f"{state.name} is {state.actual_before}, {state.asked} was asked for"
-    if state.actual_after is not None and state.actual_after != state.asked:
-        return f"{state.name} was {state.actual_after} after the run, {state.asked} was asked for"
+        return f"{state.name} could not be set to {state.requested}: {state.problem}"
+    if state.actual_before is not None and state.actual_before != state.requested:
+        return f"{state.name} is {state.actual_before}, {state.requested} was asked for"
+    if state.actual_after is not None and state.actual_after != state.requested:
+        return f"{state.name} was {state.actual_after} after the run, {state.requested} was asked for"
     return None

@@ -72,7 +72,7 @@ SESSION_TRANSITIONS: dict[tuple[SessionState, SessionEvent], SessionState] = {
     **{(state, SessionEvent.CLOSED): _S.CLOSED for state in OPEN_SESSION},
 }
 
-#: Where each event leads to.
+#: State that each event leads to.
 TARGET_BY_HOST_EVENT: dict[HostEvent, HostState] = {event: to for (_, event), to in HOST_TRANSITIONS.items()}
 EVENT_BY_SESSION_STATE: dict[SessionState, SessionEvent] = {
     to: event for (_, event), to in SESSION_TRANSITIONS.items()

@@ -1,4 +1,4 @@
-"""Advice to operators about devices that get no work."""
+"""Messages and advice to operators about devices that get no work."""
 
 from collections.abc import Sequence
 from shlex import quote
@@ -8,6 +8,25 @@ from farm.core.devices.device import Blocker, Presence
 
 #: A person's decision explains more than the device's state: a reserved one may well be unplugged.
 _SHOWN_FIRST = (Blocker.RETIRED, Blocker.RESERVED)
+
+#: The reason as a sentence for operators.
+MESSAGE_BY_BLOCKER = {
+    Blocker.SESSION_NOT_LIVE: "the host's agent is not connected",
+    Blocker.HOST_DRAINING: "the host is draining and starts no new work",
+    Blocker.NOT_ONLINE: "the device is not online",
+    Blocker.PENDING: "the device awaits admission by an operator",
+    Blocker.CORDONED: "the device is cordoned",
+    Blocker.RESERVED: "the device is reserved by a person",
+    Blocker.RETIRED: "the device is retired",
+    Blocker.HEALTH_UNKNOWN: "the device has not passed its enrolment check yet",
+    Blocker.HEALTH_SUSPECT: "the device is suspect and waits for a check",
+    Blocker.HEALTH_BAD: "the device is bad",
+    Blocker.BUSY: "the device is busy with another job",
+    Blocker.DEVICE_ACTION: "an operator's action on the device is in progress",
+    Blocker.NOT_CLEANED: "the device is not cleaned up after its last run",
+    Blocker.CPU_SHARED: "another device on the same CPU is busy",
+    Blocker.HOST_FULL: "the host has as many runs as it may have at once",
+}
 
 
 def sort_for_display(blockers: Sequence[Blocker]) -> list[Blocker]:

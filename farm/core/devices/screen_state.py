@@ -24,14 +24,14 @@ def screen_controls(controls: Controls, original: ScreenState, before: Condition
     if controls.stay_awake:
         yield ControlState(
             name=STAY_AWAKE,
-            asked="on",
+            requested="on",
             before=_on_off(original.stay_awake),
             actual_before=_on_off(before.stay_awake),
         )
     if controls.screen is not Screen.LEAVE:
         yield ControlState(
             name=SCREEN,
-            asked=controls.screen,
+            requested=controls.screen,
             before=_on_off(original.screen_on),
             actual_before=_on_off(before.screen_on),
         )

@@ -16,29 +16,6 @@ from farm.core.errors import SelectorEmpty
 #: A device must fit every key, by any of the key's values; a selector without keys is all devices.
 Selector = Mapping[str, tuple[SettingValue, ...]]
 
-#: `device` is whatever one would call a phone: its id, its label, or its model.
-SELECTOR_KEYS = (
-    "device",
-    "device_id",
-    "label",
-    "tag",
-    "device_model",
-    "manufacturer",
-    "market_name",
-    "unit",
-    "soc",
-    "soc_vendor",
-    "soc_model",
-    "gpu",
-    "nnapi",
-    "root",
-    "android",
-    "api_level",
-    "abi",
-    "host",
-    "virtual",
-)
-
 _NAMES_SHOWN = 12
 #: Only where a phone has a whole number: a unit, an API level.
 _COMPARISON = re.compile(r"\s*(>=|<=|>|<)\s*(\d{1,9})\s*")
@@ -56,7 +33,7 @@ class KnownDevice:
     device_id: DeviceId
     host: HostId
     facts: DeviceFacts
-    #: What the operator calls it.
+    #: The operator's name for it.
     label: str | None = None
     tags: tuple[str, ...] = ()
     #: Its number among the phones of its device model.
@@ -111,35 +88,41 @@ def _matches(fact: SettingValue, value: SettingValue) -> bool:
 
 def _facts(device: KnownDevice, key: str) -> list[SettingValue]:
     """Return the values of a device for a key, possibly several; none where it reports nothing."""
-    facts = device.facts
-    facts_by_key: dict[str, Sequence[SettingValue | None]] = {
-        "device": (device.device_id, device.label, facts.device_model),
-        "device_id": (device.device_id,),
-        "label": (device.label,),
-        "tag": device.tags,
-        "device_model": (facts.device_model,),
-        "manufacturer": (facts.manufacturer,),
-        "market_name": (facts.market_name,),
-        "unit": (device.unit,),
-        "soc": (facts.soc, *_chip_names(facts)),
-        "soc_vendor": (facts.soc_vendor,),
-        "soc_model": (facts.soc_model,),
-        "gpu": (facts.gpu.renderer if facts.gpu else None,),
-        "nnapi": tuple(driver.name for driver in facts.nnapi),
-        "root": (facts.root,),
-        "android": (facts.android,),
-        "api_level": (facts.api_level,),
-        "abi": (facts.abi,),
-        "host": (device.host,),
-        "virtual": (facts.virtual,),
-    }
-    return [fact for fact in facts_by_key[key] if fact is not None]
+    return [fact for fact in _FACTS_BY_KEY[key](device, device.facts) if fact is not None]
 
 
 def _chip_names(facts: DeviceFacts) -> list[str]:
     """Return the names of a chip: its part number, and the name it is sold under."""
     sold_as = _SOLD_AS.search(facts.soc or "")
     return [name for name in (facts.soc_model, sold_as[1] if sold_as else None) if name is not None]
+
+
+_FactsOfKey = Callable[[KnownDevice, DeviceFacts], Sequence[SettingValue | None]]
+_FACTS_BY_KEY: Mapping[str, _FactsOfKey] = MappingProxyType(
+    {
+        # Whatever one would call a phone: its id, its label, or its model.
+        "device": lambda device, facts: (device.device_id, device.label, facts.device_model),
+        "device_id": lambda device, _: (device.device_id,),
+        "label": lambda device, _: (device.label,),
+        "tag": lambda device, _: device.tags,
+        "device_model": lambda _, facts: (facts.device_model,),
+        "manufacturer": lambda _, facts: (facts.manufacturer,),
+        "market_name": lambda _, facts: (facts.market_name,),
+        "unit": lambda device, _: (device.unit,),
+        "soc": lambda _, facts: (facts.soc, *_chip_names(facts)),
+        "soc_vendor": lambda _, facts: (facts.soc_vendor,),
+        "soc_model": lambda _, facts: (facts.soc_model,),
+        "gpu": lambda _, facts: (facts.gpu.renderer if facts.gpu else None,),
+        "nnapi": lambda _, facts: tuple(driver.name for driver in facts.nnapi),
+        "root": lambda _, facts: (facts.root,),
+        "android": lambda _, facts: (facts.android,),
+        "api_level": lambda _, facts: (facts.api_level,),
+        "abi": lambda _, facts: (facts.abi,),
+        "host": lambda device, _: (device.host,),
+        "virtual": lambda _, facts: (facts.virtual,),
+    }
+)
+SELECTOR_KEYS = tuple(_FACTS_BY_KEY)
 
 
 def _text(value: SettingValue) -> str:

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from farm.core.base.ids import FactsId
-from farm.core.devices.device import DeviceFacts
-from farm.core.devices.hardware import Gpu
+from farm.core.devices.device import DeviceFacts, Gpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +40,7 @@ def build_by_facts(facts: Mapping[FactsId, DeviceFacts]) -> dict[FactsId, int]:
     numbers: dict[FactsId, int] = {}
     for facts_id in sorted(facts):
         snapshot = facts[facts_id]
-        equal_builds = (number for number, known in enumerate(first) if not software_changes(known, snapshot))
+        equal_builds = (number for number, build in enumerate(first) if not software_changes(build, snapshot))
         numbers[facts_id] = next(equal_builds, len(first))
         if numbers[facts_id] == len(first):
             first.append(snapshot)

@@ -4,10 +4,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from farm.core.base.bounds import MAX_FENCE
 from farm.core.base.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, SessionId
 from farm.core.errors import Blame
 from farm.core.runs.measurement import Outcome
 from farm.core.runs.plan import RunPlan
+
+#: A database that was put back has forgotten fewer attempts of one device than this.
+MAX_FORGOTTEN = 1_000_000
 
 
 class AttemptState(StrEnum):
@@ -73,11 +77,6 @@ def advance(state: AttemptState, event: AttemptEvent) -> AttemptState | None:
     return TRANSITIONS.get((state, event))
 
 
-def source_states(event: AttemptEvent) -> list[AttemptState]:
-    """Return the states in which an event can happen."""
-    return [state for state, happening in TRANSITIONS if happening is event]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptOutcome:
     """The outcome of an attempt or job. `blame` is None when it succeeded, or when nothing ran."""
@@ -117,3 +116,8 @@ class Attempt(AttemptRecord):
     """An attempt, with what its agent is to do."""
 
     plan: RunPlan
+
+
+def is_plausible(claimed: int, fence: int) -> bool:
+    """Return whether a device or its agent can know a token; `fence` is the last that the farm gave."""
+    return claimed <= min(fence + MAX_FORGOTTEN, MAX_FENCE - 1)

@@ -1,4 +1,4 @@
-"""Fair-share order of a device's queue: by rounds in turn, so that no user's flood delays the others."""
+"""Fair share of a device's queue: users take turns by virtual times, which order the jobs of a priority."""
 
 
 def first_virtual_time(head: int | None, own_tail: int | None) -> int:

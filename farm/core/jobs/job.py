@@ -54,11 +54,6 @@ def advance(state: JobState, event: JobEvent) -> JobState | None:
     return TRANSITIONS.get((state, event))
 
 
-def source_states(event: JobEvent) -> list[JobState]:
-    """Return the states in which an event can happen."""
-    return [state for state, happening in TRANSITIONS if happening is event]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A job, as it is stored."""

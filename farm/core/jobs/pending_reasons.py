@@ -1,14 +1,14 @@
 """Reasons why a job is pending, those that need a person first, each with a remedy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from shlex import quote
 from typing import assert_never
 
 from farm.core.devices.device import Blocker, Presence
 from farm.core.devices.host_state import IncidentKind, SessionState
-from farm.core.devices.remediation import advice, presence_advice, sort_for_display
+from farm.core.devices.remediation import MESSAGE_BY_BLOCKER, advice, presence_advice, sort_for_display
 from farm.core.jobs.attempt import AttemptState
 
 #: Blockers that pass automatically; all others may last for ever.
@@ -29,7 +29,7 @@ TEMPORARY = frozenset(
 class StateOrigin:
     """The time, actor and cause of a state; None where not recorded."""
 
-    at: datetime | None = None
+    since: datetime | None = None
     by: str | None = None
     cause: str | None = None
 
@@ -45,7 +45,10 @@ class PendingReason:
     hint: str
     #: It passes automatically.
     passes: bool
-    since: StateOrigin = StateOrigin()
+    #: Since when, by whom and why, as far as that is recorded.
+    since: datetime | None
+    by: str | None
+    cause: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,22 +65,22 @@ def actionable_first(blockers: Sequence[Blocker]) -> list[Blocker]:
     return sorted(sort_for_display(blockers), key=lambda blocker: blocker in TEMPORARY)
 
 
-def blocker_reason(blocker: Blocker, place: DeviceRef, since: StateOrigin) -> PendingReason:
+def blocker_reason(blocker: Blocker, place: DeviceRef, origin: StateOrigin) -> PendingReason:
     """Return a device's blocker as a reason of a job that waits for the device."""
     remedy = advice(blocker, place.presence, name=place.name, host=place.host)
     return PendingReason(
-        code=blocker.name.lower(),
+        code=blocker,
         message=_message(blocker, place),
         hint=remedy or _wait_hint(blocker, place),
         passes=blocker in TEMPORARY or (blocker is Blocker.NOT_ONLINE and remedy is None),
-        since=since,
+        **asdict(origin),
     )
 
 
 def _message(blocker: Blocker, place: DeviceRef) -> str:
     if blocker is Blocker.NOT_ONLINE and place.presence is not Presence.ONLINE:
-        return f"{blocker} ({place.presence})"
-    return blocker
+        return f"{MESSAGE_BY_BLOCKER[blocker]} ({place.presence})"
+    return MESSAGE_BY_BLOCKER[blocker]
 
 
 def _wait_hint(blocker: Blocker, place: DeviceRef) -> str:
@@ -91,7 +94,7 @@ def _wait_hint(blocker: Blocker, place: DeviceRef) -> str:
         case Blocker.NOT_CLEANED:
             return f"wait: its agent cleans it up; if that lasts, the agent's log on {place.host} says why"
         case Blocker.CPU_SHARED:
-            return "wait: phones that share a CPU take turns"
+            return "wait: devices that share a CPU take turns"
         case Blocker.HOST_FULL:
             return f"wait: a run on {place.host} has to end first"
         case Blocker.HEALTH_UNKNOWN | Blocker.HEALTH_SUSPECT:
@@ -112,21 +115,21 @@ def _wait_hint(blocker: Blocker, place: DeviceRef) -> str:
             assert_never(blocker)
 
 
-def incident_reason(kind: IncidentKind, host: str, since: StateOrigin) -> PendingReason:
+def incident_reason(kind: IncidentKind, host: str, origin: StateOrigin) -> PendingReason:
     """Return a host's incident as a reason of a job for one of its devices."""
     match kind:
         case IncidentKind.PRESSURE:
             message = "the host takes no new work"
             hint = f"fix it on {host}: its agent continues automatically afterwards"
         case IncidentKind.CORRELATED_FAILURES:
-            message = "several phones of the host failed together, this one among them"
+            message = "several devices of the host failed together, this one among them"
             hint = f"check hub, cables and adb server of {host}"
         case IncidentKind.USB_FULL:
-            message = "a USB controller of the host takes no further phone"
-            hint = f"plug phones in at another controller of {host}"
+            message = "a USB controller of the host takes no further device"
+            hint = f"plug devices in at another controller of {host}"
         case _:
             assert_never(kind)
-    return PendingReason(code=f"host_{kind}", message=message, hint=hint, passes=False, since=since)
+    return PendingReason(code=f"host_{kind}", message=message, hint=hint, passes=False, **asdict(origin))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +143,7 @@ class LiveAttempt:
     session: SessionState
     heartbeat_at: datetime
     place: DeviceRef
-    #: How long gates are waited for, and how long the run may take.
+    #: Longest wait for the gates, and longest duration of the run.
     gates_wait_s: float
     timeout_s: float
 
@@ -168,7 +171,7 @@ def _silent_agent_reason(attempt: LiveAttempt) -> PendingReason:
         hint=f"check whether it runs on {host}; its running attempts count once it is back, and are retried"
         " if it stays away",
         passes=False,
-        since=StateOrigin(at=attempt.heartbeat_at),
+        **asdict(StateOrigin(since=attempt.heartbeat_at)),
     )
 
 
@@ -177,9 +180,10 @@ def _unreachable_reason(place: DeviceRef) -> PendingReason:
     hint = presence_advice(place.presence, host=place.host)
     return PendingReason(
         code="not_online",
-        message=f"the phone is not online ({place.presence}), and the run may still be in progress there",
+        message=f"the device is not online ({place.presence}), and the run may still be in progress there",
         hint=hint or "wait: Android is starting",
         passes=hint is None,
+        **asdict(StateOrigin()),
     )
 
 
@@ -187,12 +191,14 @@ def _gates_reason(attempt: LiveAttempt, waiting_for: str) -> PendingReason:
     limit = f"{attempt.gates_wait_s:.0f} s"
     hint = f"wait: after {limit} it is deferred; `gates:` of the matrix has the limits"
     return _attempt_reason(
-        "gates_shut", f"the phone is not fit for a run yet: {waiting_for}", hint, attempt.since
+        "gates_shut", f"the device is not fit for a run yet: {waiting_for}", hint, attempt.since
     )
 
 
 def _attempt_reason(code: str, message: str, hint: str, since: datetime) -> PendingReason:
-    return PendingReason(code=code, message=message, hint=hint, passes=True, since=StateOrigin(at=since))
+    return PendingReason(
+        code=code, message=message, hint=hint, passes=True, **asdict(StateOrigin(since=since))
+    )
 
 
 def _phase(attempt: LiveAttempt) -> tuple[str, str]:
@@ -201,7 +207,7 @@ def _phase(attempt: LiveAttempt) -> tuple[str, str]:
         case AttemptState.CLAIMED:
             return f"claimed by the agent on {host}, not started", "wait for its next call"
         case AttemptState.PREPARING:
-            return "the phone is given its files", "wait: large files take a while the first time"
+            return "the device is given its files", "wait: large files take a while the first time"
         case AttemptState.MEASURING:
             return "it is being measured", f"wait: it is ended after {attempt.timeout_s:.0f} s at the latest"
         case AttemptState.REPORTING:

@@ -28,5 +28,5 @@ class AgentTimeouts:
 
 
 DEFAULT_TIMEOUTS = AgentTimeouts()
-#: What a deadline may be wrong by: a twelfth of the shortest, after which a session is called silent.
+#: Tolerance of a deadline: a twelfth of the shortest, after which a session is called silent.
 CLOCK_TOLERANCE = timedelta(seconds=5)

@@ -21,9 +21,9 @@ class AllowedValues:
 
     def checked(self, partial: CellKey, path: _Path) -> tuple[dict[str, SettingValue], list[SpecProblem]]:
         """Return values in the types of their axes, with the problems of the others."""
-        found = {axis: self.check_value(axis, value, (*path, axis)) for axis, value in partial.items()}
-        good = {axis: v for axis, v in found.items() if not isinstance(v, SpecProblem)}
-        return good, [v for v in found.values() if isinstance(v, SpecProblem)]
+        checked = {axis: self.check_value(axis, value, (*path, axis)) for axis, value in partial.items()}
+        good = {axis: v for axis, v in checked.items() if not isinstance(v, SpecProblem)}
+        return good, [v for v in checked.values() if isinstance(v, SpecProblem)]
 
     def check_flags(self, flags: CellKey, path: _Path) -> tuple[dict[str, SettingValue], list[SpecProblem]]:
         """Check values like `checked`, where only harness flags are valid."""
@@ -55,13 +55,13 @@ class AllowedValues:
         )
 
     def _word(self, axis: str, value: SettingValue, path: _Path) -> SettingValue | SpecProblem:
-        known = self.words[axis]
-        if isinstance(value, str) and value in known:
+        allowed = self.words[axis]
+        if isinstance(value, str) and value in allowed:
             return value
         if axis == "model":
-            hint = _model_hint(str(value), known)
+            hint = _model_hint(str(value), allowed)
         else:
-            hint = name_hint(str(value), known)
+            hint = name_hint(str(value), allowed)
         return SpecProblem(path=path, message=f"no {axis} `{value}`", hint=hint)
 
     def _flag(self, flag: str, value: SettingValue, path: _Path) -> SettingValue | SpecProblem:
@@ -100,11 +100,11 @@ def _variant_values(variants: Sequence[KnownVariant]) -> dict[str, frozenset[str
     return words
 
 
-def _model_hint(model: str, known: Collection[str]) -> str:
+def _model_hint(model: str, models: Collection[str]) -> str:
     """Return a hint: a misspelled model, or one that has not been built."""
-    if close := closest_name(model, known):
+    if close := closest_name(model, models):
         return f"did you mean `{close}`?"
-    there = f"{name_hint(model, known)}; " if known else ""
+    there = f"{name_hint(model, models)}; " if models else ""
     return f"{there}`farm variant build` and `farm variant add` register models"
 
 

@@ -1,4 +1,4 @@
-"""The cells that a matrix names, before anybody asks which of them can run."""
+"""The cells that a matrix names, whether or not they can run, and the baseline of each."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,19 +15,21 @@ from farm.core.matrices.matrix import (
     MAX_KEYS,
     CellKey,
     KnownHarness,
-    MatrixPlan,
+    MatrixSpec,
     RejectedCell,
     RejectionKind,
     has_all,
     key_text,
     required_axes,
+    value_text,
+    varying_axes,
 )
 from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Format, Precision, Recipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypedAxes:
-    """The parts of a plan that name axes and values, in the axes' types."""
+    """The parts of a spec that name axes and values, in the axes' types."""
 
     axes: Mapping[str, tuple[SettingValue, ...]]
     settings: CellKey
@@ -43,44 +45,44 @@ def expand_axes(words: TypedAxes, harness: KnownHarness) -> tuple[list[CellKey],
         MatrixInvalid: an `include` that does not say enough or adds a cell that is there already (be it left
             out), or an `exclude` that fits no cell.
     """
-    kept, rejected = _split_excluded(_product(words, harness), words.exclude)
+    keys, rejected = _split_excluded(_product(words, harness), words.exclude)
     included = _included_cells(words, harness)
-    _check_duplicates([*kept, *(cell.key for cell in rejected)], included)
-    return [*kept, *included], rejected
+    _check_duplicates([*keys, *(cell.key for cell in rejected)], included)
+    return [*keys, *included], rejected
 
 
-def type_axes(plan: MatrixPlan, words: AllowedValues) -> TypedAxes:
-    """Return the names and values of a plan in the types of their axes.
+def type_axes(spec: MatrixSpec, words: AllowedValues) -> TypedAxes:
+    """Return the names and values of a spec in the types of their axes.
 
     Raises:
         MatrixInvalid: tells everything that is wrong with them at once.
     """
-    axes, wrong_axes = _check_axes(plan, words)
-    settings, wrong_settings = words.check_flags(plan.settings, ("settings",))
-    include, wrong_include = _check_rules("include", plan.include, words)
-    exclude, wrong_exclude = _check_rules("exclude", plan.exclude, words)
-    baseline, wrong_baseline = words.checked(plan.baseline or {}, ("baseline",))
+    axes, wrong_axes = _check_axes(spec, words)
+    settings, wrong_settings = words.check_flags(spec.settings, ("settings",))
+    include, wrong_include = _check_rules("include", spec.include, words)
+    exclude, wrong_exclude = _check_rules("exclude", spec.exclude, words)
+    baseline, wrong_baseline = words.checked(spec.baseline or {}, ("baseline",))
     wrong_values = [*wrong_axes, *wrong_settings, *wrong_include, *wrong_exclude, *wrong_baseline]
-    if problems := [*_structural_problems(plan, words.harness), *wrong_values]:
+    if problems := [*_structural_problems(spec, words.harness), *wrong_values]:
         raise matrix_invalid(problems)
     return TypedAxes(
         axes=axes,
         settings=settings,
         include=include,
         exclude=exclude,
-        baseline=None if plan.baseline is None else baseline,
+        baseline=None if spec.baseline is None else baseline,
     )
 
 
 def _check_axes(
-    plan: MatrixPlan, words: AllowedValues
+    spec: MatrixSpec, words: AllowedValues
 ) -> tuple[dict[str, tuple[SettingValue, ...]], list[SpecProblem]]:
     axes: dict[str, tuple[SettingValue, ...]] = {}
     problems: dict[SpecProblem, None] = {}
-    for axis, values in plan.axes.items():
-        found = [words.check_value(axis, value, ("axes", axis)) for value in values]
-        problems.update(dict.fromkeys(value for value in found if isinstance(value, SpecProblem)))
-        axes[axis] = tuple(value for value in found if not isinstance(value, SpecProblem))
+    for axis, values in spec.axes.items():
+        checked = [words.check_value(axis, value, ("axes", axis)) for value in values]
+        problems.update(dict.fromkeys(value for value in checked if isinstance(value, SpecProblem)))
+        axes[axis] = tuple(value for value in checked if not isinstance(value, SpecProblem))
         if len(set(axes[axis])) < len(axes[axis]):
             problems[SpecProblem(path=("axes", axis), message="a value is there twice")] = None
     return axes, list(problems)
@@ -93,39 +95,39 @@ def _check_rules(
     return tuple(key for key, _ in checked), [problem for _, wrong in checked for problem in wrong]
 
 
-def _structural_problems(plan: MatrixPlan, harness: KnownHarness) -> Iterator[SpecProblem]:
-    if plan.axes or not plan.include:
+def _structural_problems(spec: MatrixSpec, harness: KnownHarness) -> Iterator[SpecProblem]:
+    if spec.axes or not spec.include:
         for axis in required_axes(harness):
-            if axis not in plan.axes:
+            if axis not in spec.axes:
                 yield SpecProblem(path=("axes",), message=f"`{axis}` is missing")
-    for axis, values in plan.axes.items():
+    for axis, values in spec.axes.items():
         if not values:
             yield SpecProblem(path=("axes", axis), message="has no values")
-    for flag in plan.settings:
-        if flag in plan.axes and flag not in (*VARIANT_AXES, BACKEND_AXIS):
+    for flag in spec.settings:
+        if flag in spec.axes and flag not in (*VARIANT_AXES, BACKEND_AXIS):
             hint = "keep it in one of the two"
             yield SpecProblem(path=("settings", flag), message=f"`{flag}` is an axis too", hint=hint)
-    if plan.aa and plan.baseline is None:
+    if spec.aa and spec.baseline is None:
         hint = "add `baseline: {...}`, or leave `aa` out"
-        yield SpecProblem(path=("aa",), message="an A/A pair is a baseline and its twin", hint=hint)
+        yield SpecProblem(path=("aa",), message="an A/A pair is a baseline and its replica", hint=hint)
 
 
-def check_size(plan: MatrixPlan, words: TypedAxes, *, devices: int) -> None:
+def check_size(spec: MatrixSpec, words: TypedAxes, *, devices: int) -> None:
     """Refuse what is too much before anything is multiplied out.
 
     Raises:
-        MatrixInvalid: more than `MAX_KEYS`, `MAX_CELLS` or `MAX_JOBS`, excluded cells and twins counted.
+        MatrixInvalid: more than `MAX_KEYS`, `MAX_CELLS` or `MAX_JOBS`, with excluded cells and replicas.
     """
     keys = math.prod(map(len, words.axes.values())) + len(words.include)
-    cells = keys * devices * (2 if plan.aa else 1)
-    jobs = cells * plan.rounds
+    cells = keys * devices * (2 if spec.aa else 1)
+    jobs = cells * spec.rounds
     if cells > MAX_CELLS:
         raise _size_error("axes", f"{keys} keys on {devices} devices are {cells} cells, at most {MAX_CELLS}")
     if keys > MAX_KEYS:
         raise _size_error("axes", f"{keys} keys are more than a device may have cells, at most {MAX_KEYS}")
     if jobs > MAX_JOBS:
         raise _size_error(
-            "rounds", f"{cells} cells in {plan.rounds} rounds are {jobs} jobs, at most {MAX_JOBS}"
+            "rounds", f"{cells} cells in {spec.rounds} rounds are {jobs} jobs, at most {MAX_JOBS}"
         )
 
 
@@ -164,18 +166,18 @@ def _included_cells(words: TypedAxes, harness: KnownHarness) -> list[CellKey]:
     axes = _axis_names(words)
     names = tuple(dict.fromkeys((*required_axes(harness), *axes)))
     filled = [{**fallbacks, **single, **partial} for partial in words.include]
-    lacking = [
+    incomplete = [
         SpecProblem(
             path=("include", number),
-            message=f"lacks {', '.join(f'`{name}`' for name in names if name not in known)}",
+            message=f"is missing {', '.join(f'`{name}`' for name in names if name not in key)}",
             hint="an axis may be left out when it has a single value",
         )
-        for number, known in enumerate(filled)
-        if not known.keys() >= set(names)
+        for number, key in enumerate(filled)
+        if not key.keys() >= set(names)
     ]
-    if lacking:
-        raise matrix_invalid(lacking)
-    return [{axis: known[axis] for axis in axes} for known in filled]
+    if incomplete:
+        raise matrix_invalid(incomplete)
+    return [{axis: key[axis] for axis in axes} for key in filled]
 
 
 def _split_excluded(
@@ -183,22 +185,24 @@ def _split_excluded(
 ) -> tuple[list[CellKey], list[RejectedCell]]:
     hits = [[number for number, rule in enumerate(rules) if has_all(key, rule)] for key in keys]
     used = {number for numbers in hits for number in numbers}
-    if idle := [number for number in range(len(rules)) if number not in used]:
-        raise matrix_invalid([_unmatched_rule(number, rules[number]) for number in idle])
-    kept = [key for key, numbers in zip(keys, hits, strict=True) if not numbers]
-    left_out = [
-        _excluded_cell(key, numbers[0], rules) for key, numbers in zip(keys, hits, strict=True) if numbers
+    unmatched = [
+        SpecProblem(path=("exclude", number), message=f"no cell of the axes has {key_text(rule)}")
+        for number, rule in enumerate(rules)
+        if number not in used
     ]
-    return kept, left_out
-
-
-def _unmatched_rule(number: int, rule: CellKey) -> SpecProblem:
-    return SpecProblem(path=("exclude", number), message=f"no cell of the axes has {key_text(rule)}")
-
-
-def _excluded_cell(key: CellKey, number: int, rules: Sequence[CellKey]) -> RejectedCell:
-    reason = f"exclude[{number}] leaves it out: {key_text(rules[number])}"
-    return RejectedCell(key=key, rejection=RejectionKind.EXCLUDED, reason=reason)
+    if unmatched:
+        raise matrix_invalid(unmatched)
+    remaining = [key for key, numbers in zip(keys, hits, strict=True) if not numbers]
+    left_out = [
+        RejectedCell(
+            key=key,
+            rejection=RejectionKind.EXCLUDED,
+            reason=f"exclude[{numbers[0]}] leaves it out: {key_text(rules[numbers[0]])}",
+        )
+        for key, numbers in zip(keys, hits, strict=True)
+        if numbers
+    ]
+    return remaining, left_out
 
 
 def _check_duplicates(keys: Sequence[CellKey], included: Sequence[CellKey]) -> None:
@@ -208,3 +212,80 @@ def _check_duplicates(keys: Sequence[CellKey], included: Sequence[CellKey]) -> N
             message = f"the cell {key_text(key)} is there already"
             raise matrix_invalid([SpecProblem(path=("include", number), message=message)])
         seen.add(identity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """Relative: a cell's baseline is the same cell with these values instead of its own. Absolute: it is one
+    cell for all."""
+
+    values: CellKey
+    #: The one cell, where the baseline is absolute.
+    anchor: CellKey | None = None
+
+    def of(self, key: CellKey) -> CellKey:
+        """Return the key of a cell's baseline, whether it exists or not."""
+        return {**key, **self.values} if self.anchor is None else self.anchor
+
+
+def resolve_baseline(
+    words: TypedAxes, harness: KnownHarness, runnable: Sequence[CellKey], rejected: Sequence[RejectedCell]
+) -> Baseline | None:
+    """Say which kind of baseline a matrix names; None where it names none.
+
+    It is absolute when it names every axis that has several values, and just one cell has those values: then
+    there is nothing left of a cell that could be kept. Cells of `include` are compared to that cell too.
+
+    Raises:
+        MatrixInvalid: no cell that can run has the values.
+    """
+    if words.baseline is None:
+        return None
+    keys = [*runnable, *(cell.key for cell in rejected)]
+    values = _axis_values_of(words.baseline, keys, {**default_axis_values(words, harness)})
+    fitting = [key for key in keys if has_all(key, values)]
+    if not any(has_all(key, values) for key in runnable):
+        raise _missing_baseline_error(values, keys, [cell for cell in rejected if cell.key in fitting])
+    axes = {axis for axis, listed in words.axes.items() if len(listed) > 1}
+    named = axes or varying_axes(keys)
+    is_absolute = len(fitting) == 1 and named <= values.keys()
+    return Baseline(values=values, anchor=fitting[0] if is_absolute else None)
+
+
+def _axis_values_of(values: CellKey, keys: Sequence[CellKey], fixed: CellKey) -> CellKey:
+    """Return the values on axes; a value that all cells share selects nothing, if it is right.
+
+    Raises:
+        MatrixInvalid: all cells have another value, or nothing is about an axis.
+    """
+    axes = {axis for key in keys for axis in key}
+    wrong = [axis for axis, value in values.items() if axis not in axes and fixed.get(axis) != value]
+    if wrong:
+        message = "; ".join(f"all cells have {axis} {value_text(fixed[axis])}" for axis in wrong)
+        raise _invalid(
+            f"no cell has {key_text(values)}: {message}", f"make `{wrong[0]}` an axis, or leave it out"
+        )
+    selected = {axis: value for axis, value in values.items() if axis in axes}
+    if not selected:
+        message = f"every cell has {key_text(values)}, so it names no cell to compare to"
+        raise _invalid(message, "name an axis that has several values")
+    return selected
+
+
+def _missing_baseline_error(
+    values: CellKey, keys: Sequence[CellKey], rejected: Sequence[RejectedCell]
+) -> MatrixInvalid:
+    for cell in rejected:
+        return _invalid(f"the baseline cell {key_text(cell.key)} cannot run: {cell.reason}", cell.hint)
+    return _invalid(f"no cell has {key_text(values)}", "; ".join(_available_values(values, keys)))
+
+
+def _available_values(values: CellKey, keys: Sequence[CellKey]) -> Iterator[str]:
+    for axis, value in values.items():
+        texts = dict.fromkeys(value_text(key[axis]) for key in keys if axis in key)
+        if value_text(value) not in texts:
+            yield f"`{axis}` is {' or '.join(texts)} here"
+
+
+def _invalid(message: str, hint: str) -> MatrixInvalid:
+    return matrix_invalid([SpecProblem(path=("baseline",), message=message, hint=hint)])

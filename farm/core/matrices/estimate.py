@@ -14,11 +14,14 @@ from farm.core.base.setting_values import SettingValue
 class EstimateBasis(StrEnum):
     """The basis of an estimate; the first that exists is used."""
 
-    SERIES = "runs of the same series"
-    DEVICE_MODEL = "runs of that model with these settings on that device model"
-    HARNESS = "runs of that harness"
-    #: Nothing to go by: the longest that a run may take.
-    TIMEOUT = "timeout_s: nothing like it has run here"
+    #: Runs of the same series.
+    SERIES = "series"
+    #: Runs of that model with these settings on that device model.
+    DEVICE_MODEL = "device_model"
+    #: Runs of that harness.
+    HARNESS = "harness"
+    #: Nothing like it has run here: the longest that a run may take, `timeout_s`.
+    TIMEOUT = "timeout"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,71 +2,78 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
+from farm.core.base.setting_values import non_default_settings
 from farm.core.base.spec_errors import SpecProblem, matrix_invalid
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import KnownDevice, select_devices
 from farm.core.errors import MatrixInvalid
 from farm.core.matrices.allowed_values import allowed_values
-from farm.core.matrices.axes import check_size, expand_axes, type_axes
-from farm.core.matrices.baseline import Baseline, resolve_baseline
-from farm.core.matrices.compatibility import find_incompatibility
+from farm.core.matrices.axes import Baseline, check_size, expand_axes, resolve_baseline, type_axes
 from farm.core.matrices.matrix import (
     CellAssignment,
     CellKey,
     Expansion,
     KnownHarness,
     KnownVariant,
-    MatrixPlan,
+    MatrixSpec,
     RejectedCell,
     RejectionKind,
     Slot,
     has_all,
 )
 from farm.core.models.variant import BACKEND_AXIS, Format, Precision, Recipe, build_command, variant_name
+from farm.core.programs.abi import select_abi
 
-#: Of phones that a refusal is about, so many are named.
+#: The largest number of devices that an error message names.
 _DEVICES_SHOWN = 10
+#: The largest number of reasons that an error message gives for cells that cannot run.
+_REASONS_SHOWN = 5
 #: Without a file where the harness runs no model.
 _Runnable = tuple[CellKey, KnownVariant | None]
 
 
 def expand(
-    plan: MatrixPlan,
+    spec: MatrixSpec,
     *,
     variants: Sequence[KnownVariant],
     harness: KnownHarness,
     devices: Sequence[KnownDevice],
 ) -> Expansion:
-    """Say what a matrix comes to. The same arguments in the same order give the same cells.
+    """Expand a matrix into slots, the devices that run them, and rejected cells.
 
-    Of several files of one model and recipe, the one registered last is meant.
+    The same arguments in the same order give the same cells. Of several files of one model and
+    recipe, the one registered last is meant.
 
     Raises:
         MatrixInvalid: a name or value the farm does not know, a value of the wrong type, a rule or baseline
             that fits no cell, a cell that is there twice, too many cells, or none that can run.
         SelectorEmpty: a selector fits no device.
     """
-    words = type_axes(plan, allowed_values(harness, variants))
-    chosen = select_devices(plan.selectors, devices)
-    check_size(plan, words, devices=len(chosen))
+    words = type_axes(spec, allowed_values(harness, variants))
+    chosen = select_devices(spec.devices, devices)
+    check_size(spec, words, devices=len(chosen))
     keys, excluded = expand_axes(words, harness)
     runnable, impossible = _split_impossible(keys, variants, harness)
     runnable_keys = [key for key, _ in runnable]
     baseline = resolve_baseline(words, harness, runnable_keys, [*excluded, *impossible])
-    slots = _slots(runnable, baseline, {**harness.defaults, **words.settings}, aa=plan.aa)
-    placements, unfit = _on_devices(slots, chosen, harness, plan.controls)
+    slots = _slots(runnable, baseline, {**harness.defaults, **words.settings}, aa=spec.aa)
+    assignments, unfit = _assign_slots(slots, chosen, harness, spec.controls)
     rejected = (*excluded, *impossible, *unfit)
-    if not placements:
+    if not assignments:
         raise _no_runnable_cell_error(rejected)
+    if _is_baseline_alone(slots, baseline, impossible):
+        raise _nothing_to_compare_error(impossible)
     anchor = baseline.anchor if baseline else None
-    return Expansion(slots=tuple(slots), placements=tuple(placements), rejected=rejected, anchor=anchor)
+    return Expansion(slots=tuple(slots), assignments=tuple(assignments), rejected=rejected, anchor=anchor)
 
 
 def _split_impossible(
     keys: Sequence[CellKey], variants: Sequence[KnownVariant], harness: KnownHarness
 ) -> tuple[list[_Runnable], list[RejectedCell]]:
-    variant_by_key = _newest_variants(variants)
+    by_age = sorted(variants, key=lambda variant: variant.variant_id)
+    variant_by_key = {(variant.manifest.model, variant.manifest.recipe): variant for variant in by_age}
     runnable: list[_Runnable] = []
     impossible: list[RejectedCell] = []
     for key in keys:
@@ -81,11 +88,6 @@ def _split_impossible(
 _VariantKey = tuple[str, Recipe]
 
 
-def _newest_variants(variants: Sequence[KnownVariant]) -> dict[_VariantKey, KnownVariant]:
-    by_age = sorted(variants, key=lambda variant: variant.variant_id)
-    return {(variant.manifest.model, variant.manifest.recipe): variant for variant in by_age}
-
-
 def _variant_key(key: CellKey) -> _VariantKey:
     optional = {axis: str(key[axis]) for axis in ("memory_format", "target") if axis in key}
     recipe = Recipe(precision=Precision(str(key["precision"])), format=Format(str(key["format"])), **optional)
@@ -95,43 +97,34 @@ def _variant_key(key: CellKey) -> _VariantKey:
 def _resolve_variant(
     key: CellKey, variant_by_key: Mapping[_VariantKey, KnownVariant], harness: KnownHarness
 ) -> KnownVariant | RejectedCell | None:
-    """Return the file of a cell, or why it has none; None where no file is needed."""
+    """Return a cell's variant, or the rejected cell if it cannot run; None if the harness needs no model."""
     backend = str(key[BACKEND_AXIS])
+    unsupported = partial(RejectedCell, key=key, rejection=RejectionKind.UNSUPPORTED)
     if not harness.needs_model:
         reason = harness.unsupported(None, backend)
-        return None if reason is None else _unsupported(key, reason)
-    variant = variant_by_key.get(_variant_key(key))
+        return None if reason is None else unsupported(reason=reason)
+    model, recipe = _variant_key(key)
+    variant = variant_by_key.get((model, recipe))
     if variant is None:
-        return _no_variant(key)
+        return RejectedCell(
+            key=key,
+            rejection=RejectionKind.NO_VARIANT,
+            reason=f"{variant_name(model, recipe)} is not registered",
+            hint=f"`{build_command(model, recipe)}`",
+        )
     reason = harness.unsupported(variant.manifest, backend)
     if reason is None and backend not in variant.manifest.backends:
         reason = f"the file is made for {', '.join(variant.manifest.backends)}, not for {backend}"
     if reason is not None:
-        return _unsupported(key, reason)
-    return _expired_variant(key) if variant.expired else variant
-
-
-def _unsupported(key: CellKey, reason: str) -> RejectedCell:
-    return RejectedCell(key=key, rejection=RejectionKind.UNSUPPORTED, reason=reason)
-
-
-def _no_variant(key: CellKey) -> RejectedCell:
-    model, recipe = _variant_key(key)
-    return RejectedCell(
-        key=key,
-        rejection=RejectionKind.NO_VARIANT,
-        reason=f"no such file of {model} is registered",
-        hint=f"`{build_command(model, recipe)}`",
-    )
-
-
-def _expired_variant(key: CellKey) -> RejectedCell:
-    model, recipe = _variant_key(key)
+        return unsupported(reason=reason)
+    if not variant.expired:
+        return variant
     return RejectedCell(
         key=key,
         rejection=RejectionKind.EXPIRED,
         reason=f"the file of {variant_name(model, recipe)} expired",
-        hint=f"`{build_command(model, recipe)}` sends it again, `farm variant add` what was made elsewhere",
+        hint=f"`{build_command(model, recipe)}` rebuilds and uploads it;"
+        " for a file made elsewhere, use `farm variant add`",
     )
 
 
@@ -144,9 +137,10 @@ def _slots(
         entries.append((key, variant, 1))
         if aa and baseline is not None and has_all(key, baseline.values):
             entries.append((key, variant, 2))
-    position = {tuple(key.values()): n for n, (key, _, replica) in enumerate(entries) if replica == 1}
-    own = [
-        None if baseline is None else position.get(tuple(baseline.of(key).values())) for key, _, _ in entries
+    number_by_key = {tuple(key.values()): n for n, (key, _, replica) in enumerate(entries) if replica == 1}
+    baseline_numbers = [
+        None if baseline is None else number_by_key.get(tuple(baseline.of(key).values()))
+        for key, _, _ in entries
     ]
     return [
         Slot(
@@ -155,19 +149,19 @@ def _slots(
             backend=str(key[BACKEND_AXIS]),
             settings={flag: key.get(flag, value) for flag, value in settings.items()},
             replica=replica,
-            baseline=None if own[number] == number else own[number],
-            is_baseline=own[number] == number,
+            baseline=None if baseline_numbers[number] == number else baseline_numbers[number],
+            is_baseline=baseline_numbers[number] == number,
         )
         for number, (key, variant, replica) in enumerate(entries)
     ]
 
 
-def _on_devices(
+def _assign_slots(
     slots: Sequence[Slot], devices: Sequence[KnownDevice], harness: KnownHarness, controls: Controls
 ) -> tuple[list[CellAssignment], list[RejectedCell]]:
-    placements: list[CellAssignment] = []
+    assignments: list[CellAssignment] = []
     rejected: list[RejectedCell] = []
-    # Whether a phone can run a cell depends on its ABIs and root alone: asked once for phones of a kind.
+    # Compatibility of a phone and a cell depends on ABIs and root alone: checked once for phones of a kind.
     unfit_by_kind: dict[tuple[object, ...], dict[int, RejectedCell]] = {}
     first = 0
     for device in devices:
@@ -178,38 +172,56 @@ def _on_devices(
         numbers = [number for number in range(len(slots)) if number not in unfit] if unfit else None
         fit = range(len(slots)) if numbers is None else tuple(numbers)
         if fit:
-            placements.append(CellAssignment(device_id=device.device_id, first=first, slots=fit))
+            assignments.append(CellAssignment(device_id=device.device_id, first=first, slots=fit))
             first += len(fit)
         rejected += [
             replace(cell, device_id=device.device_id)
             for number, cell in unfit.items()
             if slots[number].replica == 1
         ]
-    return placements, rejected
+    return assignments, rejected
 
 
 def _incompatible_slots(
     slots: Sequence[Slot], device: KnownDevice, harness: KnownHarness, controls: Controls
 ) -> dict[int, RejectedCell]:
     """Return, by number, the slots that a device cannot run."""
-    found = (
+    rejections = (
         (number, find_incompatibility(device, harness, slot.key, slot.settings, controls))
         for number, slot in enumerate(slots)
     )
-    return {number: rejection for number, rejection in found if rejection is not None}
+    return {number: rejection for number, rejection in rejections if rejection is not None}
+
+
+def _is_baseline_alone(
+    slots: Sequence[Slot], baseline: Baseline | None, impossible: Sequence[RejectedCell]
+) -> bool:
+    """Return whether every file that a baseline was to be compared with is missing."""
+    is_compared = any(slot.baseline is not None and slot.replica == 1 for slot in slots)
+    return baseline is not None and not is_compared and any(cell.rejection.wants_file for cell in impossible)
+
+
+def _nothing_to_compare_error(impossible: Sequence[RejectedCell]) -> MatrixInvalid:
+    missing = [cell for cell in impossible if cell.rejection.wants_file]
+    reasons = list(dict.fromkeys(cell.reason for cell in missing))
+    more = f"; and {len(reasons) - _REASONS_SHOWN} more" if len(reasons) > _REASONS_SHOWN else ""
+    message = f"nothing is left to compare with the baseline: {'; '.join(reasons[:_REASONS_SHOWN])}{more}"
+    return matrix_invalid([SpecProblem(message=message, hint=missing[0].hint)])
 
 
 def _no_runnable_cell_error(rejected: Sequence[RejectedCell]) -> MatrixInvalid:
-    phones_by_reason: dict[str, dict[str, None]] = {}
+    devices_by_reason: dict[str, dict[str, None]] = {}
     for cell in rejected:
-        named = phones_by_reason.setdefault(cell.reason, {})
+        devices = devices_by_reason.setdefault(cell.reason, {})
         if cell.device_id is not None:
-            named[cell.device_id] = None
-    reasons = "; ".join(
-        f"{reason}{_on_devices_text(tuple(phones))}" for reason, phones in phones_by_reason.items()
-    )
+            devices[cell.device_id] = None
+    reasons = [f"{reason}{_on_devices_text(tuple(devices))}" for reason, devices in devices_by_reason.items()]
+    if len(reasons) > _REASONS_SHOWN:
+        reasons[_REASONS_SHOWN:] = [f"and {len(reasons) - _REASONS_SHOWN} more reasons"]
     hint = next((cell.hint for cell in rejected if cell.hint), "")
-    return matrix_invalid([SpecProblem(message=f"none of its cells can run: {reasons}", hint=hint)])
+    return matrix_invalid(
+        [SpecProblem(message=f"none of its cells can run: {'; '.join(reasons)}", hint=hint)]
+    )
 
 
 def _on_devices_text(phones: Sequence[str]) -> str:
@@ -217,3 +229,49 @@ def _on_devices_text(phones: Sequence[str]) -> str:
         return ""
     more = f" and {len(phones) - _DEVICES_SHOWN} more" if len(phones) > _DEVICES_SHOWN else ""
     return f" ({', '.join(phones[:_DEVICES_SHOWN])}{more})"
+
+
+def find_incompatibility(
+    device: KnownDevice, harness: KnownHarness, key: CellKey, settings: CellKey, controls: Controls
+) -> RejectedCell | None:
+    """Return why a device cannot run a cell; None when it can.
+
+    Args:
+        device: the phone.
+        harness: with its programs, one of which the phone runs.
+        key: the cell's axes.
+        settings: all of its flags, defaults filled in.
+        controls: what is to be set on the phone.
+    """
+    # `root` is None when the phone does not report it; the agent then finds out during the run.
+    unfit = partial(RejectedCell, key=key, device_id=device.device_id)
+    if controls.needs_root and device.facts.root is False:
+        return unfit(
+            rejection=RejectionKind.UNSUPPORTED,
+            reason=f"the phone has no root, without which nothing sets {', '.join(controls.root_controls)}",
+            hint="leave that out of `controls:`, or choose phones that have it: `devices: {root: true}`",
+        )
+    abi = select_abi(device.facts.abis, harness.abis)
+    add = f"`farm harness add {harness.name} PATH`"
+    if abi is None:
+        return unfit(
+            rejection=RejectionKind.NO_PROGRAM,
+            reason=f"no program of {harness.name} is registered for {device.facts.abi or 'an unknown ABI'}",
+            hint=f"registered for {', '.join(harness.abis) or 'no ABI at all'}; {add} registers one",
+        )
+    if abi in harness.expired:
+        return unfit(
+            rejection=RejectionKind.EXPIRED,
+            reason=f"a file of the {abi} program of {harness.name} expired",
+            hint=f"send its files again: {add}",
+        )
+    missing_flags = harness.missing_flags.get(abi, frozenset())
+    changed = [flag for flag in non_default_settings(settings, harness.defaults) if flag in missing_flags]
+    if not changed:
+        return None
+    flags = ", ".join(f"--{flag}" for flag in changed)
+    return unfit(
+        rejection=RejectionKind.UNSUPPORTED,
+        reason=f"the {abi} program of {harness.name} has no flag {flags}",
+        hint=f"leave {flags} at its default there, or register a program that has it: {add}",
+    )

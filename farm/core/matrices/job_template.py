@@ -6,7 +6,6 @@ from itertools import islice
 
 from farm.core.base.ids import DeviceId, VariantId
 from farm.core.matrices.matrix import (
-    CellAssignment,
     CellKey,
     Expansion,
     Slot,
@@ -79,7 +78,7 @@ class TemplateJob:
 
 
 class DeviceExpansion:
-    """Makes the rows of one device from a blueprint, any part of them.
+    """Builds rows of one device from a job template, any part of them.
 
     Jobs are counted in the order in which the device runs them: its rounds one after the other, each a
     randomized block. So what `jobs` gives for parts in a row is what it gives for the whole.
@@ -87,7 +86,7 @@ class DeviceExpansion:
 
     def __init__(self, job_template: JobTemplate, part: TemplatePart) -> None:
         """Prepare one part of a job template."""
-        self._blueprint = job_template
+        self._template = job_template
         self.part = part
         self.cell_count = job_template.cell_count(part)
         self.job_count = job_template.job_count(part)
@@ -108,30 +107,30 @@ class DeviceExpansion:
         """Yield cells, each after its baseline, since a cell is not stored without it."""
         given: dict[int, None] = {}
         for index in indexes:
-            baseline = self._placed(index).baseline_index
+            baseline = self._assigned_slot(index).baseline_index
             if baseline is not None:
                 given[baseline] = None
             given[index] = None
-        return (self._placed(index) for index in given)
+        return (self._assigned_slot(index) for index in given)
 
     def settings(self, slot: TemplateSlot) -> CellKey:
         """Return all flags of a cell."""
-        return {**self._blueprint.settings, **slot.settings}
+        return {**self._template.settings, **slot.settings}
 
     def _order(self, round: int) -> list[int]:
         if self._block[0] != round:
             indexes = range(self.part.first, self.part.first + self.cell_count)
-            seed = self._blueprint.seed
+            seed = self._template.seed
             self._block = (
                 round,
                 shuffle_block(indexes, device_id=self.part.device_id, round=round, seed=seed),
             )
         return self._block[1]
 
-    def _placed(self, index: int) -> AssignedSlot:
+    def _assigned_slot(self, index: int) -> AssignedSlot:
         place = index - self.part.first
         number = place if self.part.slots is None else self.part.slots[place]
-        slot = self._blueprint.slots[number]
+        slot = self._template.slots[number]
         return AssignedSlot(index=index, slot=slot, baseline_index=self._baseline_index(slot))
 
     def _baseline_index(self, slot: TemplateSlot) -> int | None:
@@ -166,9 +165,9 @@ def freeze_expansion(
                 device_id=placement.device_id,
                 program_id=program_by_device[placement.device_id],
                 first=placement.first,
-                slots=_slots_of(placement, expansion),
+                slots=None if len(placement.slots) == len(expansion.slots) else tuple(placement.slots),
             )
-            for placement in expansion.placements
+            for placement in expansion.assignments
         ),
     )
 
@@ -190,7 +189,3 @@ def _template_slot(slot: Slot, alike: frozenset[str], varying: frozenset[str]) -
         replica=slot.replica,
         baseline=slot.baseline,
     )
-
-
-def _slots_of(placement: CellAssignment, expansion: Expansion) -> tuple[int, ...] | None:
-    return None if len(placement.slots) == len(expansion.slots) else tuple(placement.slots)

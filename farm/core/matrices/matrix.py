@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol, TypeVar
 
 from farm.core.base.ids import DeviceId, VariantId
 from farm.core.base.setting_values import SettingValue
@@ -12,7 +11,7 @@ from farm.core.devices.condition import Gates
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import Selector
 from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Manifest
-from farm.core.runs.verdict import DEFAULT_MARGIN
+from farm.core.runs.measurement import DEFAULT_MARGIN
 
 #: Value by axis: all of a cell's, or some that pick cells. Besides these axes, every harness flag can be one.
 CellKey = Mapping[str, SettingValue]
@@ -29,12 +28,12 @@ MAX_JOBS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MatrixPlan:
+class MatrixSpec:
     """A matrix as submitted, well-formed but not yet compared with what the farm has."""
 
     name: str
     harness: str
-    axes: Mapping[str, tuple[SettingValue, ...]]
+    axes: Mapping[str, tuple[SettingValue, ...]] = field(default_factory=dict)
     #: Harness flags that are the same for all cells.
     settings: CellKey = field(default_factory=dict)
     #: Further cells; what one leaves out is the axis's value where the axis has just one.
@@ -42,12 +41,12 @@ class MatrixPlan:
     #: Cells of the axes that have all of one of these are left out.
     exclude: tuple[CellKey, ...] = ()
     #: A device runs the matrix when any selector fits it.
-    selectors: tuple[Selector, ...]
+    devices: tuple[Selector, ...]
     rounds: int = 5
     #: A cell's baseline is the same cell with these values instead of its own, or one cell for all: see
     #: `farm.core.matrices.baseline`.
     baseline: CellKey | None = None
-    #: Each baseline gets a twin, to see what difference there is between equals.
+    #: Each baseline gets a replica, to measure the difference between equals.
     aa: bool = False
     seed: int | None = None
     timeout_s: float = 120.0
@@ -80,9 +79,9 @@ class KnownHarness:
     backends: Sequence[str]
     #: ABIs for which a program is registered; `any` for scripts.
     abis: Sequence[str]
-    #: Why the harness cannot run a file, or without one, on a backend; None when it can.
+    #: The reason why the harness cannot run a file, or without one, on a backend; None when it can.
     unsupported: Callable[[Manifest | None, str], str | None]
-    #: Where it needs none, matrices of it have no variant axes.
+    #: If it needs none, matrices of it have no variant axes.
     needs_model: bool = True
     #: By ABI, flags that its program does not know.
     missing_flags: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -105,7 +104,7 @@ class Slot:
     backend: str
     #: Complete, defaults filled in.
     settings: CellKey
-    #: 2 for the twin of an A/A pair.
+    #: 2 for the replica of an A/A pair.
     replica: int
     #: The slot that this one is compared to, by its number.
     baseline: int | None
@@ -138,7 +137,7 @@ class Cell:
     backend: str
     #: Complete, defaults filled in.
     settings: CellKey
-    #: 2 for the twin of an A/A pair.
+    #: 2 for the replica of an A/A pair.
     replica: int = 1
     #: Value by axis; the same axes in all cells of a matrix.
     key: CellKey
@@ -152,7 +151,7 @@ class RejectionKind(StrEnum):
 
     #: A rule of the matrix leaves it out.
     EXCLUDED = "excluded"
-    #: Nobody registered such a file.
+    #: No such file is registered.
     NO_VARIANT = "no_variant"
     #: The harness or the file cannot do it.
     UNSUPPORTED = "unsupported"
@@ -160,6 +159,11 @@ class RejectionKind(StrEnum):
     NO_PROGRAM = "no_program"
     #: The farm has let a file go that the cell needs.
     EXPIRED = "expired"
+
+    @property
+    def wants_file(self) -> bool:
+        """Return whether the cell would run if its file were registered."""
+        return self in (RejectionKind.NO_VARIANT, RejectionKind.EXPIRED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +182,7 @@ class Expansion:
     """A matrix expanded on this farm: slots per device, since cells may be a million."""
 
     slots: tuple[Slot, ...]
-    placements: tuple[CellAssignment, ...]
+    assignments: tuple[CellAssignment, ...]
     rejected: tuple[RejectedCell, ...]
     #: The cell that all others are compared to, where the baseline names one.
     anchor: CellKey | None = None
@@ -186,22 +190,22 @@ class Expansion:
     @property
     def cell_count(self) -> int:
         """Return the number of cells without making them."""
-        return sum(len(placement.slots) for placement in self.placements)
+        return sum(len(assignment.slots) for assignment in self.assignments)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
         """Return all cells, made at each call; those of one device are adjacent."""
-        return tuple(cell for placement in self.placements for cell in _cells_of(placement, self.slots))
+        return tuple(cell for assignment in self.assignments for cell in _cells_of(assignment, self.slots))
 
 
-def _cells_of(placement: CellAssignment, slots: Sequence[Slot]) -> Iterator[Cell]:
+def _cells_of(assignment: CellAssignment, slots: Sequence[Slot]) -> Iterator[Cell]:
     """Yield one device's cells; the baseline is None where it cannot run there."""
-    index_by_slot = {number: placement.first + place for place, number in enumerate(placement.slots)}
+    index_by_slot = {number: assignment.first + place for place, number in enumerate(assignment.slots)}
     for number, index in index_by_slot.items():
         slot = slots[number]
         yield Cell(
             index=index,
-            device_id=placement.device_id,
+            device_id=assignment.device_id,
             variant_id=slot.variant_id,
             backend=slot.backend,
             settings=slot.settings,
@@ -222,53 +226,19 @@ def has_all(key: CellKey, some: CellKey) -> bool:
     return bool(some) and all(axis in key and key[axis] == value for axis, value in some.items())
 
 
-def cell_label(key: CellKey, among: Iterable[CellKey], *, replica: int = 1) -> str:
-    """Name a cell by the axes that vary: `int8-core lite`, flags as `iter=30`; by all axes if none varies.
-
-    To name many cells, find `varying_axes` once and use `cell_label_by_axes`.
-    """
-    return cell_label_by_axes(key, varying_axes([key, *among]), replica=replica)
-
-
 def varying_axes(keys: Iterable[CellKey]) -> frozenset[str]:
     """Return the axes with more than one value among the keys."""
     values: dict[str, set[SettingValue]] = {}
     for key in keys:
         for axis, value in key.items():
             values.setdefault(axis, set()).add(value)
-    return frozenset(axis for axis, found in values.items() if len(found) > 1)
+    return frozenset(axis for axis, distinct in values.items() if len(distinct) > 1)
 
 
 def cell_label_by_axes(key: CellKey, axes: frozenset[str], *, replica: int = 1) -> str:
     """Name a cell by these axes, in the key's order; by all of its axes if there are none."""
     words = [_word(axis, value) for axis, value in key.items() if axis in axes or not axes]
     return " ".join(words) + (" (A/A)" if replica > 1 else "")
-
-
-class IndexedCell(Protocol):
-    """A cell wherever it is kept: as expanded, or as stored."""
-
-    @property
-    def index(self) -> int: ...
-    @property
-    def device_id(self) -> DeviceId: ...
-
-
-IndexedCellT = TypeVar("IndexedCellT", bound=IndexedCell)
-
-
-def shuffle_round(
-    cells: Sequence[IndexedCellT], *, round: int, seed: int, repeat: int = 0
-) -> list[IndexedCellT]:
-    """Shuffle a device's cells for one round: a randomized block spreads heat and drift over all cells alike.
-
-    As `shuffle_block`, of cells of one device.
-    """
-    if not cells:
-        return []
-    by_index = {cell.index: cell for cell in cells}
-    order = shuffle_block(by_index, device_id=cells[0].device_id, round=round, seed=seed, repeat=repeat)
-    return [by_index[index] for index in order]
 
 
 def shuffle_block(
@@ -290,7 +260,7 @@ def shuffle_block(
 
 
 def _word(axis: str, value: SettingValue) -> str:
-    # A target is called like a backend: bare, the two could not be told apart.
+    # A target has the name of a backend: without a prefix, the two are ambiguous.
     named = axis in {*VARIANT_AXES, BACKEND_AXIS} - {"target"}
     return value_text(value) if named else f"{axis}={value_text(value)}"
 

@@ -9,7 +9,7 @@ from farm.core.matrices.matrix import Cell, CellAssignment, Expansion
 def compared_cells(cells: Sequence[Cell], wanted: Collection[int]) -> set[int]:
     """Return the indexes of all cells that are compared with a wanted one, itself included.
 
-    A cell comes with its baseline, and a baseline with all that are compared to it, its twin among them: a
+    A cell comes with its baseline, and a baseline with all that are compared to it, its replica among them: a
     speedup pairs rounds of one block.
     """
     by_index = {cell.index: cell for cell in cells}
@@ -25,15 +25,15 @@ def compared_cells(cells: Sequence[Cell], wanted: Collection[int]) -> set[int]:
     }
 
 
-def select_cells(expansion: Expansion, kept: Collection[int]) -> Expansion:
+def select_cells(expansion: Expansion, indexes: Collection[int]) -> Expansion:
     """Return an expansion of the selected cells only, renumbered; rejected cells stay."""
-    placements: list[CellAssignment] = []
+    assignments: list[CellAssignment] = []
     first = 0
-    for placement in expansion.placements:
+    for assignment in expansion.assignments:
         left = tuple(
-            number for place, number in enumerate(placement.slots) if placement.first + place in kept
+            number for place, number in enumerate(assignment.slots) if assignment.first + place in indexes
         )
         if left:
-            placements.append(replace(placement, first=first, slots=left))
+            assignments.append(replace(assignment, first=first, slots=left))
             first += len(left)
-    return replace(expansion, placements=tuple(placements))
+    return replace(expansion, assignments=tuple(assignments))

@@ -1,34 +1,95 @@
-"""ONNX files, told by walking their messages past the weights (onnx.proto, IR versions 3 to 13)."""
+"""ONNX files, read by walking their messages past the weights (onnx.proto, IR versions 3 to 13).
+
+The wire format of protobuf is read field by field without copying (protobuf.dev, encoding).
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 
 from farm.core.errors import VariantInvalid
-from farm.core.models.protobuf import (
-    MalformedMessage,
-    ProtobufField,
-    TruncatedMessage,
-    WireType,
-    protobuf_fields,
-)
+
+_LONGEST_VARINT = 10
+_FIXED_BYTES = {1: 8, 5: 4}
+
+
+class WireType(IntEnum):
+    """The encoding of a field's value; groups (3 and 4) are obsolete."""
+
+    VARINT = 0
+    FIXED64 = 1
+    BYTES = 2
+    FIXED32 = 5
+
+
+_KNOWN_WIRE_TYPES = frozenset(WireType)
+
+
+class MalformedMessage(Exception):
+    """The bytes are not a protobuf message."""
+
+
+class TruncatedMessage(MalformedMessage):
+    """They could be one, if they went on."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProtobufField:
+    """One field of a message; `value` is a varint's number, or where in the content the bytes lie."""
+
+    number: int
+    wire: WireType
+    value: int | range
+
+
+def protobuf_fields(content: memoryview, where: range) -> Iterator[ProtobufField]:
+    """Yield the fields of the message at `where`, in order.
+
+    Raises:
+        Malformed: at the first field that is none.
+        TruncatedMessage: at a field that goes on after the end.
+    """
+    at = where.start
+    while at < where.stop:
+        key, at = _varint(content, at, where.stop)
+        number, kind = key >> 3, key & 7
+        if number == 0 or kind not in _KNOWN_WIRE_TYPES:
+            raise MalformedMessage(f"byte {at}: no field starts here")
+        wire = WireType(kind)
+        value: int | range
+        if wire is WireType.VARINT:
+            value, at = _varint(content, at, where.stop)
+        else:
+            size, at = (
+                _varint(content, at, where.stop) if wire is WireType.BYTES else (_FIXED_BYTES[wire], at)
+            )
+            value = range(at, at + size)
+            at += size
+        if at > where.stop:
+            raise TruncatedMessage(f"byte {at}: a field ends after its message, at {where.stop}")
+        yield ProtobufField(number, wire, value)
+
+
+def _varint(content: memoryview, at: int, stop: int) -> tuple[int, int]:
+    value = 0
+    for count in range(_LONGEST_VARINT):
+        if at + count >= stop:
+            raise TruncatedMessage(f"byte {at}: a number goes on after its message")
+        byte = content[at + count]
+        value |= (byte & 0x7F) << (7 * count)
+        if byte < 0x80:
+            return value, at + count + 1
+    raise MalformedMessage(f"byte {at}: a number has more than {_LONGEST_VARINT} bytes")
+
 
 #: ModelProto: ir_version, producer_name, producer_version, domain, model_version, doc_string, graph,
 #: opset_import, metadata_props, training_info, functions.
 _WIRE_OF_MODEL: Mapping[int, WireType] = {
-    1: WireType.VARINT,
-    2: WireType.BYTES,
-    3: WireType.BYTES,
-    4: WireType.BYTES,
-    5: WireType.VARINT,
-    6: WireType.BYTES,
-    7: WireType.BYTES,
-    8: WireType.BYTES,
-    14: WireType.BYTES,
-    20: WireType.BYTES,
-    25: WireType.BYTES,
+    **dict.fromkeys((1, 5), WireType.VARINT),
+    **dict.fromkeys((2, 3, 4, 6, 7, 8, 14, 20, 25), WireType.BYTES),
 }
 _IR_VERSION, _GRAPH, _OPSET_IMPORT = 1, 7, 8
-#: Which fields of which messages lead to tensors.
+#: Fields of each message that lead to tensors.
 _PARTS: Mapping[str, Mapping[int, str]] = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "graph": {1: "node", 5: "tensor", 15: "sparse tensor"},
@@ -70,7 +131,10 @@ def is_onnx(content: memoryview) -> bool:
             seen.add(field.number)
     except TruncatedMessage:
         if _IR_VERSION in seen and seen <= _WIRE_OF_MODEL.keys():
-            raise _truncated_error(len(content)) from None
+            raise VariantInvalid(
+                f"not a whole model file: it starts as onnx, and {len(content)} bytes are not all of it",
+                hint="it was cut short or damaged on its way: copy it again",
+            ) from None
         return False
     except MalformedMessage:
         return False
@@ -117,10 +181,3 @@ def _messages(content: memoryview) -> Iterator[_Message]:
 def _is_external(field: ProtobufField) -> bool:
     located = field.number == _TENSOR_DATA_LOCATION and field.value == _EXTERNAL
     return located or field.number == _TENSOR_EXTERNAL_DATA
-
-
-def _truncated_error(size_bytes: int) -> VariantInvalid:
-    return VariantInvalid(
-        f"not a whole model file: it starts as onnx, and {size_bytes} bytes are not all of it",
-        hint="it was cut short or damaged on its way: copy it again",
-    )

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from typing import ClassVar
 
-from farm.core.base.ids import Digest
+from farm.core.base.ids import Digest, VariantId
 
 
 class Precision(StrEnum):
@@ -17,7 +19,7 @@ class Precision(StrEnum):
     INT8_CORE = "int8-core"
     #: Quantized inside, quantized interface.
     INT8_FULL = "int8-full"
-    #: Made elsewhere, and nobody said.
+    #: Made elsewhere, from an unknown source.
     UNSTATED = "unstated"
 
 
@@ -59,7 +61,7 @@ class Recipe:
     precision: Precision
     format: Format
     memory_format: str = "contiguous"
-    #: What the file is made for; `cpu` runs anywhere.
+    #: The target of the file; `cpu` runs anywhere.
     target: str = "cpu"
 
 
@@ -67,7 +69,7 @@ class Recipe:
 class Fidelity:
     """The agreement of a variant's outputs with those of its float32 reference on the same inputs."""
 
-    #: How many inputs were run through both.
+    #: The number of inputs that were run through both.
     inputs: int
     #: Pearson's correlation over all output values, and the largest absolute difference of one.
     correlation: float
@@ -88,7 +90,7 @@ class Manifest:
     backends: tuple[str, ...]
     inputs: tuple[TensorSpec, ...]
     parameters: int | None = None
-    #: Floating-point operations of one inference, 2 x MAC, counted on the float32 twin.
+    #: Floating-point operations of one inference, 2 x MAC, counted on the float32 reference.
     flops: int | None = None
     #: None where it was not compared: float32, files made elsewhere, targets that this host cannot run.
     fidelity: Fidelity | None = None
@@ -120,7 +122,7 @@ def variant_name(model: str, recipe: Recipe) -> str:
     return "/".join([model, recipe.precision, recipe.format, *extras])
 
 
-#: What `farm variant build` makes; the other words are for files made elsewhere.
+#: Made by `farm variant build`; the other words are for files made elsewhere.
 BUILT_PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
 BUILT_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
 
@@ -131,7 +133,7 @@ def build_command(model: str, recipe: Recipe) -> str:
         command = f"farm variant build {model} --precision {recipe.precision} --format {recipe.format}"
     else:
         command = f"farm variant add FILE --model {model} --precision {recipe.precision}"
-    # Said always for nnapi, whose files are built channels-last where nobody says otherwise.
+    # Always given for nnapi, whose files are built channels-last unless the recipe says otherwise.
     if (recipe.memory_format, recipe.target) != ("contiguous", "cpu"):
         command += f" --memory-format {recipe.memory_format}"
     return command if recipe.target == "cpu" else f"{command} --target {recipe.target}"
@@ -141,3 +143,18 @@ VARIANT_AXES = ("model", "precision", "format", "memory_format", "target")
 
 
 BACKEND_AXIS = "backend"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """GET /api/v1/variants."""
+
+    #: Sent as a document of its own: unknown keys are refused, as in every document of `farm.wire`.
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    variant_id: VariantId
+    name: str
+    manifest: Manifest
+    created_at: datetime
+    #: Since when the farm has its file no more.
+    expired_at: datetime | None = None

@@ -1,14 +1,15 @@
 """Alarms: conditions that need an operator, because the farm cannot fix them automatically."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import ClassVar
 
 
 class AlarmKind(StrEnum):
     """The kinds of alarm; at most one of a kind is open for a subject."""
 
-    #: A phone of the pool has not been seen, or has been unusable, for longer than anybody should wait.
+    #: A phone of the pool has not been seen, or has been unusable, for longer than an operator should wait.
     DEVICE_SILENT = "device_silent"
     #: The ladder of recovery has come to its end.
     RECOVERY_FAILED = "recovery_failed"
@@ -16,14 +17,18 @@ class AlarmKind(StrEnum):
     DEVICE_UNAUTHORIZED = "device_unauthorized"
     #: Two phones with one serial number, or one phone in two places.
     IDENTITY_CLASH = "identity_clash"
+    #: A device reports what cannot be: a run that the farm never gave it, or numbers that no device has.
+    REPORT_IMPLAUSIBLE = "report_implausible"
     #: A phone is slower, or faster, than its own history and its kind: battery, heat, or an update.
     REFERENCE_DRIFT = "reference_drift"
-    #: The same work runs on other hardware than before.
+    #: Equivalent cells run on other hardware than before.
     PLACEMENT_CHANGED = "placement_changed"
     #: A cell that had results regularly has none any more, though its phone could run it.
     CELL_SILENT = "cell_silent"
     #: The adb server of a host crashes again and again, does not answer, or its USB is exhausted.
     HOST_INCIDENT = "host_incident"
+    #: The wall clock of a farm process's machine was set, and is not believed.
+    CLOCK_STEPPED = "clock_stepped"
 
 
 class AlarmSubject(StrEnum):
@@ -33,12 +38,14 @@ class AlarmSubject(StrEnum):
     HOST = "host"
     CELL = "cell"
     SERIES = "series"
+    #: A machine that runs a farm process, by its name.
+    FARM = "farm"
 
 
 class AlarmEvent(StrEnum):
     """Alarm events."""
 
-    #: Something came up that somebody should look at.
+    #: An event that an operator should look at.
     RAISED = "alarm_raised"
     #: It is over, or an operator says that it is seen to.
     CLEARED = "alarm_cleared"
@@ -50,15 +57,42 @@ class AlarmRules:
 
     #: A phone of the pool that cannot be used.
     device_after: timedelta = timedelta(hours=1)
-    #: One that only its owner can let in, or a host in trouble: nothing gets better by waiting.
-    trouble_after: timedelta = timedelta(minutes=10)
-    #: A queue that nobody works on, though its phone could.
+    #: One that only its owner can let in, or a failing host: nothing gets better by waiting.
+    failing_after: timedelta = timedelta(minutes=10)
+    #: A queue that is not served, though its phone could work.
     work_after: timedelta = timedelta(hours=2)
 
 
-#: What a person cleared is not raised again for so long, though it lasts: they know.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """GET /api/v1/alarms, and on stdin of the operators' command."""
+
+    #: Sent as a document of its own: unknown keys are refused, as in every document of `farm.wire`.
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    alarm_id: int
+    kind: AlarmKind
+    subject: AlarmSubject
+    subject_id: str
+    message: str
+    #: The remedy.
+    hint: str
+    raised_at: datetime
+    #: None while it is open.
+    cleared_at: datetime | None
+    cleared_by: str | None
+    #: Since when the operators' command knows of it.
+    notified_at: datetime | None
+
+    @property
+    def key(self) -> "AlarmKey":
+        """Return the key under which one alarm is open at a time."""
+        return self.kind, self.subject, self.subject_id
+
+
+#: An alarm that a person cleared is not raised again for so long, though it lasts: they know.
 QUIET_AFTER_ACKNOWLEDGED = timedelta(days=1)
-#: What one alarm at a time is open of.
+#: Identity: one alarm at a time is open of each key.
 AlarmKey = tuple[AlarmKind, AlarmSubject, str]
 
 

@@ -21,7 +21,7 @@ class BackupManifest:
     #: `sqlite` or `postgresql`: where it was taken. The backup itself is an SQLite file always.
     source: str
     schema_revision: str
-    #: Which history of the database it belongs to.
+    #: The history of the database that it belongs to.
     epoch: str
     database_digest: Digest | None = None
     database_bytes: int = 0
@@ -31,5 +31,7 @@ class BackupManifest:
     with_artifacts: bool = False
     artifacts: int = 0
     artifact_bytes: int = 0
-    #: Kept by the database, and not to be found when they were copied: a sweep had let them go meanwhile.
+    #: Referenced by the database, and missing when they were copied: a sweep had removed them in between.
     missing: tuple[Digest, ...] = ()
+    #: Referenced by the database, and left out because the farm's file has other bytes.
+    damaged: tuple[Digest, ...] = ()

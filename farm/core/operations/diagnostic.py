@@ -14,20 +14,20 @@ class Severity(StrEnum):
     OK = "ok"
     #: Works, and may surprise.
     WARNING = "warning"
-    #: Does not work until somebody does something.
+    #: Does not work until a person acts.
     PROBLEM = "problem"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One thing that was looked at. Invariant: what is not OK has a hint."""
+    """The result of one check. Invariant: what is not OK has a hint."""
 
-    #: What was looked at, in a word or two.
+    #: The subject of the check, in a word or two.
     subject: str
     level: Severity
     message: str
     hint: str | None = None
-    #: Whose it is to mend.
+    #: The party that can fix it.
     blame: Blame = Blame.HOST
 
 

@@ -1,6 +1,10 @@
 """Kinds and subjects of the event log."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from functools import cache
+from typing import get_args
 
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.host_state import HostEvent, SessionEvent
@@ -32,9 +36,9 @@ class EventSubject(StrEnum):
 class WorkEvent(StrEnum):
     """Job creation. Later changes: `JobEvent`, `AttemptEvent`."""
 
-    #: Somebody submitted a matrix: its jobs are queued from here on.
+    #: A user submitted a matrix: its jobs are queued from here on.
     MATRIX_SUBMITTED = "matrix_submitted"
-    #: Somebody ended what was left of a matrix; each job that this ended has an event of its own.
+    #: A user ended what was left of a matrix; each job that this ended has an event of its own.
     MATRIX_CANCELLED = "matrix_cancelled"
     #: A round of a device gave a measurement that was not valid: its cells are queued once more.
     BLOCK_REPEATED = "block_repeated"
@@ -56,9 +60,9 @@ class DeviceEvent(StrEnum):
     #: Another host's agent sees it now.
     MOVED = "device_moved"
     #: Another host's agent says that it has the phone, too, or an agent that it has several phones of one
-    #: serial number, and nobody is believed; told once a minute at most.
+    #: serial number, and neither is believed; recorded once a minute at most.
     CLAIM_REFUSED = "device_claim_refused"
-    #: What its agent sees of it changed.
+    #: The report of its agent on it changed.
     PRESENCE_CHANGED = "device_presence_changed"
     #: It earned its health, or lost it.
     HEALTH_CHANGED = "device_health_changed"
@@ -66,7 +70,7 @@ class DeviceEvent(StrEnum):
     FENCE_RAISED = "device_fence_raised"
     #: Its system build or its drivers are others than before; from and to are of the first that changed.
     UPDATED = "device_updated"
-    #: The same work ran on other hardware there than before; from and to say which.
+    #: Equivalent cells ran on other hardware there than before; from and to say which.
     PLACEMENT_CHANGED = "placement_changed"
     #: Its agent tried something to have it back; to says what.
     RECOVERY_TRIED = "device_recovery_tried"
@@ -74,7 +78,7 @@ class DeviceEvent(StrEnum):
     RECOVERY_ENDED = "device_recovery_ended"
     #: Its agent keeps it from charging, lets it charge again, or says that it can do neither.
     CHARGING_CHANGED = "device_charging_changed"
-    #: An operator accepted what its golden run takes now: it is compared with itself alone from then on.
+    #: An operator accepted its latest reference run: it is compared with its own runs only from then on.
     REBASELINED = "device_rebaselined"
     #: An operator named it, or took its name away.
     LABELLED = "device_labelled"
@@ -90,7 +94,7 @@ class DeviceEvent(StrEnum):
     ACTION_REQUESTED = "device_action_requested"
     #: It was done.
     ACTION_DONE = "device_action_done"
-    #: It could not be done, or nobody came in time.
+    #: It could not be done, or no agent did it in time.
     ACTION_FAILED = "device_action_failed"
 
 
@@ -127,7 +131,7 @@ class FarmEvent(StrEnum):
     ACCESS_CREATED = "access_token_created"
     #: An admin ended its validity.
     ACCESS_REVOKED = "access_token_revoked"
-    #: Somebody asked for what is not theirs, or showed no good token; of each told once a minute at most.
+    #: A caller asked for what is not theirs, or showed no valid token; recorded once a minute at most.
     ACCESS_REFUSED = "access_refused"
     #: A program is what new matrices run from here on.
     PROGRAM_REGISTERED = "program_registered"
@@ -139,7 +143,7 @@ class FarmEvent(StrEnum):
     EVIDENCE_EXPIRED = "evidence_expired"
     #: The database was restored, and a new history begins.
     DATABASE_EPOCH_BEGUN = "database_epoch_begun"
-    #: A farm process does a periodic duty from here on, because nobody did or the one that did is gone.
+    #: A farm process becomes the leader, because there was none or the previous one is gone.
     LEASE_ACQUIRED = "leader_lease_acquired"
 
 
@@ -159,21 +163,38 @@ EventKind = (
 """What an event may be called."""
 
 #: In the order in which docs/events.md tells of them.
-EVENT_KINDS: tuple[type[EventKind], ...] = (
-    WorkEvent,
-    JobEvent,
-    AttemptEvent,
-    DeviceEvent,
-    AdminEvent,
-    EnrollmentEvent,
-    HostEvent,
-    SessionEvent,
-    FleetEvent,
-    AlarmEvent,
-    FarmEvent,
-)
+EVENT_KINDS: tuple[type[EventKind], ...] = get_args(EventKind)
 
 
+@cache
+def subject_of(kind: EventKind) -> EventSubject:
+    """Return the subject that the name of a kind begins with, as in `device_found`."""
+    return next(subject for subject in EventSubject if kind.startswith(subject))
+
+
+@cache
 def event_kind_names() -> frozenset[str]:
     """Return every kind of event."""
     return frozenset(kind.value for kinds in EVENT_KINDS for kind in kinds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One change, as the event log has it."""
+
+    at: datetime
+    #: `user:ann`, `agent:HOST`, `farm`.
+    actor: str
+    #: docs/events.md lists them; as text, because a newer farm may have more of them.
+    kind: str
+    from_state: str | None
+    to_state: str | None
+    cause: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectEvent(Event):
+    """One change of one thing."""
+
+    subject: str
+    subject_id: str

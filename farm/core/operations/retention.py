@@ -18,15 +18,22 @@ class StorageRules:
     evidence_limit_bytes: int | None = None
     #: Left free on the disk by uploads: a database that cannot grow stops the farm.
     reserve_bytes: int = 0
+    #: Of removed artifacts, in the trash; None: until the disk is short of space.
+    trash_keep_days: int | None = 7
 
     @property
     def evidence_keep(self) -> timedelta | None:
         """Return how long raw output is kept."""
         return None if self.evidence_keep_days is None else timedelta(days=self.evidence_keep_days)
 
+    @property
+    def trash_keep(self) -> timedelta | None:
+        """Return how long removed artifacts stay in the trash."""
+        return None if self.trash_keep_days is None else timedelta(days=self.trash_keep_days)
+
 
 class Sized(Protocol):
-    """Something kept that takes room."""
+    """A stored item that takes space."""
 
     @property
     def size_bytes(self) -> int: ...

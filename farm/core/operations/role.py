@@ -24,7 +24,7 @@ ROLES_BY_RANK = (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR, Role.ADMIN)
 
 
 def is_permitted(role: Role, needed: Role) -> bool:
-    """Tell whether somebody of a role may do what another role is needed for."""
+    """Tell whether a user of a role may do what another role is needed for."""
     if role not in ROLES_BY_RANK or needed not in ROLES_BY_RANK:
         return role is needed
     return ROLES_BY_RANK.index(role) >= ROLES_BY_RANK.index(needed)

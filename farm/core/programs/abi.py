@@ -1,12 +1,27 @@
-"""Entry file and ABI of a program, detected from its files."""
+"""Entry file and ABI of a program, detected from its files, and the program that a device runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput
 from farm.core.programs.binary_inspection import FileInspection
 from farm.core.programs.elf import ABIS
-from farm.core.programs.selection import ANY_ABI
+
+#: Of programs that run wherever there is a shell: scripts.
+ANY_ABI = "any"
+
+
+def select_abi(device_abis: Sequence[str], registered: Collection[str]) -> str | None:
+    """Return the ABI of the program to run; None where the device can run none of them.
+
+    The phone's own order decides: an arm64-v8a phone runs an armeabi-v7a program where there is no better
+    one. A script is taken last: what was built for a phone was meant for it.
+
+    Args:
+        device_abis: what the phone can run, best first, as it says itself.
+        registered: ABIs that have a program, `any` among them or not.
+    """
+    return next((abi for abi in (*device_abis, ANY_ABI) if abi in registered), None)
 
 
 def select_entry(inspection_by_path: Mapping[str, FileInspection], executable: Sequence[str]) -> str:
@@ -39,22 +54,22 @@ def _is_library(path: str) -> bool:
     return name.endswith(".so") or ".so." in name
 
 
-def program_abi(inspection_by_path: Mapping[str, FileInspection], entry: str, asked: str | None) -> str:
+def program_abi(inspection_by_path: Mapping[str, FileInspection], entry: str, requested: str | None) -> str:
     """Return the ABI of a program; `any` for scripts without binaries.
 
     Raises:
         InvalidInput: what is to be started cannot be, the binaries are for different CPUs, or it is not what
             was asked for.
     """
-    if asked is not None and asked not in (*ABIS, ANY_ABI):
-        raise InvalidInput(f"no ABI `{asked}`", hint=name_hint(asked, [*ABIS, ANY_ABI]))
-    found = _binary_abi(inspection_by_path, entry)
-    if found is None:
-        return asked or ANY_ABI
-    path, abi = found
-    if asked is not None and asked != abi:
-        hint = f"leave --abi out, or name the program that was built for {asked}"
-        raise InvalidInput(f"`{path}` is built for {abi}, not for {asked}", hint=hint)
+    if requested is not None and requested not in (*ABIS, ANY_ABI):
+        raise InvalidInput(f"no ABI `{requested}`", hint=name_hint(requested, [*ABIS, ANY_ABI]))
+    binary = _binary_abi(inspection_by_path, entry)
+    if binary is None:
+        return requested or ANY_ABI
+    path, abi = binary
+    if requested is not None and requested != abi:
+        hint = f"leave --abi out, or name the program that was built for {requested}"
+        raise InvalidInput(f"`{path}` is built for {abi}, not for {requested}", hint=hint)
     return abi
 
 
@@ -63,7 +78,7 @@ def _binary_abi(inspection_by_path: Mapping[str, FileInspection], entry: str) ->
     _check_starts(entry, inspection_by_path[entry])
     abi_by_path = {
         path: look.elf.abi
-        for path, look in sorted(inspection_by_path.items(), key=lambda each: each[0] != entry)
+        for path, look in sorted(inspection_by_path.items(), key=lambda item: item[0] != entry)
         if look.elf is not None and look.elf.abi is not None
     }
     if not abi_by_path:
@@ -83,8 +98,8 @@ def _check_starts(entry: str, look: FileInspection) -> None:
         what, hint = f"is for a CPU that Android does not run on (ELF machine {look.elf.machine})", ""
     elif look.elf is not None:
         what, hint = "is a library or an object file, which cannot be started", "--entry names the program"
-    elif look.foreign is not None:
-        what, hint = f"is {look.foreign}", ""
+    elif look.unsupported is not None:
+        what, hint = f"is {look.unsupported}", ""
     else:
         what, hint = "is neither a binary nor a script", "a script's first line is like #!/system/bin/sh"
     raise InvalidInput(f"`{entry}` {what}", hint=hint or "build the program with the Android NDK")

@@ -1,12 +1,14 @@
 """Parser of ELF headers: CPU, interpreter, needed libraries.
 
 From the System V ABI (gABI, chapters 4 and 5) and Android's list of ABIs. Little-endian files only: no
-Android phone has others.
+Android phone has others. pyelftools would not do: it rejects files whose section headers are damaged, which
+Android runs, and reads names and tables without a limit (minutes and gigabytes for a hostile file).
 """
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import takewhile
 from typing import Protocol
 
 _MAGIC = b"\x7fELF"
@@ -45,11 +47,11 @@ class Elf:
     bits: int
     #: It can be started; else it is a library, an object file or a core dump.
     is_program: bool
-    #: What loads it: `/system/bin/linker64`; None for static programs and libraries.
+    #: Its loader: `/system/bin/linker64`; None for static programs and libraries.
     interpreter: str | None = None
     #: Libraries it wants, by name.
     needed: tuple[str, ...] = ()
-    #: Where it looks for them first.
+    #: Folders that it searches for them first.
     runpath: str | None = None
 
 
@@ -69,14 +71,6 @@ class _Segment:
     size: int
 
 
-@dataclass(slots=True)
-class _Dynamic:
-    needed: list[int] = field(default_factory=list)
-    runpath: int | None = None
-    strings: int | None = None
-    flags_1: int = 0
-
-
 def _elf(content: Content) -> Elf | None:
     ident = content[0:16]
     if ident[:4] != _MAGIC or ident[4] not in (1, 2) or ident[5] != 1:
@@ -84,17 +78,24 @@ def _elf(content: Content) -> Elf | None:
     bits = 64 if ident[4] == 2 else 32
     kind, machine = struct.unpack_from("<HH", content[16:20])
     segments = list(_segments(content, bits))
-    interpreter = next((_text(content, each.offset) for each in segments if each.kind == _INTERPRETER), None)
-    dynamic = _dynamic(content, segments, bits)
-    starts = kind == _EXECUTABLE or interpreter is not None or bool(dynamic.flags_1 & _IS_PROGRAM)
+    interpreter = next((_text(content, part.offset) for part in segments if part.kind == _INTERPRETER), None)
+    entries = list(_dynamic_entries(content, segments, bits))
+    value_by_tag = dict(entries)
+    starts = interpreter is not None or bool(value_by_tag.get(_FLAGS_1, 0) & _IS_PROGRAM)
+    strings_at = _string_table_offset(segments, value_by_tag.get(_STRINGS, 0))
+    names = [
+        (tag, "" if strings_at is None else _text(content, strings_at + value))
+        for tag, value in entries
+        if tag in (_NEEDED, _RPATH, _RUNPATH)
+    ]
     return Elf(
         abi=_ABI_BY_MACHINE.get((machine, bits)),
         machine=machine,
         bits=bits,
-        is_program=kind in (_EXECUTABLE, _SHARED) and starts,
+        is_program=kind == _EXECUTABLE or (kind == _SHARED and starts),
         interpreter=interpreter,
-        needed=tuple(_string(content, segments, dynamic, at) for at in dynamic.needed),
-        runpath=None if dynamic.runpath is None else _string(content, segments, dynamic, dynamic.runpath),
+        needed=tuple(name for tag, name in names if tag == _NEEDED),
+        runpath=next((name for tag, name in reversed(names) if tag != _NEEDED), None),
     )
 
 
@@ -114,32 +115,25 @@ def _segments(content: Content, bits: int) -> Iterator[_Segment]:
         yield _Segment(kind=kind, offset=offset, address=address, size=in_file)
 
 
-def _dynamic(content: Content, segments: list[_Segment], bits: int) -> _Dynamic:
-    found = _Dynamic()
+def _dynamic_entries(content: Content, segments: list[_Segment], bits: int) -> Iterator[tuple[int, int]]:
+    """Yield tags and values of the dynamic section up to its end."""
     row = struct.Struct("<QQ" if bits == 64 else "<II")
-    offset, size = next(((each.offset, each.size) for each in segments if each.kind == _DYNAMIC), (0, 0))
+    offset, size = next(((part.offset, part.size) for part in segments if part.kind == _DYNAMIC), (0, 0))
     table = content[offset : offset + min(size, _MAX_TABLE)]
-    for tag, value in row.iter_unpack(table[: len(table) // row.size * row.size]):
-        if tag == _NEEDED:
-            found.needed.append(value)
-        elif tag == _STRINGS:
-            found.strings = value
-        elif tag in (_RPATH, _RUNPATH):
-            found.runpath = value
-        elif tag == _FLAGS_1:
-            found.flags_1 = value
-        elif tag == _END:
-            break
-    return found
+    rows = row.iter_unpack(table[: len(table) // row.size * row.size])
+    return takewhile(lambda entry: entry[0] != _END, rows)
 
 
-def _string(content: Content, segments: list[_Segment], dynamic: _Dynamic, at: int) -> str:
-    """Return an entry of the string table, whose address is one in memory."""
-    address = dynamic.strings or 0
-    for segment in segments:
-        if segment.kind == _LOAD and segment.address <= address < segment.address + segment.size:
-            return _text(content, segment.offset + address - segment.address + at)
-    return ""
+def _string_table_offset(segments: list[_Segment], address: int) -> int | None:
+    """Return where the string table begins in the file; its own address is one in memory."""
+    return next(
+        (
+            part.offset + address - part.address
+            for part in segments
+            if part.kind == _LOAD and part.address <= address < part.address + part.size
+        ),
+        None,
+    )
 
 
 def _text(content: Content, at: int) -> str:

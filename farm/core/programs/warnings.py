@@ -11,7 +11,7 @@ from farm.core.programs.elf import Elf
 _HEXAGON = 164
 _ANDROID_LOADERS = ("/system/bin/linker", "/apex/")
 _LIBRARY_PATH = "LD_LIBRARY_PATH"
-#: What the NDK promises on every phone (developer.android.com/ndk/guides/stable_apis), and drivers by their
+#: The NDK's libraries on every phone (developer.android.com/ndk/guides/stable_apis), and drivers by
 #: usual names.
 _NDK = (
     *("c", "m", "dl", "log", "z", "stdc++", "android", "EGL", "GLESv1_CM", "GLESv2", "GLESv3", "vulkan"),
@@ -20,6 +20,9 @@ _NDK = (
 )
 _DRIVERS = ("OpenCL", "cdsprpc", "adsprpc")
 _ON_PHONES = frozenset(f"lib{name}.so" for name in (*_NDK, *_DRIVERS))
+
+#: What virtual phones call their Python: such a script is meant for them, and for nothing else.
+_VIRTUAL_PYTHON = "benchfarm-python"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +38,11 @@ def program_warnings(
 ) -> list[ProgramWarning]:
     """Return warnings about what will probably fail on a device."""
     elf_by_path = {path: look.elf for path, look in inspection_by_path.items() if look.elf is not None}
-    found = list(_desktop_warnings(elf_by_path))
-    if not found:
-        found += _library_warnings(bundle, elf_by_path)
+    warnings = list(_desktop_warnings(elf_by_path))
+    if not warnings:
+        warnings += _library_warnings(bundle, elf_by_path)
     started = inspection_by_path[bundle.entry].interpreter or ""
-    return [*found, *_script_warnings(bundle.entry, started), *_other_processor_warnings(elf_by_path)]
+    return [*warnings, *_script_warnings(bundle.entry, started), *_other_processor_warnings(elf_by_path)]
 
 
 def _desktop_warnings(elf_by_path: Mapping[str, Elf]) -> Iterator[ProgramWarning]:
@@ -65,7 +68,7 @@ def _script_warnings(path: str, interpreter: str) -> Iterator[ProgramWarning]:
             " part of the line, in the name of its interpreter too",
             hint="save it with the line ends of Unix, for instance with `sed -i 's/\\r$//'`",
         )
-    if interpreter.startswith("/usr/"):
+    if interpreter.startswith("/usr/") and _VIRTUAL_PYTHON not in interpreter:
         yield ProgramWarning(
             message=f"`{path}` is started by {interpreter.split()[0]}, and Android has no /usr",
             hint="begin it with #!/system/bin/sh, or with #!/bin/sh for virtual phones",

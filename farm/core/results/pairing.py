@@ -14,7 +14,7 @@ SUPERSEDED_BLOCK = "the block was run again, and a later repeat counts"
 
 
 class MeasuredValue(Protocol):
-    """The measurement of one process start, as whoever keeps it has it."""
+    """The measurement of one process start, as its owner stores it."""
 
     @property
     def round(self) -> int: ...
@@ -70,7 +70,7 @@ def paired_rounds(
 
     A round's blocks are repeated as a whole, so only values of the same repeat are paired. The latest repeat
     in which both sides are valid counts for its round, every other one is an exclusion. Each side holds at
-    most one value for a round and repeat. Where the phone was updated meanwhile, only rounds of one build
+    most one value for a round and repeat. Where the phone was updated in between, only rounds of one build
     count: of the one that most rounds were measured on, the later of equals.
 
     Args:
@@ -113,7 +113,7 @@ def _same_control_level(sides: Sides) -> Sides | str:
         return sides
     baseline, candidate = (level.name.lower() for level in levels)
     levels_apart = f"the baseline ran at control level {baseline}, the candidate at {candidate}"
-    return f"{levels_apart}: `farm speedups --across-controls` compares them all the same"
+    return f"{levels_apart}: `farm speedups --across-controls` compares them anyway"
 
 
 def _split_by_build(
@@ -121,10 +121,10 @@ def _split_by_build(
 ) -> tuple[list[RoundPair], list[Exclusion]]:
     """Split into pairs that both sides of ran on one build, and the rest."""
     of_pairs = [_builds(pair, builds) for pair in pairs]
-    of_one = [min(each) for each in of_pairs if len(each) == 1]
+    of_one = [min(used) for used in of_pairs if len(used) == 1]
     most = max(of_one, key=lambda build: (of_one.count(build), build), default=None)
-    counted = [pair for pair, each in zip(pairs, of_pairs, strict=True) if each <= {most}]
-    others = [pair for pair, each in zip(pairs, of_pairs, strict=True) if not each <= {most}]
+    counted = [pair for pair, used in zip(pairs, of_pairs, strict=True) if used <= {most}]
+    others = [pair for pair, used in zip(pairs, of_pairs, strict=True) if not used <= {most}]
     return counted, [exclusion_of(pair, OTHER_BUILD) for pair in others]
 
 

@@ -9,7 +9,7 @@ from statistics import median
 MIN_RESULTS = 5
 #: No distance is longer than this many times the usual one; a break this long is an end.
 _IRREGULAR, _OVERDUE = 2.0, 3.0
-#: Matrices that follow each other closer than this are somebody at work, not a timetable.
+#: Matrices that follow each other closer than this come from a person at work, not from a timetable.
 _SHORTEST = timedelta(minutes=30)
 
 
@@ -22,7 +22,7 @@ def find_overdue_interval(results_at: Sequence[datetime], *, now: datetime) -> t
     if len(at) < MIN_RESULTS:
         return None
     distances = [later - earlier for earlier, later in pairwise(at)]
-    usual = timedelta(seconds=median(each.total_seconds() for each in distances))
+    usual = timedelta(seconds=median(distance.total_seconds() for distance in distances))
     if usual < _SHORTEST or max(distances) > _IRREGULAR * usual:
         return None
     return usual if now - at[-1] > _OVERDUE * usual else None

@@ -11,7 +11,7 @@ class ReparseKind(StrEnum):
 
     #: It reads something otherwise: the new reading counts.
     CHANGED = "changed"
-    #: It reads no time: the figures stay, and enter no comparison any more.
+    #: It reads no time: the numbers stay, and enter no comparison any more.
     WITHDRAWN = "withdrawn"
     #: It reads a time where the older one read none: kept, and counted nowhere, as the job has ended.
     READABLE = "readable"
@@ -21,7 +21,7 @@ class ReparseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReparseChange:
-    """One attempt whose evidence is read otherwise now."""
+    """One attempt whose evidence is read otherwise."""
 
     kind: ReparseKind
     attempt_id: AttemptId
@@ -31,7 +31,7 @@ class ReparseChange:
     #: None where the older one read no time, and so left no version.
     from_version: int | None
     to_version: int
-    #: What is otherwise, in words.
+    #: The differences, in words.
     what: str
 
 

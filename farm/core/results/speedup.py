@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from farm.core.results.pairing import (
     SUPERSEDED_BLOCK,
@@ -14,9 +15,8 @@ from farm.core.results.pairing import (
     exclusion_sort_key,
     sides_of,
 )
-from farm.core.runs.measurement import SampleKind
+from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS, CellSummary, SampleKind, Verdict
 from farm.core.runs.stats import t_quantile
-from farm.core.runs.verdict import DEFAULT_MARGIN, MIN_ROUNDS, Verdict
 
 CONFIDENCE = 0.95
 #: The chance to find an effect of the size of the minimum detectable one.
@@ -35,7 +35,7 @@ class Speedup:
     ci_low: float | None
     ci_high: float | None
     verdict: Verdict
-    #: Why the verdict is what it is, in words.
+    #: The reason of the verdict, in words.
     reason: str
     #: Rounds that count.
     rounds: int
@@ -154,7 +154,7 @@ def _verdict(interval: _Interval | None, rounds: int, margin: float) -> tuple[Ve
 
 def _main_exclusion_text(left_out: Iterable[Exclusion]) -> str:
     """Describe what cost most of the rounds; a block that ran again cost none."""
-    reasons = Counter(each.reason for each in left_out if each.reason != SUPERSEDED_BLOCK)
+    reasons = Counter(exclusion.reason for exclusion in left_out if exclusion.reason != SUPERSEDED_BLOCK)
     return f": {reasons.most_common(1)[0][0]}" if reasons else ""
 
 
@@ -167,3 +167,36 @@ def _geometric_mean(values_ns: Sequence[float]) -> float | None:
 def _exp(log: float) -> float:
     """Return `math.exp`, without raising on intervals of absurd width."""
     return math.exp(min(log, 700.0))
+
+
+def summarize_cell(values: Sequence[float]) -> CellSummary:
+    """Summarize rounds.
+
+    The interval is Student's t over the rounds' logarithms: that of their geometric mean, made wide enough to
+    hold their median.
+
+    Args:
+        values: at least one; without an interval where one is not above zero.
+    """
+    middle = median(values)
+    interval = _value_interval(values)
+    return CellSummary(
+        rounds=len(values),
+        median=middle,
+        low=min(values),
+        high=max(values),
+        ci_low=min(interval[0], middle) if interval else None,
+        ci_high=max(interval[1], middle) if interval else None,
+    )
+
+
+def _value_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    count = len(values)
+    if count < MIN_ROUNDS or min(values) <= 0:
+        return None
+    logs = [math.log(value) for value in values]
+    mean = math.fsum(logs) / count
+    variance = math.fsum((log - mean) ** 2 for log in logs) / (count - 1)
+    reach = t_quantile((1 + CONFIDENCE) / 2, count - 1) * math.sqrt(variance / count)
+    # Bounded, so that values of absurd width do not overflow.
+    return math.exp(max(mean - reach, -700.0)), math.exp(min(mean + reach, 700.0))

@@ -1,4 +1,4 @@
-"""Readings of a harness adapter and their quality."""
+"""Readings of a harness adapter, their quality, and verdicts on candidates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Quality(StrEnum):
     THROTTLED = "throttled"
     #: The phone was not on mains all the time, and the matrix demands that.
     UNPLUGGED = "unplugged"
-    #: What was set on the phone for the run did not stay so.
+    #: A control set on the phone for the run did not stay so.
     UNCONTROLLED = "uncontrolled"
     #: Fewer samples than were asked for.
     SHORT = "incomplete"
@@ -59,7 +59,7 @@ class Better(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A further figure that a harness printed, kept beside the time: memory, throughput, energy."""
+    """A further number that a harness printed, kept beside the time: memory, throughput, energy."""
 
     name: str
     value: float
@@ -75,18 +75,21 @@ class Reading:
     #: One value an iteration, in the order they ran; empty when the tool prints a summary only.
     samples_ns: tuple[int, ...] = ()
     mean_ns: float | None = None
-    #: How many iterations the plan asked for.
+    #: The number of iterations that the plan asked for.
     expected_samples: int
-    #: How many are behind the tool's own mean, which may be more than was asked; None where it does not say.
+    #: The number behind the tool's own mean, which may exceed what was asked; None where it does not say.
     summed_samples: int | None = None
-    #: What ran, as far as the adapter can tell, and the line or fact that shows it.
+    #: The standard deviation of the iterations behind the tool's own mean: as printed, or the least one that
+    #: the printed extremes allow; None where neither is printed.
+    deviation_ns: float | None = None
+    #: The backend that ran, as far as the adapter can tell, and the line or fact that shows it.
     actual_backend: str
     accelerator: str
     proof: str
     metrics: tuple[Metric, ...] = ()
-    #: How far apart two times are that the clock can tell from each other; 0 where that does not matter.
+    #: Resolution of the clock: the least difference between two times; 0 where that does not matter.
     clock_step_ns: int = 0
-    #: Which hardware ran which part, as far as the evidence shows it.
+    #: The hardware that ran each part, as far as the evidence shows it.
     placement: Placement | None = None
 
 
@@ -115,7 +118,7 @@ class SampleKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSummary:
-    """Figures over the samples of one measurement. With kind `summary` only the mean is known."""
+    """Summary of the samples of one measurement. With kind `summary` only the mean is known."""
 
     kind: SampleKind
     count: int
@@ -125,7 +128,8 @@ class SampleSummary:
     min_ns: int | None = None
     max_ns: int | None = None
     p90_ns: float | None = None
-    #: Interquartile range over the median: how much single iterations scatter.
+    #: How much single iterations scatter: interquartile range over the median of samples, standard deviation
+    #: over a tool's mean.
     scatter: float | None = None
 
 
@@ -135,3 +139,35 @@ class QualityAssessment:
 
     quality: Quality
     reasons: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellSummary:
+    """Values over rounds; the interval is there from five rounds on."""
+
+    #: Each one process start.
+    rounds: int
+    median: float
+    low: float
+    high: float
+    #: The interval holds the median.
+    ci_low: float | None
+    ci_high: float | None
+
+
+#: Largest distance from 1 at which a speedup counts as the same, as a fraction.
+DEFAULT_MARGIN = 0.02
+#: Fewer rounds give a ratio but no interval.
+MIN_ROUNDS = 5
+
+
+class Verdict(StrEnum):
+    """The verdict on a candidate."""
+
+    #: The whole interval is above 1, and not within the equivalence margin.
+    FASTER = "faster"
+    SLOWER = "slower"
+    #: The whole interval lies within the equivalence margin.
+    SAME = "same"
+    #: The interval spans 1 and reaches beyond the margin, or there is none.
+    UNDECIDED = "undecided"

@@ -34,12 +34,12 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """All that evidence shows of where a model ran. Nodes nobody took are the CPU's, and have a share too."""
+    """The hardware that ran a model, by evidence. Nodes that no delegate took are a share of the CPU."""
 
     shares: tuple[Share, ...]
     #: Of the whole model, in the same count as the shares'; None where the tool does not say.
     total_nodes: int | None = None
-    #: What speaks against it, or qualifies it: a fall back, a delegate that was not created, each as a line.
+    #: Evidence against it, or that qualifies it: a fallback, a delegate that was not created, each as a line.
     warnings: Sequence[str] = ()
     #: Accelerators that NNAPI's runtime named as there for models, in its order; who took none, too.
     offered: Sequence[str] = ()
@@ -59,7 +59,7 @@ CPU_BACKENDS = frozenset(
     {"cpu", "xnnpack", "cpuacc", "cpuref", "armnn-cpu", "portable", "acl", "mlas", "neon"}
 )
 _XNNPACK = "xnnpack"
-#: Backends whose names say which hardware is asked for.
+#: Hardware that the name of a backend requests.
 _HARDWARE_BY_BACKEND: Mapping[str, frozenset[Accelerator]] = MappingProxyType(
     {
         **dict.fromkeys(("gpu", "vulkan", "opencl", "opengl", "webgpu"), frozenset({Accelerator.GPU})),
@@ -93,8 +93,8 @@ def resolve_actual_backend(placement: Placement | None, requested: str) -> Actua
     ]
     main = max(elsewhere, key=lambda share: share.nodes or 0, default=None)
     kind = main.accelerator if main is not None else Accelerator.UNKNOWN
-    asked = _HARDWARE_BY_BACKEND.get(requested)
-    is_other = asked is not None and kind is not Accelerator.UNKNOWN and kind not in asked
+    hardware = _HARDWARE_BY_BACKEND.get(requested)
+    is_other = hardware is not None and kind is not Accelerator.UNKNOWN and kind not in hardware
     return ActualBackend(backend=kind.value if is_other else requested, accelerator=kind, proof=proof)
 
 
@@ -127,10 +127,10 @@ def placement_text(placement: Placement) -> str:
 def placement_proof(placement: Placement) -> str:
     """Return the lines that show it, after their sum; the warning alone where nothing was delegated."""
     lines = list(dict.fromkeys(share.line for share in placement.shares if share.line))
-    said = [*lines[:3], *list(placement.warnings)[: 1 if lines else 2]]
+    lines_shown = [*lines[:3], *list(placement.warnings)[: 1 if lines else 2]]
     return (
-        f"{placement_text(placement)}: {'; '.join(dict.fromkeys(said))}"
-        if said
+        f"{placement_text(placement)}: {'; '.join(dict.fromkeys(lines_shown))}"
+        if lines_shown
         else placement_text(placement)
     )
 
@@ -154,7 +154,7 @@ def _is_mostly(placement: Placement, kind: Accelerator) -> bool:
         return False
     if all(share.accelerator == kind for share in took):
         return True
-    # What is not counted of this kind can only be more of it.
+    # Nodes that are not counted of this kind can only be more of it.
     if any(share.nodes is None for share in took if share.accelerator != kind):
         return False
     of_kind = sum(share.nodes or 0 for share in took if share.accelerator == kind)

@@ -18,12 +18,12 @@ PLACEMENT_PROBE = "placement"
 class PlanFile:
     """A file that must be in the phone's cache, verified, before the run starts."""
 
-    #: What the plan's argv calls it: `${file_NAME}`, so a Python identifier.
+    #: Its name in the plan's argv: `${file_NAME}`, so a Python identifier.
     name: str
     digest: Digest
     size_bytes: int
     executable: bool = False
-    #: Where it appears below the run's folder, as a link into the cache: `lib/libfoo.so`. Empty: nowhere.
+    #: Its path below the run's folder, as a link into the cache: `lib/libfoo.so`. Empty: nowhere.
     path: str = ""
 
 
@@ -38,7 +38,7 @@ class DiagnosticPass:
     env: Mapping[str, str] = field(default_factory=dict)
     #: System properties set for the pass and put back afterwards, e.g. `debug.nn.vlog`.
     properties: Mapping[str, str] = field(default_factory=dict)
-    #: Which lines of the phone's log are brought back, as logcat writes filters; empty for none.
+    #: Lines of the phone's log to bring back, as logcat writes filters; empty for none.
     log_filters: tuple[str, ...] = ()
     timeout_s: float
 
@@ -73,7 +73,7 @@ class RunPlan:
     controls: Controls = field(default_factory=Controls)
     #: Carried out after a run that ended well.
     passes: tuple[DiagnosticPass, ...] = ()
-    #: Why it has no pass `placement`, where its harness would want one.
+    #: The reason why it has no pass `placement`, where its harness would want one.
     shown: EarlierPlacement | None = None
 
     def file(self, name: str) -> PlanFile:

@@ -6,9 +6,16 @@ from farm.core.base.units import duration_text
 from farm.core.devices.condition import Condition, Gates, unknown_gates
 from farm.core.devices.controls import Controls, control_deviations, missing_controls
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Quality, QualityAssessment, Reading, SampleSummary
+from farm.core.runs.measurement import (
+    DEFAULT_MARGIN,
+    UNKNOWN_ACCELERATOR,
+    Quality,
+    QualityAssessment,
+    Reading,
+    SampleKind,
+    SampleSummary,
+)
 from farm.core.runs.throttling import throttling_reasons
-from farm.core.runs.verdict import DEFAULT_MARGIN
 
 _Finding = tuple[Quality, str]
 
@@ -34,12 +41,13 @@ def assess_quality(
 
     Args:
         reading: what the adapter read; knows how many iterations were asked for.
-        summary: figures over the same reading.
+        summary: of the same reading.
         requested_backend: what the cell asked for.
         evidence: how the phone was around the run, and what was set on it.
         gates: what had to hold before the run; its limits of heat, clocks and mains must still hold after it.
         controls: what was to be set on the phone.
-        noise_limit: the largest interquartile range of the samples, as a fraction of their median.
+        noise_limit: the largest interquartile range of the samples, as a fraction of their median; where the
+            tool prints its mean only, the largest standard deviation, as a fraction of it.
     """
     findings = [
         *_backend_findings(reading, requested_backend),
@@ -61,8 +69,8 @@ def assess_quality(
 
 def _backend_findings(reading: Reading, requested: str) -> Iterator[_Finding]:
     if reading.actual_backend != requested:
-        known = reading.accelerator != UNKNOWN_ACCELERATOR
-        actual = f"{reading.actual_backend} on {reading.accelerator}" if known else reading.actual_backend
+        is_known = reading.accelerator != UNKNOWN_ACCELERATOR
+        actual = f"{reading.actual_backend} on {reading.accelerator}" if is_known else reading.actual_backend
         yield Quality.FALLBACK, f"{requested} was asked for, {actual} ran: {reading.proof}"
     elif reading.accelerator == UNKNOWN_ACCELERATOR:
         yield Quality.UNPROVEN, f"nothing shows which hardware ran {requested}: {reading.proof}"
@@ -94,7 +102,7 @@ def _power_findings(evidence: Evidence, gates: Gates) -> Iterator[_Finding]:
 def notices(before: Condition | None, gates: Gates, *, away_s: float = 0.0) -> list[str]:
     """Return notices about a measurement that do not affect its quality.
 
-    That is what its gates could not see, and that nobody could see the phone for a part of the run.
+    That is what its gates could not see, and that the phone could not be seen for a part of the run.
     """
     if before is None:
         return ["how the phone was before the run is unknown", *_interruption_notices(away_s)]
@@ -108,5 +116,9 @@ def _interruption_notices(away_s: float) -> list[str]:
 def _noise_findings(summary: SampleSummary, limit: float) -> Iterator[_Finding]:
     scatter = summary.scatter
     if scatter is not None and scatter > limit:
-        spread = f"the middle half of the samples spans {scatter:.1%} of their median"
+        match summary.kind:
+            case SampleKind.SAMPLES:
+                spread = f"the middle half of the samples spans {scatter:.1%} of their median"
+            case SampleKind.SUMMARY:
+                spread = f"the deviation of the iterations is {scatter:.1%} of their mean"
         yield Quality.NOISY, f"{spread}, at most {limit:.1%}"

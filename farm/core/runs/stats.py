@@ -1,8 +1,6 @@
-"""Figures over the samples of one measurement, and the quantiles that intervals are made of."""
+"""Statistics of the samples of one measurement, and the quantiles that intervals are made of."""
 
 from collections.abc import Sequence
-
-from scipy.special import stdtrit
 
 from farm.core.runs.measurement import Reading, SampleKind, SampleSummary
 
@@ -22,7 +20,10 @@ def summarize_samples(reading: Reading) -> SampleSummary:
     if reading.mean_ns is not None:
         mean_ns = reading.mean_ns
         count = reading.summed_samples or 0
-        return SampleSummary(kind=SampleKind.SUMMARY, count=count, value_ns=mean_ns, mean_ns=mean_ns)
+        scatter = None if reading.deviation_ns is None else reading.deviation_ns / mean_ns
+        return SampleSummary(
+            kind=SampleKind.SUMMARY, count=count, value_ns=mean_ns, mean_ns=mean_ns, scatter=scatter
+        )
     return _summary_of_samples(reading.samples_ns)
 
 
@@ -65,4 +66,7 @@ def t_quantile(probability: float, degrees: int) -> float:
 
     `scipy.special` rather than `scipy.stats`, whose import alone takes most of a second.
     """
+    # Not at the top: commands that list devices import this module, and must not wait for scipy.
+    from scipy.special import stdtrit
+
     return float(stdtrit(degrees, probability))

@@ -26,7 +26,7 @@ def throttling_reasons(evidence: Evidence, gates: Gates) -> Iterator[str]:
                 yield from (
                     f"{words} {when} the run" for words in limited_clocks(condition, evidence.controls)
                 )
-    if gates.full_clocks and not _clocks_were_set(evidence.controls):
+    if gates.full_clocks and not any(state.name.startswith("policy") for state in evidence.controls):
         yield from _clock_reasons(evidence)
 
 
@@ -47,7 +47,7 @@ def _clock_reasons(evidence: Evidence) -> Iterator[str]:
         for policy in after.cpus
         if (not cores or cores & set(policy.cores)) and (share := _high_share(before, policy)) is not None
     ]
-    # Which of them the run was on is not known: one that was high is enough.
+    # The one that the run was on is not known: one that was high is enough.
     if shares and (best := max(shares))[0] < HIGH_TIME:
         yield (
             f"the run kept the CPU busy, and no clock was near its maximum for long: "
@@ -66,7 +66,7 @@ def _is_conclusive(before: Condition, after: Condition, ended: ExitRecord) -> bo
 
 def _high_share(before: Condition, policy: CpuPolicy) -> float | None:
     """Return the share of time between two readings that a policy was near its hardware maximum."""
-    earlier = next((each for each in before.cpus if each.name == policy.name), None)
+    earlier = next((other for other in before.cpus if other.name == policy.name), None)
     if earlier is None or policy.hardware_max_hz is None:
         return None
     spent = {hz: ms - earlier.time_in_state_ms.get(hz, 0) for hz, ms in policy.time_in_state_ms.items()}
@@ -76,10 +76,6 @@ def _high_share(before: Condition, policy: CpuPolicy) -> float | None:
     return sum(ms for hz, ms in spent.items() if hz >= HIGH_CLOCK * policy.hardware_max_hz) / total
 
 
-def _clocks_were_set(controls: Sequence[ControlState]) -> bool:
-    return any(state.name.startswith("policy") for state in controls)
-
-
 def _cores(controls: Sequence[ControlState]) -> set[int]:
-    asked = next((state.asked for state in controls if state.name == CORES), "")
-    return set(core_list(asked) or ())
+    cores = next((state.requested for state in controls if state.name == CORES), "")
+    return set(core_list(cores) or ())

@@ -1,4 +1,4 @@
-"""Keeping batteries of phones that hang on a charger for years away from full: whether to charge now."""
+"""Decide when to charge: batteries of phones that are attached to a charger for years are kept from full."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _WINDOW = re.compile(r"\s*(\d{1,3})\s*-\s*(\d{1,3})\s*", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChargeWindow:
-    """Between which levels a battery is kept.
+    """The levels between which a battery is kept.
 
     Invariant: LOWEST_PCT <= low_pct, high_pct <= 100, and NARROWEST_PCT between them.
     """

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from farm.core.base.bounds import LongText, Note, Word
 from farm.core.upkeep.device_action import DeviceActionKind
 
 
@@ -13,7 +14,7 @@ class SettingState(StrEnum):
 
     #: As it should be.
     RIGHT = "right"
-    #: Another value, and nobody agreed to change it.
+    #: Another value, and no operator agreed to change it.
     DIFFERENT = "different"
     #: Changed, and read back.
     SET = "set"
@@ -42,17 +43,17 @@ class DeviceSetting:
 class SettingResult:
     """The value of a setting on the device and the result of changing it. None: the key does not exist."""
 
-    name: str
-    why: str
-    wanted: str
-    before: str | None
-    now: str | None
+    name: Word
+    why: Note
+    wanted: Word
+    before: LongText | None
+    now: LongText | None
     state: SettingState
-    #: What it was before the farm first set it; only where the farm did.
-    original: str | None = None
-    #: Whether the farm set it, so that an undo puts `original` back.
+    #: The value before the farm first set it; only where the farm did.
+    original: LongText | None = None
+    #: True if the farm set it, so that an undo puts `original` back.
     ours: bool = False
-    note: str | None = None
+    note: Note | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +109,14 @@ DEVICE_SETTINGS: tuple[DeviceSetting, ...] = (
     DeviceSetting(name="global/bluetooth_on", wanted="0", also=_OFF, switch="bluetooth", why=_RADIO),
     DeviceSetting(name="global/wifi_on", wanted="0", also=_OFF, switch="wifi", why=_RADIO),
 )
-#: What matters as much, and no shell can set.
+#: Settings that matter as much, and that no shell can set.
 MANUAL_STEPS = (
     "Play Store, Settings, Network preferences: turn automatic app updates off",
     "the maker's own updaters and battery care are in its own settings",
-    "remove the screen lock, so that a restart needs nobody",
+    "remove the screen lock, so that a restart needs no one",
     "airplane mode and NFC: a shell reads or switches them on some releases only",
 )
-#: How a key that is not there is called.
+#: Text for a key that is not there.
 NOT_SET = "not set"
 _WORDS = {
     SettingState.DIFFERENT: "differ",
@@ -139,17 +140,17 @@ def compare_settings(values: Mapping[str, str], *, on_network: bool) -> tuple[Se
     )
 
 
-def settings_to_change(found: Sequence[SettingResult]) -> tuple[DeviceSetting, ...]:
+def settings_to_change(rows: Sequence[SettingResult]) -> tuple[DeviceSetting, ...]:
     """Return the settings to change, once an operator has agreed."""
-    names = {each.name for each in found if each.state is SettingState.DIFFERENT}
+    names = {result.name for result in rows if result.state is SettingState.DIFFERENT}
     return tuple(setting for setting in DEVICE_SETTINGS if setting.name in names)
 
 
-def results_of_change(found: Sequence[SettingResult], values: Mapping[str, str]) -> tuple[SettingResult, ...]:
+def results_of_change(rows: Sequence[SettingResult], values: Mapping[str, str]) -> tuple[SettingResult, ...]:
     """Return the results of a change, by another reading of the device."""
     return tuple(
-        _result_of_change(each, values.get(each.name)) if each.state is SettingState.DIFFERENT else each
-        for each in found
+        _result_of_change(row, values.get(row.name)) if row.state is SettingState.DIFFERENT else row
+        for row in rows
     )
 
 
@@ -160,49 +161,49 @@ def results_of_restore(
     setting_by_name = {setting.name: setting for setting in DEVICE_SETTINGS}
     return tuple(
         SettingResult(
-            name=each.name,
-            why=setting_by_name[each.name].why,
-            wanted=setting_by_name[each.name].wanted,
-            before=before.get(each.name),
-            now=values.get(each.name),
-            state=SettingState.RESTORED if values.get(each.name) == each.value else SettingState.REFUSED,
+            name=undo.name,
+            why=setting_by_name[undo.name].why,
+            wanted=setting_by_name[undo.name].wanted,
+            before=before.get(undo.name),
+            now=values.get(undo.name),
+            state=SettingState.RESTORED if values.get(undo.name) == undo.value else SettingState.REFUSED,
         )
-        for each in put_back
-        if each.name in setting_by_name
+        for undo in put_back
+        if undo.name in setting_by_name
     )
 
 
 def keep_originals(
-    found: Sequence[SettingResult], earlier: Sequence[SettingResult]
+    rows: Sequence[SettingResult], earlier: Sequence[SettingResult]
 ) -> tuple[SettingResult, ...]:
     """Return newer results that keep the values from before the farm first changed them.
 
     A setting that was put back has no original any more; one that could not be put back keeps it.
     """
-    known = {each.name: each for each in earlier if each.ours}
-    return tuple(_keep_original(each, known.get(each.name)) for each in found)
+    by_name = {result.name: result for result in earlier if result.ours}
+    return tuple(_keep_original(result, by_name.get(result.name)) for result in rows)
 
 
-def settings_to_restore(found: Sequence[SettingResult]) -> tuple[SettingRestore, ...]:
+def settings_to_restore(rows: Sequence[SettingResult]) -> tuple[SettingRestore, ...]:
     """Return the values that an undo has to write."""
-    return tuple(SettingRestore(name=each.name, value=each.original) for each in found if each.ours)
+    return tuple(SettingRestore(name=result.name, value=result.original) for result in rows if result.ours)
 
 
-def settings_text(found: Sequence[SettingResult]) -> str:
+def settings_text(rows: Sequence[SettingResult]) -> str:
     """Describe findings and changes, for an event and for people."""
-    counts = {state: [each for each in found if each.state is state] for state in SettingState}
+    counts = {state: [result for result in rows if result.state is state] for state in SettingState}
     right = len(counts[SettingState.RIGHT])
-    said = [f"{right} settings are as they should be"] if right else []
+    sentences = [f"{right} settings are as they should be"] if right else []
     for state, words in _WORDS.items():
-        if each := counts[state]:
-            said.append(f"{len(each)} {words}: {', '.join(map(_change_text, each))}")
-    return "; ".join(said)
+        if group := counts[state]:
+            sentences.append(f"{len(group)} {words}: {', '.join(map(_change_text, group))}")
+    return "; ".join(sentences)
 
 
-def _change_text(found: SettingResult) -> str:
-    if found.state in (SettingState.SET, SettingState.RESTORED):
-        return f"{found.name} {found.before or NOT_SET} to {found.now or NOT_SET}"
-    return f"{found.name} {found.now or NOT_SET}, should be {found.wanted}"
+def _change_text(result: SettingResult) -> str:
+    if result.state in (SettingState.SET, SettingState.RESTORED):
+        return f"{result.name} {result.before or NOT_SET} to {result.now or NOT_SET}"
+    return f"{result.name} {result.now or NOT_SET}, should be {result.wanted}"
 
 
 def _compare_setting(setting: DeviceSetting, value: str | None, on_network: bool) -> SettingResult:
@@ -220,16 +221,16 @@ def _compare_setting(setting: DeviceSetting, value: str | None, on_network: bool
     )
 
 
-def _result_of_change(found: SettingResult, value: str | None) -> SettingResult:
-    if value != found.wanted:
-        return replace(found, now=value, state=SettingState.REFUSED)
-    return replace(found, now=value, state=SettingState.SET, original=found.before, ours=True)
+def _result_of_change(result: SettingResult, value: str | None) -> SettingResult:
+    if value != result.wanted:
+        return replace(result, now=value, state=SettingState.REFUSED)
+    return replace(result, now=value, state=SettingState.SET, original=result.before, ours=True)
 
 
-def _keep_original(found: SettingResult, known: SettingResult | None) -> SettingResult:
-    if known is None or found.state is SettingState.RESTORED:
-        return found
-    return replace(found, original=known.original, ours=True)
+def _keep_original(result: SettingResult, earlier: SettingResult | None) -> SettingResult:
+    if earlier is None or result.state is SettingState.RESTORED:
+        return result
+    return replace(result, original=earlier.original, ours=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

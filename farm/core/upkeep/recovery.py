@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
+from farm.core.base.bounds import AtMost, Note
 from farm.core.devices.device import Presence
 
 
 class RecoveryStep(StrEnum):
     """The recovery actions, the gentlest first."""
 
-    #: Ask it anew.
+    #: Ask it again.
     REPROBE = "reprobe"
     #: Have adb drop its connection and make another.
     RECONNECT = "reconnect"
@@ -21,7 +23,7 @@ class RecoveryStep(StrEnum):
     REBOOT = "reboot"
     #: Switch the power of its port off and on.
     POWER_CYCLE = "power_cycle"
-    #: Nothing is left but to call somebody.
+    #: No step is left but to call a person.
     HUMAN = "human"
 
 
@@ -65,7 +67,7 @@ class RecoveryRules:
     offline_s: float = 15.0
     #: Android takes so long to start at most, after an update say.
     booting_s: float = 300.0
-    #: Somebody may be at work in recovery.
+    #: A person may be at work in recovery.
     wrong_mode_s: float = 120.0
     #: It may only be carried to another port.
     absent_s: float = 120.0
@@ -74,9 +76,9 @@ class RecoveryRules:
     step_interval_s: float = 30.0
     #: After a restart, before it has failed.
     restart_s: float = 240.0
-    #: A phone that begins to start so often in one climb restarts by itself: we need not.
+    #: A phone that begins to start so often in one recovery episode restarts without us.
     boot_loop: int = 3
-    #: A phone is restarted by us once in so long, and climbs again after a call for somebody; doubled each
+    #: We restart a phone once in so long, and start another episode after a call for a person; doubled each
     #: time, up to the second.
     cooldown_s: float = 3600.0
     max_cooldown_s: float = 86400.0
@@ -91,7 +93,7 @@ class RecoveryAttempt:
 
     step: RecoveryStep
     at: datetime
-    said: str
+    result: Note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,11 +101,11 @@ class Recovery:
     """The progress of a recovery, as shown to people and the farm."""
 
     failure_mode: FailureMode
-    #: In this climb, the first first.
-    tries: tuple[RecoveryAttempt, ...] = ()
-    #: What comes next; None: it waits.
+    #: In this episode, the first first.
+    tries: Annotated[tuple[RecoveryAttempt, ...], AtMost(100)] = ()
+    #: The next step; None: it waits.
     next: RecoveryStep | None = None
-    #: The end was reached, and somebody must see to the phone.
+    #: The end was reached, and a person must see to the phone.
     failed: bool = False
 
     @property
@@ -116,15 +118,15 @@ class Recovery:
 class RecoveryEpisode:
     """The state of one recovery, on the agent's own clock.
 
-    Invariant: `taken` only grows within a climb, from one step to a higher one.
+    Invariant: `steps`, those taken, only grows within an episode, from one step to a higher one.
     """
 
     failure_mode: FailureMode
-    #: Since when it is so, without a break or another ailment.
+    #: Since when it is so, without a break or another failure mode.
     since_s: float
-    taken: tuple[RecoveryStep, ...] = ()
+    steps: tuple[RecoveryStep, ...] = ()
     last_step_at_s: float | None = None
-    #: How often it began to start.
+    #: The number of times it began to start.
     boots: int = 0
 
 
@@ -157,7 +159,7 @@ def episode_cooldown_s(failures: int, rules: RecoveryRules) -> float:
 
 
 def _next_allowed_step(episode: RecoveryEpisode, rules: RecoveryRules) -> RecoveryStep | None:
-    highest = max((_ORDER.index(step) for step in episode.taken), default=-1)
+    highest = max((_ORDER.index(step) for step in episode.steps), default=-1)
     ladder = (step for step in _LADDERS[episode.failure_mode] if _ORDER.index(step) > highest)
     return next((step for step in ladder if _is_allowed(step, episode, rules)), None)
 
@@ -166,13 +168,13 @@ def _is_allowed(step: RecoveryStep, episode: RecoveryEpisode, rules: RecoveryRul
     if step is RecoveryStep.REBOOT:
         return rules.may_reboot and episode.boots < rules.boot_loop
     if episode.failure_mode is FailureMode.ABSENT and not rules.may_switch_power:
-        # It may be in somebody's hand: nobody is called for that but by how long it lasts.
+        # It may be in a person's hand: a person is called for that by its duration only.
         return False
     return step is not RecoveryStep.POWER_CYCLE or rules.may_switch_power
 
 
 def _due_s(episode: RecoveryEpisode, rules: RecoveryRules) -> float:
-    patience_s = {
+    wait_s = {
         FailureMode.OFFLINE: rules.offline_s,
         FailureMode.BOOTING: rules.booting_s,
         FailureMode.WRONG_MODE: rules.wrong_mode_s,
@@ -180,10 +182,10 @@ def _due_s(episode: RecoveryEpisode, rules: RecoveryRules) -> float:
         FailureMode.UNCLEAN: rules.unclean_s,
     }[episode.failure_mode]
     if episode.last_step_at_s is None:
-        return episode.since_s + patience_s
-    pause_s = rules.restart_s if episode.taken[-1] in RESTARTS else rules.step_interval_s
-    # A phone that was connected anew counts as booting until its probe has answered.
-    return max(episode.last_step_at_s + pause_s, episode.since_s + patience_s)
+        return episode.since_s + wait_s
+    pause_s = rules.restart_s if episode.steps[-1] in RESTARTS else rules.step_interval_s
+    # A phone that was connected again counts as booting until its probe has answered.
+    return max(episode.last_step_at_s + pause_s, episode.since_s + wait_s)
 
 
 def observe(episode: RecoveryEpisode | None, now_is: FailureMode, *, now_s: float) -> RecoveryEpisode:
@@ -198,12 +200,12 @@ def observe(episode: RecoveryEpisode | None, now_is: FailureMode, *, now_s: floa
 
 def record_step(episode: RecoveryEpisode, step: RecoveryStep, *, now_s: float) -> RecoveryEpisode:
     """Return the episode after a step, whatever its result."""
-    return replace(episode, taken=(*episode.taken, step), last_step_at_s=now_s)
+    return replace(episode, steps=(*episode.steps, step), last_step_at_s=now_s)
 
 
 def scale_waits(rules: RecoveryRules, factor: float) -> RecoveryRules:
     """Return the rules with every wait multiplied by a factor."""
     waits = {
-        each.name: getattr(rules, each.name) * factor for each in fields(rules) if each.name.endswith("_s")
+        wait.name: getattr(rules, wait.name) * factor for wait in fields(rules) if wait.name.endswith("_s")
     }
     return replace(rules, **waits)

@@ -1,8 +1,6 @@
 """The schema: every table, with the rule each constraint enforces and the query each index serves."""
 
 from farm.database.tables.columns import UtcTime, is_one_of, literal, metadata
-from farm.database.tables.device_checks import alarms, reference_runs
-from farm.database.tables.event_log import events
 from farm.database.tables.files import artifacts, program_files, programs, variants
 from farm.database.tables.fleet import (
     access_tokens,
@@ -14,8 +12,8 @@ from farm.database.tables.fleet import (
     join_tokens,
     sessions,
 )
-from farm.database.tables.operations import database_epochs, leader_leases
-from farm.database.tables.results import measurements, series
+from farm.database.tables.operations import alarms, database_epochs, events, leader_leases
+from farm.database.tables.results import measurements, reference_runs, series
 from farm.database.tables.work import (
     attempts,
     cells,

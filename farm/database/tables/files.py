@@ -10,9 +10,9 @@ artifacts = sa.Table(
     sa.Column("digest", sa.Text, primary_key=True),
     sa.Column("size_bytes", sa.BigInteger, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
-    #: When a claim last needed the bytes, or a client uploaded them.
+    #: The last time that a claim needed the bytes, or a client uploaded them.
     sa.Column("used_at", UtcTime, nullable=False),
-    #: When the bytes were deleted to free space; the row stays, because measurements refer to it.
+    #: The time at which the bytes were deleted to free space; the row stays: measurements refer to it.
     sa.Column("expired_at", UtcTime),
     sa.CheckConstraint("length(digest) = 64", name="digest_is_sha256"),
 )
@@ -48,7 +48,7 @@ programs = sa.Table(
     #: Flags of the adapter that this program does not support.
     sa.Column("missing_flags", sa.JSON, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
-    #: When it was last registered: new matrices use the latest of a harness and ABI.
+    #: The time of its last registration: new matrices use the latest of a harness and ABI.
     sa.Column("chosen_at", UtcTime, nullable=False),
     # Registering the same files again is the same program.
     sa.UniqueConstraint("harness", "abi", "digest"),

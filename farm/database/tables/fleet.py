@@ -140,7 +140,7 @@ devices = sa.Table(
     sa.Column("tags", sa.JSON, nullable=False),
     #: Its number among the devices of its model, from 1; never reused.
     sa.Column("unit", sa.Integer),
-    #: When an operator re-baselined it: since then its reference runs are compared with its own only.
+    #: The time an operator re-baselined it: since then its reference runs are compared with its own only.
     sa.Column("rebaselined_at", UtcTime),
     #: The end of its reservation, at the latest.
     sa.Column("reserved_until", UtcTime),

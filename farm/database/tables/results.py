@@ -1,7 +1,8 @@
-"""Series and measurements."""
+"""Series, measurements, and reference runs of device checks."""
 
 import sqlalchemy as sa
 
+from farm.core.checks.reference_run import ReferenceVerdict
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.tables.columns import NO_NUMBER_REUSE, BigId, UtcTime, metadata, one_of, where
 
@@ -66,7 +67,7 @@ measurements = sa.Table(
     #: The CPU time of the run.
     sa.Column("cpu_s", sa.Double),
     sa.Column("parser_version", sa.Integer, nullable=False),
-    #: When a reparse of the same evidence replaced it.
+    #: The time at which a reparse of the same evidence replaced it.
     sa.Column("superseded_at", UtcTime),
     sa.Column("measured_at", UtcTime, nullable=False),
     one_of("quality", Quality),
@@ -86,3 +87,38 @@ sa.Index(
 sa.Index("ix_measurements_cell_id", measurements.c.cell_id)
 # History of one series.
 sa.Index("ix_measurements_series_id", measurements.c.series_id, measurements.c.measured_at)
+
+reference_runs = sa.Table(
+    "reference_runs",
+    metadata,
+    sa.Column("reference_run_id", BigId, primary_key=True),
+    #: The check that it was part of.
+    sa.Column("job_id", BigId, sa.ForeignKey("jobs.job_id"), nullable=False),
+    sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), nullable=False),
+    #: The key of the reference range; never shared by physical and virtual devices.
+    sa.Column("reference_key", sa.Text, nullable=False),
+    sa.Column("facts_id", BigId, sa.ForeignKey("device_facts.facts_id")),
+    #: SHA-256 of the timed program: each program has a history of its own.
+    sa.Column("program_digest", sa.Text, nullable=False),
+    sa.Column("value_ns", sa.Double, nullable=False),
+    #: By the reference range at that time.
+    sa.Column("verdict", sa.Text, nullable=False),
+    #: The conditions of the device that made the run unfit for assessment, as text.
+    sa.Column("unfit_reasons", sa.Text),
+    sa.Column("measured_at", UtcTime, nullable=False),
+    one_of("verdict", ReferenceVerdict),
+    # An unfit run has its reasons.
+    sa.CheckConstraint("(verdict = 'unfit') = (unfit_reasons IS NOT NULL)", name="unfit_has_reasons"),
+    # A check has one reference run.
+    sa.UniqueConstraint("job_id"),
+    **NO_NUMBER_REUSE,
+)
+# Learning a reference range: the last runs of a reference key.
+sa.Index(
+    "ix_reference_runs_reference_key",
+    reference_runs.c.reference_key,
+    reference_runs.c.program_digest,
+    reference_runs.c.measured_at,
+)
+# A device's own history, for its drift.
+sa.Index("ix_reference_runs_device_id", reference_runs.c.device_id, reference_runs.c.measured_at)

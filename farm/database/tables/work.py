@@ -108,7 +108,7 @@ lazy_expansions = sa.Table(
     #: Of the first round and of the last: farm.core.jobs.fair_share.
     sa.Column("first_virtual_time", sa.BigInteger, nullable=False),
     sa.Column("last_virtual_time", sa.BigInteger, nullable=False),
-    #: When queueing of the others was cancelled.
+    #: The time at which queueing of the others was cancelled.
     sa.Column("cancelled_at", UtcTime),
     # No job is queued twice, and a finished expansion has no row.
     sa.CheckConstraint("expanded_jobs >= 0 AND expanded_jobs < jobs", name="expanded_fewer_than_all"),
@@ -131,7 +131,7 @@ jobs = sa.Table(
     sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id")),
     sa.Column("cell_id", BigId, sa.ForeignKey("cells.cell_id")),
     sa.Column("round", sa.Integer, nullable=False),
-    #: How often this block (device and round) was repeated before.
+    #: The number of earlier repeats of this block (device and round).
     sa.Column("repeat", sa.Integer, nullable=False),
     sa.Column("priority", sa.Integer, nullable=False),
     #: Within a priority, lower ones run first: farm.core.jobs.fair_share.
@@ -173,6 +173,8 @@ sa.Index(
     unique=True,
     **where("kind = 'check' AND state <> 'finished'"),
 )
+# A device's last checks.
+sa.Index("ix_jobs_checks", jobs.c.device_id, jobs.c.job_id, **where("kind = 'check'"))
 # Progress and results of a matrix; a page of its jobs is one range per state.
 sa.Index("ix_jobs_matrix_id", jobs.c.matrix_id, jobs.c.state, jobs.c.job_id)
 
@@ -194,7 +196,7 @@ attempts = sa.Table(
     sa.Column("code", sa.Text),
     sa.Column("message", sa.Text),
     sa.Column("plan", sa.JSON, nullable=False),
-    #: What its agent waits for before the run, as text, such as a device that is too warm.
+    #: The condition that its agent waits for before the run, as text, such as a device that is too warm.
     sa.Column("waiting_for", sa.Text),
     #: SHA-256 of the report that settled it.
     sa.Column("report_digest", sa.Text),
@@ -241,7 +243,7 @@ evidence = sa.Table(
     #: The size of the body, deleted or not: a sum over many rows must not read the bodies.
     sa.Column("body_bytes", sa.BigInteger, nullable=False),
     sa.Column("received_at", UtcTime, nullable=False),
-    #: When the body was deleted, and the retention rule that applied.
+    #: The time at which the body was deleted, and the retention rule that applied.
     sa.Column("expired_at", UtcTime),
     sa.Column("expired_by", sa.Text),
     # A body is never deleted without a record.

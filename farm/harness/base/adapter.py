@@ -39,9 +39,9 @@ class Harness(HarnessOptions, Protocol):
     parser_version: int
     #: Formats of model files that it runs; empty where it accepts any.
     formats: Sequence[Format]
-    #: Whether the program has its flags by the names used here; some tools take positions or letters.
+    #: True if the program has its flags by the names used here; some tools take positions or letters.
     flags_are_words: bool
-    #: What the measurement's clock covers, in one line, shown where harnesses are compared.
+    #: The part of a run that the clock covers, in one line, shown where harnesses are compared.
     clock_covers: str
 
     def plan(self, request: RunRequest) -> RunPlan:

@@ -28,7 +28,7 @@ class ReferenceTime:
 
     value_ns: float
     passes_ns: tuple[float, ...]
-    #: How the device bound it to cores: `taskset f0`; `any` where it reports no clocks.
+    #: Its binding to cores: `taskset f0`; `any` where it reports no clocks.
     cores: str
 
 
@@ -47,7 +47,7 @@ def plan(program: PlanFile, payload: PlanFile) -> RunPlan:
 
 def failure(plan: RunPlan, evidence: Evidence) -> RunFailure | None:
     """Return why the device did not pass; None when it did."""
-    if evidence.trouble is not None or evidence.exit is None or evidence.exit.timed_out:
+    if evidence.error is not None or evidence.exit is None or evidence.exit.timed_out:
         return _blame_device(classify(evidence))
     values = dict(line.split(maxsplit=1) for line in evidence.stdout.splitlines() if len(line.split()) > 1)
     expected = {

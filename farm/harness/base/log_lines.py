@@ -13,7 +13,7 @@ _LEVEL = "[VDIWEFAS]"
 _TIME = r"(?:\d{4}-)?\d\d-\d\d\s+\d\d:\d\d:\d\d\.\d{3,9}(?:\s+[+-]\d{4})?"
 _USER = r"(?:[a-zA-Z0-9][\w.]*:?\s+)?"
 _THREAD = r":\s*(?:0x)?[0-9a-f]{1,16}"
-#: What stands before the tag: Android Studio's old and new columns; threadtime, also with the user before the
+#: The fields before the tag: Android Studio's old and new columns; threadtime, also with the user before the
 #: process and seconds for the time; brief and time; process and thread.
 _PID = re.compile(
     rf"^\s*(?:{_TIME}\s+(?P<studio>\d{{1,9}})-\d{{1,9}}[ /]"
@@ -36,7 +36,7 @@ class LogLine:
 
     text: str
     pid: int | None = None
-    #: How many lines it stands for, where the log folded the repetitions.
+    #: Number of lines it represents, where the log folded the repetitions.
     times: int = 1
 
     @property

@@ -1,21 +1,11 @@
 """Options of a harness for matrices: its flags, its backends, and the files it runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Manifest
-from farm.core.programs.definition import Definition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flag:
-    """One setting of a harness; the default shows its type."""
-
-    default: SettingValue
-    help: str
-    minimum: int | None = None
+from farm.core.programs.definition import Definition, Flag
 
 
 class HarnessOptions(Protocol):
@@ -23,7 +13,7 @@ class HarnessOptions(Protocol):
 
     name: str
     flags: Mapping[str, Flag]
-    #: Whether a run needs a model file; without one, matrices have no variant axes.
+    #: True if a run needs a model file; without one, matrices have no variant axes.
     needs_model: bool
     #: Every backend of the tool; `unsupported` says which of them cannot be measured.
     backends: Sequence[str]
@@ -37,10 +27,7 @@ class GenericOptions:
 
     def __init__(self, definition: Definition) -> None:
         self.name: str = definition.name
-        self.flags: Mapping[str, Flag] = {
-            name: Flag(default=flag.default, help=flag.help, minimum=flag.minimum)
-            for name, flag in definition.flags.items()
-        }
+        self.flags: Mapping[str, Flag] = definition.flags
         self.needs_model: bool = definition.needs_model
         self.backends: Sequence[str] = tuple(definition.backends)
 

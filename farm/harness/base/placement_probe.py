@@ -12,8 +12,9 @@ from farm.core.runs.placement import (
     resolve_actual_backend,
 )
 from farm.core.runs.plan import PLACEMENT_PROBE, EarlierPlacement, RunPlan
+from farm.harness.base.accelerators import FAILED
 from farm.harness.base.log_lines import own_lines
-from farm.harness.base.tool_adapter import ToolPass
+from farm.harness.base.tool_harness import ToolPass
 
 #: Without it NNAPI's runtime names at most the driver that compiled a whole model; with it each operation. A
 #: plain dict, because it is serialised with the plan.
@@ -78,7 +79,9 @@ def actual_backend_of_plan(
 ) -> tuple[ActualBackend, Placement | None]:
     """Return what ran; where the run does not show it, what the pass of an earlier run showed."""
     actual = resolve_actual_backend(placement, plan.backend)
-    if actual.accelerator is not Accelerator.UNKNOWN or plan.shown is None:
+    # What failed in this run is not proven by another one.
+    has_failed = placement is not None and any(share.by.endswith(FAILED) for share in placement.shares)
+    if actual.accelerator is not Accelerator.UNKNOWN or plan.shown is None or has_failed:
         return actual, placement
     if placement is not None and not _is_consistent(placement, plan.shown.placement):
         difference = (

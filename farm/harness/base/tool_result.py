@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Better, Metric, Reading, RunFailure
@@ -10,8 +11,7 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.output_lines import without_colours
 from farm.harness.base.placement_probe import actual_backend_of_plan
 from farm.harness.failures.classification import find_failure, unreadable_failure
-from farm.harness.failures.failure_pattern import FailurePattern
-from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
+from farm.harness.failures.patterns import RUNTIME_PATTERNS, FailurePattern
 
 _LONGEST_LINE_CHARS = 2000
 #: Longer than any run; values below it fit into 64 bits.
@@ -25,10 +25,24 @@ class LoopTimes:
     samples_ns: tuple[int, ...] = ()
     mean_ns: float | None = None
     expected: int
-    #: How many iterations are in the mean, where the tool reports it.
+    #: Number of iterations in the mean, where the tool reports it.
     summed: int | None = None
     #: The resolution of the printed time.
     step_ns: int = 0
+    #: The standard deviation of the iterations in the mean, where the tool prints it.
+    deviation_ns: float | None = None
+    #: The shortest and the longest of them; used where no deviation is printed.
+    extremes_ns: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow:
+    """One model's row in a tool's table: its times in milliseconds."""
+
+    name: str
+    min_ms: float
+    max_ms: float
+    mean_ms: float
 
 
 def combined_output(evidence: Evidence) -> str:
@@ -65,7 +79,7 @@ def time_reading(
         times: the times in its output.
         placement: where the output shows it ran.
         on_cpu: why it can only have been the CPU, or empty; used where the output shows nothing.
-        metrics: further figures.
+        metrics: further values.
     """
     if (wrong := _implausible_reason(times)) is not None:
         return missing_times_failure(evidence, wrong)
@@ -79,6 +93,7 @@ def time_reading(
         mean_ns=times.mean_ns,
         expected_samples=times.expected,
         summed_samples=times.summed,
+        deviation_ns=_deviation_ns(times),
         actual_backend=backend,
         accelerator=accelerator,
         proof=proof,
@@ -88,6 +103,29 @@ def time_reading(
     )
 
 
+def row_reading(
+    plan: RunPlan,
+    evidence: Evidence,
+    row: ResultRow,
+    *,
+    expected: int,
+    summed: int | None,
+    step_ns: int,
+    placement: Placement | None,
+    on_cpu: str = "",
+) -> Reading | RunFailure:
+    """Return a reading of a row's mean, with its extremes as metrics; arguments as in `time_reading`."""
+    times = LoopTimes(
+        mean_ns=row.mean_ms * 1e6,
+        expected=expected,
+        summed=summed,
+        step_ns=step_ns,
+        extremes_ns=(row.min_ms * 1e6, row.max_ms * 1e6),
+    )
+    metrics = lower_is_better({"min": row.min_ms, "max": row.max_ms}, "ms")
+    return time_reading(plan, evidence, times, placement=placement, on_cpu=on_cpu, metrics=metrics)
+
+
 def missing_times_failure(
     evidence: Evidence, why: str, patterns: Sequence[FailurePattern] = RUNTIME_PATTERNS
 ) -> RunFailure:
@@ -95,11 +133,11 @@ def missing_times_failure(
     return find_failure(evidence, patterns) or unreadable_failure(evidence, why)
 
 
-def lower_is_better(figures: Mapping[str, float | None], unit: str) -> list[Metric]:
-    """Return metrics of which less is better; figures that were not printed are left out."""
+def lower_is_better(values: Mapping[str, float | None], unit: str) -> list[Metric]:
+    """Return metrics of which less is better; values that were not printed are left out."""
     return [
         Metric(name=name, value=value, unit=unit, better=Better.LOWER)
-        for name, value in figures.items()
+        for name, value in values.items()
         if value is not None
     ]
 
@@ -109,3 +147,18 @@ def _implausible_reason(times: LoopTimes) -> str | None:
     if min(values) <= 0:
         return "no iteration takes no time"
     return "no iteration takes so long" if max(values) > LONGEST_NS else None
+
+
+def _deviation_ns(times: LoopTimes) -> float | None:
+    """Return the deviation of the iterations; without one the least that mean and extremes allow.
+
+    That is the one where all iterations but the two extreme ones took the same time.
+    """
+    count = times.summed or times.expected
+    if times.mean_ns is None or times.deviation_ns is not None or times.extremes_ns is None or count < 2:
+        return times.deviation_ns
+    low_ns, high_ns = times.extremes_ns
+    others = count - 2
+    other_ns = (count * times.mean_ns - low_ns - high_ns) / others if others else times.mean_ns
+    squares = sum((value_ns - times.mean_ns) ** 2 for value_ns in (low_ns, high_ns))
+    return sqrt((squares + others * (other_ns - times.mean_ns) ** 2) / count)

@@ -1,27 +1,39 @@
 """ExecuTorch's `executor_runner` and its variants: command line and output."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from farm.core.models.variant import Format, Manifest
+from farm.core.models.variant import Format
+from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
-from farm.harness.base.options import Flag
+from farm.harness.base.output_lines import plain_line, plain_lines, without_colours
 from farm.harness.base.placement_probe import placement_of_pass
-from farm.harness.base.tool_adapter import (
-    count_setting,
-    find_unsupported_reason,
-    flag_text,
-    setting,
-    tool_plan,
-)
+from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import LoopTimes, combined_output, missing_times_failure, time_reading
-from farm.harness.executorch.output import are_of_one_run, executions, iterations_ms, reports_execution
 from farm.harness.executorch.placement import executorch_placement
-from farm.harness.failures.classification import classify, unreadable_failure
-from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
+from farm.harness.failures.classification import unreadable_failure
 
+_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?"
+#: executor_runner: the time of all executions together.
+_TOTAL = re.compile(rf"Model executed successfully ([0-9]{{1,9}}) time\(s\) in ({_NUMBER}) ms")
+#: The time of each execution, in newer runners.
+_ITERATION = re.compile(rf"Iteration ([0-9]{{1,9}}) of ([0-9]{{1,9}}): ({_NUMBER}) ms")
+#: qnn_executor_runner, one line for each set of inputs.
+_OF_SET = re.compile(rf"(?<!Total )\b([0-9]{{1,9}}) inferences? took ({_NUMBER}) ms, avg ({_NUMBER}) ms")
+#: Samsung's older runner, which executes once.
+_ONCE = re.compile(rf"End with elapsed time\(ms\): ({_NUMBER})$")
+#: The number of sets; its average is per set, which may be many inferences.
+_SETS = re.compile(r"Total ([0-9]{1,9}) inferences? took")
+#: The time of a line of ExecuTorch's own logger, in microseconds since its start.
+_STAMP = re.compile(r"[VDIWEF] ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}) executorch:")
+#: Sums are printed with six decimals.
+_ROUNDED = 0.001
+_SUCCESS = re.compile(r"Model executed successfully")
 FLAGS: Mapping[str, Flag] = {
     "num_executions": Flag(default=50, help="timed executions, all in one process", minimum=1),
     "cpu_threads": Flag(default=1, help="threads of the CPU; -1 leaves it to the program", minimum=-1),
@@ -41,31 +53,95 @@ _OWN_FLAGS: Mapping[str, Sequence[str]] = {
 _FLAGS_OF_ALL = ("num_executions", "cpu_threads")
 #: Passed whatever their value is.
 _ALWAYS = ("num_executions", "iteration", "cpu_threads")
-#: Each time has six decimals of a millisecond.
-_ROUNDED = 0.001
 _NO_TIME = "this runner is older than the one that times executions: it only reports success"
 
 
-class ExecutorRunner:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executions:
+    """The time of several executions together."""
+
+    count: int
+    total_ms: float
+    line: str
+    #: Empty where the line has none.
+    stamp: str = ""
+
+
+def executions(text: str) -> list[Executions]:
+    """Return each line with the time of executions; older runners report only success.
+
+    Where every line goes to the log and to the output, each pair counts once.
+    """
+    lines: list[Executions] = []
+    sets: int | None = None
+    for raw in without_colours(text.replace("\0", "")).splitlines():
+        line = plain_line(raw)
+        if (match := _TOTAL.search(line) or _OF_SET.search(line)) is not None:
+            stamp = _stamp(raw)
+            lines.append(Executions(count=int(match[1]), total_ms=float(match[2]), line=line, stamp=stamp))
+        elif (match := _ONCE.search(line)) is not None:
+            lines.append(Executions(count=1, total_ms=float(match[1]), line=line, stamp=_stamp(raw)))
+        elif (match := _SETS.search(line)) is not None:
+            sets = int(match[1])
+    runs = _without_duplicates(lines, sets)
+    return runs[:-1] if sets is None and _is_sum(runs) else runs
+
+
+def _stamp(line: str) -> str:
+    match = _STAMP.search(line)
+    return match[1] if match is not None else ""
+
+
+def _without_duplicates(lines: Sequence[Executions], sets: int | None) -> list[Executions]:
+    """Remove repetitions: lines in the log and in the output stand there twice, all of them or none."""
+    stamped = [line for line in lines if line.stamp]
+    unstamped = Counter(line for line in lines if not line.stamp)
+    if unstamped == Counter(replace(line, stamp="") for line in stamped):
+        return stamped
+    times = Counter(lines)
+    if len(lines) == sets or any(number % 2 for number in times.values()):
+        return list(lines)
+    return list(Counter({line: number // 2 for line, number in times.items()}).elements())
+
+
+def _is_sum(lines: Sequence[Executions]) -> bool:
+    """Return whether the last line is Qualcomm's sum over all sets: their number, and all of their times."""
+    if len(lines) < 2 or lines[-1].count != len(lines) - 1:
+        return False
+    total_ms = sum(line.total_ms for line in lines[:-1])
+    return abs(lines[-1].total_ms - total_ms) <= _ROUNDED * total_ms
+
+
+def iterations_ms(text: str) -> list[float]:
+    """Return the time of each execution, in order; empty where the runner prints none, or one is missing."""
+    ms_by_number: dict[int, float] = {}
+    totals: set[int] = set()
+    for line in plain_lines(text):
+        if (match := _ITERATION.search(line)) is not None:
+            ms_by_number.setdefault(int(match[1]), float(match[3]))
+            totals.add(int(match[2]))
+    is_whole = totals == {len(ms_by_number)} and sorted(ms_by_number) == list(range(1, len(ms_by_number) + 1))
+    return [ms_by_number[number] for number in sorted(ms_by_number)] if is_whole else []
+
+
+def reports_execution(text: str) -> bool:
+    """Return whether a runner reports a successful execution, with or without a time."""
+    return _SUCCESS.search(text) is not None
+
+
+class ExecutorRunner(ToolHarness):
     """Runs `.pte` files. The backend of a file was chosen when it was exported."""
 
-    name: str = "executor_runner"
-    parser_version: int = 3
-    flags: Mapping[str, Flag] = FLAGS
-    needs_model: bool = True
-    formats: Sequence[Format] = (Format.EXECUTORCH,)
-    flags_are_words: bool = True
-    backends: Sequence[str] = ("cpu", "xnnpack", "vulkan", _QNN, _NEUROPILOT, _ENN)
-    clock_covers: str = (
+    name = "executor_runner"
+    parser_version = 4
+    flags = FLAGS
+    formats = (Format.EXECUTORCH,)
+    flags_are_words = True
+    backends = ("cpu", "xnnpack", "vulkan", _QNN, _NEUROPILOT, _ENN)
+    clock_covers = (
         "Method::execute() only, on inputs of ones; newer runners print each execution, older ones the mean"
         " of all; the first is among them: there is no warm-up but qnn's and enn's"
     )
-
-    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Return why this harness cannot run the variant on the backend; None when it can."""
-        return find_unsupported_reason(
-            self.name, variant, backend, backends=self.backends, formats=self.formats
-        )
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line; the runners of Qualcomm, MediaTek and Samsung have flags of their own."""
@@ -79,11 +155,8 @@ class ExecutorRunner:
                 words.append(f"--{name}={flag_text(value)}")
         return tool_plan(self.name, request, words)
 
-    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+    def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return each execution, or where the runner prints none the mean over all sets of inputs."""
-        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
-        if failure is not None:
-            return failure
         text = combined_output(evidence)
         sets = executions(text)
         count = sum(executed.count for executed in sets)
@@ -94,7 +167,8 @@ class ExecutorRunner:
                 else "no line says `Model executed successfully N time(s) in ... ms`"
             )
             return missing_times_failure(evidence, why)
-        if not are_of_one_run(sets):
+        # One process prints a line for each set of inputs, or one line for all.
+        if len(sets) > 1 and not all(_OF_SET.search(executed.line) for executed in sets):
             return unreadable_failure(evidence, f"{len(sets)} runs are in it, and one was requested")
         mean_ms = sum(executed.total_ms for executed in sets) / count
         iterations = iterations_ms(text)

@@ -1,18 +1,35 @@
 """Placements that ExecuTorch runners and Qualcomm's QNN print.
 
 An ExecuTorch program names its backends when it is exported; one that is not registered ends the run.
+Its Inspector prints a table of a profile's events in plain columns, in a frame, or separated by tabs. Its
+columns differ by version and options: percentiles may stand before the average, the raw values before those,
+and an index before all. The heading names them.
 """
 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from farm.core.runs.placement import Accelerator, Placement, Share
-from farm.harness.base.accelerators import accelerator_of
+from farm.harness.base.accelerators import accelerator_of, without_failed
 from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
-from farm.harness.executorch.executorch_inspector import inspector_table_rows
+from farm.harness.base.output_lines import plain_lines
 
+_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,3})?"
+_EVENT, _DELEGATED, _BACKEND = "event_name", "is_delegated_op", "delegate_backend_name"
+#: With a frame, and without one.
+_BETWEEN = re.compile(r"\s*[\u2502|]\s*|\t")
+_ENDS = re.compile(r"^\s*[\u2502|]|[\u2502|]\s*$")
+_IN_ROWS = ("True", "False", _EVENT)
+#: Without a frame: what a row ends with. Columns stand two spaces apart; an empty cell leaves nothing.
+_TAIL = re.compile(r"\b(True|False)(?:\s+(\w{1,60}))?$")
+_APART = re.compile(r"\s{2,}")
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\s|$)")
+#: The raw values, which may stand right behind an event's name.
+_RAW_VALUES = re.compile(r"\s+\[[^\[\]]*\]$")
+_INDEX = re.compile(r"^[0-9]{1,9}\s+")
 #: Runners that list the backends of the method: `delegates: XnnpackBackend`, `Method uses backend
 #: VulkanBackend`.
 _USES = re.compile(
@@ -47,7 +64,63 @@ _QNN_TYPES: Mapping[str, Accelerator] = MappingProxyType(
 #: Of Inspector's table: an operator of the CPU, and everything that a delegate did, whose parts may have
 #: rows.
 _OPERATOR, _DELEGATE = "native_call_", "DELEGATE_CALL"
-_MOST_WARNINGS = 5
+_MAX_WARNINGS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectorRow:
+    """One event of a profile."""
+
+    event: str
+    delegated: bool
+    #: Empty where the table has no such column.
+    backend: str = ""
+    line: str = ""
+
+
+def inspector_table_rows(text: str) -> list[InspectorRow]:
+    """Return every row of each table, in order."""
+    rows: list[InspectorRow] = []
+    heading: list[str] = []
+    for line in plain_lines(text):
+        if not any(word in line for word in _IN_ROWS):
+            continue
+        cells = [cell.strip() for cell in _BETWEEN.split(_ENDS.sub("", line))]
+        if _EVENT in cells or (_EVENT in line and _DELEGATED in line):
+            heading = cells if len(cells) > 1 else [cell for cell in re.split(r"\s{2,}", line) if cell]
+        elif (row := _framed_row(cells, heading, line) if len(cells) > 1 else _plain_row(line)) is not None:
+            rows.append(row)
+    return rows
+
+
+def _framed_row(cells: Sequence[str], heading: Sequence[str], line: str) -> InspectorRow | None:
+    """Parse a row of a framed table; trailing empty cells may be missing."""
+    names = heading[1:] if heading and not heading[0] else heading
+    cells = cells[1:] if cells[0].isdigit() else cells
+    if not {_EVENT, _DELEGATED} <= set(names) or len(cells) > len(names):
+        return None
+    cell_by_name = dict(zip(names, cells, strict=False))
+    if cell_by_name.get(_DELEGATED) not in ("True", "False"):
+        return None
+    return InspectorRow(
+        event=cell_by_name.get(_EVENT, ""),
+        delegated=cell_by_name[_DELEGATED] == "True",
+        backend=cell_by_name.get(_BACKEND, ""),
+        line=line,
+    )
+
+
+def _plain_row(line: str) -> InspectorRow | None:
+    """Parse a row without a frame: block, event, raw values, numbers, other columns, delegated, backend."""
+    tail = _TAIL.search(line)
+    if tail is None:
+        return None
+    columns = _APART.split(_INDEX.sub("", line[: tail.start()], count=1).rstrip())
+    first_number = next((at for at, cell in enumerate(columns) if at > 1 and _NUMBERS.match(cell)), None)
+    if first_number is None:
+        return None
+    event = _RAW_VALUES.sub("", "  ".join(columns[1:first_number]))
+    return InspectorRow(event=event, delegated=tail[1] == "True", backend=tail[2] or "", line=line)
 
 
 def executorch_placement(text: str) -> Placement | None:
@@ -55,14 +128,14 @@ def executorch_placement(text: str) -> Placement | None:
     lines = log_lines(text)
     missing = [line.quoted for line, _ in matching_lines(lines, _NOT_REGISTERED)]
     errors = [line.quoted for line, _ in matching_lines(lines, _QNN_ERROR)]
-    warnings = tuple(dict.fromkeys((*missing, *errors)))[:_MOST_WARNINGS]
+    warnings = tuple(dict.fromkeys((*missing, *errors)))[:_MAX_WARNINGS]
     if missing:
         return Placement(shares=(), warnings=warnings)
     shares = qnn_shares(lines) or _shares_by_name(lines)
     total, counted = _with_call_counts(lines, shares)
     if not counted and not warnings:
         return None
-    return Placement(shares=counted, total_nodes=total, warnings=warnings)
+    return without_failed(Placement(shares=counted, total_nodes=total, warnings=warnings), lines)
 
 
 def qnn_shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
@@ -102,7 +175,9 @@ def _with_call_counts(
             return total, (Share(accelerator=Accelerator.CPU, by="portable", nodes=total, line=line.quoted),)
         if total is not None and len(shares) == 1 and calls <= total:
             rest = Share(accelerator=Accelerator.CPU, by="portable", nodes=total - calls, line=line.quoted)
-            return total, tuple(share for share in (_with_nodes(shares[0], calls), rest) if share.nodes)
+            return total, tuple(
+                share for share in (replace(shares[0], nodes=calls, partitions=None), rest) if share.nodes
+            )
         return None, shares
     return _with_inspected_events(lines, shares)
 
@@ -124,7 +199,3 @@ def _with_inspected_events(
         for name, line in first.items()
     )
     return (sum(counts.values()) if counts else None), event_shares or shares
-
-
-def _with_nodes(share: Share, nodes: int) -> Share:
-    return Share(accelerator=share.accelerator, by=share.by, nodes=nodes, line=share.line)

@@ -6,23 +6,38 @@ The agent's observations decide first, then the program's output, then its exit 
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from farm.core.base.ids import is_digest
 from farm.core.errors import Blame, ControlImpossible
 from farm.core.runs.evidence import Evidence, ExitRecord, RunError
 from farm.core.runs.measurement import Outcome, RunFailure
-from farm.harness.failures.failure_pattern import FailurePattern
-from farm.harness.failures.generic_patterns import (
+from farm.harness.failures.kinds import KIND_BY_EXIT_CODE, KINDS, NAME_BY_SIGNAL, FailureKind
+from farm.harness.failures.pattern_prefilter import pattern_prefilter
+from farm.harness.failures.patterns import (
+    ADB_PATTERNS,
     CRASH,
     GENERIC_PATTERNS,
-    KIND_BY_EXIT_CODE,
     LAST_LINE_PATTERNS,
-    NAME_BY_SIGNAL,
+    FailurePattern,
 )
-from farm.harness.failures.kinds import CRASHED, ENDED, UNKNOWN_FLAG, FailureKind
-from farm.harness.failures.pattern_prefilter import pattern_prefilter
 
 _LONGEST_LINE = 400
+#: A pattern's first matches; the line that names the failure is one of them.
+_MAX_MATCHES = 50
+_FINAL_LINES = 20
+#: Stack frames, echoed commands, help texts, and what loggers call less than an error.
+_MENTIONS = re.compile(
+    r"^\s*(?:#\d{1,3} |frame #\d|at \S+\(|[$+>] |--?\w)"
+    r"|^(?:INFO|VERBOSE|DEBUG|WARN(?:ING)?)\b|^[VDIW](?:/|\d{4} )|\s[VDIW] \S[^:]{0,60}: "
+    r"|\[[VDIW]:onnxruntime"
+)
+_NAMES = re.compile(
+    r"error|fail|exception|fatal|abort|terminat|what\(\)|cannot|can't|couldn't|could not|unable"
+    r"|not (?:found|supported|available|registered)|denied|refused|invalid|missing|killed|unknown",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(r"(?:^|[\s\]])(?:[\w.]{0,60}(?:[Ee]rror|ERROR|Exception)|FATAL|[Ff]atal)(?:\]|:\s)")
 #: Warnings of Android's linker, which goes on after them.
 _LINKERS_WARNING = re.compile(r"^.{0,200}WARNING: linker: .*$", re.MULTILINE)
 _NOT_THIS_HARNESS = "`farm attempt show ID` has its output: is the registered program really this harness?"
@@ -41,19 +56,29 @@ def classify(
         success: the exit codes of a program that ended as it should.
         patterns: the texts that explain other ends.
     """
-    if evidence.trouble is not None:
-        return _run_error_failure(evidence.trouble)
+    if evidence.error is not None:
+        return _run_error_failure(evidence.error)
     if evidence.exit is None:
-        return _missing_record_failure()
+        return RunFailure(
+            code="run.no_exit_record",
+            outcome=Outcome.INCONCLUSIVE,
+            blame=Blame.HOST,
+            message="the agent brought back neither an exit record nor a reason why there is none",
+            hint="see the agent's log for this attempt",
+        )
+    if evidence.exit.code in success and not evidence.exit.timed_out:
+        return None
+    if (failure := adb_failure(evidence)) is not None:
+        return failure
     if evidence.exit.timed_out:
         return _timeout_failure(evidence, evidence.exit)
-    if evidence.exit.code in success:
-        return None
     return _exit_failure(evidence, evidence.exit, patterns)
 
 
 def unreadable_failure(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HARNESS) -> RunFailure:
     """Return the failure of a program that ended well and printed something other than its numbers."""
+    if (failure := adb_failure(evidence)) is not None:
+        return failure
     line = _last_text(evidence.stdout) or _last_text(evidence.stderr)
     reason = why if line else f"it printed nothing; {why}"
     code = evidence.exit.code if evidence.exit else 0
@@ -69,11 +94,19 @@ def unreadable_failure(evidence: Evidence, why: str, *, hint: str = _NOT_THIS_HA
     )
 
 
+def adb_failure(evidence: Evidence) -> RunFailure | None:
+    """Return the failure that adb itself reports in the output: never the variant's; None without one."""
+    match = _find_match(evidence, ADB_PATTERNS)
+    if match is None or evidence.exit is None:
+        return None
+    return _failure(match[0], evidence, evidence.exit, match[1])
+
+
 def find_failure(
     evidence: Evidence, patterns: Sequence[FailurePattern] = GENERIC_PATTERNS
 ) -> RunFailure | None:
     """Return the failure in the output of a program that ended well without numbers; None without a match."""
-    match = _find_match(evidence, patterns)
+    match = _find_match(evidence, ADB_PATTERNS) or _find_match(evidence, patterns)
     if match is None or evidence.exit is None:
         return None
     return _failure(match[0], evidence, evidence.exit, match[1])
@@ -82,29 +115,20 @@ def find_failure(
 def unknown_flag_failure(evidence: Evidence, flag: str) -> RunFailure:
     """Return the failure of a program that ignored an unknown flag: it ran something else."""
     ended = evidence.exit or ExitRecord(code=0, duration_s=0.0)
-    kind = replace(UNKNOWN_FLAG, what=UNKNOWN_FLAG.what.format(flag=flag))
+    kind = KINDS["run.unknown_flag"]
+    kind = replace(kind, what=kind.what.format(flag=flag))
     return _failure(kind, evidence, ended, None, detail="; it went on without")
 
 
-def _run_error_failure(trouble: RunError) -> RunFailure:
+def _run_error_failure(error: RunError) -> RunFailure:
     # Nothing ran, and never will on this device as it is, so the outcome is that of an unsupported cell.
-    is_impossible = trouble.code == ControlImpossible.code
+    is_impossible = error.code == ControlImpossible.code
     return RunFailure(
-        code=trouble.code,
+        code=error.code,
         outcome=Outcome.UNSUPPORTED if is_impossible else Outcome.INCONCLUSIVE,
-        blame=trouble.blame,
-        message=trouble.message,
-        hint=trouble.hint,
-    )
-
-
-def _missing_record_failure() -> RunFailure:
-    return RunFailure(
-        code="run.no_exit_record",
-        outcome=Outcome.INCONCLUSIVE,
-        blame=Blame.HOST,
-        message="the agent brought back neither an exit record nor a reason why there is none",
-        hint="see the agent's log for this attempt",
+        blame=error.blame,
+        message=error.message,
+        hint=error.hint,
     )
 
 
@@ -129,10 +153,10 @@ def _exit_failure(evidence: Evidence, ended: ExitRecord, patterns: Sequence[Fail
     # A message on the way does not hide the program's own last words.
     if weak is not None and last_line in (None, weak[1]):
         return _failure(weak[0], evidence, ended, weak[1])
-    line = last_line or _last_text(evidence.stderr) or _last_text(evidence.stdout)
-    by_code = KIND_BY_EXIT_CODE.get(ended.code, CRASHED if line and CRASH.search(line) else ENDED)
+    line = last_line or _last_error(evidence.stderr) or _last_error(evidence.stdout)
+    by_line = KINDS["run.crashed" if line and CRASH.search(line) else "run.failed"]
     detail = "" if line else ", and it printed nothing"
-    return _failure(by_code, evidence, ended, line, detail=detail)
+    return _failure(KIND_BY_EXIT_CODE.get(ended.code, by_line), evidence, ended, line, detail=detail)
 
 
 def _failure(
@@ -164,7 +188,9 @@ def _find_match_in(text: str, patterns: Sequence[FailurePattern]) -> tuple[Failu
     # start.
     prefilter = pattern_prefilter(tuple(pattern.pattern.pattern for pattern in patterns))
     for pattern in (patterns[index] for index in prefilter.candidate_indexes(text)):
-        match = pattern.pattern.search(text)
+        matches = islice(pattern.pattern.finditer(text), _MAX_MATCHES)
+        # The line that names the failure, not the first one with a word of it.
+        match = min(matches, key=lambda match: _rank(_line_around(match)), default=None)
         if match is not None:
             kind = replace(pattern.kind, what=pattern.kind.what.format(**match.groupdict()))
             return kind, _line_around(match)
@@ -184,6 +210,20 @@ def _line_around(match: re.Match[str]) -> str:
     end = match.string.find("\n", match.end())
     line = match.string[start : end if end >= 0 else None]
     return line.strip()[:_LONGEST_LINE]
+
+
+def _rank(line: str) -> int:
+    """Return 0 for a line that names a failure, 2 for one that only mentions its words, 1 for others."""
+    if _MENTIONS.search(line) is not None:
+        return 2
+    return 0 if _NAMES.search(line) is not None else 1
+
+
+def _last_error(text: str) -> str | None:
+    """Return the last of the final lines that calls itself an error; without one the last line."""
+    lines = [line.strip() for line in text.splitlines()[-_FINAL_LINES:]]
+    error = next((line for line in reversed(lines) if _ERROR.search(line) is not None), None)
+    return _last_text(text) if error is None else error[:_LONGEST_LINE]
 
 
 def _last_text(text: str) -> str | None:

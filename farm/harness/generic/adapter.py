@@ -1,23 +1,246 @@
-"""The adapter of every program that has a definition of its own."""
+"""The adapter of every program that has a definition of its own: its command line, and its readings."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from string import Template
 
+from farm.core.base.safe_regex import first_line
+from farm.core.base.setting_values import SettingValue
+from farm.core.errors import Blame
 from farm.core.models.variant import Format
 from farm.core.programs.bundle import command_words, plan_files
-from farm.core.programs.definition import Definition
+from farm.core.programs.definition import (
+    BACKEND_PLACEHOLDER,
+    MODEL_PLACEHOLDER,
+    WALL_STEP_NS,
+    WALL_TIME,
+    WORK_PLACEHOLDER,
+    Definition,
+    OutputStream,
+    TimeLocator,
+)
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import Reading, RunFailure
+from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Metric, Outcome, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest, model_file
 from farm.harness.base.options import GenericOptions
-from farm.harness.generic.command import argument_words
-from farm.harness.generic.result import clock_covers, read_output
+from farm.harness.failures.classification import adb_failure, classify, unreadable_failure
+from farm.harness.failures.patterns import DEVICE_PATTERNS
+from farm.harness.generic.extraction import InvalidNumber, ProgramOutput, dropped_bytes, program_output
+
+_SOMETHING_ELSE = "something else"
+_COMPARE = "compare what it printed, `farm attempt show ID`, with the places in its definition"
+_NOT_SAID = "what the program itself times; its definition does not say what that covers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ParsedTimes:
+    """The times of a reading: samples or a mean."""
+
+    samples_ns: tuple[int, ...] = ()
+    mean_ns: float | None = None
+    expected: int = 1
+    clock_step_ns: int = 0
+
+
+def clock_covers(definition: Definition) -> str:
+    """Return what the time of a reading covers."""
+    if definition.is_wall_timed:
+        return "; ".join(filter(None, [WALL_TIME, definition.clock_covers]))
+    place = definition.samples or definition.value
+    rate = f"; {place.unit.means}" if place and place.unit.is_rate else ""
+    return f"{definition.clock_covers or _NOT_SAID}{rate}"
+
+
+def read_output(definition: Definition, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+    """Return the numbers at the definition's places, or the duration of the whole process."""
+    # Messages name the program, and not the shell or `taskset` that starts it.
+    evidence = replace(evidence, argv=(definition.name,))
+    failure = _failure(definition, evidence)
+    if failure is not None:
+        return failure
+    output = program_output(evidence, definition.stream)
+    try:
+        times = _times(definition, plan, evidence, output)
+        metrics = tuple(_metrics(definition, output))
+    except InvalidNumber as error:
+        return unreadable_failure(evidence, str(error), hint=_COMPARE)
+    if isinstance(times, RunFailure):
+        return times
+    actual_backend, accelerator, proof = _placement(definition, plan.backend, evidence)
+    return Reading(
+        samples_ns=times.samples_ns,
+        mean_ns=times.mean_ns,
+        expected_samples=times.expected,
+        actual_backend=actual_backend,
+        accelerator=accelerator,
+        proof=proof,
+        metrics=metrics,
+        clock_step_ns=times.clock_step_ns,
+    )
+
+
+def _failure(definition: Definition, evidence: Evidence) -> RunFailure | None:
+    has_ended = evidence.error is None and evidence.exit is not None and not evidence.exit.timed_out
+    line = _first_of(definition.unsupported, evidence) if has_ended else None
+    if line is not None and (failure := adb_failure(evidence)) is not None:
+        return failure
+    if line is None:
+        return classify(evidence, success=definition.success_exit_codes, patterns=DEVICE_PATTERNS)
+    return RunFailure(
+        code="run.unsupported",
+        outcome=Outcome.UNSUPPORTED,
+        blame=Blame.VARIANT,
+        message=f"{definition.name} reports that it cannot do this here",
+        hint="its definition lists this line as `unsupported`",
+        line=line,
+    )
+
+
+def _times(
+    definition: Definition, plan: RunPlan, evidence: Evidence, output: ProgramOutput
+) -> _ParsedTimes | RunFailure:
+    if definition.samples is not None:
+        return _of_samples(definition, definition.samples, plan, evidence, output)
+    if definition.value is not None:
+        return _of_value(definition.value, output)
+    return _of_wall_time(definition, evidence)
+
+
+def _of_samples(
+    definition: Definition, where: TimeLocator, plan: RunPlan, evidence: Evidence, output: ProgramOutput
+) -> _ParsedTimes:
+    samples = tuple(round(ns) for ns in _times_ns(output, where))
+    if not samples:
+        raise InvalidNumber(f"there is no number at {where.place}")
+    if min(samples) < 1:
+        raise InvalidNumber(
+            f"a number at {where.place} is less than a nanosecond: is its unit {where.unit.name}?"
+        )
+    flag = definition.iterations_flag
+    if flag is None:
+        if dropped_bytes(evidence, definition.stream):
+            raise InvalidNumber("the number of missing samples is unknown: `iterations_flag` would give it")
+        return _ParsedTimes(samples_ns=samples, expected=len(samples))
+    expected = int(plan.settings.get(flag, definition.flags[flag].default))
+    if len(samples) > expected:
+        raise InvalidNumber(f"{len(samples)} numbers are at {where.place}, `{flag}` says {expected}")
+    return _ParsedTimes(samples_ns=samples, expected=expected)
+
+
+def _of_value(where: TimeLocator, output: ProgramOutput) -> _ParsedTimes:
+    times = _times_ns(output, where)
+    if len(times) != 1:
+        raise InvalidNumber(f"{len(times)} numbers are at {where.place}, one was expected")
+    return _ParsedTimes(mean_ns=times[0])
+
+
+def _of_wall_time(definition: Definition, evidence: Evidence) -> _ParsedTimes | RunFailure:
+    took_s = evidence.exit.duration_s if evidence.exit else 0.0
+    if took_s > 0:
+        return _ParsedTimes(mean_ns=took_s * 1e9, clock_step_ns=WALL_STEP_NS)
+    return RunFailure(
+        code="run.too_short",
+        outcome=Outcome.FAILED,
+        blame=Blame.VARIANT,
+        message=f"{definition.name} ended within 10 ms, the step of the clock that times whole processes",
+        hint="let it do more work, or print its own time for the definition to read",
+    )
+
+
+def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[float]:
+    """Return every time at a place.
+
+    Raises:
+        InvalidNumber: a number there is no time.
+    """
+    times = []
+    for value in output.numbers(where.place):
+        ns = where.unit.in_ns(value)
+        if ns is None:
+            raise InvalidNumber(
+                f"{value:g} {where.unit.name} at {where.place} is not a possible time of a run"
+            )
+        times.append(ns)
+    return times
+
+
+def _metrics(definition: Definition, output: ProgramOutput) -> Iterator[Metric]:
+    """Return the last number at each metric's place; a metric that was not printed is left out."""
+    for name, metric in definition.metrics.items():
+        if numbers := output.numbers(metric.place):
+            yield Metric(name=name, value=numbers[-1], unit=metric.unit, better=metric.better)
+
+
+def _placement(definition: Definition, name: str, evidence: Evidence) -> tuple[str, str, str]:
+    """Return the placement that the definition's patterns show."""
+    backend = definition.backends[name]
+    if backend.accelerator == "cpu":
+        return name, "cpu", f"cpu by the definition of {definition.name}, which names nothing else for {name}"
+    if backend.fallback and (line := _first_of((backend.fallback,), evidence)) is not None:
+        return _SOMETHING_ELSE, UNKNOWN_ACCELERATOR, line
+    if backend.declared:
+        return name, backend.accelerator, "declared by its definition, not proven by its output"
+    if not backend.proof:
+        return name, UNKNOWN_ACCELERATOR, "its definition names no proof"
+    line = _first_of((backend.proof,), evidence)
+    if line is None:
+        return name, UNKNOWN_ACCELERATOR, f"nothing in its output matches /{backend.proof}/"
+    return name, backend.accelerator, line
+
+
+def _first_of(patterns: Sequence[str], evidence: Evidence) -> str | None:
+    """Return the first line of both outputs that one of the patterns matches."""
+    text = program_output(evidence, OutputStream.BOTH).text if patterns else ""
+    return next((line for pattern in patterns if (line := first_line(pattern, text)) is not None), None)
+
+
+def argument_words(
+    definition: Definition, *, backend: str, settings: Mapping[str, SettingValue]
+) -> Iterator[str]:
+    """Return the arguments of the program, in the placeholders of run plans.
+
+    A flag that is missing in the settings has its default: they may be of another version's definition.
+    """
+    values = {name: settings.get(name, flag.default) for name, flag in definition.flags.items()}
+    for word in definition.arguments:
+        is_backends = word == f"${{{BACKEND_PLACEHOLDER}}}"
+        for argument in definition.backends[backend].arguments if is_backends else (word,):
+            yield from _fill(argument, definition, values)
+
+
+def _fill(word: str, definition: Definition, values: Mapping[str, SettingValue]) -> list[str]:
+    for name, flag in definition.flags.items():
+        if flag.split and word == f"${{{name}}}":
+            return [_literal(part) for part in _split(str(values[name]))]
+    spelled = {
+        name: _literal(str(value).lower() if isinstance(value, bool) else str(value))
+        for name, value in values.items()
+    }
+    spelled |= {MODEL_PLACEHOLDER: "${file_model}", WORK_PLACEHOLDER: "${work}"}
+    return [
+        Template.pattern.sub(lambda match: "$$" if match[0] == "$$" else spelled[match[0].strip("${}")], word)
+    ]
+
+
+def _split(text: str) -> list[str]:
+    """Split words as a shell does; at blanks only where a quotation has no end."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
+
+
+def _literal(text: str) -> str:
+    """Escape the placeholders of a text for a run plan."""
+    return text.replace("$", "$$")
 
 
 class GenericHarness(GenericOptions):
     """Calls a program as its definition describes, and reads its output at the places of the definition."""
 
-    parser_version: int = 4
+    parser_version: int = 5
 
     def __init__(self, definition: Definition) -> None:
         super().__init__(definition)

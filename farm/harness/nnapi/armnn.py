@@ -28,7 +28,7 @@ _AGAINST = re.compile(
     r"|in either framework or device manifest|Failed to (?:create|load) [^\n]*backend",
     re.IGNORECASE,
 )
-_MOST_WARNINGS = 5
+_MAX_WARNINGS = 5
 _HARDWARE = {"GpuAcc": Accelerator.GPU, "GpuFsa": Accelerator.GPU, "EthosNAcc": Accelerator.NPU}
 
 
@@ -40,7 +40,7 @@ def armnn_placement(text: str) -> Placement | None:
     lines = log_lines(text)
     banner = next((line for line, _ in matching_lines(lines, _BANNER)), None)
     warnings = tuple(dict.fromkeys(line.quoted for line, _ in matching_lines(lines, _AGAINST)))[
-        :_MOST_WARNINGS
+        :_MAX_WARNINGS
     ]
     if banner is None:
         return Placement(shares=(), warnings=warnings) if warnings and "armnn" in text.lower() else None
@@ -59,12 +59,10 @@ def _shares(lines: Sequence[LogLine]) -> tuple[Share, ...]:
     refused = {match[1]: line for line, match in matching_lines(lines, _NEXT)}
     shares = []
     for name in names:
-        shares.append(Share(accelerator=_kind(name), by=name, line=request[0].quoted))
+        shares.append(
+            Share(accelerator=_HARDWARE.get(name, accelerator_of(name)), by=name, line=request[0].quoted)
+        )
         # The backends after one that took everything have nothing.
         if name not in refused:
             break
     return tuple(shares)
-
-
-def _kind(name: str) -> Accelerator:
-    return _HARDWARE.get(name, accelerator_of(name))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from farm.core.runs.placement import Accelerator, Placement, Share
-from farm.harness.base.accelerators import accelerator_of
+from farm.harness.base.accelerators import accelerator_of, without_failed
 from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
 
 _BEST = re.compile(r"findBestDeviceForEachOperation\([^()\n]*\)\s*=\s*-?\d+\s*\(([^()\n]+)\)")
@@ -35,10 +35,10 @@ _AGAINST = re.compile(
 )
 #: A driver failed while it compiled or executed, and the runtime's own interpreter did the step or the whole.
 _FELL_BACK = re.compile(r"\bcpuFallback(Full|Partial)\b|finish with CPU fallback")
-_MOST_WARNINGS = 5
+_MAX_WARNINGS = 5
 _NAME = r"[A-Za-z][A-Za-z0-9._-]{0,80}"
 #: TFLite lists them; the runtime logs each driver that it finds.
-_OFFERED = re.compile(rf"NNAPI accelerators available: \[((?:{_NAME},?){{1,20}})\]", re.ASCII)
+_OFFERED = re.compile(rf"NNAPI accelerators available: \[({_NAME}(?:,{_NAME}){{0,19}}),?\]", re.ASCII)
 _FOUND = re.compile(rf"\bFound interface ({_NAME})(?=\s|$)", re.ASCII)
 
 
@@ -50,7 +50,7 @@ def nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
         pid: the process that counts; None takes all where they agree on one process.
     """
     lines, ambiguity = _of_process(log_lines(log), pid)
-    warnings = tuple(line.quoted for line, _ in matching_lines(lines, _AGAINST))[:_MOST_WARNINGS]
+    warnings = tuple(line.quoted for line, _ in matching_lines(lines, _AGAINST))[:_MAX_WARNINGS]
     shares = _operations(lines) or _devices(lines, _ONLY) or _devices(lines, _STEP)
     shares = shares or _devices(lines, _COMPILED) or _devices(lines, _FINISHED)
     shares = _after_fall_back(shares, lines)
@@ -58,12 +58,13 @@ def nnapi_placement(log: str, pid: int | None = None) -> Placement | None:
         return None
     counts = [share.nodes for share in shares]
     total = None if None in counts or not counts else sum(count or 0 for count in counts)
-    return Placement(
+    placement = Placement(
         shares=shares,
         total_nodes=total,
         warnings=(*warnings, *((ambiguity,) if ambiguity else ())),
         offered=nnapi_accelerators(lines),
     )
+    return without_failed(placement, lines)
 
 
 def nnapi_accelerators(lines: Sequence[LogLine]) -> tuple[str, ...]:

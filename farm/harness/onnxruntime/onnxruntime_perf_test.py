@@ -1,22 +1,19 @@
 """ONNX Runtime's `onnxruntime_perf_test`: command line and output."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.models.variant import Format, Manifest
+from farm.core.models.variant import Format
+from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
-from farm.harness.base.options import Flag
+from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
-from farm.harness.base.tool_adapter import (
-    count_setting,
-    find_unsupported_reason,
-    flag_text,
-    setting,
-    tool_plan,
-)
+from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
     LoopTimes,
     combined_output,
@@ -24,11 +21,41 @@ from farm.harness.base.tool_result import (
     missing_times_failure,
     time_reading,
 )
-from farm.harness.failures.classification import classify, unreadable_failure
-from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
-from farm.harness.onnxruntime.output import OrtOutput, ort_output
+from farm.harness.failures.classification import unreadable_failure
 from farm.harness.onnxruntime.placement import ort_placement
 
+_NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,3})?"
+#: By a line's label in lower case: the field, and the nanoseconds of its unit; 1 for plain numbers.
+_FIELDS: Mapping[str, tuple[str, float]] = {
+    "average inference time cost": ("mean_ns", 1e6),
+    "average inference time cost total": ("mean_ns", 1e6),
+    "average time cost": ("mean_ns", 1e6),
+    "first inference time cost": ("first_ns", 1e6),
+    "session creation time cost": ("creation_ns", 1e9),
+    "total inference requests": ("requests", 1.0),
+    "total iterations": ("requests", 1.0),
+    "runs": ("runs", 1.0),
+    "avg cpu usage": ("cpu_pct", 1.0),
+    "peak working set size": ("peak_bytes", 1.0),
+    "min latency": ("min_ns", 1e9),
+    "max latency": ("max_ns", 1e9),
+    "p50 latency": ("p50_ns", 1e9),
+    "p90 latency": ("p90_ns", 1e9),
+    "p95 latency": ("p95_ns", 1e9),
+    "p99 latency": ("p99_ns", 1e9),
+    "p999 latency": ("p999_ns", 1e9),
+}
+_TOTALS = ("total inference time cost", "total time cost")
+_LINE = re.compile(rf"([A-Z][\w ]{{2,40}}?)(?::| is)\s{{0,4}}({_NUMBER})\s{{0,4}}(s|sec|ms|%|bytes)?$")
+#: Unique labels, wherever they begin: a line may have an unknown prefix.
+_INSIDE = re.compile(
+    r"\b((?:Average|Total|First) inference (?:time cost(?: total)?|requests)|Session creation time cost)"
+    rf":\s{{0,4}}({_NUMBER})\s{{0,4}}(s|ms)?$"
+)
+_SAMPLE = re.compile(
+    rf"[^,\n]{{0,300}}(?:,{_NUMBER})?,({_NUMBER}),([0-9]{{1,18}}),([0-9]{{1,6}}),([0-9]{{1,9}})$"
+)
+_UNIT_NS: Mapping[str, float] = {"s": 1e9, "sec": 1e9, "ms": 1e6}
 FLAGS: Mapping[str, Flag] = {
     "repeated_times": Flag(default=100, help="timed inferences (-r)", minimum=1),
     "intra_op_num_threads": Flag(default=1, help="threads within an operator (-x); 0 leaves it", minimum=0),
@@ -52,25 +79,82 @@ _CPU = "cpu"
 _MEANS_MAY_DIFFER = 0.05
 
 
-class OnnxruntimePerfTest:
-    """Runs `.onnx` and `.ort` files; its result file has one line for each iteration."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrtOutput:
+    """The values of one run, by name; times in nanoseconds."""
 
-    name: str = "onnxruntime_perf_test"
-    parser_version: int = 3
-    flags: Mapping[str, Flag] = FLAGS
-    needs_model: bool = True
-    formats: Sequence[Format] = (Format.ONNX, Format.ORT)
-    flags_are_words: bool = False
-    backends: Sequence[str] = (_CPU, "xnnpack", "nnapi", "qnn", "acl", "webgpu")
-    clock_covers: str = (
-        "Session::Run() only, on inputs made before the loop; one inference comes before the first timed one"
+    values: Mapping[str, float]
+    #: Every iteration's time, where the output has it.
+    samples_ns: tuple[int, ...]
+    #: Its samples are numbered from 0 without a gap, or from where the head of the output was cut off.
+    samples_are_whole: bool
+    #: More than one run ended in the output.
+    contradicts: bool
+
+    @property
+    def mean_ns(self) -> float | None:
+        """Return the tool's own average."""
+        return self.values.get("mean_ns")
+
+    @property
+    def requests(self) -> int | None:
+        """Return the number of inferences in the average."""
+        count = self.values.get("requests", self.values.get("runs"))
+        return None if count is None else round(count)
+
+
+def ort_output(text: str) -> OrtOutput:
+    """Parse an output of any version; without an average line, compute it from total and count."""
+    values: dict[str, float] = {}
+    samples: dict[int, int] = {}
+    total_ns: float | None = None
+    #: Values that a run prints once.
+    values_by_field: dict[str, set[float]] = {"mean_ns": set(), "creation_ns": set()}
+    for line in plain_lines(text):
+        if (sample := _SAMPLE.match(line)) is not None:
+            samples[int(sample[4])] = round(float(sample[1]) * 1e9)
+        elif (match := _INSIDE.search(line) or _LINE.match(line)) is not None:
+            label, value, unit = match[1].lower(), float(match[2]), match[3] or ""
+            if label in _TOTALS:
+                total_ns = value * 1e9 if unit else total_ns
+            elif (field := _FIELDS.get(label)) is not None:
+                # The unit of old versions is the field's own; newer ones print it.
+                values[field[0]] = value * (_UNIT_NS.get(unit, field[1]) if field[1] > 1 else 1.0)
+                values_by_field.get(field[0], set()).add(values[field[0]])
+    count = values.get("requests")
+    if "mean_ns" not in values and total_ns is not None and count:
+        values["mean_ns"] = total_ns / count
+    numbers = sorted(samples)
+    has_lost_head = _has_lost_its_head(numbers, count)
+    if has_lost_head and "mean_ns" in values:
+        # The tool's own average is of all iterations.
+        numbers = []
+    return OrtOutput(
+        values=values,
+        samples_ns=tuple(samples[number] for number in numbers),
+        samples_are_whole=has_lost_head or numbers == list(range(len(numbers))),
+        contradicts=any(len(different) > 1 for different in values_by_field.values()),
     )
 
-    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Return why this harness cannot run the variant on the backend; None when it can."""
-        return find_unsupported_reason(
-            self.name, variant, backend, backends=self.backends, formats=self.formats
-        )
+
+def _has_lost_its_head(numbers: Sequence[int], count: float | None) -> bool:
+    """Return whether only the first samples are missing."""
+    if not numbers or numbers[0] == 0 or (count is not None and numbers[-1] + 1 != count):
+        return False
+    return numbers[-1] - numbers[0] + 1 == len(numbers)
+
+
+class OnnxruntimePerfTest(ToolHarness):
+    """Runs `.onnx` and `.ort` files; its result file has one line for each iteration."""
+
+    name = "onnxruntime_perf_test"
+    parser_version = 4
+    flags = FLAGS
+    formats = (Format.ONNX, Format.ORT)
+    backends = (_CPU, "xnnpack", "nnapi", "qnn", "acl", "webgpu")
+    clock_covers = (
+        "Session::Run() only, on inputs made before the loop; one inference comes before the first timed one"
+    )
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line of the Android binary. Without `-v` a provider reports no nodes."""
@@ -82,11 +166,8 @@ class OnnxruntimePerfTest:
             passes = [placement_pass(request.backend, words_of_pass)]
         return tool_plan(self.name, request, [*words, "${file_model}", _RESULT_FILE], passes=passes)
 
-    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+    def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return one sample for each iteration, or else the tool's average."""
-        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
-        if failure is not None:
-            return failure
         text = combined_output(evidence)
         output = ort_output(text)
         if output.contradicts:
@@ -113,11 +194,15 @@ def _times(plan: RunPlan, output: OrtOutput) -> LoopTimes:
     expected = count_setting(plan.settings, FLAGS, "repeated_times")
     if output.samples_ns:
         return LoopTimes(samples_ns=output.samples_ns, expected=expected)
-    return LoopTimes(mean_ns=output.mean_ns, expected=expected, summed=output.requests)
+    low_ns, high_ns = (output.values.get(name) for name in ("min_ns", "max_ns"))
+    extremes_ns = None if low_ns is None or high_ns is None else (low_ns, high_ns)
+    return LoopTimes(
+        mean_ns=output.mean_ns, expected=expected, summed=output.requests, extremes_ns=extremes_ns
+    )
 
 
 def _disagreement(output: OrtOutput) -> str | None:
-    """Return how the samples contradict the tool's own figures; None when they agree."""
+    """Return how the samples contradict the tool's own values; None when they agree."""
     count, requests = len(output.samples_ns), output.requests
     if count == 0:
         return None
@@ -140,12 +225,12 @@ def _metrics(output: OrtOutput) -> Iterator[Metric]:
         "p95": "p95_ns",
         "p99": "p99_ns",
     }
-    figures = {**of_time, **({} if output.samples_ns else summed)}
-    times = {name: output.figures.get(field) for name, field in figures.items()}
+    field_by_name = {**of_time, **({} if output.samples_ns else summed)}
+    times = {name: output.values.get(field) for name, field in field_by_name.items()}
     yield from lower_is_better({name: None if ns is None else ns / 1e6 for name, ns in times.items()}, "ms")
-    peak = output.figures.get("peak_bytes")
+    peak = output.values.get("peak_bytes")
     yield from lower_is_better({"memory_peak": None if peak is None else peak / 1e6}, "MB")
-    yield from lower_is_better({"cpu": output.figures.get("cpu_pct")}, "%")
+    yield from lower_is_better({"cpu": output.values.get("cpu_pct")}, "%")
 
 
 def _words(settings: Mapping[str, SettingValue], backend: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from farm.core.runs.placement import Accelerator, Placement, Share
-from farm.harness.base.accelerators import accelerator_of
+from farm.harness.base.accelerators import accelerator_of, without_failed
 from farm.harness.base.log_lines import LogLine, log_lines, matching_lines
 from farm.harness.nnapi.placement import nnapi_placement
 
@@ -64,7 +64,7 @@ _QNN_LIBRARY = re.compile(
     r"\b(?:libQnn(Htp|Gpu|Cpu|Dsp)|Qnn(Htp|Gpu|Cpu|Dsp)(?=\w{0,20}\.dll))(?:V\d{1,4}\w{0,20}|Prepare)?\b"
 )
 _CPU = "CPUExecutionProvider"
-_MOST_WARNINGS = 5
+_MAX_WARNINGS = 5
 
 
 _Placed = tuple[int | None, tuple[Share, ...]]
@@ -94,7 +94,7 @@ def ort_placement(text: str) -> Placement | None:
     if not shares and not warnings:
         return None
     refined = tuple(part for share in shares for part in _split_share(share, text))
-    return Placement(shares=refined, total_nodes=total, warnings=warnings)
+    return without_failed(Placement(shares=refined, total_nodes=total, warnings=warnings), lines)
 
 
 def _by_capability(text: str, placed: _Placed | None) -> _Placed | None:
@@ -237,4 +237,4 @@ def _warnings(lines: Sequence[LogLine]) -> tuple[str, ...]:
     against = [line.quoted for line, _ in matching_lines(lines, _AGAINST)]
     absent = [line.quoted for line, _ in matching_lines(lines, _ABSENT)]
     failed = [line.quoted for line, _ in matching_lines(lines, _FAILED)]
-    return tuple(dict.fromkeys((*absent, *failed, *against, *refused)))[:_MOST_WARNINGS]
+    return tuple(dict.fromkeys((*absent, *failed, *against, *refused)))[:_MAX_WARNINGS]

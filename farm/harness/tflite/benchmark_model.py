@@ -1,25 +1,20 @@
 """TensorFlow Lite's `benchmark_model`, in all versions: command line and output."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.models.variant import Format, Manifest
+from farm.core.models.variant import Format
+from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.placement import Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
-from farm.harness.base.options import Flag
 from farm.harness.base.placement_probe import NNAPI, placement_of_pass, placement_pass
-from farm.harness.base.tool_adapter import (
-    ToolPass,
-    count_setting,
-    find_unsupported_reason,
-    flag_text,
-    setting,
-    tool_plan,
-)
+from farm.harness.base.tool_harness import ToolHarness, ToolPass, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
     LoopTimes,
     combined_output,
@@ -27,39 +22,112 @@ from farm.harness.base.tool_result import (
     missing_times_failure,
     time_reading,
 )
-from farm.harness.failures.classification import classify, unknown_flag_failure
-from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
-from farm.harness.tflite.flags import ARGUMENTS_BY_BACKEND, FLAGS, PASS_FLAGS, SHORT_RUN, TOOL_DEFAULTS
-from farm.harness.tflite.litert_output import litert_output
-from farm.harness.tflite.litert_times import litert_metrics, litert_times
-from farm.harness.tflite.output import TfliteOutput, tflite_output
+from farm.harness.failures.classification import unknown_flag_failure
+from farm.harness.tflite.litert_benchmark import litert_metrics, litert_output, litert_times
+from farm.harness.tflite.output import TfliteOutput, operator_times, tflite_output
 from farm.harness.tflite.placement import tflite_placement
-from farm.harness.tflite.profile import operator_times
+
+FLAGS: Mapping[str, Flag] = MappingProxyType(
+    {
+        "num_threads": Flag(default=1, help="threads of the CPU; -1 leaves it to the program", minimum=-1),
+        "num_runs": Flag(default=50, help="timed inferences at least", minimum=1),
+        "min_secs": Flag(default=1.0, help="and for at least so long, seconds"),
+        "max_secs": Flag(default=150.0, help="ended after so long, seconds, whatever their number"),
+        "warmup_runs": Flag(default=1, help="inferences before the clock counts, at least", minimum=0),
+        "warmup_min_secs": Flag(default=0.5, help="and for at least so long, seconds"),
+        "run_delay": Flag(default=-1.0, help="seconds between two inferences; -1 for none"),
+        "input_layer": Flag(default="", help="names of inputs, by comma, where the tool cannot detect them"),
+        "input_layer_shape": Flag(default="", help="their shapes: 1,224,224,3; several by :"),
+        "input_layer_value_range": Flag(
+            default="", help="values to fill them with: input,0,255; several by :"
+        ),
+        "signature_to_run_for": Flag(default="", help="which signature of the model"),
+        "allow_fp16": Flag(default=False, help="float32 may be computed as float16"),
+        "require_full_delegation": Flag(default=False, help="fail where any operator is left to the CPU"),
+        "max_delegated_partitions": Flag(
+            default=0, help="at most this many; 0: the delegate decides", minimum=0
+        ),
+        "min_nodes_per_partition": Flag(default=0, help="0: the delegate decides", minimum=0),
+        "gpu_precision_loss_allowed": Flag(default=True, help="gpu: compute in float16"),
+        "gpu_experimental_enable_quant": Flag(default=True, help="gpu: take quantized models"),
+        "gpu_inference_for_sustained_speed": Flag(default=False, help="gpu: prefer sustained speed"),
+        "gpu_backend": Flag(default="", help="gpu: cl or gl; empty: OpenCL, else OpenGL"),
+        "nnapi_accelerator_name": Flag(default="", help="nnapi: which driver, by its name on the device"),
+        "nnapi_execution_preference": Flag(
+            default="", help="nnapi: fast_single_answer, sustained_speed, low_power or undefined"
+        ),
+        "nnapi_execution_priority": Flag(default="", help="nnapi: default, low, medium or high (Android 11)"),
+        "nnapi_allow_fp16": Flag(default=False, help="nnapi: compute in float16"),
+        "nnapi_allow_dynamic_dimensions": Flag(default=False, help="nnapi: take models of dynamic size"),
+        "nnapi_use_burst_mode": Flag(default=False, help="nnapi: burst mode"),
+        "disable_nnapi_cpu": Flag(default=True, help="nnapi: nnapi-reference may not run anything"),
+        "hexagon_lib_path": Flag(
+            default="", help="hexagon: folder of its libraries; empty: the run's folder"
+        ),
+        "external_delegate_path": Flag(default="", help="external, qnn: the delegate's library"),
+        "external_delegate_options": Flag(default="", help="external, qnn: its options, key:value by ;"),
+        "use_xnnpack": Flag(default=False, help="what the backend xnnpack adds; name that instead"),
+        "xnnpack_force_fp16": Flag(default=False, help="xnnpack: compute in float16"),
+        "enable_op_profiling": Flag(
+            default=False, help="times by operator, in a further pass that is not counted"
+        ),
+        "report_peak_memory_footprint": Flag(
+            default=False, help="peak of memory, in a further pass that is not counted"
+        ),
+    }
+)
+
+#: The tool's defaults. A flag is passed only where it differs from them; counts and threads are always
+#: passed.
+TOOL_DEFAULTS: Mapping[str, SettingValue] = MappingProxyType(
+    {
+        name: flag.default
+        for name, flag in FLAGS.items()
+        if name not in ("num_threads", "num_runs", "warmup_runs")
+    }
+)
+
+#: Flags that would slow the measurement, so each has a separate pass.
+PASS_FLAGS: Mapping[str, str] = MappingProxyType(
+    {"enable_op_profiling": "op_profile", "report_peak_memory_footprint": "memory"}
+)
+#: Iterations of a pass: of a flag that is given twice one counts, and which one differs by version.
+SHORT_RUN: Mapping[str, SettingValue] = MappingProxyType({"num_runs": 10, "min_secs": 0.1})
+
+#: `cpu` is the tool's own kernels: by default newer versions use XNNPACK wherever they can.
+ARGUMENTS_BY_BACKEND: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "cpu": {"use_xnnpack": "false"},
+        "xnnpack": {"use_xnnpack": "true"},
+        "gpu": {"use_gpu": "true"},
+        "nnapi": {"use_nnapi": "true"},
+        "hexagon": {"use_hexagon": "true", "hexagon_lib_path": "${work}"},
+        "qnn": {
+            "external_delegate_path": "libQnnTFLiteDelegate.so",
+            "external_delegate_options": "backend_type:htp",
+        },
+        "external": {},
+    }
+)
+
 
 _CPU, _XNNPACK = "cpu", "xnnpack"
 _MOST_OPERATORS = 12
 
 
-class BenchmarkModel:
+class BenchmarkModel(ToolHarness):
     """Runs `.tflite` files; it prints a summary of its loop, never single iterations."""
 
-    name: str = "benchmark_model"
-    parser_version: int = 4
-    flags: Mapping[str, Flag] = FLAGS
-    needs_model: bool = True
-    formats: Sequence[Format] = (Format.TFLITE,)
-    flags_are_words: bool = True
-    backends: Sequence[str] = tuple(ARGUMENTS_BY_BACKEND)
-    clock_covers: str = (
+    name = "benchmark_model"
+    parser_version = 5
+    flags = FLAGS
+    formats = (Format.TFLITE,)
+    flags_are_words = True
+    backends = tuple(ARGUMENTS_BY_BACKEND)
+    clock_covers = (
         "Interpreter::Invoke() only, on random input made before; the value is the tool's own mean of its"
         " main loop, which also runs for at least a second"
     )
-
-    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
-        """Return why this harness cannot run the variant on the backend; None when it can."""
-        return find_unsupported_reason(
-            self.name, variant, backend, backends=self.backends, formats=self.formats
-        )
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line of the Android binary; profiles and memory come from separate passes."""
@@ -71,13 +139,11 @@ class BenchmarkModel:
             passes.append(placement_pass(NNAPI, short))
         return tool_plan(self.name, request, words, passes=passes)
 
-    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """Return the tool's mean of its main loop, with its other figures as metrics."""
-        failure = classify(evidence, patterns=RUNTIME_PATTERNS)
-        if failure is not None:
-            return failure
+    def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """Return the tool's mean of its main loop, with its other values as metrics."""
         text = combined_output(evidence)
-        output = tflite_output(text)
+        dropped_bytes = evidence.stdout_dropped_bytes + evidence.stderr_dropped_bytes
+        output = tflite_output(text, is_cut=dropped_bytes > 0)
         if output.unknown_flag is not None:
             return unknown_flag_failure(evidence, output.unknown_flag)
         if output.contradicts:
@@ -96,7 +162,7 @@ class BenchmarkModel:
         if times is None:
             return missing_times_failure(evidence, "there is no complete line `Inference timings in us: ...`")
         metrics += _pass_metrics(evidence)
-        placement = placement_of_pass(tflite_placement, text, evidence)
+        placement = placement_of_pass(partial(tflite_placement, requested=plan.backend), text, evidence)
         reading = time_reading(
             plan, evidence, times, placement=placement, on_cpu=_only_cpu(plan, evidence), metrics=metrics
         )
@@ -107,8 +173,10 @@ def _times(plan: RunPlan, output: TfliteOutput) -> LoopTimes | None:
     """Return the times of the last line, or else of the main loop."""
     if output.mean_us is None:
         return None
+    deviation_us = output.main.values_us.get("std") if output.main else None
     return LoopTimes(
         mean_ns=output.mean_us * 1e3,
+        deviation_ns=None if deviation_us is None else deviation_us * 1e3,
         expected=count_setting(plan.settings, FLAGS, "num_runs"),
         summed=output.main.count if output.main else None,
         step_ns=1_000,
@@ -135,7 +203,7 @@ def _with_backend_detail(reading: Reading, plan: RunPlan, placement: Placement |
 
 
 def _metrics(output: TfliteOutput) -> Iterator[Metric]:
-    loop = {} if output.main is None else output.main.figures_us
+    loop = {} if output.main is None else output.main.values_us
     yield from lower_is_better(
         {name: loop.get(name) for name in ("min", "max", "median", "p5", "p95", "std")}, "us"
     )
@@ -147,7 +215,7 @@ def _metrics(output: TfliteOutput) -> Iterator[Metric]:
 
 
 def _pass_metrics(evidence: Evidence) -> Iterator[Metric]:
-    """Yield the figures of diagnostic passes: the time of each kind of operator, and the peak of memory."""
+    """Yield the values of diagnostic passes: the time of each kind of operator, and the peak of memory."""
     for tool_pass in evidence.passes:
         text = f"{tool_pass.stdout}\n{tool_pass.stderr}"
         if tool_pass.name == PASS_FLAGS["report_peak_memory_footprint"]:

@@ -7,33 +7,41 @@ from dataclasses import dataclass, replace
 from farm.harness.base.log_lines import LogLine, matching_lines
 
 _REPLACING = re.compile(
-    r"Replacing (\d{1,7})(?: out of (\d{1,7}))? node\(s\) with delegate \((\w[\w .-]{0,60})\) node"
-    r"(?:, yielding (\d{1,6}) partitions?(?: for subgraph (\d{1,5}))?)?"
+    r"Replacing (?P<nodes>\d{1,7})(?: out of (?P<total>\d{1,7}))? node\(s\)"
+    r" with delegate \((?P<software>\w[\w .-]{0,60})\) node"
+    r"(?:, yielding (?P<partitions>\d{1,6}) partitions?(?: for subgraph (?P<subgraph>\d{1,5}))?)?"
 )
 #: The first Hexagon delegate has no partitions, Core ML's a comma before them, NXP's name is one word.
 _DELEGATED = re.compile(
-    r"(\w{1,60} Delegate|\w{1,60}?) ?[Dd]elegate: (\d{1,7}) nodes delegated out of (\d{1,7}) nodes"
-    r"(?:,? with (\d{1,6}) partitions?)?"
+    r"(?P<software>\w{1,60} Delegate|\w{1,60}?) ?[Dd]elegate: "
+    r"(?P<nodes>\d{1,7}) nodes delegated out of (?P<total>\d{1,7}) nodes"
+    r"(?:,? with (?P<partitions>\d{1,6}) partitions?)?"
 )
 #: Few lines contain it, and the pattern is slow on those that are tried.
 _NODES_DELEGATED = "nodes delegated"
 #: Texas Instruments.
-_TIDL = re.compile(r"[Nn]umber of subgraphs: ?(\d{1,6}) ?, (\d{1,7}) nodes delegated out of (\d{1,7}) nodes")
+_TIDL = re.compile(
+    r"[Nn]umber of subgraphs: ?(?P<partitions>\d{1,6}) ?, "
+    r"(?P<nodes>\d{1,7}) nodes delegated out of (?P<total>\d{1,7}) nodes"
+)
 APPLIED = re.compile(
-    r"(?:Explicitly a|A)pplied (\w+) delegate, and the model graph will be (completely|partially) executed"
-    r"(?: by the delegate)?(?: w/ (\d{1,6}) delegate kernels?)?"
+    r"(?:Explicitly a|A)pplied (?P<software>\w+) delegate, and the model graph will be"
+    r" (?P<extent>completely|partially) executed"
+    r"(?: by the delegate)?(?: w/ (?P<partitions>\d{1,6}) delegate kernels?)?"
 )
 _SPLIT = re.compile(
-    r"(\d{1,7}) operations will run on the GPU, and the remaining (\d{1,7})"
+    r"(?P<nodes>\d{1,7}) operations will run on the GPU, and the remaining (?P<rest>\d{1,7})"
     r"(?: operations will run)? on the CPU"
 )
-_NO_SPLIT = re.compile(r"No operations will run on the GPU, and all (\d{1,7}) operations will run on the CPU")
-#: All delegated nodes are given back.
+_NO_SPLIT = re.compile(
+    r"No operations will run on the GPU, and all (?P<rest>\d{1,7}) operations will run on the CPU"
+)
+#: All delegated nodes are returned to the CPU.
 _RESTORED = re.compile(r"Restored original execution plan after delegate application failure")
 _NOT_EXECUTED = re.compile(
     r"[Tt]hough (\w+) delegate is explicitly applied, the model graph will not be executed by the delegate"
 )
-_KERNELS = re.compile(r"Created (\d{1,6}) GPU delegate kernels")
+_KERNELS = re.compile(r"Created (?P<partitions>[1-9]\d{0,5}) GPU delegate kernels")
 #: Newer versions print it for each graph, without the number of kernels.
 _API = re.compile(r"Initializ(?:ed|ing) (?:OpenCL|OpenGL|WebGPU|Metal|Vulkan)-based API")
 #: A GPU's kernels: the last line on them counts.
@@ -41,7 +49,7 @@ _MADE = re.compile(
     rf"{_API.pattern}|Created [1-9]\d{{0,5}} GPU delegate kernels"
     r"|(?P<none>Created 0 GPU delegate kernels|Failed to create \S{0,40}\bDelegateKernelLiteRt\b)"
 )
-_PROFILE = re.compile(r"^\s*(TfLite\w*Delegate\w*)\s+(\d{1,6})\s+[\d.]+\s+[\d.]+%")
+_PROFILE = re.compile(r"^\s*(?P<software>TfLite\w*Delegate\w*)\s+(?P<partitions>\d{1,6})\s+[\d.]+\s+[\d.]+%")
 #: LiteRT replaces the nodes of an NPU by calls of compiled code, and later counts the calls.
 _COMPILED = re.compile(
     r"Partitioned subgraph<(\d{1,5})>, selected (\d{1,7}) ops, from a total of (\d{1,7}) ops"
@@ -51,6 +59,8 @@ _COMPILED = re.compile(
 _NOT_DISPATCHED = re.compile(
     r"Failed to create a dispatch delegate kernel|Failed to initialize (?:Dispatch API|QNN backend)"
 )
+#: Groups of the patterns; `rest` are the nodes beside those that were taken.
+_COUNTS = ("nodes", "rest", "total", "partitions", "subgraph")
 XNNPACK = "XNNPACK"
 _DISPATCH = "Dispatch"
 #: Their nodes are whole partitions, compiled before.
@@ -89,7 +99,7 @@ class DelegatedNodes:
 def delegated_nodes(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
     """Return the nodes of each delegate in total; 0 where it was applied and took none.
 
-    Nodes that were given back, or are not executed after all, belong to no delegate.
+    Nodes that were returned to the CPU, or are not executed after all, belong to no delegate.
     """
     restored = [at for at, line in enumerate(lines) if _RESTORED.search(line.text) is not None]
     last_lines = lines[restored[-1] + 1 :] if restored else lines
@@ -122,72 +132,35 @@ def _of_calls(delegate: DelegatedNodes, lines: Sequence[LogLine]) -> DelegatedNo
 
 def _by_line(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
     delegated = [
-        DelegatedNodes(
-            software=delegate_name(match[3]),
-            subgraph=int(match[5]) if match[5] else None,
-            nodes=int(match[1]),
-            total=int(match[2]) if match[2] else None,
-            partitions=int(match[4]) if match[4] else None,
-            is_replaced=True,
-            line=line.quoted,
-        )
-        for line, match in matching_lines(lines, _REPLACING)
-    ]
-    delegated += [
-        DelegatedNodes(
-            software=delegate_name(match[1]),
-            nodes=int(match[2]),
-            total=int(match[3]),
-            partitions=int(match[4]) if match[4] else None,
-            line=line.quoted,
-        )
-        for line, match in matching_lines(
-            [line for line in lines if _NODES_DELEGATED in line.text], _DELEGATED
-        )
-    ]
-    delegated += [
-        DelegatedNodes(
-            software="TIDL",
-            nodes=int(match[2]),
-            total=int(match[3]),
-            partitions=int(match[1]),
-            line=line.quoted,
-        )
-        for line, match in matching_lines(lines, _TIDL)
-    ]
-    delegated += [
-        DelegatedNodes(
-            software=delegate_name(match[1]),
-            partitions=int(match[3]) if match[3] else None,
-            is_all=match[2] == "completely",
-            line=line.quoted,
-        )
-        for line, match in matching_lines(lines, APPLIED)
-    ]
-    delegated += [
-        DelegatedNodes(
-            software=_GPU, nodes=int(match[1]), total=int(match[1]) + int(match[2]), line=line.quoted
-        )
-        for line, match in matching_lines(lines, _SPLIT)
-    ]
-    delegated += [
-        DelegatedNodes(software=_GPU, nodes=0, total=int(match[1]), line=line.quoted)
-        for line, match in matching_lines(lines, _NO_SPLIT)
-    ]
-    delegated += [
-        DelegatedNodes(software=_GPU, partitions=int(match[1]), line=line.quoted)
-        for line, match in matching_lines(lines, _KERNELS)
-        if int(match[1]) > 0
+        _delegated(line, match)
+        for pattern in (_REPLACING, _DELEGATED, _TIDL, APPLIED, _SPLIT, _NO_SPLIT, _KERNELS)
+        for line, match in matching_lines(_candidates(lines, pattern), pattern)
     ]
     if not any(_is_gpu(delegate.software) for delegate in delegated):
-        delegated += [
-            DelegatedNodes(software=_GPU, line=line.quoted) for line, _ in matching_lines(lines, _API)
-        ]
-    profile = [(line, match) for line, match in matching_lines(lines, _PROFILE)]
-    return delegated or [
-        DelegatedNodes(software=delegate_name(match[1]), partitions=int(match[2]), line=line.quoted)
-        for line, match in profile
-    ]
+        delegated += [_delegated(line, match) for line, match in matching_lines(lines, _API)]
+    return delegated or [_delegated(line, match) for line, match in matching_lines(lines, _PROFILE)]
+
+
+def _candidates(lines: Sequence[LogLine], pattern: re.Pattern[str]) -> Sequence[LogLine]:
+    return [line for line in lines if _NODES_DELEGATED in line.text] if pattern is _DELEGATED else lines
+
+
+def _delegated(line: LogLine, match: re.Match[str]) -> DelegatedNodes:
+    """Return what the named groups of a pattern show; without a name it is TIDL's line, or a GPU's."""
+    texts = match.groupdict()
+    count = {name: int(texts[name]) for name in _COUNTS if texts.get(name)}
+    nodes = count.get("nodes", 0 if "rest" in count else None)
+    unnamed = "TIDL" if match.re is _TIDL else _GPU
+    return DelegatedNodes(
+        software=delegate_name(texts["software"]) if "software" in texts else unnamed,
+        subgraph=count.get("subgraph"),
+        nodes=nodes,
+        total=(nodes or 0) + count["rest"] if "rest" in count else count.get("total"),
+        partitions=count.get("partitions"),
+        is_replaced=match.re is _REPLACING,
+        is_all=texts.get("extent") == "completely",
+        line=line.quoted,
+    )
 
 
 def _merge_by_delegate(delegated: Sequence[DelegatedNodes]) -> list[DelegatedNodes]:
@@ -233,6 +206,5 @@ def _is_gpu(software: str) -> bool:
 def delegate_name(software: str) -> str:
     """Return the short name: `TfLiteXNNPackDelegate` is XNNPACK, `TfLiteGpuDelegateV2` GPU."""
     name = re.sub(r"^TfLite|\s?Delegate(V\d)?$", "", software) or software
-    short_names = {"xnnpack": XNNPACK, "nnapi": "NNAPI", "gpu": "GPU", "hexagon": "Hexagon", "qnn": "QNN"}
-    short_names["coreml"] = "CoreML"
-    return short_names.get(name.lower(), name)
+    short_names = (XNNPACK, "NNAPI", _GPU, "Hexagon", "QNN", "CoreML")
+    return next((short for short in short_names if short.lower() == name.lower()), name)

@@ -39,10 +39,21 @@ _MEMORY = re.compile(
     rf" init=({_NUMBER}) overall=({_NUMBER})"
 )
 _PEAK = re.compile(rf"Overall peak memory footprint \(MB\) via periodic monitoring: ({_NUMBER})")
+#: Before the warm-up: the parameters, the model's name and size, the time of loading it.
+_BEGINNING = re.compile(
+    r"STARTING!|Log parameter values|Min num runs: \[|Graph: \[|Loaded model |resolved reporter"
+    r"|The input model file size|Initialized session in "
+)
+#: Before each loop.
+_HEADING = "Running benchmark for at least"
 #: The second is printed by the tool that tries several options.
 _UNKNOWN_FLAG = re.compile(
     r"(?:Unconsumed cmdline flags|unrecognized commandline flag):\s{1,9}(--?[\w-]{1,100})"
 )
+_RUNS = "Operator-wise Profiling Info"
+_BY_TYPE = "Summary by node type"
+_INSIDE = "Delegate internal"
+_ROW = re.compile(r"(\S[^\t]{0,100}?),?\s+([0-9]{1,9}),?\s+([0-9]{1,12}\.[0-9]{1,9}),?\s+[0-9.]{1,12}%[\s,]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +63,7 @@ class LoopTiming:
     count: int
     mean_us: float
     #: min, max, std, p5, median, p95: whatever the version prints.
-    figures_us: Mapping[str, float]
+    values_us: Mapping[str, float]
     line: str
 
 
@@ -78,17 +89,21 @@ class TfliteOutput:
     unknown_flag: str | None
 
 
-def tflite_output(text: str) -> TfliteOutput:
-    """Parse an output; lines that loggers doubled count once, tables of operators not at all."""
+def tflite_output(text: str, *, is_cut: bool = False) -> TfliteOutput:
+    """Parse an output; lines that loggers doubled count once, tables of operators not at all.
+
+    Args:
+        text: what the tool printed.
+        is_cut: its end is missing.
+    """
     lines = plain_lines(text)
     loops = _loops(lines)
     summaries = list(dict.fromkeys(summary for line in lines if (summary := _summary(line)) is not None))
     last = summaries[-1] if summaries else None
-    main = loops[1] if len(loops) > 1 else None
+    warmup, main = _warmup_and_main(loops, lines, last, is_cut=is_cut)
     memory = _last(_MEMORY, lines)
     peak = _last(_PEAK, lines)
     unknown = _last(_UNKNOWN_FLAG, lines)
-    warmup = loops[0] if loops else None
     return TfliteOutput(
         mean_us=last.mean_us if last else main.mean_us if main else None,
         line=last.line if last else main.line if main else None,
@@ -135,10 +150,37 @@ def _summary(line: str) -> _Summary | None:
     return None
 
 
+def _warmup_and_main(
+    loops: Sequence[LoopTiming], lines: Sequence[str], last: _Summary | None, *, is_cut: bool
+) -> tuple[LoopTiming | None, LoopTiming | None]:
+    """Return the loop of the warm-up and the main one.
+
+    A lone one is the main loop: the head with the warm-up's was cut off. It is the warm-up's where the last
+    line has its mean, and without a last line where the beginning is there, or the end was cut off.
+    """
+    if len(loops) != 1:
+        return (loops[0], loops[1]) if loops else (None, None)
+    lone = loops[0]
+    if last is not None:
+        is_warmup = _differs(lone.mean_us, last.mean_us) and not _differs(lone.mean_us, last.warmup_us)
+    else:
+        behind = next(at for at, line in enumerate(lines) if line.endswith(lone.line))
+        is_warmup = (
+            is_cut
+            or any(_BEGINNING.match(line) is not None for line in lines[:behind])
+            or any(line.startswith(_HEADING) for line in lines[behind:])
+        )
+    return (lone, None) if is_warmup else (None, lone)
+
+
 def _is_another(main: LoopTiming | None, last: _Summary | None) -> bool:
     if main is None or last is None or main.count == 0:
         return False
-    return abs(main.mean_us - last.mean_us) > max(0.01, _MEANS_MAY_DIFFER * main.mean_us)
+    return _differs(main.mean_us, last.mean_us)
+
+
+def _differs(mean_us: float, other_us: float) -> bool:
+    return abs(mean_us - other_us) > max(0.01, _MEANS_MAY_DIFFER * mean_us)
 
 
 def _loops(lines: Sequence[str]) -> list[LoopTiming]:
@@ -150,7 +192,7 @@ def _loops(lines: Sequence[str]) -> list[LoopTiming]:
     for line in lines:
         match = _LOOP.search(line)
         loop_text = match[0].strip() if match is not None else ""
-        # After an unknown prefix only a loop's figures are evidence enough.
+        # After an unknown prefix only a loop's values are evidence enough.
         if match is not None and loop_text != before and (match[2] or match.start() == 0):
             loops.append(_loop(match))
         before = loop_text
@@ -158,12 +200,41 @@ def _loops(lines: Sequence[str]) -> list[LoopTiming]:
 
 
 def _loop(match: re.Match[str]) -> LoopTiming:
-    figures = {name: float(value) for name, value in _FIELD.findall(match[2])}
-    mean = figures.pop("avg", figures.get("curr", 0.0))
+    values = {name: float(value) for name, value in _FIELD.findall(match[2])}
+    mean = values.pop("avg", values.get("curr", 0.0))
     for name in ("first", "curr"):
-        figures.pop(name, None)
-    return LoopTiming(count=int(match[1]), mean_us=mean, figures_us=figures, line=match[0].strip())
+        values.pop(name, None)
+    return LoopTiming(count=int(match[1]), mean_us=mean, values_us=values, line=match[0].strip())
 
 
 def _last(pattern: re.Pattern[str], lines: Sequence[str]) -> re.Match[str] | None:
     return next((match for line in reversed(lines) if (match := pattern.search(line)) is not None), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorTime:
+    """All operators of one kind together; a delegate's partition counts as an operator."""
+
+    kind: str
+    count: int
+    average_ms: float
+
+
+def operator_times(text: str) -> list[OperatorTime]:
+    """Return the time of each kind of node in the profile of the regular runs; empty without a table."""
+    times: list[OperatorTime] = []
+    lines = plain_lines(text)
+    # Up to 2019 only the runs were profiled, without a heading.
+    in_runs, in_table = not any("Profiling Info for" in line for line in lines), False
+    for line in lines:
+        if _BY_TYPE in line:
+            in_table = in_runs
+        elif "Profiling Info for" in line:
+            in_runs, in_table = line.startswith(_RUNS), False
+        elif line.startswith(_INSIDE):
+            in_runs = in_table = False
+        elif in_table and (row := _ROW.match(line)) is not None:
+            times.append(OperatorTime(kind=row[1], count=int(row[2]), average_ms=float(row[3])))
+        elif line.startswith(("Timings (microseconds)", "=====")):
+            in_table = False
+    return times

@@ -52,7 +52,7 @@ def last_lines(stdout: str) -> list[LastLine]:
 
 def observer_values_ns(stdout: str, unit: ObserverUnit) -> list[int]:
     """Return the value of every complete observer line, in the order printed, in nanoseconds."""
-    return [_nanoseconds(text, unit) for text in _OBSERVED.findall(stdout)]
+    return [min(round(Decimal(text) * unit), _LONGEST_NS) for text in _OBSERVED.findall(stdout)]
 
 
 def disagreement(samples_ns: Sequence[int], last: LastLine) -> str | None:
@@ -75,7 +75,3 @@ def _last_line(match: re.Match[str]) -> LastLine:
     unit = ObserverUnit.MICROSECOND if match[1] == "Microseconds" else ObserverUnit.MILLISECOND
     text = " ".join(match[0].split())
     return LastLine(unit=unit, mean_ns=min(float(Decimal(match[2]) * unit), float(_LONGEST_NS)), text=text)
-
-
-def _nanoseconds(text: str, unit: ObserverUnit) -> int:
-    return min(round(Decimal(text) * unit), _LONGEST_NS)

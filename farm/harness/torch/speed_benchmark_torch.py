@@ -5,16 +5,17 @@ from types import MappingProxyType
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format, Manifest, TensorSpec
+from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, ActualBackend, Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
-from farm.harness.base.options import Flag
-from farm.harness.base.tool_adapter import find_unsupported_reason, flag_text, tool_plan
-from farm.harness.failures.classification import classify, unreadable_failure
+from farm.harness.base.tool_harness import ToolHarness, flag_text, tool_plan
+from farm.harness.failures.classification import unreadable_failure
+from farm.harness.failures.patterns import GENERIC_PATTERNS
 from farm.harness.torch.output import LastLine, disagreement, last_lines, observer_values_ns
-from farm.harness.torch.placement_pass import placement_passes, torch_actual_backend
+from farm.harness.torch.placement import placement_passes, torch_actual_backend
 
 FLAGS: Mapping[str, Flag] = MappingProxyType(
     {
@@ -42,29 +43,27 @@ _CPU, _NNAPI, _VULKAN = "cpu", "nnapi", "vulkan"
 _VULKAN_WORD = "--vulkan=true"
 
 
-class SpeedBenchmarkTorch:
+class SpeedBenchmarkTorch(ToolHarness):
     """Runs files of TorchScript and the lite interpreter, one observer line for each iteration.
 
     Its output does not show where it computed, so NNAPI and Vulkan runs have a pass whose log does.
     """
 
-    name: str = "speed_benchmark_torch"
-    parser_version: int = 6
-    flags: Mapping[str, Flag] = FLAGS
-    needs_model: bool = True
-    flags_are_words: bool = True
-    formats: Sequence[Format] = _FORMATS
-    backends: Sequence[str] = (_CPU, _NNAPI, _VULKAN)
-    clock_covers: str = (
+    name = "speed_benchmark_torch"
+    parser_version = 7
+    flags = FLAGS
+    flags_are_words = True
+    failure_patterns = GENERIC_PATTERNS
+    formats = _FORMATS
+    backends = (_CPU, _NNAPI, _VULKAN)
+    clock_covers = (
         "forward() only, on one input made before the loop; on vulkan also the copies of input and output to"
         " and from the GPU; samples are cut to whole microseconds"
     )
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Return why this harness cannot run the variant on the backend; None when it can."""
-        refused = find_unsupported_reason(
-            self.name, variant, backend, backends=self.backends, formats=self.formats
-        )
+        refused = super().unsupported(variant, backend)
         is_converted = variant is not None and variant.recipe.target == _NNAPI
         if refused is None and backend == _NNAPI and not is_converted:
             return "the file was not converted for nnapi: its target says what a file was made for"
@@ -75,14 +74,11 @@ class SpeedBenchmarkTorch:
         words = ("--model=${file_model}", *_flag_words(request), "--report_pep=true")
         return tool_plan(self.name, request, words, passes=placement_passes(request.backend, words))
 
-    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+    def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return one sample for each observer line, or the last line's mean where there are none.
 
         Version A's samples are whole milliseconds; where one is cut to 0 the more precise mean is used.
         """
-        failure = classify(evidence)
-        if failure is not None:
-            return failure
         summaries = last_lines(evidence.stdout)
         if not summaries:
             return unreadable_failure(

@@ -1,14 +1,41 @@
 """Decoding of device output into lines, whatever altered it on the way."""
 
 import re
+from collections.abc import Iterable
 
-from farm.phone.adb.log_prefix import without_log_prefix
-
+#: Android's levels. A tag may contain blanks; glog names the line of a source file.
+_LEVEL = r"[VDIWEFA]"
+_TAG = r"[^\s:(\n][^:(\n]{0,60}?"
+_DAY = r"(?:\d{4}-)?\d\d-\d\d"
+_TIME = r"\d\d:\d\d:\d\d\.\d{3,9}"
+_NUMBER = r" +\d{1,9}"
+_PREFIX = re.compile(
+    "|".join(
+        (
+            # threadtime; on request with zone and user, by name or number; or seconds since 1970.
+            rf"(?:{_DAY} {_TIME}|\d{{9,11}}\.\d{{3,9}})(?: +[+-]\d{{4}})?"
+            rf"(?: +[a-z]\w{{0,30}}|{_NUMBER}(?={_NUMBER}{_NUMBER} ))?"
+            rf"{_NUMBER}{_NUMBER} {_LEVEL} {_TAG} *: ?",
+            # time, and brief: `I/dumpsys ( 1234): `.
+            rf"(?:{_DAY} {_TIME} +)?{_LEVEL}/{_TAG} *\( *\d{{1,9}}\): ?",
+            rf"[IWEF]\d{{4}} {_TIME} +\d{{1,9}} [\w./-]{{1,100}}:\d{{1,6}}\] ?",
+        )
+    ),
+    re.ASCII,
+)
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_DECIMAL = re.compile(rf"{_WHOLE.pattern}(?:\.[0-9]*)?")
 _LINE_END = re.compile(r"\r{0,3}\n|\r")
 #: `grep --color`, shells with a coloured prompt, and prompts that set the terminal's title.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))", re.ASCII)
 #: Byte order marks, NULs, and the blanks of web pages.
 _UNSEEN = str.maketrans({"\ufeff": None, "\u200b": None, "\0": None, "\u00a0": " "})
+
+
+def without_log_prefix(line: str) -> str:
+    """Return the line without its prefix; leading blanks stay."""
+    match = _PREFIX.match(line)
+    return line if match is None else line[match.end() :]
 
 
 def lines(text: str) -> list[str]:
@@ -25,15 +52,16 @@ def complete_lines(text: str) -> list[str]:
     return lines(text)[:-1]
 
 
+def first_match(pattern: re.Pattern[str], rows: Iterable[str]) -> re.Match[str] | None:
+    """Return the match of the first line that the pattern matches as a whole."""
+    return next((match for line in rows if (match := pattern.fullmatch(line))), None)
+
+
 def whole_number(text: str) -> int | None:
     """Parse a text of ASCII digits as a number; None when it is anything else."""
-    digits = text.strip().removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None
+    return int(text) if _WHOLE.fullmatch(text := text.strip()) else None
 
 
 def decimal_number(text: str) -> float | None:
     """Parse a number as `whole_number`, with a decimal point allowed; never infinite or NaN."""
-    whole, _, part = text.strip().partition(".")
-    if whole_number(whole) is None or not (part == "" or (part.isascii() and part.isdigit())):
-        return None
-    return float(text)
+    return float(text) if _DECIMAL.fullmatch(text := text.strip()) else None

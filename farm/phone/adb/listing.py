@@ -1,11 +1,28 @@
-"""Output of `adb devices -l`, with adb's own messages above, between or below."""
+"""States of devices: the output of `adb devices -l`, with adb's own messages above, between or below."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from farm.core.devices.device import Presence
 from farm.phone.adb.decoding import lines
 
+#: AOSP: to_string(ConnectionState) in adb.cpp. `device` means that adbd answers; Android may still be
+#: booting.
+_PRESENCE_BY_STATE: Mapping[str, Presence] = {
+    "device": Presence.BOOTING,
+    "offline": Presence.OFFLINE,
+    "connecting": Presence.OFFLINE,
+    "detached": Presence.OFFLINE,
+    "authorizing": Presence.UNAUTHORIZED,
+    "unauthorized": Presence.UNAUTHORIZED,
+    "bootloader": Presence.WRONG_MODE,
+    "fastboot": Presence.WRONG_MODE,
+    "recovery": Presence.WRONG_MODE,
+    "rescue": Presence.WRONG_MODE,
+    "sideload": Presence.WRONG_MODE,
+    "host": Presence.WRONG_MODE,
+}
 #: adb's state words (AOSP: to_string(ConnectionState)); `no permissions (...)` has several words.
 _STATE = (
     r"(?:device|offline|connecting|detached|authorizing|unauthorized|bootloader|fastboot|recovery|rescue"
@@ -19,6 +36,23 @@ _TAG = re.compile(r"([A-Za-z_]\w*):(\S*)", re.ASCII)
 _BUS = re.compile(r"\d+-\d+(?:\.\d+)*", re.ASCII)
 _REASON = re.compile(r"no permissions\s*(?:\(.*?\))?(?:; see \[.*?\])?", re.ASCII)
 _TALK = re.compile(r"\s*(?:\*|adb server|List of |error:|adb(?:\.exe)?:|daemon |cannot |- waiting for )")
+#: Used as a state: adb cannot distinguish devices with the same serial number, and serves none of them.
+SEVERAL = "several devices with this serial number"
+_GOING_OFFLINE = "offline"
+
+
+def presence(state: str | None) -> Presence:
+    """Return the presence of a state word; None for a device that adb does not list.
+
+    `device` gives BOOTING, as only a probe earns ONLINE. An unknown word gives OFFLINE. `no permissions` of a
+    listing carries a reason and a link behind it, in a form that differs by adb version.
+    """
+    if state is None:
+        return Presence.ABSENT
+    word = state.strip()
+    if word.startswith("no permissions"):
+        return Presence.NO_PERMISSION
+    return _PRESENCE_BY_STATE.get(word, Presence.OFFLINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +60,7 @@ class AdbDeviceRow:
     """One row of the listing."""
 
     serial: str
-    #: adb's word; `farm.phone.adb.state.presence` translates it.
+    #: adb's word; `farm.phone.adb.listing.presence` translates it.
     state: str
     #: The port it is attached to, as the kernel names it: `1-2.3`; None for a device on TCP.
     usb_path: str | None = None
@@ -76,13 +110,6 @@ def _device_row(line: str) -> AdbDeviceRow | None:
     )
 
 
-#: Used as a state: adb cannot distinguish devices with the same serial number, and serves none of them.
-SEVERAL = "several devices with this serial number"
-
-
-_OFFLINE = "offline"
-
-
 def state_by_serial(text: str) -> dict[str, str]:
     """Parse the server's listing: a serial, a tab and a state word per line; other lines are dropped."""
     rows = (line.rstrip("\r").rpartition("\t") for line in text.split("\n"))
@@ -96,9 +123,9 @@ def states(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
     """
     state_by_name: dict[str, str] = {}
     for serial, state in rows:
-        before = state_by_name.get(serial, _OFFLINE)
-        if before == _OFFLINE:
+        before = state_by_name.get(serial, _GOING_OFFLINE)
+        if before == _GOING_OFFLINE:
             state_by_name[serial] = state
-        elif state != _OFFLINE:
+        elif state != _GOING_OFFLINE:
             state_by_name[serial] = SEVERAL
     return state_by_name

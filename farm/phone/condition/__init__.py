@@ -1,1 +1,1 @@
-"""Battery, clocks, screen, temperatures."""
+"""Battery, load, screen, temperatures."""

@@ -6,6 +6,18 @@ from farm.phone.adb.decoding import complete_lines, whole_number
 
 #: android.os.BatteryManager: BATTERY_STATUS_CHARGING, DISCHARGING, NOT_CHARGING, FULL; 1 is unknown.
 _CHARGING_BY_STATUS = {2: True, 3: False, 4: False, 5: True}
+#: android.os.BatteryManager: BATTERY_HEALTH_*; 1 is unknown.
+_HEALTH_BY_NUMBER = {
+    2: "good",
+    3: "overheat",
+    4: "dead",
+    5: "over voltage",
+    6: "failure",
+    7: "cold",
+    8: "fair",
+}
+#: Some devices report microvolts.
+_MAX_MILLIVOLTS = 100_000
 #: In the order in which Android decides on the power source.
 _PLUG_BY_KEY = {
     "AC powered": "ac",
@@ -24,6 +36,9 @@ class BatteryStatus:
 
     level_pct: int | None = None
     temperature_c: float | None = None
+    voltage_v: float | None = None
+    #: `good`, or what is wrong with it: `overheat`, `dead`, `over voltage`, `failure`, `cold`, `fair`.
+    health: str | None = None
     #: Full and on the charger counts as charging.
     charging: bool | None = None
     #: `ac`, `usb`, `wireless`, `dock`, or `none`.
@@ -48,6 +63,8 @@ def battery_status(text: str) -> BatteryStatus:
     return BatteryStatus(
         level_pct=_percentage(level, scale),
         temperature_c=_celsius(tenths, values.get("voltage")),
+        voltage_v=_volts(values.get("voltage")),
+        health=_HEALTH_BY_NUMBER.get(values.get("health", 1)),
         charging=_CHARGING_BY_STATUS.get(values.get("status", 1)),
         plugged=plugged,
     )
@@ -85,6 +102,14 @@ def _celsius(tenths: int | None, millivolts: int | None) -> float | None:
         return None
     made_up = tenths == 0 if millivolts is None else millivolts < 1000 and abs(tenths) < 100
     return None if made_up else tenths / 10
+
+
+def _volts(millivolts: int | None) -> float | None:
+    """Return the voltage; a cell below one volt is made up."""
+    if millivolts is None or millivolts < 1000:
+        return None
+    volts = millivolts / (1e6 if millivolts > _MAX_MILLIVOLTS else 1e3)
+    return volts if 1.0 <= volts <= _MAX_MILLIVOLTS / 1e3 else None
 
 
 def _percentage(level: int | None, scale: int) -> int | None:

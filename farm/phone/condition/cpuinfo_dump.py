@@ -9,7 +9,6 @@ from farm.phone.adb.decoding import lines
 _ROW = re.compile(r"(?:.*?\s)?[+-]?(\d{1,4}(?:\.\d{1,3})?)% (\d{1,9})/(.+?): \d.*(?:user|kernel).*", re.ASCII)
 _TOTAL = re.compile(r"(?:.*?\s)?(\d{1,4}(?:\.\d{1,3})?)% TOTAL\b.*", re.ASCII)
 _HEADING = re.compile(r"(?:.*?\s)?CPU usage from \d.*", re.ASCII)
-_LOAD = re.compile(r"(?:.*\s)?Load: (\d{1,6}(?:\.\d{1,3})?) / \S+ / \S+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,30 +20,18 @@ class ProcessCpuLoad:
     busy_pct: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CpuLoad:
-    """The load of a recent interval; None where the table lacks it, or was cut."""
+def cpu_load(text: str) -> tuple[ProcessCpuLoad, ...]:
+    """Return the processes of the first table, highest load first; a table that was cut has fewer.
 
-    load_1m: float | None = None
-    #: Highest load first, whatever order they were listed in.
-    users: tuple[ProcessCpuLoad, ...] = ()
-    #: Of all cores together.
-    total_pct: float | None = None
-
-
-def cpu_load(text: str) -> CpuLoad:
-    """Return the first table in the text: ANR reports have one of before, and one of after."""
+    ANR reports have a table from before and one from after.
+    """
     table = _first_table(lines(text))
     rows = [match for line in table if (match := _ROW.fullmatch(line))]
     # A process' threads stand below it, indented by two more blanks.
     column = min((row.start(1) for row in rows), default=0)
     rows = [row for row in rows if row.start(1) < column + 2]
     users = [ProcessCpuLoad(pid=int(row[2]), name=row[3], busy_pct=float(row[1])) for row in rows]
-    return CpuLoad(
-        load_1m=_first(_LOAD, table),
-        users=tuple(sorted(users, key=lambda user: (-user.busy_pct, user.pid))),
-        total_pct=_first(_TOTAL, table),
-    )
+    return tuple(sorted(users, key=lambda user: (-user.busy_pct, user.pid)))
 
 
 def _first_table(table: list[str]) -> list[str]:
@@ -52,8 +39,3 @@ def _first_table(table: list[str]) -> list[str]:
     ends = [number for number, line in enumerate(table, start=1) if _TOTAL.fullmatch(line)]
     headings = [number for number, line in enumerate(table) if _HEADING.fullmatch(line)]
     return table[: min([*ends[:1], *headings[1:2]], default=len(table))]
-
-
-def _first(pattern: re.Pattern[str], table: list[str]) -> float | None:
-    matches = (pattern.fullmatch(line) for line in table)
-    return next((float(match[1]) for match in matches if match), None)

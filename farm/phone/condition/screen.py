@@ -3,7 +3,7 @@
 import re
 
 from farm.core.devices.screen_state import ScreenState
-from farm.phone.adb.decoding import lines
+from farm.phone.adb.decoding import first_match, lines
 
 _DISPLAY = re.compile(r"\s*Display Power:\s*state=(\w+).*", re.ASCII)
 #: Samsung prints `getWakefulnessLocked()=Awake`, some devices with Android's number for it.
@@ -40,7 +40,7 @@ def stay_awake(text: str) -> bool | None:
 
 def screen_state(text: str) -> ScreenState:
     """Return the state that was saved on the device before it was kept awake; unknown for any other text."""
-    noted = next((match for line in lines(text) if (match := _FOUND.fullmatch(line))), None)
+    noted = first_match(_FOUND, lines(text))
     if noted is None:
         return ScreenState()
     return ScreenState(
@@ -49,5 +49,5 @@ def screen_state(text: str) -> ScreenState:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    matches = (pattern.fullmatch(line) for line in lines(text))
-    return next((match[1] for match in matches if match), None)
+    match = first_match(pattern, lines(text))
+    return None if match is None else match[1]

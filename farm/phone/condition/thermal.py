@@ -1,11 +1,11 @@
 """Output of `dumpsys thermalservice` (AOSP: ThermalManagerService.dumpInternal), HAL 1.0 to AIDL."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from farm.core.devices.condition import ThermalStatus
-from farm.phone.adb.decoding import lines
+from farm.phone.adb.decoding import first_match, lines
 
 _STATUS = re.compile(r"\s*Thermal Status:\s*(\d)", re.ASCII)
 _TEMPERATURE = re.compile(
@@ -13,6 +13,8 @@ _TEMPERATURE = re.compile(
     r"mName=(.+), mStatus=-?\d{1,4}\}",
     re.ASCII,
 )
+_COOLING = re.compile(r"\s*CoolingDevice\{mValue=(-?\d{1,9}), mType=-?\d{1,4}, mName=(.+)\}", re.ASCII)
+_HAL = re.compile(r"\s*ThermalHAL (AIDL \d{1,3}|\d{1,3}\.\d{1,3})\s+connected: yes\s*", re.ASCII)
 _NOT_READY = "HAL Ready: false"
 #: `cmd thermalservice override-status` was run, and not reset.
 _OVERRIDDEN = "IsStatusOverride: true"
@@ -34,6 +36,16 @@ _KIND_BY_NAME = {
     "TYPE_USB_PORT": 4,
     "TYPE_POWER_AMPLIFIER": 5,
 }
+#: AIDL and HAL 2.0 as Java prints them, and as the HAL's own struct does, with a word for the type.
+_FORMS = (
+    re.compile(
+        r"\s*TemperatureThreshold\{mType=(-?\d{1,4}), mName=(.+), mHotThrottlingThresholds=\[([^\]]*)\].*",
+        re.ASCII,
+    ),
+    re.compile(r"\s*\{\.type = (\w+), \.name = (.+), \.hotThrottlingThresholds = \[([^\]]*)\].*", re.ASCII),
+)
+_VALUE = re.compile(r"\s*(-?\d{1,9}(?:\.\d{1,12})?)\s*", re.ASCII)
+_SKIN_TYPES = ("3", "SKIN")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +57,8 @@ class Thermal:
     temperatures_c: dict[str, float] = field(default_factory=dict)
     #: The hottest skin sensor of those.
     skin_c: float | None = None
+    #: How far each cooling device limits its hardware now: 0 is not at all, the scale is its driver's.
+    cooling: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +75,14 @@ def thermal(text: str) -> Thermal:
         status=thermal_status(text),
         temperatures_c={sensor.name: sensor.value_c for sensor in sensors},
         skin_c=max((sensor.value_c for sensor in _skin(sensors)), default=None),
+        cooling={match[2]: int(match[1]) for match in map(_COOLING.fullmatch, lines(text)) if match},
     )
+
+
+def thermal_hal_version(text: str) -> str | None:
+    """Return the version of the thermal HAL that the service is connected to: `2.0`, `AIDL 3`."""
+    match = first_match(_HAL, lines(text))
+    return None if match is None else match[1]
 
 
 def thermal_status(text: str) -> ThermalStatus | None:
@@ -72,8 +93,8 @@ def thermal_status(text: str) -> ThermalStatus | None:
     """
     if any(line.strip() == _OVERRIDDEN for line in lines(text)):
         return None
-    matches = (_STATUS.fullmatch(line) for line in lines(text))
-    number = next((int(match[1]) for match in matches if match), None)
+    match = first_match(_STATUS, lines(text))
+    number = None if match is None else int(match[1])
     if number == ThermalStatus.NONE and any(line.strip() == _NOT_READY for line in lines(text)):
         return None
     return ThermalStatus(number) if number is not None and number in set(ThermalStatus) else None
@@ -110,3 +131,49 @@ def _is_reading(sensor: _Sensor) -> bool:
     """Return whether a sensor is present and working: 0.0 and -99.9 stand for one that is not."""
     plausible = sensor.value_c != 0.0 and -50.0 < sensor.value_c < 200.0
     return plausible and sensor.kind not in _NO_TEMPERATURES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThermalLimits:
+    """The thresholds of one sensor."""
+
+    name: str
+    is_skin: bool
+    #: The temperature from which on each status holds; unknown ones are missing.
+    from_c: Mapping[ThermalStatus, float]
+
+
+def thermal_limits(text: str) -> list[ThermalLimits]:
+    """Return the sensors that have any threshold for heat, in order; a line that is cut off is left out."""
+    return [limits for line in lines(text) if (limits := _limits(line)) is not None and limits.from_c]
+
+
+def skin_limit_c(text: str) -> float | None:
+    """Return the lowest skin temperature at which the device begins to throttle; None where it names none.
+
+    A threshold of NONE does not count: some devices list one, several degrees below that of LIGHT.
+    """
+    skin_limits_c = (
+        limit_c
+        for limits in thermal_limits(text)
+        for status, limit_c in limits.from_c.items()
+        if limits.is_skin and status is not ThermalStatus.NONE
+    )
+    return min(skin_limits_c, default=None)
+
+
+def _limits(line: str) -> ThermalLimits | None:
+    for form in _FORMS:
+        if match := form.fullmatch(line):
+            kind, name, listed = match.groups()
+            return ThermalLimits(name=name, is_skin=kind in _SKIN_TYPES, from_c=_by_status(listed))
+    return None
+
+
+def _by_status(listed: str) -> dict[ThermalStatus, float]:
+    """Return the thresholds by status, from NONE on; NaN stands for none, and 0.0 on some devices."""
+    words = listed.split(",")
+    # More values than statuses: the locale's decimal sign is a comma, too.
+    words = words if len(words) <= len(ThermalStatus) else []
+    matches = zip(ThermalStatus, map(_VALUE.fullmatch, words), strict=False)
+    return {status: float(match[1]) for status, match in matches if match and 0.0 < float(match[1]) < 200.0}

@@ -1,1 +1,1 @@
-"""CPU, GPU, NNAPI drivers, memory and storage."""
+"""CPU, GPU and their clocks, NNAPI drivers, memory and storage."""

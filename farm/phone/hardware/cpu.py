@@ -6,21 +6,42 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 
 from farm.core.base.cpu_list import core_list
-from farm.core.devices.hardware import Cluster
+from farm.core.devices.device import Cluster
 from farm.phone.adb.decoding import complete_lines, lines
-from farm.phone.hardware.core_table import core_name
+from farm.phone.hardware.clocks import clocks
+from farm.phone.identity.soc_table import entries
 
 _FIELD = re.compile(r"\s*([A-Za-z][\w ]*?)\s*:\s*(.*)")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,8}", re.ASCII)
 _CORE = re.compile(r"\d{1,4}", re.ASCII)
-#: Output of `grep` over several files, on policies or on cores: `policy4/related_cpus:4 5 6`,
-#: `.../cpu4/cpufreq/...`.
-_SYSFS = re.compile(
-    r"\s*(?:\S*/)?(policy\d{1,4}|cpu\d{1,4}/cpufreq)/"
-    r"(related_cpus|affected_cpus|cpuinfo_min_freq|cpuinfo_max_freq)\s*:\s*([\d ,-]{1,200})",
-    re.ASCII,
-)
-_MAX_KHZ = 100_000_000
+#: Cores by the implementer's number, and by the part's: MIDR_EL1 (arch/arm64/include/asm/cputype.h, manuals).
+_CORES_BY_IMPLEMENTER = {
+    # Arm.
+    0x41: """
+    C05 Cortex-A5; C07 Cortex-A7; C08 Cortex-A8; C09 Cortex-A9; C0D Cortex-A12; C0E Cortex-A17; C0F Cortex-A15
+    D01 Cortex-A32; D02 Cortex-A34; D03 Cortex-A53; D04 Cortex-A35; D05 Cortex-A55; D06 Cortex-A65
+    D07 Cortex-A57; D08 Cortex-A72; D09 Cortex-A73; D0A Cortex-A75; D0B Cortex-A76; D0C Neoverse-N1
+    D0D Cortex-A77; D0E Cortex-A76AE; D40 Neoverse-V1; D41 Cortex-A78; D42 Cortex-A78AE; D43 Cortex-A65AE
+    D44 Cortex-X1; D46 Cortex-A510; D47 Cortex-A710; D48 Cortex-X2; D49 Neoverse-N2; D4A Neoverse-E1
+    D4B Cortex-A78C; D4C Cortex-X1C; D4D Cortex-A715; D4E Cortex-X3; D4F Neoverse-V2; D80 Cortex-A520
+    D81 Cortex-A720; D82 Cortex-X4; D85 Cortex-X925; D87 Cortex-A725; D88 Cortex-A520AE; D89 Cortex-A720AE
+    D8A C1-Nano; D8B C1-Pro; D8C C1-Ultra; D8F Cortex-A320; D90 C1-Premium
+    """,
+    # HiSilicon, NVIDIA, Qualcomm, Samsung.
+    0x48: "D01 TaiShan v110; D02 TaiShan v120; D40 Cortex-A76; D41 Cortex-A77",
+    0x4E: "000 Denver; 003 Denver 2; 004 Carmel",
+    0x51: """
+    001 Oryon; 002 Oryon; 00F Scorpion; 02D Scorpion; 04D Krait; 06F Krait; 201 Kryo Silver; 205 Kryo Gold
+    211 Kryo Silver; 800 Kryo 2xx Gold; 801 Kryo 2xx Silver; 802 Kryo 3xx Gold; 803 Kryo 3xx Silver
+    804 Kryo 4xx Gold; 805 Kryo 4xx Silver
+    """,
+    0x53: "001 Exynos M1/M2; 002 Exynos M3; 003 Exynos M4; 004 Exynos M5",
+}
+_CORE_NAMES = {
+    (implementer, int(part, 16)): name
+    for implementer, table in _CORES_BY_IMPLEMENTER.items()
+    for part, name in entries(table)
+}
 
 
 def hardware_line(cpuinfo: str) -> str | None:
@@ -31,7 +52,7 @@ def hardware_line(cpuinfo: str) -> str | None:
 
 
 def core_by_number(cpuinfo: str) -> dict[int, str]:
-    """Return the kind of each listed core: its name, or implementer and part where that is unknown.
+    """Return the kind of each listed core: its name, or its two numbers where that is unknown: `0x41:0xd05`.
 
     Kernels of 32 bits before 3.8 describe all cores once, behind the last one. On x86 it is the model's name.
     """
@@ -59,7 +80,19 @@ def clusters(cpufreq: str, cpuinfo: str) -> tuple[Cluster, ...]:
         cpuinfo: the text of /proc/cpuinfo.
     """
     kinds = core_by_number(cpuinfo)
-    groups = _policies(cpufreq, kinds) or _clusters_by_kind(kinds)
+    groups = [
+        Cluster(
+            cores=policy.cores,
+            core=" + ".join(dict.fromkeys(kinds[core] for core in policy.cores if core in kinds)) or None,
+            min_hz=policy.hardware_min_hz,
+            max_hz=policy.hardware_max_hz,
+        )
+        for policy in clocks(cpufreq).cpus
+        if policy.cores
+    ]
+    if not groups:
+        runs = groupby(sorted(kinds), key=lambda core: kinds[core])
+        groups = [Cluster(cores=tuple(cores), core=kind) for kind, cores in runs]
     return tuple(sorted(groups, key=lambda cluster: (cluster.max_hz or 0, cluster.cores)))
 
 
@@ -69,53 +102,11 @@ def possible_cores(text: str) -> int | None:
     return next((len(cores) for cores in listed if cores), None)
 
 
-def _policies(cpufreq: str, kinds: Mapping[int, str]) -> list[Cluster]:
-    files_by_policy: dict[str, dict[str, str]] = defaultdict(dict)
-    for line in complete_lines(cpufreq):
-        if (match := _SYSFS.fullmatch(line)) is not None:
-            files_by_policy[match[1]].setdefault(match[2], match[3])
-    cluster_by_cores: dict[tuple[int, ...], Cluster] = {}
-    for policy, files in files_by_policy.items():
-        cores = _cores_of(policy, files)
-        if cores and cores not in cluster_by_cores:
-            cluster_by_cores[cores] = Cluster(
-                cores=cores,
-                core=_joined_kinds(kinds[core] for core in cores if core in kinds),
-                min_hz=_hertz(files.get("cpuinfo_min_freq")),
-                max_hz=_hertz(files.get("cpuinfo_max_freq")),
-            )
-    return list(cluster_by_cores.values())
-
-
-def _cores_of(policy: str, files: Mapping[str, str]) -> tuple[int, ...]:
-    """Return the cores of a policy, or of a core's folder; some kernels list unrelated cores."""
-    own_core = (
-        (int(policy.removeprefix("cpu").removesuffix("/cpufreq")),) if policy.endswith("/cpufreq") else ()
-    )
-    core_lists = (core_list(files.get(name, "")) or () for name in ("related_cpus", "affected_cpus"))
-    return next((cores for cores in core_lists if cores and set(own_core) <= set(cores)), own_core)
-
-
-def _clusters_by_kind(kinds: Mapping[int, str]) -> list[Cluster]:
-    runs = groupby(sorted(kinds), key=lambda core: kinds[core])
-    return [Cluster(cores=tuple(cores), core=kind) for kind, cores in runs]
-
-
-def _joined_kinds(kinds: Iterable[str]) -> str | None:
-    return " + ".join(dict.fromkeys(kinds)) or None
-
-
-def _hertz(text: str | None) -> int | None:
-    """Convert cpufreq's kilohertz to hertz."""
-    digits = (text or "").strip()
-    is_number = digits.isascii() and digits.isdigit() and len(digits) < 12
-    return int(digits) * 1000 if is_number and 0 < int(digits) <= _MAX_KHZ else None
-
-
 def _kind(fields: Mapping[str, str]) -> str | None:
-    implementer, part = fields.get("CPU implementer", ""), fields.get("CPU part", "")
-    if _HEX.fullmatch(implementer) and _HEX.fullmatch(part):
-        return core_name(int(implementer, 16), int(part, 16))
+    numbers = fields.get("CPU implementer", ""), fields.get("CPU part", "")
+    if all(map(_HEX.fullmatch, numbers)):
+        implementer, part = (int(number, 16) for number in numbers)
+        return _CORE_NAMES.get((implementer, part)) or f"0x{implementer:02x}:0x{part:03x}"
     return fields.get("model name") if "vendor_id" in fields else None
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from farm.core.devices.hardware import Gpu
+from farm.core.devices.device import Gpu
 from farm.phone.adb.decoding import complete_lines, lines
 
 #: The line may be quoted.
@@ -34,14 +34,16 @@ def gpu(surfaceflinger: str, vkjson: str, features: str = "", egl: str | None = 
     """
     vendor, renderer, version = _gles(surfaceflinger)
     numbers, texts = _vulkan_fields(vkjson)
-    fallback = next((int(match[1]) for match in map(_FEATURE.fullmatch, _words(features)) if match), None)
+    words = (word for line in complete_lines(features) for word in line.split())
+    fallback = next((int(match[1]) for match in map(_FEATURE.fullmatch, words) if match), None)
     api = numbers.get("apiVersion") or fallback
     graphics = Gpu(
         vendor=vendor or egl,
         renderer=renderer or texts.get("deviceName") or None,
         driver=_driver(version),
         driver_text=version,
-        vulkan=_vulkan_version(api) if api else None,
+        # VK_MAKE_API_VERSION: 7 bits of major, 10 of minor, 12 of patch.
+        vulkan=f"{api >> 22 & 0x7F}.{api >> 12 & 0x3FF}.{api & 0xFFF}" if api else None,
         vulkan_driver=_vulkan_driver(numbers.get("driverVersion"), texts.get("driverInfo")),
     )
     return None if graphics == Gpu() else graphics
@@ -114,16 +116,7 @@ def _vulkan_fields(text: str) -> tuple[dict[str, int], dict[str, str]]:
     return numbers, texts
 
 
-def _vulkan_version(packed: int) -> str:
-    """Decode VK_MAKE_API_VERSION: 7 bits of major, 10 of minor, 12 of patch."""
-    return f"{packed >> 22 & 0x7F}.{packed >> 12 & 0x3FF}.{packed & 0xFFF}"
-
-
 def _vulkan_driver(packed: int | None, info: str | None) -> str | None:
     """Decode a driver's version like an API version (Arm, Qualcomm, Imagination); all 10 bits are major."""
     number = f"{packed >> 22}.{packed >> 12 & 0x3FF}.{packed & 0xFFF}" if packed else None
     return ", ".join(dict.fromkeys(part for part in (number, info) if part)) or None
-
-
-def _words(text: str) -> list[str]:
-    return [word for line in complete_lines(text) for word in line.split()]

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from farm.core.devices.hardware import NnapiDriver
-from farm.phone.adb.decoding import complete_lines
+from farm.core.devices.device import NnapiDriver
+from farm.phone.adb.decoding import complete_lines, whole_number
 from farm.phone.identity.properties import Properties
 
 _NAME = r"([A-Za-z0-9][\w.+-]{0,63})"
@@ -63,7 +63,7 @@ def _merged(earlier: NnapiDriver, later: NnapiDriver) -> NnapiDriver:
 
 
 def _order(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
+    return tuple(number for part in version.split(".") if (number := whole_number(part)) is not None)
 
 
 def _listed_drivers(text: str) -> Iterator[NnapiDriver]:

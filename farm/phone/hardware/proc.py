@@ -2,7 +2,7 @@
 
 import re
 
-from farm.phone.adb.decoding import decimal_number, lines, whole_number
+from farm.phone.adb.decoding import decimal_number, first_match, lines, whole_number
 
 _MEMORY = re.compile(r"\s*(\w+):\s*(\d{1,15}) kB", re.ASCII)
 _LOAD = re.compile(r"\s*(\d{1,9}\.\d+) \d+\.\d+ \d+\.\d+ \d+/\d+ \d+", re.ASCII)
@@ -17,12 +17,12 @@ def memory_bytes(text: str, field: str) -> int | None:
 
 
 def load_1m(text: str) -> float | None:
-    """Return the first figure of /proc/loadavg: runnable and blocked tasks over a minute."""
+    """Return the first number of /proc/loadavg: runnable and blocked tasks over a minute."""
     return _first_number(_LOAD, text)
 
 
 def uptime_s(text: str) -> float | None:
-    """Return the first figure of /proc/uptime: seconds since the boot, suspension included."""
+    """Return the first number of /proc/uptime: seconds since the boot, suspension included."""
     return _first_number(_UPTIME, text)
 
 
@@ -33,5 +33,5 @@ def core_count_of_nproc(text: str) -> int | None:
 
 
 def _first_number(pattern: re.Pattern[str], text: str) -> float | None:
-    matches = (pattern.fullmatch(line) for line in lines(text))
-    return next((decimal_number(match[1]) for match in matches if match), None)
+    match = first_match(pattern, lines(text))
+    return None if match is None else decimal_number(match[1])

@@ -17,7 +17,7 @@ _OLD_ROW = re.compile(rf"(/\S*)\s+{_AMOUNT}\s+{_AMOUNT}\s+{_AMOUNT}\s+\d+", re.A
 _OLDEST_ROW = re.compile(
     rf"(/\S*): {_AMOUNT} total, {_AMOUNT} used, {_AMOUNT} available \(block size \d+\)", re.ASCII
 )
-#: `1K-blocks`, `1024-blocks`, `1M-blocks`: the unit of a plain figure; `df -i` counts files instead.
+#: `1K-blocks`, `1024-blocks`, `1M-blocks`: the unit of a plain number; `df -i` counts files instead.
 _BLOCKS = re.compile(r"Filesystem\s+(\d{1,7})([KMG]?)-blocks\s.*", re.ASCII)
 _COUNTS_FILES = re.compile(r"Filesystem\s+Inodes\s.*", re.ASCII)
 #: Mount points of the users' data in a whole listing; old versions of Magisk mount it elsewhere. Emulated
@@ -30,21 +30,11 @@ _DATA_MOUNTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSystem:
-    """One row. A plain figure is kilobytes, where the heading has no block size."""
+    """One row. A plain number is kilobytes, where the heading has no block size."""
 
     mount: str
     size_bytes: int
     free_bytes: int
-
-
-def file_systems(text: str) -> list[FileSystem]:
-    """Return every complete row, in order: without a line end its mount point may be cut."""
-    return _rows(complete_lines(text))
-
-
-def _is_cut_row(last_line: str) -> bool:
-    """Return whether a row is cut; the last line of a terminal is its prompt."""
-    return last_line.strip() != "" and not last_line.endswith(("$", "#"))
 
 
 def _rows(listing: Iterable[str]) -> list[FileSystem]:
@@ -76,8 +66,10 @@ def data_file_system(text: str) -> FileSystem | None:
 
     After a single row something may be cut off, so it need not be the only one.
     """
-    listed = file_systems(text)
-    if len(listed) == 1 and not _is_cut_row(lines(text)[-1]):
+    # Complete rows only: without a line end the mount point may be cut.
+    listed = _rows(complete_lines(text))
+    # The last line of a terminal is its prompt.
+    if len(listed) == 1 and (not (last := lines(text)[-1]).strip() or last.endswith(("$", "#"))):
         return listed[0]
     # The answer to `df /data`, copied without its last line end; a cut mount point does not matter.
     listed = listed or _rows(lines(text))

@@ -5,7 +5,6 @@ from types import MappingProxyType
 
 from farm.phone.adb.decoding import whole_number
 from farm.phone.identity.properties import Properties
-from farm.phone.identity.soc import chip
 
 #: ro.product.model is missing where the dump is cut, or where vendors fill only the properties of their own
 #: partitions, from which it is made (ro.product.property_source_order): the device's maker goes before its
@@ -13,36 +12,16 @@ from farm.phone.identity.soc import chip
 _PARTITIONS = ("", "odm.", "vendor.", "product.", "system.", "system_ext.")
 #: Vendors write market names into properties of their own.
 _MARKET_NAMES = (
-    "ro.product.marketname",
-    "ro.product.vendor.marketname",
-    "ro.product.odm.marketname",
-    "ro.product.system.marketname",
-    "ro.vendor.product.marketname",
-    "ro.product.honor.marketname",
-    "ro.vendor.oplus.market.enname",
-    "ro.vendor.oplus.market.name",
-    "ro.oplus.market.name",
-    "ro.product.oplus.market.name",
-    "ro.oppo.market.enname",
-    "ro.oppo.market.name",
-    "ro.oneplus.market.name",
-    "ro.display.series",
-    "ro.config.marketing_name",
-    "ro.vivo.market.name",
-    "ro.vendor.vivo.market.name",
-    "ro.semc.product.name",
-    "ro.asus.product.mkt_name",
-    "ro.vendor.asus.product.mkt_name",
-    "ro.product.nickname",
-    "ro.vendor.product.ztename",
-    "ro.vendor.product.display",
-    "ro.product.en.display",
-    "ro.zuk.product.market",
-    "ro.product.display",
-    "ro.lge.petname",
-    "ro.boot.vendor.lge.petname",
-    "ro.product.product.tran.device.name.default",
-    "ro.product.tran.device.name.default",
+    *("ro.product.marketname", "ro.product.vendor.marketname", "ro.product.odm.marketname"),
+    *("ro.product.system.marketname", "ro.vendor.product.marketname", "ro.product.honor.marketname"),
+    *("ro.vendor.oplus.market.enname", "ro.vendor.oplus.market.name", "ro.oplus.market.name"),
+    *("ro.product.oplus.market.name", "ro.oppo.market.enname", "ro.oppo.market.name"),
+    *("ro.oneplus.market.name", "ro.display.series", "ro.config.marketing_name", "ro.vivo.market.name"),
+    *("ro.vendor.vivo.market.name", "ro.semc.product.name", "ro.asus.product.mkt_name"),
+    *("ro.vendor.asus.product.mkt_name", "ro.product.nickname", "ro.vendor.product.ztename"),
+    *("ro.vendor.product.display", "ro.product.en.display", "ro.zuk.product.market", "ro.product.display"),
+    *("ro.lge.petname", "ro.boot.vendor.lge.petname", "ro.product.product.tran.device.name.default"),
+    *("ro.product.tran.device.name.default",),
 )
 _NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
     {
@@ -50,10 +29,15 @@ _NAMES: Mapping[str, Sequence[str]] = MappingProxyType(
         "manufacturer": [f"ro.product.{partition}manufacturer" for partition in _PARTITIONS],
         "android": ["ro.build.version.release", "ro.system.build.version.release"],
         "api_level": ["ro.build.version.sdk", "ro.system.build.version.sdk"],
+        #: It changes with every system update.
         "build_fingerprint": ["ro.build.fingerprint", "ro.system.build.fingerprint"],
         "security_patch": ["ro.build.version.security_patch"],
+        #: The device's own, which adb shows for USB transports only.
         "serialno": ["ro.serialno", "ro.boot.serialno"],
+        #: The vendor's name of the OpenGL ES driver: `adreno`, `mali`, `meow`.
         "egl": ["ro.hardware.egl"],
+        #: That a virtual device shares.
+        "cpu_domain": ["ro.benchfarm.cpu_domain"],
     }
 )
 #: android.os.Build.UNKNOWN, for a value that was not filled in.
@@ -69,33 +53,18 @@ _ABI_BY_MACHINE = {
 }
 
 
-def device_model(properties: Properties) -> str | None:
-    """Return the model by its maker's name, e.g. `Pixel 8`."""
-    return _first(properties, _NAMES["device_model"])
-
-
-def manufacturer(properties: Properties) -> str | None:
-    """Return the maker of the device."""
-    return _first(properties, _NAMES["manufacturer"])
+def text_fact(properties: Properties, name: str) -> str | None:
+    """Return the value of the first property that has the fact; None where the device does not report it."""
+    return _first(properties, _NAMES[name])
 
 
 def market_name(properties: Properties) -> str | None:
     """Return the market name, where that is not the model."""
     return (
         _first(properties, _marketing_properties(properties))
-        if device_model(properties) is not None
+        if text_fact(properties, "device_model") is not None
         else None
     )
-
-
-def soc(properties: Properties) -> str | None:
-    """Return maker and model of the chip; its platform's name where nothing more is reported."""
-    return chip(properties).text
-
-
-def android_release(properties: Properties) -> str | None:
-    """Return Android's version, e.g. `8.1.0`."""
-    return _first(properties, _NAMES["android"])
 
 
 def api_level(properties: Properties) -> int | None:
@@ -111,34 +80,9 @@ def abis(properties: Properties) -> tuple[str, ...]:
     return tuple(name.strip() for name in names if name.strip())
 
 
-def build_fingerprint(properties: Properties) -> str | None:
-    """Return the build fingerprint, which changes with every system update."""
-    return _first(properties, _NAMES["build_fingerprint"])
-
-
-def security_patch(properties: Properties) -> str | None:
-    """Return the date of the system's security patches: `2026-05-05`."""
-    return _first(properties, _NAMES["security_patch"])
-
-
-def egl(properties: Properties) -> str | None:
-    """Return the vendor's name of the OpenGL ES driver: `adreno`, `mali`, `meow`."""
-    return _first(properties, _NAMES["egl"])
-
-
-def serialno(properties: Properties) -> str | None:
-    """Return the device's own serial number, which adb shows for USB transports only."""
-    return _first(properties, _NAMES["serialno"])
-
-
 def is_virtual(properties: Properties) -> bool:
     """Return whether this is one of our virtual devices."""
     return properties.get("ro.benchfarm.virtual") == "1"
-
-
-def cpu_domain(properties: Properties) -> str | None:
-    """Return the CPU domain that a virtual device shares."""
-    return _first(properties, ["ro.benchfarm.cpu_domain"])
 
 
 def abi_of_machine(machine: str) -> str | None:
@@ -161,7 +105,7 @@ def fact_source(properties: Properties, fact: str) -> str | None:
 
 def _marketing_properties(properties: Properties) -> list[str]:
     """Return the properties that may hold the market name, without those that repeat the model."""
-    model = (device_model(properties) or "").casefold()
+    model = (text_fact(properties, "device_model") or "").casefold()
     return [name for name in _MARKET_NAMES if properties.get(name, "").strip().casefold() != model]
 
 

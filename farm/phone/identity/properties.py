@@ -5,12 +5,15 @@ from collections.abc import Mapping
 
 from farm.phone.adb.decoding import complete_lines, lines
 
-#: `[key]: [value]`, the value sometimes over several lines; a number in front is from `grep -n`.
-_START = re.compile(r"\s*(?:\d+:)?\s*\[([^\[\]\s]+)\]:\s?\[(.*)")
+#: From `grep -n`: the line's number, with `-` behind it in lines of context, and the file before it where
+#: several are searched.
+_NUMBERED = r"(?:[\w./-]{1,200}?[:-])?\d{1,9}[:-]\s*"
+#: `[key]: [value]`, the value sometimes over several lines; `grep -o` may cut the first bracket.
+_START = re.compile(rf"\s*(?:\[|{_NUMBERED}\[?)([^\[\]\s]+)\]:\s?\[(.*)")
 #: Between two properties that lost their line end; a value with brackets may look like it.
 _JOINT = re.compile(r"\][ \t]*(?=\[[\w.\-/:@]{1,120}\]:\s?\[)")
 #: build.prop, where a dump of properties is missing. `?=` gives a default value.
-_ASSIGNMENT = re.compile(r"([A-Za-z][\w.\-]*)\s*(\??)=\s*(.*)")
+_ASSIGNMENT = re.compile(rf"(?:{_NUMBERED})?([A-Za-z][\w.\-]*)\s*(\??)=\s*(.*)")
 
 Properties = Mapping[str, str]
 

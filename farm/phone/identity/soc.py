@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from farm.phone.identity.properties import Properties
-from farm.phone.identity.soc_names import NAMES
-from farm.phone.identity.soc_table import CHIP_BY_PLATFORM, FAMILY_BY_PLATFORM, VENDORS
+from farm.phone.identity.soc_table import CHIP_BY_PLATFORM, FAMILY_BY_PLATFORM, NAMES, VENDORS
 
 #: The most reliable first. ro.soc.* came with Android 12; ro.chipname is Samsung's, where the platform of
 #: every Exynos up to the S9 is exynos5; ro.hardware may be the chip's vendor (qcom) or the device's code

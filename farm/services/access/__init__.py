@@ -1,1 +1,1 @@
-"""Who may call: tokens, roles, enrollment."""
+"""Access of callers: tokens, roles, enrollment."""

@@ -1,64 +1,40 @@
-"""Who asked for what is not theirs: kept for whoever looks after the farm, and bounded."""
+"""Record requests for what is not the caller's own, for the operators, in a bounded number."""
 
-from datetime import datetime, timedelta
-
-from sqlalchemy.engine import Connection
+from datetime import timedelta
 
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.operations.event import DeviceEvent, EventKind, EventSubject, FarmEvent
+from farm.database.transaction import Tx
 from farm.store.operations.events import last_event_at, record_event
 
 #: However often a host asks, the log tells of it once in so long: a flood of requests is none of rows.
 RECORD_EVERY = timedelta(minutes=1)
 
 
-#: Who shows no token, or one that lets nobody in.
-ANONYMOUS = "nobody"
+#: A caller without a token, or with one that is not valid.
+ANONYMOUS = "anonymous"
 #: As that, where agents call: neither hides the other. No person's name and no host's is written like this.
-ANONYMOUS_AGENT = "nobody:agent"
+ANONYMOUS_AGENT = "anonymous:agent"
 
 
-def record_refusal(connection: Connection, host_id: HostId, cause: str, *, now: datetime) -> None:
+def record_refusal(tx: Tx, host_id: HostId, cause: str) -> None:
     """Record that a host's credential was used for what is another's."""
     actor = f"agent:{host_id}"
-    _record_throttled(
-        connection, FarmEvent.ACCESS_REFUSED, EventSubject.HOST, host_id, cause, actor=actor, now=now
-    )
+    _record_throttled(tx.by(actor), FarmEvent.ACCESS_REFUSED, EventSubject.HOST, host_id, cause)
 
 
-def record_caller_refusal(connection: Connection, actor: str, cause: str, *, now: datetime) -> None:
-    """Record that a person or script, or somebody nobody knows, asked for what they may not."""
-    _record_throttled(
-        connection, FarmEvent.ACCESS_REFUSED, EventSubject.ACCESS, actor, cause, actor=actor, now=now
-    )
+def record_caller_refusal(tx: Tx, cause: str) -> None:
+    """Record that a person or script, or an unknown caller, asked for what they may not."""
+    _record_throttled(tx, FarmEvent.ACCESS_REFUSED, EventSubject.ACCESS, tx.actor, cause)
 
 
-def record_refused_claim(
-    connection: Connection, device_id: DeviceId, cause: str, host_id: HostId, *, now: datetime
-) -> None:
+def record_refused_claim(tx: Tx, device_id: DeviceId, cause: str, host_id: HostId) -> None:
     """Record that a host does not get a device that it reports (I21)."""
     kind, actor = DeviceEvent.CLAIM_REFUSED, f"agent:{host_id}"
-    _record_throttled(connection, kind, EventSubject.DEVICE, device_id, cause, actor=actor, now=now)
+    _record_throttled(tx.by(actor), kind, EventSubject.DEVICE, device_id, cause)
 
 
-def _record_throttled(
-    connection: Connection,
-    kind: EventKind,
-    subject: EventSubject,
-    subject_id: str,
-    cause: str,
-    *,
-    actor: str,
-    now: datetime,
-) -> None:
-    before = last_event_at(connection, kind, subject, subject_id)
-    if before is None or now - before >= RECORD_EVERY:
-        record_event(
-            connection,
-            at=now,
-            actor=actor,
-            kind=kind,
-            subject=subject,
-            subject_id=subject_id,
-            cause=cause,
-        )
+def _record_throttled(tx: Tx, kind: EventKind, subject: EventSubject, subject_id: str, cause: str) -> None:
+    before = last_event_at(tx.connection, kind, subject, subject_id)
+    if before is None or tx.now - before >= RECORD_EVERY:
+        record_event(tx, kind, subject_id, subject=subject, cause=cause)

@@ -1,1 +1,1 @@
-"""What agents say to the farm, and what the farm answers."""
+"""Reports of agents to the farm, and the farm's answers."""

@@ -1,4 +1,4 @@
-"""Runs that went on while their agent could not be heard: given up, and yet wanted (FAULTS 25)."""
+"""Runs that went on while their agent was silent: lost, and yet wanted (FAULTS 25)."""
 
 from collections.abc import Collection, Sequence
 
@@ -11,7 +11,7 @@ from farm.store.devices import devices
 from farm.store.jobs import attempts, jobs
 from farm.wire.agents.protocol import AttemptReport
 
-#: A run that has begun; what was only being prepared is begun anew at less cost.
+#: A run that has begun; what was only being prepared is begun again at less cost.
 _STARTED = (AttemptState.MEASURING, AttemptState.REPORTING)
 
 
@@ -22,17 +22,17 @@ def orphaned_runs(
     *,
     live: Collection[AttemptId],
 ) -> list[Attempt]:
-    """Lost attempts that a host has in hand and nobody took the place of: their reports will count.
+    """Return lost attempts that a host still runs and that were not replaced: their reports will count.
 
     They stay lost: a lost attempt changes by its own late report alone (I6). Their phones get nothing else
-    meanwhile, as they are not cleaned up. `live` are the attempts that need no such leave.
+    until then, as they are not cleaned up. `live` are the attempts that need no such permission.
     """
-    begun = [each for each in reports if each.phase in _STARTED and each.attempt_id not in live]
-    found = (attempts.find_attempt(connection, report.attempt_id) for report in begun)
+    begun = [report for report in reports if report.phase in _STARTED and report.attempt_id not in live]
+    stored = (attempts.find_attempt(connection, report.attempt_id) for report in begun)
     fence_by_id = {report.attempt_id: report.fence for report in begun}
     return [
         attempt
-        for attempt in found
+        for attempt in stored
         if attempt is not None
         and (attempt.host_id, attempt.fence) == (host_id, fence_by_id[attempt.attempt_id])
         and _is_unsuperseded(connection, attempt)

@@ -1,31 +1,29 @@
-"""One phone with all there is to say about it."""
+"""The details of one device, with how its last reference run compares."""
 
 from sqlalchemy.engine import Connection
 
+from farm.core.checks.reference_run import ReferenceAssessment, ReferenceRun, assess_reference_run
 from farm.services.checks.incidents import find_incident
-from farm.services.checks.reference_runs import reference_run_text
 from farm.services.devices.views import device_named, device_view
 from farm.services.upkeep.device_actions import device_action_view
+from farm.store.checks import reference_runs
 from farm.store.devices import workload as device_workload
-from farm.store.operations.event_history import last_events
+from farm.store.devices.devices import Device
+from farm.store.operations.event_log import last_events
 from farm.store.upkeep import device_actions
-from farm.store.upkeep.device_settings import find_settings_record
-from farm.wire.documents.devices import DeviceDetail, EventView, RecentAttempt
+from farm.store.upkeep.device_actions import find_settings_record
+from farm.wire.documents.devices import DeviceDetail
 
 RECENT_ATTEMPTS = 10
 RECENT_EVENTS = 15
 
 
 def device_detail(connection: Connection, name: str) -> DeviceDetail:
-    """A phone with its facts, its queue, its errands and its past.
+    """Return a device with its facts, its queue, its open device actions and its past.
 
-    Raises:
-        NotFound: there is none of that name.
-        InvalidInput: several might be meant.
+    Raises like `device_named`.
     """
     device = device_named(connection, name)
-    past = device_workload.last_attempts(connection, device.device_id, limit=RECENT_ATTEMPTS)
-    story = last_events(connection, "device", device.device_id, limit=RECENT_EVENTS)
     waiting = device_actions.open_device_actions(connection, device_id=device.device_id)
     return DeviceDetail(
         **dict(device_view(connection, device)),
@@ -36,6 +34,27 @@ def device_detail(connection: Connection, name: str) -> DeviceDetail:
         rebaselined_at=device.rebaselined_at,
         incident=find_incident(connection, device),
         device_actions=tuple(device_action_view(connection, device_action) for device_action in waiting),
-        attempts=tuple(RecentAttempt.model_validate(each, from_attributes=True) for each in past),
-        events=tuple(EventView.model_validate(each, from_attributes=True) for each in story),
+        attempts=tuple(device_workload.last_attempts(connection, device.device_id, limit=RECENT_ATTEMPTS)),
+        events=tuple(last_events(connection, "device", device.device_id, limit=RECENT_EVENTS)),
+    )
+
+
+def reference_run_text(connection: Connection, device: Device) -> str | None:
+    """Return the time of a phone's last reference run, and how that compares; None before its first."""
+    last = reference_runs.own_runs(connection, device.device_id, limit=1)
+    if not last:
+        return None
+    run = last[0]
+    return f"{run.verdict.replace('_', ' ')}: {_assess(connection, run).words}"
+
+
+def _assess(connection: Connection, run: ReferenceRun) -> ReferenceAssessment:
+    return assess_reference_run(
+        run.value_ns,
+        unfit=() if run.unfit_reasons is None else (run.unfit_reasons,),
+        kind=reference_runs.runs_of_kind(
+            connection, run.reference_key, run.program_digest, before=run.measured_at
+        ),
+        own=reference_runs.own_fit_runs(connection, run),
+        now=run.measured_at,
     )

@@ -1,49 +1,48 @@
-"""Notices what hits a host as a whole, and keeps it from being held against the phones (I15)."""
-
-from datetime import datetime
+"""Detect incidents of a host as a whole, so that its phones are not blamed for them (I15)."""
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.incident import REPORTED_BY_AGENTS, Incident, IncidentProgress, is_over
+from farm.core.checks.failures import REPORTED_BY_AGENTS, Incident, IncidentProgress, is_over
 from farm.core.devices.device import Admin, Presence
 from farm.core.devices.host_state import HostState, IncidentKind, SessionState
+from farm.database.transaction import Tx
 from farm.store.checks import failures as device_failures
 from farm.store.checks import incidents
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
-from farm.store.hosts import transitions as host_transitions
+from farm.store.hosts import hosts as host_store
 
 
-def end_incidents(connection: Connection, *, now: datetime) -> None:
+def end_incidents(tx: Tx) -> None:
     """End what is over."""
-    for incident in incidents.open_incidents(connection):
-        if (cause := _end_cause(connection, incident, now)) is not None:
-            incidents.end_incident(connection, incident, now=now, cause=cause)
+    for incident in incidents.open_incidents(tx.connection):
+        if (cause := _end_cause(tx, incident)) is not None:
+            incidents.end_incident(tx, incident, cause=cause)
 
 
 def find_incident(connection: Connection, device: Device) -> str | None:
-    """What a phone's host is going through and the phone with it, in words."""
-    found = incidents.open_incidents(connection, device.host_id)
-    return next((incident.cause for incident in found if _hits(incident, device.device_id)), None)
+    """Return the cause of the incident of a phone's host that affects the phone, in words."""
+    host_incidents = incidents.open_incidents(connection, device.host_id)
+    return next((incident.cause for incident in host_incidents if _affects(incident, device.device_id)), None)
 
 
-def _end_cause(connection: Connection, incident: Incident, now: datetime) -> str | None:
-    """Why an incident is over; None while it lasts."""
-    host = host_transitions.find_host(connection, incident.host_id)
+def _end_cause(tx: Tx, incident: Incident) -> str | None:
+    """Return the reason why an incident is over; None while it lasts."""
+    host = host_store.find_host(tx.connection, incident.host_id)
     if host is None or host.state is HostState.RETIRED:
         return "the host is retired"
     if incident.kind in REPORTED_BY_AGENTS:
-        # Nobody is left who would say that it is over; whether the host is gone is an alarm of its own.
+        # No agent is left to say that it is over; a host that is gone is an alarm of its own.
         is_lost = host.session is not None and host.session.state is SessionState.LOST
-        return "nothing is heard of its agent any more" if is_lost else None
-    drops = device_failures.disconnects_since(connection, incident.devices, incident.began_at)
+        return "its agent does not report any more" if is_lost else None
+    drops = device_failures.disconnects_since(tx.connection, incident.devices, incident.began_at)
     lasting = IncidentProgress(
         began_at=incident.began_at,
         last_failure_at=max([incident.began_at, *(drop.at for drop in drops)]),
-        away=_count_away(connection, incident),
+        away=_count_away(tx.connection, incident),
     )
-    if not is_over(lasting, now=now):
+    if not is_over(lasting, now=tx.now):
         return None
     return f"{lasting.away} of its phones stay away" if lasting.away else "its phones are back"
 
@@ -56,5 +55,5 @@ def _count_away(connection: Connection, incident: Incident) -> int:
     )
 
 
-def _hits(incident: Incident, device_id: DeviceId) -> bool:
+def _affects(incident: Incident, device_id: DeviceId) -> bool:
     return incident.kind is IncidentKind.CORRELATED_FAILURES and device_id in incident.devices

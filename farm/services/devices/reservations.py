@@ -1,4 +1,4 @@
-"""A phone out of the pool for a person: held, given back, and checked before it is measured on again."""
+"""Reserve a phone for a person and release it; it is checked before it is measured on again."""
 
 from datetime import datetime, timedelta
 from shlex import quote
@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 from farm.core.devices.device import Admin, Health
 from farm.core.errors import Conflict, HostError
 from farm.database.notifications import notify_hosts
+from farm.database.transaction import Tx
 from farm.services.devices.admin import device_change
 from farm.services.devices.views import device_named
 from farm.store.devices import devices
@@ -17,74 +18,68 @@ from farm.store.hosts import hosts
 from farm.store.jobs import jobs
 from farm.wire.documents.devices import AdbAccess, DeviceChange, ReleaseRequest, ReservationRequest
 
-_HANDLED_CAUSE = "somebody had it in hand"
+_HANDLED_CAUSE = "a person handled it"
 
 
-def reserve(connection: Connection, name: str, asked: ReservationRequest, *, now: datetime) -> DeviceChange:
+def reserve(tx: Tx, name: str, request: ReservationRequest) -> DeviceChange:
     """Give a phone to a person from now on; a run under way ends first. The own hold gets a new end.
 
-    Raises:
-        NotFound: there is no such phone.
-        InvalidInput: several might be meant.
-        Conflict: somebody else holds it, it is retired, or somebody was quicker.
+    Raises like `device_named`, and Conflict: someone else holds it, it is retired, or someone was quicker.
     """
-    device = device_named(connection, name)
+    device = device_named(tx.connection, name)
     if device.admin is Admin.RETIRED:
         raise Conflict(
             f"{device.name} is retired", hint=f"farm device admit {quote(device.name)} takes it back"
         )
-    if device.reserved_by not in (None, asked.by):
+    if device.reserved_by not in (None, request.by):
         raise _reserved_by_other(device)
-    until = now + timedelta(seconds=asked.for_s)
-    cause = f"by {asked.by} until {_moment(until)}" + (f": {asked.reason}" if asked.reason else "")
-    actor = f"user:{asked.by}"
-    if not device_transitions.put_reservation(
-        connection, device, by=asked.by, until=until, now=now, actor=actor, cause=cause
-    ):
-        raise Conflict(f"{device.name}: somebody else was quicker", hint="look who holds it, and try again")
-    after = devices.get_device(connection, device.device_id)
-    return device_change(connection, after, f"{after.name} is reserved by {asked.by} until {_moment(until)}")
+    until = tx.now + timedelta(seconds=request.for_s)
+    cause = f"by {request.by} until {_moment(until)}" + (f": {request.reason}" if request.reason else "")
+    actor = f"user:{request.by}"
+    if not device_transitions.put_reservation(tx.by(actor), device, by=request.by, until=until, cause=cause):
+        raise Conflict(f"{device.name}: someone else was quicker", hint="look who holds it, and try again")
+    after = devices.get_device(tx.connection, device.device_id)
+    return device_change(
+        tx.connection, after, f"{after.name} is reserved by {request.by} until {_moment(until)}"
+    )
 
 
-def release(connection: Connection, name: str, asked: ReleaseRequest, *, now: datetime) -> DeviceChange:
+def release(tx: Tx, name: str, request: ReleaseRequest) -> DeviceChange:
     """Give a phone back to the pool, by way of a check.
 
-    Raises:
-        NotFound: there is no such phone.
-        InvalidInput: several might be meant.
-        Conflict: somebody else holds it, or ended the hold meanwhile.
+    Raises like `device_named`, and Conflict: someone else holds it, or ended the reservation in between.
     """
-    device = device_named(connection, name)
+    device = device_named(tx.connection, name)
     if device.reserved_by is None:
-        return device_change(connection, device, f"nobody holds {device.name}", changed=False)
-    if device.reserved_by != asked.by and not asked.force:
+        return device_change(tx.connection, device, f"no one holds {device.name}", changed=False)
+    if device.reserved_by != request.by and not request.force:
         raise _reserved_by_other(device)
-    is_holder = device.reserved_by == asked.by
-    told = (
-        f"{asked.by} is done with it"
+    is_holder = device.reserved_by == request.by
+    default_cause = (
+        f"{request.by} is done with it"
         if is_holder
-        else f"{asked.by} ended the reservation of {device.reserved_by}"
+        else f"{request.by} ended the reservation of {device.reserved_by}"
     )
-    cause = asked.reason or told
-    if not _end(connection, device, now=now, actor=f"user:{asked.by}", cause=cause):
+    cause = request.reason or default_cause
+    if not _end(tx.by(f"user:{request.by}"), device, cause=cause):
         raise Conflict(
             f"{device.name}: its reservation has just changed",
             hint="`farm device show ID` shows who has reserved it",
         )
-    after = devices.get_device(connection, device.device_id)
-    return device_change(connection, after, f"{after.name} is back in the pool; it is checked first")
+    after = devices.get_device(tx.connection, device.device_id)
+    return device_change(tx.connection, after, f"{after.name} is back in the pool; it is checked first")
 
 
-def end_overdue_reservations(connection: Connection, *, now: datetime) -> None:
-    """Give back to the pool what was held until now."""
-    for device_id in device_transitions.overdue_reservations(connection, now):
-        device = devices.get_device(connection, device_id)
-        if _end(connection, device, now=now, actor="farm", cause="its time is over"):
-            notify_hosts(connection, [device.host_id])
+def end_overdue_reservations(tx: Tx) -> None:
+    """Return to the pool what was reserved until now."""
+    for device_id in device_transitions.overdue_reservations(tx):
+        device = devices.get_device(tx.connection, device_id)
+        if _end(tx.by("farm"), device, cause="its time is over"):
+            notify_hosts(tx.connection, [device.host_id])
 
 
 def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:
-    """Where adb reaches a phone that the caller holds.
+    """Return where adb reaches a device that the caller has reserved.
 
     Raises:
         NotFound: there is no such phone.
@@ -104,14 +99,7 @@ def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:
             hint="it shares one of another machine, or is of an older release: bring it up to this one",
         )
     assert device.reserved_until is not None, "the schema pairs them"
-    return AdbAccess(
-        device_id=device.device_id,
-        host=device.host_id,
-        boot_id=session.boot_id,
-        adb_port=adb_port,
-        serial=device.serial,
-        reserved_until=device.reserved_until,
-    )
+    return AdbAccess.of(device, session, host=device.host_id, adb_port=adb_port)
 
 
 def _check_reserved(device: Device, by: str) -> None:
@@ -129,16 +117,16 @@ def _check_reserved(device: Device, by: str) -> None:
         )
 
 
-def _end(connection: Connection, device: Device, *, now: datetime, actor: str, cause: str) -> bool:
+def _end(tx: Tx, device: Device, *, cause: str) -> bool:
     """End a hold. What was known of the phone's health is no longer: anything may have happened to it."""
-    if not device_transitions.end_reservation(connection, device, now=now, actor=actor, cause=cause):
+    if not device_transitions.end_reservation(tx, device, cause=cause):
         return False
     trusted = [Health.GOOD, Health.SUSPECT]
     device_transitions.move_health(
-        connection, device.device_id, sources=trusted, to=Health.UNKNOWN, now=now, cause=_HANDLED_CAUSE
+        tx, device.device_id, sources=trusted, to=Health.UNKNOWN, cause=_HANDLED_CAUSE
     )
     if device.admin is Admin.ACTIVE:
-        jobs.add_check(connection, device.device_id, now=now, cause=_HANDLED_CAUSE)
+        jobs.add_check(tx.by("farm"), device.device_id, cause=_HANDLED_CAUSE)
     return True
 
 

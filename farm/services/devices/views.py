@@ -1,66 +1,87 @@
-"""What there is to say about each phone, and which one a person means."""
+"""Describe each phone, and since when and why it is kept from work; find the one that a person names."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from shlex import quote
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
+from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Blocker, DeviceState, blockers
-from farm.core.devices.remediation import advice, sort_for_display
+from farm.core.devices.host_state import HostEvent
+from farm.core.devices.remediation import MESSAGE_BY_BLOCKER, advice, sort_for_display
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.jobs.pending_reasons import StateOrigin
-from farm.services.devices.blocked_since import blocked_since
-from farm.store.devices import capacity as device_capacity
+from farm.core.operations.event import DeviceEvent, EventKind, EventSubject
 from farm.store.devices import devices
+from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device
+from farm.store.jobs import attempts
+from farm.store.operations.event_log import last_events
 from farm.store.upkeep import device_actions
 from farm.wire.documents.devices import DeviceView
 
+#: Facts that are shown of each device; None before they were read.
+_SHOWN_FACTS = ("device_model", "manufacturer", "soc", "android", "api_level", "abi", "build_fingerprint")
+_HEALTH_KINDS = (DeviceEvent.HEALTH_CHANGED, DeviceEvent.FOUND)
+#: Events of the phone that began it.
+_KINDS_BY_BLOCKER: Mapping[Blocker, Sequence[EventKind]] = {
+    Blocker.NOT_ONLINE: (DeviceEvent.PRESENCE_CHANGED, DeviceEvent.FOUND),
+    Blocker.PENDING: (DeviceEvent.FOUND,),
+    Blocker.CORDONED: (AdminEvent.CORDONED,),
+    Blocker.RETIRED: (AdminEvent.RETIRED,),
+    Blocker.RESERVED: (DeviceEvent.RESERVED,),
+    Blocker.HEALTH_UNKNOWN: _HEALTH_KINDS,
+    Blocker.HEALTH_SUSPECT: _HEALTH_KINDS,
+    Blocker.HEALTH_BAD: _HEALTH_KINDS,
+    Blocker.DEVICE_ACTION: (DeviceEvent.ACTION_REQUESTED,),
+}
+
 
 def list_device_views(connection: Connection) -> list[DeviceView]:
-    """All devices, by id."""
+    """Return all devices, by id."""
     load = load_of(connection)
     return [_view(connection, device, load) for device in devices.list_devices(connection)]
 
 
 def device_view(connection: Connection, device: Device) -> DeviceView:
-    """One device."""
+    """Return the view of one device."""
     return _view(connection, device, load_of(connection))
 
 
 def device_named(connection: Connection, name: str) -> Device:
-    """The device that a person means: by its id, its label, or the unique beginning of either.
+    """Return the device with this id, label, or unique prefix of either.
 
     Raises:
         NotFound: there is none.
         InvalidInput: several begin so.
     """
-    known = devices.list_devices(connection)
-    exact = [device for device in known if name == device.device_id]
-    exact = exact or [device for device in known if name == device.label]
-    found = exact or [device for device in known if _matches_prefix(device, name)]
-    match found:
+    fleet = devices.list_devices(connection)
+    exact = [device for device in fleet if name == device.device_id]
+    exact = exact or [device for device in fleet if name == device.label]
+    matches = exact or [device for device in fleet if _matches_prefix(device, name)]
+    match matches:
         case [device]:
             return device
         case []:
-            hint = f"known here: {_names(known)}" if known else "no phone was seen yet: docs/devices.md"
+            hint = f"known here: {_names(fleet)}" if fleet else "no phone was seen yet: docs/devices.md"
             raise NotFound(f"no device `{name}`", hint=hint)
         case _:
-            raise InvalidInput(f"`{name}` may be {_names(found)}", hint="say more of the id, or the label")
+            raise InvalidInput(f"`{name}` may be {_names(matches)}", hint="say more of the id, or the label")
 
 
 @dataclass(slots=True, kw_only=True)
 class Load:
-    """What devices share, as far as it is taken."""
+    """The use of what devices share."""
 
     busy_cpus: set[str] = field(default_factory=set)
     runs_by_host: Counter[HostId] = field(default_factory=Counter)
 
     def state_of(self, device: Device) -> DeviceState:
-        """All that decides whether a device can be given work."""
+        """Return the state that decides whether a device can be given work."""
         host_runs = self.runs_by_host[device.host_id]
         return device.state(cpu_busy=device.cpu_domain in self.busy_cpus, host_runs=host_runs)
 
@@ -72,31 +93,28 @@ class Load:
 
 
 def load_of(connection: Connection) -> Load:
-    """What is taken now."""
-    runs_by_host = device_capacity.runs_by_host(connection)
+    """Return what is in use now."""
+    runs_by_host = device_workload.runs_by_host(connection)
     return Load(busy_cpus=cpus_in_use(connection), runs_by_host=runs_by_host)
 
 
 def cpus_in_use(connection: Connection) -> set[str]:
-    """CPU domains on which a run is alive, or may have left something alive, or an errand is to be done."""
-    return device_capacity.unquiet_cpus(connection) | device_actions.cpus_to_keep_idle(connection)
+    """Return the CPU domains on which a run is alive, or may have left a process, or an action is due."""
+    return device_workload.unquiet_cpus(connection) | device_actions.cpus_to_keep_idle(connection)
 
 
-def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[str, ...]]:
-    """By device, why it gets no benchmark job now; empty when it can, or when it is at one."""
+def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[Blocker, ...]]:
+    """Return by device why it gets no benchmark job now; empty when it can, or runs one."""
     load = load_of(connection)
-    return {
-        device.device_id: tuple(blocker.value for blocker in _blockers(device, load))
-        for device in devices.list_devices(connection)
-    }
+    return {device.device_id: tuple(_blockers(device, load)) for device in devices.list_devices(connection)}
 
 
 def _matches_prefix(device: Device, name: str) -> bool:
-    return bool(name) and any(known.startswith(name) for known in (device.device_id, device.label or ""))
+    return bool(name) and any(text.startswith(name) for text in (device.device_id, device.label or ""))
 
 
-def _names(known: Sequence[Device]) -> str:
-    names = [device.name for device in known]
+def _names(fleet: Sequence[Device]) -> str:
+    names = [device.name for device in fleet]
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
@@ -106,43 +124,55 @@ def _blockers(device: Device, load: Load) -> list[Blocker]:
 
 def _view(connection: Connection, device: Device, load: Load) -> DeviceView:
     facts = device.facts
-    found = _blockers(device, load)
-    began = blocked_since(connection, device, found[0]) if found else StateOrigin()
-    return DeviceView(
-        device_id=device.device_id,
-        label=device.label,
-        tags=device.tags,
-        unit=device.unit,
-        serial=device.serial,
+    blocks = _blockers(device, load)
+    began = blocked_since(connection, device, blocks[0]) if blocks else StateOrigin()
+    return DeviceView.of(
+        device,
+        **{name: getattr(facts, name, None) for name in _SHOWN_FACTS},
         host=device.host_id,
-        device_model=facts.device_model if facts else None,
-        manufacturer=facts.manufacturer if facts else None,
-        soc=facts.soc if facts else None,
-        android=facts.android if facts else None,
-        api_level=facts.api_level if facts else None,
-        abi=facts.abi if facts else None,
-        build_fingerprint=facts.build_fingerprint if facts else None,
-        presence=device.presence,
-        detail=device.detail,
-        health=device.health,
-        admin=device.admin,
-        reserved_by=device.reserved_by,
-        reserved_until=device.reserved_until,
-        virtual=facts.virtual if facts else False,
-        fence=device.fence,
-        job_id=device.job_id,
-        waiting_for=tuple(blocker.value for blocker in found),
-        blocked_by=tuple(blocker.name.lower() for blocker in found),
-        since=began.at,
+        virtual=facts is not None and facts.virtual,
+        waiting_for=tuple(MESSAGE_BY_BLOCKER[blocker] for blocker in blocks),
+        blocked_by=tuple(blocks),
+        since=began.since,
         why=began.cause,
-        advice=_advice(device, found),
-        condition=device.condition,
-        recovery=device.recovery,
-        seen_at=device.seen_at,
+        advice=_advice(device, blocks),
     )
 
 
-def _advice(device: Device, found: Sequence[Blocker]) -> str | None:
-    if not found:
+def _advice(device: Device, blocks: Sequence[Blocker]) -> str | None:
+    if not blocks:
         return None
-    return advice(found[0], device.presence, name=quote(device.name), host=device.host_id)
+    return advice(blocks[0], device.presence, name=quote(device.name), host=device.host_id)
+
+
+def blocked_since(connection: Connection, device: Device, blocker: Blocker) -> StateOrigin:
+    """Return since when a blocker of a device holds, by whom and why, as far as that is recorded."""
+    match blocker:
+        case Blocker.SESSION_NOT_LIVE:
+            return StateOrigin(since=device.seen_at)
+        case Blocker.BUSY:
+            return StateOrigin(since=device.claimed_at)
+        case Blocker.NOT_CLEANED:
+            return StateOrigin(since=_last_ended_at(connection, device))
+        case Blocker.HOST_DRAINING:
+            kinds = (HostEvent.DRAINED, HostEvent.RETIRED)
+            return _last_event(connection, EventSubject.HOST, device.host_id, kinds)
+        case Blocker.CPU_SHARED | Blocker.HOST_FULL:
+            return StateOrigin()
+        case _:
+            return _last_event(connection, EventSubject.DEVICE, device.device_id, _KINDS_BY_BLOCKER[blocker])
+
+
+def _last_event(
+    connection: Connection, subject: EventSubject, subject_id: str, kinds: Sequence[EventKind]
+) -> StateOrigin:
+    for event in last_events(connection, subject, subject_id, kinds=kinds):
+        return StateOrigin(since=event.at, by=event.actor, cause=event.cause)
+    return StateOrigin()
+
+
+def _last_ended_at(connection: Connection, device: Device) -> datetime | None:
+    if device.last_attempt_id is None:
+        return None
+    last = attempts.find_attempt(connection, device.last_attempt_id)
+    return None if last is None else last.finished_at

@@ -1,18 +1,19 @@
-"""Keeps the farm's files and their rows in step, whoever dies between a change of one and of the other.
+"""Keep the farm's files and their rows in step, even if a process dies between the changes of both.
 
-A file goes in two steps: its row is marked expired first, and only then, in a transaction that still finds it
-so, the file is set aside and removed. An upload puts the file in place first and then, in one transaction,
-finds it there and marks its row as kept. So a kept row has its file, whatever the order of the two.
+A file goes in three steps: its row is marked expired first; only then, in a transaction that still finds it
+so, the file is moved into the trash; from there it is removed days later. An upload puts the file in place
+first and then, in one transaction, finds it there and marks its row as kept. So a kept row has its file,
+whatever the order of the two.
 """
 
 from collections.abc import Collection
-from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
 from farm.core.base.ids import Digest
 from farm.core.errors import ArtifactExpired, ArtifactMissing, FarmBusy, NotFound
+from farm.database.transaction import Tx
 from farm.store.files.artifacts import (
     Artifact,
     expire_artifacts,
@@ -22,26 +23,25 @@ from farm.store.files.artifacts import (
 )
 
 FILE_IS_GONE = "its file is gone from the disk"
+FILE_IS_DAMAGED = "its file is damaged on the disk"
 
 
-def record_upload(
-    connection: Connection, blobs: DiskBlobs, digest: Digest, size_bytes: int, *, now: datetime
-) -> None:
+def record_upload(tx: Tx, blobs: DiskBlobs, digest: Digest, size_bytes: int) -> None:
     """Record an upload whose file is in place.
 
     Raises:
-        FarmBusy: a sweep removed an earlier copy at this moment, and this one with it.
+        FarmBusy: a sweep removed an earlier copy at this moment and the trash had no space for it.
     """
     if blobs.size_bytes(digest) is None and not blobs.restore(digest):
         raise FarmBusy(
             f"artifact {digest} was removed while it was sent again",
             hint="send it once more: nothing else waits",
         )
-    put_artifact(connection, digest, size_bytes, now=now)
+    put_artifact(tx, digest, size_bytes)
 
 
 def get_artifact(connection: Connection, digest: Digest) -> Artifact:
-    """An artifact whose bytes the farm has.
+    """Return an artifact whose bytes the farm has.
 
     Raises:
         NotFound: it never had them.
@@ -56,12 +56,9 @@ def get_artifact(connection: Connection, digest: Digest) -> Artifact:
 
 
 def uploaded_size(connection: Connection, digest: Digest, *, called: str) -> int:
-    """The bytes of a file that is about to be referred to.
+    """Return the size of a file that is about to be referred to.
 
-    Args:
-        connection: the database.
-        digest: its digest.
-        called: what it is, for errors: `the file of resnet18/float32/lite`.
+    Errors call it `called`: `the file of resnet18/float32/lite`.
 
     Raises:
         ArtifactMissing: the farm does not have it, or has it no more.
@@ -74,15 +71,13 @@ def uploaded_size(connection: Connection, digest: Digest, *, called: str) -> int
     return artifact.size_bytes
 
 
-def stage_unreferenced(connection: Connection, blobs: DiskBlobs, digests: Collection[Digest]) -> list[Digest]:
-    """Take files out of their places that no row keeps; `blobs` removes them when nobody waits for it."""
-    kept = {artifact.digest for artifact in stored_artifacts(connection, digests)}
-    return [digest for digest in digests if digest not in kept and blobs.set_aside(digest)]
+def set_aside_unreferenced(tx: Tx, blobs: DiskBlobs, digests: Collection[Digest]) -> list[Digest]:
+    """Move files that no row refers to into the trash."""
+    stored = {artifact.digest for artifact in stored_artifacts(tx.connection, digests)}
+    return [digest for digest in digests if digest not in stored and blobs.set_aside(digest, tx.now)]
 
 
-def expire_missing(
-    connection: Connection, blobs: DiskBlobs, digests: Collection[Digest], *, now: datetime
-) -> list[Digest]:
-    """Mark artifacts as expired whose files somebody else removed."""
+def expire_missing(tx: Tx, blobs: DiskBlobs, digests: Collection[Digest]) -> list[Digest]:
+    """Mark artifacts as expired whose files were removed from outside."""
     lost = [digest for digest in digests if blobs.size_bytes(digest) is None]
-    return expire_artifacts(connection, lost, now=now, cause=FILE_IS_GONE)
+    return expire_artifacts(tx, lost, cause=FILE_IS_GONE)

@@ -1,26 +1,24 @@
-"""Registers the programs of harnesses, after a look into every file, and says what is registered."""
+"""Register the programs of harnesses, after an inspection of every file, and list them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
-from farm.blobs.program_file import inspect_program_file
+from farm.blobs.inspection import inspect_program_file
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import ArtifactMissing, InvalidInput, NotFound
-from farm.core.operations.event import EventSubject, FarmEvent
+from farm.core.operations.event import FarmEvent
 from farm.core.programs.abi import program_abi
-from farm.core.programs.binary_inspection import FileInspection
-from farm.core.programs.bundle import Bundle, BundleFile
-from farm.core.programs.bundle_rules import check_bundle
-from farm.core.programs.missing_flags import find_missing_flags
+from farm.core.programs.binary_inspection import FileInspection, find_missing_flags
+from farm.core.programs.bundle import Bundle, BundleFile, check_bundle
 from farm.core.programs.warnings import ProgramWarning, program_warnings
+from farm.database.transaction import Tx
 from farm.harness.registry import get_harness, harness_names
-from farm.services.files.adapters import adapter_of, check_successor
 from farm.services.files.artifacts import uploaded_size
+from farm.services.files.harnesses import adapter_of, check_successor
 from farm.services.files.registration import parse_digest
 from farm.store.files.artifacts import expired_at_by_digest, mark_used
 from farm.store.files.programs import Program, current_programs, list_programs, put_program
@@ -29,7 +27,6 @@ from farm.wire.documents.files.harness_definition import harness_definition
 from farm.wire.documents.files.programs import (
     AdapterView,
     BundleFileSpec,
-    BundleFileView,
     FlagView,
     HarnessView,
     ProgramRegistration,
@@ -86,64 +83,55 @@ def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Insp
     )
 
 
-def register_program(
-    connection: Connection, inspection: InspectedProgram, *, now: datetime, actor: str
-) -> RegisteredProgramView:
-    """Make a program the one that new matrices run; matrices of before keep theirs.
+def register_program(tx: Tx, inspection: InspectedProgram) -> RegisteredProgramView:
+    """Make a program the one that new matrices run; earlier matrices keep theirs.
 
     Raises:
         ArtifactMissing: a file was not uploaded, or has expired since.
         HarnessInvalid: the definition would join histories of different work.
     """
     if inspection.definition is not None:
-        check_successor(connection, inspection.harness, harness_definition(inspection.definition))
+        check_successor(tx.connection, inspection.harness, harness_definition(inspection.definition))
     for file in inspection.bundle.files:
-        uploaded_size(connection, file.digest, called=f"the file `{file.path}`")
-    mark_used(connection, [file.digest for file in inspection.bundle.files], now=now)
-    before = current_programs(connection, inspection.harness).get(inspection.abi)
-    known = {program.program_id for program in list_programs(connection, harness=inspection.harness)}
+        uploaded_size(tx.connection, file.digest, called=f"the file `{file.path}`")
+    mark_used(tx, [file.digest for file in inspection.bundle.files])
+    before = current_programs(tx.connection, inspection.harness).get(inspection.abi)
+    earlier = {program.program_id for program in list_programs(tx.connection, harness=inspection.harness)}
     program = put_program(
-        connection,
+        tx,
         harness=inspection.harness,
         abi=inspection.abi,
         bundle=inspection.bundle,
         definition=inspection.definition,
         missing_flags=inspection.missing_flags,
-        now=now,
     )
-    record_event(
-        connection,
-        at=now,
-        actor=actor,
-        kind=FarmEvent.PROGRAM_REGISTERED,
-        subject=EventSubject.PROGRAM,
-        subject_id=program.program_id,
-        to_state="in use",
-        cause=f"{program.harness} for {program.abi}, {program.digest[:12]}",
-    )
+    cause = f"{program.harness} for {program.abi}, {program.digest[:12]}"
+    record_event(tx, FarmEvent.PROGRAM_REGISTERED, program.program_id, to_state="in use", cause=cause)
     replaced = before if before is not None and before.program_id != program.program_id else None
     return RegisteredProgramView(
         program=_program_view(program, in_use=True),
         replaces=None if replaced is None else _program_view(replaced, in_use=False),
-        known=program.program_id in known,
-        notes=tuple(ProgramWarningView(message=note.message, hint=note.hint) for note in inspection.notes),
+        was_registered=program.program_id in earlier,
+        notes=tuple(map(ProgramWarningView.of, inspection.notes)),
     )
 
 
 def list_program_views(connection: Connection, *, harness: str | None = None) -> list[ProgramView]:
-    """Registered programs, of one harness or all, by when they were last registered."""
+    """Return the registered programs, of one harness or all, by when they were last registered."""
     registered = list_programs(connection, harness=harness)
     in_use = {(program.harness, program.abi): program.program_id for program in registered}
-    gone = expired_at_by_digest(connection).keys()
+    expired = expired_at_by_digest(connection).keys()
     views = (
         _program_view(program, in_use=in_use[program.harness, program.abi] == program.program_id)
         for program in registered
     )
-    return [view.model_copy(update={"expired": any(f.digest in gone for f in view.files)}) for view in views]
+    return [
+        view.model_copy(update={"expired": any(f.digest in expired for f in view.files)}) for view in views
+    ]
 
 
 def list_adapters(connection: Connection) -> list[AdapterView]:
-    """The farm's own adapters, by name."""
+    """Return the farm's own adapters, by name."""
     return [
         AdapterView(
             name=name,
@@ -158,20 +146,20 @@ def list_adapters(connection: Connection) -> list[AdapterView]:
 
 
 def harness_view(connection: Connection, name: str) -> HarnessView:
-    """A harness with what it offers and its programs.
+    """Return a harness with its options and programs.
 
     Raises:
         NotFound: neither this farm nor a user made one of that name.
     """
     registered = list_programs(connection, harness=name)
     if not registered and name not in harness_names():
-        known = {program.harness for program in list_programs(connection)}
-        hint = name_hint(name, [*known, *harness_names()])
+        names = {program.harness for program in list_programs(connection)}
+        hint = name_hint(name, [*names, *harness_names()])
         raise NotFound(f"there is no harness `{name}`", hint=hint)
     adapter = adapter_of(registered[-1]) if registered else get_harness(name)
     flags = (
-        FlagView(name=flag, default=told.default, help=told.help, minimum=told.minimum)
-        for flag, told in adapter.flags.items()
+        FlagView(name=flag, default=option.default, help=option.help, minimum=option.minimum)
+        for flag, option in adapter.flags.items()
     )
     definition = registered[-1].definition if registered else None
     return HarnessView(
@@ -188,7 +176,7 @@ def harness_view(connection: Connection, name: str) -> HarnessView:
 
 
 def _checked_definition(registration: ProgramRegistration) -> dict[str, Any] | None:
-    """What a generic harness's program is kept with; None where the farm has an adapter of that name."""
+    """Return the definition to store with a generic harness's program; None where the farm has an adapter."""
     name, data = registration.name, registration.definition
     if data is None:
         if name not in harness_names():
@@ -240,23 +228,7 @@ def _flag_notes(
 
 
 def _program_view(program: Program, *, in_use: bool) -> ProgramView:
-    files = (
-        BundleFileView(
-            path=file.path, digest=file.digest, executable=file.executable, size_bytes=file.size_bytes
-        )
-        for file in program.bundle.files
-    )
-    return ProgramView(
-        name=program.harness,
-        abi=program.abi,
-        digest=program.digest,
-        size_bytes=program.bundle.size_bytes,
-        files=tuple(files),
-        entry=program.bundle.entry,
-        env=dict(program.bundle.env),
-        command=program.bundle.command,
-        missing_flags=tuple(sorted(program.missing_flags)),
-        in_use=in_use,
-        created_at=program.created_at,
-        chosen_at=program.chosen_at,
+    missing_flags = tuple(sorted(program.missing_flags))
+    return ProgramView.of(
+        program, program.bundle, name=program.harness, missing_flags=missing_flags, in_use=in_use
     )

@@ -1,7 +1,7 @@
-"""What takes the farm's room: files by kind and use, raw output by age, and what the next sweep would do."""
+"""Describe the farm's storage: files by kind and use, raw output by age, and what the next sweep would do."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.blobs.disk import StoredFile
 from farm.core.base.ids import Digest
 from farm.core.operations.retention import StorageRules
+from farm.database.transaction import Tx
 from farm.services.files.builtin_programs import builtin_digests
 from farm.services.files.retention import (
     age_rule,
@@ -40,66 +41,60 @@ _AGES = (("last day", 1), ("last week", 7), ("last month", 30), ("last year", 36
 
 
 def storage_view(
-    connection: Connection,
+    tx: Tx,
     *,
     rules: StorageRules,
     data_dir: Path,
     disk_free_bytes: int,
     on_disk: Sequence[StoredFile],
-    now: datetime,
+    trash: Sequence[StoredFile],
 ) -> StorageView:
-    """What the farm keeps and what that takes. The disk was looked at before: that takes its time."""
+    """Return what the farm keeps and its size. The caller has read the disk before: that takes its time."""
     return StorageView(
         data_dir=str(data_dir),
         disk_free_bytes=disk_free_bytes,
-        database_bytes=size_bytes(connection),
-        database_free_bytes=free_bytes_inside(connection),
-        artifacts=_artifact_uses(connection),
-        expired_artifacts=len(artifacts.expired_at_by_digest(connection)),
-        evidence=_evidence_ages(connection, now),
-        expired_reports=evidence_store.count_expired(connection),
-        phones=_device_storage(connection),
+        database_bytes=size_bytes(tx.connection),
+        database_free_bytes=free_bytes_inside(tx.connection),
+        artifacts=_artifact_uses(tx.connection),
+        expired_artifacts=len(artifacts.expired_at_by_digest(tx.connection)),
+        trash=len(trash),
+        trash_bytes=sum(file.size_bytes for file in trash),
+        trash_keep_days=rules.trash_keep_days or 0,
+        evidence=_evidence_ages(tx),
+        expired_reports=evidence_store.count_expired(tx.connection),
+        devices=_device_storage(tx.connection),
         limits=_limits(rules),
-        next_sweep=sweep_preview(connection, rules, on_disk, now=now),
+        next_sweep=sweep_preview(tx, rules, on_disk),
     )
 
 
-def sweep_preview(
-    connection: Connection, rules: StorageRules, on_disk: Sequence[StoredFile], *, now: datetime
-) -> SweepPreview:
-    """What a sweep would do now; it changes nothing."""
-    going = artifacts_to_expire(connection, rules, now=now)
-    names = _names_by_digest(connection)
-    reports, report_bytes = _reports_going(connection, rules, now)
-    unkept = unreferenced_files(connection, on_disk, now=now)
+def sweep_preview(tx: Tx, rules: StorageRules, on_disk: Sequence[StoredFile]) -> SweepPreview:
+    """Return what a sweep would do now; nothing changes."""
+    going = artifacts_to_expire(tx, rules)
+    names = _names_by_digest(tx.connection)
+    reports, report_bytes = _reports_going(tx, rules)
+    unkept = unreferenced_files(tx, on_disk)
     return SweepPreview(
-        artifacts=tuple(_going(each, names) for each in going),
-        artifact_bytes=sum(each.size_bytes for each in going),
+        artifacts=tuple(
+            ArtifactEviction.of(artifact, names=tuple(names.get(artifact.digest, ()))) for artifact in going
+        ),
+        artifact_bytes=sum(artifact.size_bytes for artifact in going),
         reports=reports,
         report_bytes=report_bytes,
         files=len(unkept),
         file_bytes=sum(file.size_bytes for file in unkept),
-        lost=tuple(missing_artifacts(connection, on_disk)),
+        lost=tuple(missing_artifacts(tx.connection, on_disk)),
     )
 
 
-def _reports_going(connection: Connection, rules: StorageRules, now: datetime) -> tuple[int, int]:
-    by_age, by_size = age_rule(connection, rules, now=now), size_rule(connection, rules, now=now)
-    going = reports_to_expire(connection, by_age) if by_age else []
+def _reports_going(tx: Tx, rules: StorageRules) -> tuple[int, int]:
+    by_age, by_size = age_rule(tx, rules), size_rule(tx, rules)
+    going = reports_to_expire(tx.connection, by_age) if by_age else []
     if by_size is not None:
-        # What the rule of days leaves is what was received since.
+        # The rule of days leaves what was received since.
         since = by_age.before if by_age else None
-        going += reports_to_expire(connection, replace(by_size.after(going), since=since))
+        going += reports_to_expire(tx.connection, replace(by_size.after(going), since=since))
     return len(going), sum(report.size_bytes for report in going)
-
-
-def _going(artifact: Artifact, names_by_digest: Mapping[Digest, list[str]]) -> ArtifactEviction:
-    return ArtifactEviction(
-        digest=artifact.digest,
-        size_bytes=artifact.size_bytes,
-        used_at=artifact.used_at,
-        names=tuple(names_by_digest.get(artifact.digest, ())),
-    )
 
 
 def _names_by_digest(connection: Connection) -> dict[Digest, list[str]]:
@@ -122,7 +117,7 @@ def _artifact_uses(connection: Connection) -> tuple[ArtifactUse, ...]:
         use = "needed" if digest in needed else "measured" if digest in measured else "unused"
         groups[kinds.get(digest, "unregistered"), use].append(artifact)
     return tuple(
-        ArtifactUse(kind=kind, use=use, files=len(group), size_bytes=sum(each.size_bytes for each in group))
+        ArtifactUse(kind=kind, use=use, files=len(group), size_bytes=sum(file.size_bytes for file in group))
         for (kind, use), group in sorted(groups.items())
     )
 
@@ -134,15 +129,15 @@ def _kinds(connection: Connection) -> dict[Digest, str]:
     return kinds | dict.fromkeys(builtin_digests(), "own")
 
 
-def _evidence_ages(connection: Connection, now: datetime) -> tuple[EvidenceAge, ...]:
-    found: list[EvidenceAge] = []
+def _evidence_ages(tx: Tx) -> tuple[EvidenceAge, ...]:
+    ages: list[EvidenceAge] = []
     # A clock that was put back must not hide what came later than now.
-    until = now + timedelta(days=3650)
+    until = tx.now + timedelta(days=3650)
     for age, days in _AGES:
-        since = now - timedelta(days=days)
-        found.append(_evidence_age(connection, age, since, until))
+        since = tx.now - timedelta(days=days)
+        ages.append(_evidence_age(tx.connection, age, since, until))
         until = since
-    return (*found, _evidence_age(connection, "older", None, until))
+    return (*ages, _evidence_age(tx.connection, "older", None, until))
 
 
 def _evidence_age(connection: Connection, age: str, since: datetime | None, until: datetime) -> EvidenceAge:
@@ -159,9 +154,4 @@ def _device_storage(connection: Connection) -> tuple[DeviceStorage, ...]:
 
 
 def _limits(rules: StorageRules) -> LimitsView:
-    return LimitsView(
-        blobs_limit_bytes=rules.blobs_limit_bytes,
-        evidence_keep_days=rules.evidence_keep_days,
-        evidence_limit_bytes=rules.evidence_limit_bytes,
-        disk_reserve_bytes=rules.reserve_bytes,
-    )
+    return LimitsView.of(rules, disk_reserve_bytes=rules.reserve_bytes)

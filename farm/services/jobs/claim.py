@@ -1,75 +1,100 @@
-"""Gives free phones their next jobs: the device's head of queue becomes a live attempt with a frozen plan."""
+"""Claims: the next job of each free device becomes a live attempt with a frozen plan."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId, SessionId
-from farm.core.devices.condition import Gates
-from farm.core.devices.controls import Controls
 from farm.core.devices.device import blockers
 from farm.core.jobs.job import Job
-from farm.core.runs.plan import RunPlan
-from farm.harness.base import device_check
-from farm.harness.base.adapter import RunRequest
+from farm.core.runs.plan import PLACEMENT_PROBE, RunPlan
+from farm.database.transaction import Tx
 from farm.services.devices.views import Load, load_of
-from farm.services.files.adapters import adapter_of
-from farm.services.files.check_files import check_files
 from farm.services.jobs.deferral import due_jobs
-from farm.services.jobs.diagnostic_passes import with_due_passes
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.files.artifacts import mark_used
 from farm.store.jobs import attempts, jobs
 from farm.store.jobs.attempts import NewAttempt
-from farm.store.jobs.context import JobContext, job_contexts
-from farm.store.jobs.queues import queue_heads, queued_checks
+from farm.store.jobs.queues import PlanKey, plan_keys, queue_heads, queued_checks
+from farm.store.results.placements import earlier_runs
 
-_CONTROLS = TypeAdapter(Controls)
-_GATES = TypeAdapter(Gates)
+#: Plans by what they were made of; that of None is the plan of a check.
+RunPlans = Mapping[PlanKey | None, RunPlan]
+
+#: A probe that shows nothing is tried so often: the device may have been disconnected in the first.
+_PROBE_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimResult:
+    """The result of a claim for the devices of a host."""
+
+    #: At least one claim was attempted; another claimant may have won all of them.
+    had_candidates: bool = False
+    #: The next job of a free device has no plan yet: it keeps its turn, and is claimed with plans read again.
+    needs_plans: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A free device, its next job, and the plan without what earlier runs showed."""
+
+    device: Device
+    job: Job
+    key: PlanKey | None
+    plan: RunPlan
 
 
 def claim_jobs(
-    connection: Connection,
+    tx: Tx,
     host_id: HostId,
     session_id: SessionId,
     *,
-    going_on: int = 0,
-    known: Sequence[Device] | None = None,
-    now: datetime,
-) -> bool:
-    """Claim the next job of every free phone of a host: in a handful of statements, however many phones.
+    plans: RunPlans,
+    orphaned_runs: int = 0,
+    known_devices: Sequence[Device] | None = None,
+) -> ClaimResult:
+    """Claim the next job of every free device of a host.
 
-    `going_on` are runs there that no live attempt stands for; `known` are the host's phones, where they have
-    been looked up in this transaction. False when there was nothing to claim.
+    Writes are batched; earlier attempts and diagnostic passes cost a query per device.
+
+    Args:
+        plans: made before this transaction; a job whose plan is missing, or was made of something else, stays
+            queued.
+        orphaned_runs: runs on the host that no live attempt stands for.
+        known_devices: the host's devices, where this transaction has read them.
     """
-    found = devices.list_devices(connection, host_id=host_id) if known is None else known
-    chosen = _choose_jobs(connection, host_id, found, going_on, now=now)
-    if chosen and not _claim(connection, chosen, session_id, now=now):
+    host_devices = (
+        devices.list_devices(tx.connection, host_id=host_id) if known_devices is None else known_devices
+    )
+    chosen = _choose_jobs(tx, host_id, host_devices, orphaned_runs)
+    if not chosen:
+        return ClaimResult()
+    candidates = _planned(tx.connection, chosen, plans)
+    if candidates and not _claim(tx, candidates, session_id):
         # Another claimant was quicker with one of them; the others need not wait for that.
-        for each in chosen:
-            _claim(connection, [each], session_id, now=now)
-    return bool(chosen)
+        for candidate in candidates:
+            _claim(tx, [candidate], session_id)
+    return ClaimResult(had_candidates=bool(candidates), needs_plans=len(candidates) < len(chosen))
 
 
 def _choose_jobs(
-    connection: Connection, host_id: HostId, found: Sequence[Device], going_on: int, *, now: datetime
+    tx: Tx, host_id: HostId, host_devices: Sequence[Device], orphaned_runs: int
 ) -> list[tuple[Device, Job]]:
-    """What each free phone of a host is to run next.
+    """Choose the next job of each free device of a host.
 
-    Phones that share a CPU, or a host's limit of runs, take turns: the one that ran longest ago goes first.
+    Devices that share a CPU, or a host's limit of runs, take turns: the one that ran longest ago goes first.
     """
-    free = [device for device in found if not blockers(device.state(), check=True)]
+    free = [device for device in host_devices if not blockers(device.state(), check=True)]
     if not free:
-        # Mostly every phone is busy, and then nobody asks which CPUs are.
+        # Usually every device is busy; then the load is not read.
         return []
-    job_by_device = due_jobs(connection, _next_jobs(connection, free), now=now)
-    load = load_of(connection) if any(map(_shares, free)) else Load()
-    load.runs_by_host[host_id] += going_on
+    job_by_device = due_jobs(tx, _next_jobs(tx.connection, free))
+    load = load_of(tx.connection) if any(map(_shares, free)) else Load()
+    load.runs_by_host[host_id] += orphaned_runs
     chosen = []
     for device in sorted(free, key=lambda device: device.last_attempt_id or 0):
         job = job_by_device.get(device.device_id)
@@ -81,87 +106,82 @@ def _choose_jobs(
 
 
 def _shares(device: Device) -> bool:
-    """Whether others' runs may keep a device waiting: mostly none does, and nobody asks for them."""
+    """Tell whether runs on other devices may keep a device waiting, which is rare."""
     return device.cpu_domain is not None or device.host_max_runs is not None
 
 
 def _next_jobs(connection: Connection, free: Sequence[Device]) -> dict[DeviceId, Job]:
-    """The head of each phone's queue; of a phone that has to earn its health, its check."""
+    """Return the head of each device's queue; of a device that has to earn its health, its check."""
     fit = [device.device_id for device in free if not blockers(device.state(), check=False)]
     others = [device.device_id for device in free if device.device_id not in fit]
     return {**queue_heads(connection, fit), **queued_checks(connection, others)}
 
 
-def _claim(
-    connection: Connection, chosen: Sequence[tuple[Device, Job]], session_id: SessionId, *, now: datetime
-) -> bool:
+def _planned(
+    connection: Connection, chosen: Sequence[tuple[Device, Job]], plans: RunPlans
+) -> list[_Candidate]:
+    """Return what can be claimed with these plans."""
+    key_by_job = plan_keys(connection, [job for _, job in chosen])
+    return [
+        _Candidate(device=device, job=job, key=key, plan=plans[key])
+        for device, job in chosen
+        if (key := key_by_job.get(job.job_id)) in plans
+    ]
+
+
+def _claim(tx: Tx, candidates: Sequence[_Candidate], session_id: SessionId) -> bool:
     """Make the jobs' next attempts; False when another claimant was quicker, and then nothing is changed."""
-    work_by_job = job_contexts(connection, [job for _, job in chosen])
-    with connection.begin_nested() as savepoint:
-        fences = devices.raise_fences(connection, [device.device_id for device, _ in chosen])
-        claims = [
+    with tx.connection.begin_nested() as savepoint:
+        fences = devices.raise_fences(tx.connection, [candidate.device.device_id for candidate in candidates])
+        new_attempts = [
             NewAttempt(
-                job_id=job.job_id,
-                device_id=device.device_id,
-                host_id=device.host_id,
-                facts_id=device.facts_id,
-                fence=fences[device.device_id],
-                cpu_domain=device.cpu_domain,
-                plan=_due_plan(connection, work_by_job.get(job.job_id), device),
+                job_id=candidate.job.job_id,
+                device_id=candidate.device.device_id,
+                host_id=candidate.device.host_id,
+                facts_id=candidate.device.facts_id,
+                fence=fences[candidate.device.device_id],
+                cpu_domain=candidate.device.cpu_domain,
+                plan=_due_plan(tx.connection, candidate),
             )
-            for device, job in chosen
+            for candidate in candidates
         ]
-        if _record(connection, claims, [job for _, job in chosen], session_id, now=now):
+        if _record(tx, new_attempts, [candidate.job for candidate in candidates], session_id):
             return True
         savepoint.rollback()
         return False
 
 
 def _record(
-    connection: Connection,
-    claims: Sequence[NewAttempt],
-    claimed: Sequence[Job],
-    session_id: SessionId,
-    *,
-    now: datetime,
+    tx: Tx, new_attempts: Sequence[NewAttempt], jobs_to_claim: Sequence[Job], session_id: SessionId
 ) -> bool:
+    """Add the attempts and activate their jobs; return False when another claimant was quicker."""
     try:
-        attempt_ids = attempts.add_attempts(connection, claims, session_id=session_id, now=now)
+        attempt_ids = attempts.add_attempts(tx, new_attempts, session_id=session_id)
     except sa.exc.IntegrityError:
         return False
-    attempt_by_job = list(zip(claimed, attempt_ids, strict=True))
-    if not jobs.activate_jobs(connection, attempt_by_job, now=now, actor="farm"):
+    attempt_by_job = list(zip(jobs_to_claim, attempt_ids, strict=True))
+    if not jobs.activate_jobs(tx.by("farm"), attempt_by_job):
         return False
-    mark_used(connection, {file.digest for claim in claims for file in claim.plan.files}, now=now)
+    mark_used(tx, {file.digest for attempt in new_attempts for file in attempt.plan.files})
     return True
 
 
-def _due_plan(connection: Connection, work: JobContext | None, device: Device) -> RunPlan:
-    plan = plan_of(work)
-    if work is None:
+def _due_plan(connection: Connection, candidate: _Candidate) -> RunPlan:
+    """Keep only the diagnostic passes that this run needs.
+
+    These are the placement probe until it has shown the hardware, in at most `_PROBE_TRIES` runs, and any
+    other pass in the first run only. A pass holds for all runs of a cell on one build of its device with one
+    program; the plans of later runs carry the placement that it showed.
+    """
+    plan, key = candidate.plan, candidate.key
+    if key is None or not plan.passes:
         return plan
-    return with_due_passes(
-        connection,
-        plan,
-        cell_id=work.cell.cell_id,
-        facts_id=device.facts_id,
-        program_digest=work.program.digest,
-    )
-
-
-def plan_of(work: JobContext | None) -> RunPlan:
-    """What an agent is to do for a benchmark, or without one for a check."""
-    if work is None:
-        return device_check.plan(*check_files())
-    request = RunRequest(
-        variant=None if work.variant is None else work.variant.manifest,
-        bundle=work.program.bundle,
-        backend=work.cell.backend,
-        settings=work.cell.settings,
-        missing_flags=work.program.missing_flags,
-        timeout_s=work.terms.spec["timeout_s"],
-        gates=_GATES.validate_python(work.terms.spec["gates"]),
-    )
-    # Of a matrix that was submitted before there were any, they are the defaults.
-    controls = _CONTROLS.validate_python(work.terms.spec.get("controls", {}))
-    return replace(adapter_of(work.program).plan(request), controls=controls)
+    earlier = earlier_runs(connection, key.cell_id, candidate.device.facts_id, key.program_digest)
+    due = {
+        run.name: earlier.shown is None and earlier.runs < _PROBE_TRIES
+        if run.name == PLACEMENT_PROBE
+        else earlier.runs == 0
+        for run in plan.passes
+    }
+    passes = tuple(run for run in plan.passes if due[run.name])
+    return replace(plan, passes=passes, shown=earlier.shown if PLACEMENT_PROBE in due else None)

@@ -1,4 +1,4 @@
-"""Why is it waiting? For any job, and for what is left of a matrix."""
+"""Reasons why a job, or the rest of a matrix, is pending."""
 
 from datetime import datetime
 from shlex import quote
@@ -6,7 +6,7 @@ from shlex import quote
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import JobId, MatrixId
-from farm.core.devices.device import Blocker, blockers
+from farm.core.devices.device import blockers
 from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import NotFound
 from farm.core.jobs.attempt import Attempt, AttemptState
@@ -22,33 +22,31 @@ from farm.core.jobs.pending_reasons import (
     incident_reason,
 )
 from farm.core.operations.event import EventSubject
-from farm.services.devices.blocked_since import blocked_since
-from farm.services.devices.views import Load, load_of
+from farm.services.devices.views import Load, blocked_since, load_of
 from farm.services.jobs.deferral import find_deferral
 from farm.store.checks import incidents
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.hosts import hosts
 from farm.store.jobs import attempts, jobs
-from farm.store.jobs import positions as queue_positions
-from farm.store.jobs.positions import OpenJobs
+from farm.store.jobs import counts as job_counts
+from farm.store.jobs.counts import OpenJobs
 from farm.store.matrices import lazy_expansion
 from farm.store.matrices.matrices import get_matrix
-from farm.store.operations.event_history import last_events
+from farm.store.operations.event_log import last_events
 from farm.wire.documents.matrices.pending import (
     DevicePendingView,
     JobPendingView,
     MatrixPendingView,
-    ReasonView,
     RunningJobView,
 )
 
-#: Nobody waits for the exact place behind so many.
+#: Behind so many jobs the exact place does not matter.
 MAX_COUNTED = 1000
 
 
 def job_waiting(connection: Connection, job_id: JobId) -> JobPendingView:
-    """What a job waits for now; for one that is finished, how it ended.
+    """Return the reasons why a job is pending; for a finished one, its end.
 
     Raises:
         NotFound: there is no such job.
@@ -57,36 +55,30 @@ def job_waiting(connection: Connection, job_id: JobId) -> JobPendingView:
     if job is None:
         raise NotFound(f"there is no job {job_id}", hint="`farm matrix jobs ID` lists a matrix's jobs")
     device = devices.get_device(connection, job.device_id)
-    before = _before(connection, job) if job.state is JobState.QUEUED else 0
-    began = _began(connection, job)
-    return JobPendingView(
-        job_id=job.job_id,
-        matrix_id=job.matrix_id,
-        device_id=device.device_id,
+    before = _jobs_before(connection, job) if job.state is JobState.QUEUED else 0
+    return JobPendingView.of(
+        job,
+        _state_origin(connection, job),
         device=device.name,
-        state=job.state,
-        outcome=job.outcome,
-        since=began.at,
-        by=began.by,
-        cause=began.cause,
-        reasons=_views(_reasons(connection, job, device, load_of(connection))),
+        reasons=tuple(_reasons(connection, job, device, load_of(connection))),
         jobs_before=min(before, MAX_COUNTED),
         more_before=before > MAX_COUNTED,
-        running=_running(connection, device),
+        running=_running_job(connection, device),
     )
 
 
 def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixPendingView:
-    """What is left of a matrix and what that waits for, by phone.
+    """Return by device the jobs of a matrix that are left, and the reasons why they are pending.
 
-    Raises:
-        NotFound: there is no such matrix.
+    Raises like `get_matrix`.
     """
     matrix = get_matrix(connection, matrix_id)
     load = load_of(connection)
-    left = queue_positions.open_jobs(connection, matrix_id)
+    left = job_counts.open_jobs(connection, matrix_id)
     not_queued = sum(
-        each.count for each in lazy_expansion.remaining_jobs(connection, matrix_id) if not each.is_cancelled
+        remaining.count
+        for remaining in lazy_expansion.remaining_jobs(connection, matrix_id)
+        if not remaining.is_cancelled
     )
     views = [
         _device_waiting(connection, devices.get_device(connection, device_id), own, load)
@@ -97,28 +89,23 @@ def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixPending
         name=matrix.name,
         left=sum(view.queued + (view.active is not None) for view in views) + not_queued,
         not_queued=not_queued,
-        moved_at=queue_positions.last_progress_at(connection, matrix_id),
-        devices=tuple(sorted(views, key=_is_progressing)),
+        moved_at=job_counts.last_progress_at(connection, matrix_id),
+        devices=tuple(sorted(views, key=lambda view: all(reason.passes for reason in view.reasons))),
     )
-
-
-def _is_progressing(view: DevicePendingView) -> bool:
-    return all(reason.passes for reason in view.reasons)
 
 
 def _device_waiting(connection: Connection, device: Device, own: OpenJobs, load: Load) -> DevicePendingView:
     first = jobs.find_job(connection, own.active or own.first_queued or JobId(0))
     assert first is not None, "a device without open jobs is not listed"
-    before = _before(connection, first) if own.active is None else 0
-    return DevicePendingView(
+    before = _jobs_before(connection, first) if own.active is None else 0
+    return DevicePendingView.of(
+        own,
         device_id=device.device_id,
         device=device.name,
-        queued=own.queued,
-        active=own.active,
-        reasons=_views(_reasons(connection, first, device, load)),
+        reasons=tuple(_reasons(connection, first, device, load)),
         jobs_before=min(before, MAX_COUNTED),
         more_before=before > MAX_COUNTED,
-        running=_running(connection, device),
+        running=_running_job(connection, device),
     )
 
 
@@ -127,31 +114,30 @@ def _reasons(connection: Connection, job: Job, device: Device, load: Load) -> li
         case JobState.FINISHED:
             return []
         case JobState.ACTIVE:
-            return attempt_reasons(_live(connection, job, device))
+            return attempt_reasons(_live_attempt(connection, job, device))
         case JobState.QUEUED:
-            found = blockers(load.state_of(device), check=job.kind is JobKind.CHECK)
-            of_phone = [_blocked(connection, device, blocker) for blocker in actionable_first(found)]
+            all_blockers = blockers(load.state_of(device), check=job.kind is JobKind.CHECK)
+            of_phone = [
+                blocker_reason(blocker, _place(device), blocked_since(connection, device, blocker))
+                for blocker in actionable_first(all_blockers)
+            ]
             off = find_deferral(connection, job)
             return [*_of_host(connection, device), *of_phone, *([] if off is None else [off.reason])]
 
 
 def _of_host(connection: Connection, device: Device) -> list[PendingReason]:
-    """What the phone's host goes through, where that keeps the phone from work."""
+    """Return the incident of the device's host that keeps the device from work."""
     return [
         incident_reason(
-            incident.kind, device.host_id, StateOrigin(at=incident.began_at, cause=incident.cause)
+            incident.kind, device.host_id, StateOrigin(since=incident.began_at, cause=incident.cause)
         )
         for incident in incidents.open_incidents(connection, device.host_id)
         if incident.kind is IncidentKind.PRESSURE or device.device_id in incident.devices
     ]
 
 
-def _blocked(connection: Connection, device: Device, blocker: Blocker) -> PendingReason:
-    return blocker_reason(blocker, _place(device), blocked_since(connection, device, blocker))
-
-
-def _live(connection: Connection, job: Job, device: Device) -> LiveAttempt:
-    """The attempt of an active job, which has one."""
+def _live_attempt(connection: Connection, job: Job, device: Device) -> LiveAttempt:
+    """Return the attempt of an active job, which has one."""
     attempt = _current(connection, job)
     session = hosts.find_session(connection, attempt.session_id)
     assert session is not None, "attempts refer to their sessions"
@@ -174,22 +160,22 @@ def _current(connection: Connection, job: Job) -> Attempt:
 
 
 def _phase_since(connection: Connection, attempt: Attempt) -> datetime:
-    told = last_events(connection, EventSubject.ATTEMPT, attempt.attempt_id)
-    return told[0].at if told else attempt.claimed_at
+    events = last_events(connection, EventSubject.ATTEMPT, attempt.attempt_id)
+    return events[0].at if events else attempt.claimed_at
 
 
-def _began(connection: Connection, job: Job) -> StateOrigin:
-    """How the job came to be in its state: as submitted, or by its last event."""
+def _state_origin(connection: Connection, job: Job) -> StateOrigin:
+    """Return the origin of the job's state: its last event, or its submission."""
     for event in last_events(connection, EventSubject.JOB, job.job_id):
-        return StateOrigin(at=event.at, by=event.actor, cause=job.message or event.cause)
-    return StateOrigin(at=job.created_at)
+        return StateOrigin(since=event.at, by=event.actor, cause=job.message or event.cause)
+    return StateOrigin(since=job.created_at)
 
 
-def _before(connection: Connection, job: Job) -> int:
-    return queue_positions.count_before(connection, job, limit=MAX_COUNTED + 1)
+def _jobs_before(connection: Connection, job: Job) -> int:
+    return job_counts.count_before(connection, job, limit=MAX_COUNTED + 1)
 
 
-def _running(connection: Connection, device: Device) -> RunningJobView | None:
+def _running_job(connection: Connection, device: Device) -> RunningJobView | None:
     if device.job_id is None or device.last_attempt_id is None or device.claimed_at is None:
         return None
     job = jobs.find_job(connection, device.job_id)
@@ -204,18 +190,3 @@ def _running(connection: Connection, device: Device) -> RunningJobView | None:
 
 def _place(device: Device) -> DeviceRef:
     return DeviceRef(name=quote(device.name), host=device.host_id, presence=device.presence)
-
-
-def _views(reasons: list[PendingReason]) -> tuple[ReasonView, ...]:
-    return tuple(
-        ReasonView(
-            code=reason.code,
-            message=reason.message,
-            hint=reason.hint,
-            passes=reason.passes,
-            since=reason.since.at,
-            by=reason.since.by,
-            cause=reason.since.cause,
-        )
-        for reason in reasons
-    )

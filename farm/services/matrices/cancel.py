@@ -1,7 +1,6 @@
-"""Ends what is left of a matrix: nothing more is started, and what runs is stopped."""
+"""Cancellation of a matrix: no further job is started, and running ones are stopped."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 
 from sqlalchemy.engine import Connection
@@ -9,7 +8,8 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.errors import NotFound
 from farm.core.jobs.job import JobState
-from farm.core.operations.event import EventSubject, WorkEvent
+from farm.core.operations.event import WorkEvent
+from farm.database.transaction import Tx
 from farm.services.devices.views import device_named
 from farm.store.jobs import counts as job_counts
 from farm.store.jobs import jobs
@@ -24,54 +24,35 @@ CHUNK_JOBS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelProgress:
-    """What cancelling has come to so far."""
+    """The jobs cancelled so far."""
 
     view: CancellationView
-    #: Whether nothing is left to cancel. Until then, what is left may begin.
+    #: Nothing is left to cancel. Until then, the remaining jobs may start.
     is_done: bool
 
 
-def cancel_matrix(
-    connection: Connection,
-    matrix_id: MatrixId,
-    *,
-    device: str | None = None,
-    now: datetime,
-    actor: str,
-) -> CancellationView:
-    """Finish what is queued or active as cancelled; what is finished stays as it is. Again changes nothing.
-
-    What of a large matrix is not queued yet never will be.
-
-    `device` is an id, a label, or the beginning of either. The attempt of an active job stays the lease of
-    its phone until the agent, whose list names it no longer, has let go of it. It is neither retried nor
-    held against the phone.
-
-    Raises:
-        NotFound: there is no such matrix or device, or the matrix has no jobs there.
-        InvalidInput: several devices begin so.
-    """
-    return cancel_chunk(connection, matrix_id, device=device, limit=None, now=now, actor=actor).view
-
-
 def cancel_chunk(
-    connection: Connection,
+    tx: Tx,
     matrix_id: MatrixId,
     *,
     device: str | None = None,
     limit: int | None = CHUNK_JOBS,
     before: CancelProgress | None = None,
-    now: datetime,
-    actor: str,
 ) -> CancelProgress:
-    """As `cancel_matrix`, one transaction of several: so many queued jobs, and with the last of them what is
-    active. `before` is what the transaction before it came to.
+    """Finish queued and active jobs as cancelled; finished ones stay. Doing it again changes nothing.
+
+    This is one of several transactions: it cancels at most `limit` queued jobs, and the active ones with the
+    last of them. `before` is the progress of the previous transaction. Jobs that are not queued yet never
+    will be. The attempt of an active job stays the lease of its device until the agent, whose list no longer
+    has it, has stopped it. It is neither retried nor counted against the device.
+
+    Raises like `get_matrix` and `device_named`, and NotFound: the matrix has no jobs on the device.
     """
-    matrix = get_matrix(connection, matrix_id)
-    device_id = None if device is None else device_named(connection, device).device_id
-    so_far = before.view if before is not None else _initial_progress(connection, matrix, device_id)
-    never = lazy_expansion.cancel_lazy_expansion(connection, matrix_id, device_id=device_id, now=now)
-    cancel = partial(jobs.cancel_jobs, connection, matrix_id, device_id=device_id, now=now, actor=actor)
+    matrix = get_matrix(tx.connection, matrix_id)
+    device_id = None if device is None else device_named(tx.connection, device).device_id
+    so_far = before.view if before is not None else _initial_progress(tx.connection, matrix, device_id)
+    never = lazy_expansion.cancel_lazy_expansion(tx, matrix_id, device_id=device_id)
+    cancel = partial(jobs.cancel_jobs, tx, matrix_id, device_id=device_id)
     queued = cancel(JobState.QUEUED, limit=limit)
     is_done = limit is None or queued < limit
     active = cancel(JobState.ACTIVE) if is_done else 0
@@ -79,20 +60,13 @@ def cancel_chunk(
         update={"queued": so_far.queued + queued + never, "active": so_far.active + active}
     )
     if is_done and (view.queued or view.active):
-        record_event(
-            connection,
-            at=now,
-            actor=actor,
-            kind=WorkEvent.MATRIX_CANCELLED,
-            subject=EventSubject.MATRIX,
-            subject_id=matrix_id,
-            cause=f"{device_id or 'all devices'}: {view.queued} queued and {view.active} active jobs",
-        )
+        cause = f"{device_id or 'all devices'}: {view.queued} queued and {view.active} active jobs"
+        record_event(tx, WorkEvent.MATRIX_CANCELLED, matrix_id, cause=cause)
     return CancelProgress(view=view, is_done=is_done)
 
 
 def _initial_progress(connection: Connection, matrix: Matrix, device_id: DeviceId | None) -> CancellationView:
-    """Before anything is cancelled; refuses a device on which the matrix has nothing."""
+    """Return the progress before anything is cancelled; refuse a device on which the matrix has no jobs."""
     counts = job_counts.count_by_state(connection, matrix.matrix_id, device_id=device_id)
     to_come = {left.device_id for left in lazy_expansion.remaining_jobs(connection, matrix.matrix_id)}
     if device_id is not None and not counts and device_id not in to_come:
@@ -105,5 +79,5 @@ def _initial_progress(connection: Connection, matrix: Matrix, device_id: DeviceI
 
 def _device_not_in_matrix(connection: Connection, matrix_id: MatrixId, device: DeviceId) -> NotFound:
     there = {left.device_id for left in lazy_expansion.remaining_jobs(connection, matrix_id)}
-    known = ", ".join(sorted(there | job_counts.tally_by_device(connection, matrix_id).keys()))
-    return NotFound(f"matrix {matrix_id} has no jobs on {device}", hint=f"it has jobs on {known}")
+    names = ", ".join(sorted(there | job_counts.tally_by_device(connection, matrix_id).keys()))
+    return NotFound(f"matrix {matrix_id} has no jobs on {device}", hint=f"it has jobs on {names}")

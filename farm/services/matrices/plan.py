@@ -1,4 +1,4 @@
-"""What a matrix would come to, before anything is queued."""
+"""Plan of a matrix: its cells and its duration, before anything is queued."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,16 +8,16 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
 from farm.core.base.setting_values import non_default_settings
-from farm.core.devices.selector import KnownDevice, closest_mismatch
+from farm.core.devices.remediation import MESSAGE_BY_BLOCKER
+from farm.core.devices.selector import closest_mismatch
 from farm.core.matrices.estimate import Estimate, EstimateBasis, RunHistory, RunKind
-from farm.core.matrices.matrix import Cell, RejectedCell, cell_label_by_axes
+from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes
 from farm.core.models.variant import Manifest, variant_name
 from farm.core.results.series import series_digest
 from farm.services.devices.views import waiting_reasons
-from farm.services.matrices.expansion import MatrixExpansion, expand_matrix
+from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix
 from farm.store.devices import devices
 from farm.store.jobs import durations as job_durations
-from farm.wire.documents.matrices.matrix import MatrixSpec
 from farm.wire.documents.matrices.plans import (
     ExcludedDevice,
     MatrixPlanView,
@@ -30,31 +30,24 @@ _Estimated = Sequence[tuple[Cell, Estimate]]
 
 
 def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
-    """Expand a matrix and say what it would take; nothing is stored.
-
-    Raises:
-        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
-        SelectorEmpty: a selector fits no device.
-    """
+    """Expand a matrix and estimate its duration; nothing is stored. Raises like `expand_matrix`."""
     expanded = expand_matrix(connection, spec)
-    plan, expansion, varying = expanded.plan, expanded.expansion, expanded.varying
-    estimated = _estimated(connection, expanded)
+    expansion, varying = expanded.expansion, expanded.varying
+    estimated = _estimate(connection, expanded)
     planned = _planned_devices(connection, expanded, estimated)
     label_by_index = {
         cell.index: cell_label_by_axes(cell.key, varying, replica=cell.replica) for cell in expansion.cells
     }
-    return MatrixPlanView(
-        name=plan.name,
-        harness=plan.harness,
-        rounds=plan.rounds,
+    return MatrixPlanView.of(
+        spec,
         cells=len(expansion.cells),
-        jobs=len(expansion.cells) * plan.rounds,
+        jobs=len(expansion.cells) * spec.rounds,
         baseline_kind=_baseline_kind(expanded),
-        baseline=None if plan.baseline is None else dict(plan.baseline),
+        baseline=None if spec.baseline is None else dict(spec.baseline),
         devices=planned,
         left_out=_excluded_devices(expanded),
         rejected=_groups(expansion.rejected, varying),
-        uncompared=_uncompared(expanded, label_by_index),
+        uncompared=_uncompared_cells(expanded, label_by_index),
         device_s=sum(device.device_s for device in planned),
         wall_s=_wall_s(connection, planned),
         is_upper_bound=any(estimate.basis is EstimateBasis.TIMEOUT for _, estimate in estimated),
@@ -66,8 +59,8 @@ def _manifests(expanded: MatrixExpansion) -> dict[int, Manifest]:
     return {variant.variant_id: variant.manifest for variant in expanded.variants}
 
 
-def _estimated(connection: Connection, expanded: MatrixExpansion) -> _Estimated:
-    harness, timeout_s = expanded.plan.harness, expanded.plan.timeout_s
+def _estimate(connection: Connection, expanded: MatrixExpansion) -> _Estimated:
+    harness, timeout_s = expanded.spec.harness, expanded.spec.timeout_s
     past = RunHistory(
         (
             RunKind(
@@ -88,53 +81,50 @@ def _estimated(connection: Connection, expanded: MatrixExpansion) -> _Estimated:
 
 
 def _kinds(expanded: MatrixExpansion) -> dict[int, RunKind]:
-    """By cell, what its runs would be."""
+    """Return by cell the properties of its runs that their duration depends on."""
     manifests, defaults = _manifests(expanded), expanded.harness.defaults
     device_model_by_id = {device.device_id: device.facts.device_model for device in expanded.devices}
-    found: dict[int, RunKind] = {}
+    kind_by_cell: dict[int, RunKind] = {}
     for cell in expanded.expansion.cells:
         manifest = None if cell.variant_id is None else manifests[cell.variant_id]
         model, recipe = (None, None) if manifest is None else (manifest.model, manifest.recipe)
-        found[cell.index] = RunKind(
+        kind_by_cell[cell.index] = RunKind(
             series=series_digest(
                 model=model,
                 recipe=recipe,
                 backend=cell.backend,
-                harness=expanded.plan.harness,
+                harness=expanded.spec.harness,
                 settings=cell.settings,
                 defaults=defaults,
                 device_id=cell.device_id,
             ),
-            harness=expanded.plan.harness,
+            harness=expanded.spec.harness,
             model=model,
             device_model=device_model_by_id[cell.device_id],
             settings=frozenset(non_default_settings(cell.settings, defaults).items()),
         )
-    return found
+    return kind_by_cell
 
 
 def _planned_devices(
     connection: Connection, expanded: MatrixExpansion, estimated: _Estimated
 ) -> tuple[PlannedDevice, ...]:
     waiting = waiting_reasons(connection)
-    ahead = job_durations.queue_lengths(connection, min_priority=expanded.plan.priority)
+    ahead = job_durations.queue_lengths(connection, min_priority=expanded.spec.priority)
     by_device: defaultdict[DeviceId, list[Estimate]] = defaultdict(list)
     for cell, estimate in estimated:
         by_device[cell.device_id].append(estimate)
-    rounds = expanded.plan.rounds
+    rounds = expanded.spec.rounds
     return tuple(
-        PlannedDevice(
-            device_id=device.device_id,
-            label=device.label,
-            device_model=device.facts.device_model,
-            soc=device.facts.soc,
-            virtual=device.facts.virtual,
+        PlannedDevice.of(
+            device,
+            device.facts,
             cells=len(by_device[device.device_id]),
             jobs=len(by_device[device.device_id]) * rounds,
             device_s=sum(estimate.seconds for estimate in by_device[device.device_id]) * rounds,
             cells_by_basis=dict(Counter(estimate.basis for estimate in by_device[device.device_id])),
             jobs_ahead=ahead.get(device.device_id, 0),
-            waiting_for=waiting.get(device.device_id, ()),
+            waiting_for=tuple(MESSAGE_BY_BLOCKER[blocker] for blocker in waiting.get(device.device_id, ())),
         )
         for device in expanded.devices
         if device.device_id in by_device
@@ -142,7 +132,7 @@ def _planned_devices(
 
 
 def _wall_s(connection: Connection, planned: Sequence[PlannedDevice]) -> float:
-    """The busiest phone, or CPU: phones that share one take turns."""
+    """Return the time of the busiest device, or of the busiest CPU: devices that share one take turns."""
     domain_by_device = {device.device_id: device.cpu_domain for device in devices.list_devices(connection)}
     busy_s: defaultdict[str, float] = defaultdict(float)
     for device in planned:
@@ -151,25 +141,19 @@ def _wall_s(connection: Connection, planned: Sequence[PlannedDevice]) -> float:
 
 
 def _baseline_kind(expanded: MatrixExpansion) -> Literal["relative", "absolute"] | None:
-    if expanded.plan.baseline is None:
+    if expanded.spec.baseline is None:
         return None
     return "relative" if expanded.expansion.anchor is None else "absolute"
 
 
 def _excluded_devices(expanded: MatrixExpansion) -> tuple[ExcludedDevice, ...]:
-    """Devices that no selector fits; one that fits has cells, or rejections of its own."""
+    """Return the devices that no selector fits; one that fits has cells, or rejections of its own."""
     expansion = expanded.expansion
     fitting = {cell.device_id for cell in expansion.cells} | {cell.device_id for cell in expansion.rejected}
     return tuple(
-        _excluded_device(device, expanded) for device in expanded.devices if device.device_id not in fitting
-    )
-
-
-def _excluded_device(device: KnownDevice, expanded: MatrixExpansion) -> ExcludedDevice:
-    return ExcludedDevice(
-        device_id=device.device_id,
-        device_model=device.facts.device_model,
-        reason=closest_mismatch(device, expanded.plan.selectors),
+        ExcludedDevice.of(device, device.facts, reason=closest_mismatch(device, expanded.spec.devices))
+        for device in expanded.devices
+        if device.device_id not in fitting
     )
 
 
@@ -178,10 +162,8 @@ def _groups(rejected: Sequence[RejectedCell], varying: frozenset[str]) -> tuple[
     for cell in rejected:
         groups[cell.rejection, cell.reason, cell.hint].append(cell)
     return tuple(
-        RejectedGroup(
-            rejection=own[0].rejection,
-            reason=own[0].reason,
-            hint=own[0].hint,
+        RejectedGroup.of(
+            own[0],
             labels=tuple(dict.fromkeys(cell_label_by_axes(cell.key, varying) for cell in own)),
             device_ids=tuple(dict.fromkeys(cell.device_id for cell in own if cell.device_id is not None)),
         )
@@ -189,8 +171,8 @@ def _groups(rejected: Sequence[RejectedCell], varying: frozenset[str]) -> tuple[
     )
 
 
-def _uncompared(expanded: MatrixExpansion, label_by_index: Mapping[int, str]) -> tuple[str, ...]:
-    if expanded.plan.baseline is None:
+def _uncompared_cells(expanded: MatrixExpansion, label_by_index: Mapping[int, str]) -> tuple[str, ...]:
+    if expanded.spec.baseline is None:
         return ()
     alone = [
         cell for cell in expanded.expansion.cells if cell.baseline_index is None and not cell.is_baseline
@@ -203,15 +185,12 @@ def _planned_cells(
 ) -> tuple[PlannedCell, ...]:
     manifests = _manifests(expanded)
     return tuple(
-        PlannedCell(
-            device_id=cell.device_id,
+        PlannedCell.of(
+            cell,
             label=label_by_index[cell.index],
             variant=None if cell.variant_id is None else _name(manifests[cell.variant_id]),
-            backend=cell.backend,
             settings=non_default_settings(cell.settings, expanded.harness.defaults),
-            replica=cell.replica,
             baseline=None if cell.baseline_index is None else label_by_index[cell.baseline_index],
-            is_baseline=cell.is_baseline,
             estimate_s=estimate.seconds,
             basis=estimate.basis,
         )

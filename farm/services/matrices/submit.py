@@ -1,78 +1,85 @@
-"""Turns a matrix into cells and jobs: small ones at once, large ones in pieces."""
+"""Submission of a matrix, and its rerun: of all cells, or of those without a valid measurement.
 
+Cells and jobs are stored at once, or expanded in batches if the matrix is large.
+"""
+
+import json
 import secrets
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.idempotency_key import IdempotencyKey
-from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.base.ids import CellId, DeviceId, IdempotencyKey, MatrixId
+from farm.core.base.setting_values import SettingValue, non_default_settings
+from farm.core.errors import Conflict, IdempotencyKeyReused
 from farm.core.jobs.fair_share import round_virtual_time
 from farm.core.matrices.job_template import JobTemplate, freeze_expansion
-from farm.core.matrices.matrix import RejectedCell, cell_label_by_axes
-from farm.core.operations.event import EventSubject, WorkEvent
+from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes
+from farm.core.matrices.partial_rerun import compared_cells, select_cells
+from farm.core.models.variant import variant_name
+from farm.core.operations.event import WorkEvent
+from farm.core.runs.measurement import Quality
 from farm.database.notifications import notify_hosts_of_devices
-from farm.services.matrices.expansion import MatrixExpansion, expand_matrix, expansion_inputs
-from farm.services.matrices.idempotency import find_submitted_matrix
+from farm.database.transaction import Tx
+from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix, expansion_inputs
 from farm.services.matrices.lazy_expansion import INLINE_JOBS, RowBuilder, put_rows
-from farm.store.jobs.fair_share import first_virtual_times
-from farm.store.matrices import lazy_expansion, matrices, rejections
+from farm.store.jobs.jobs import first_virtual_times
+from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.lazy_expansion import NewLazyExpansion
+from farm.store.matrices.matrices import CellRow, Matrix, get_matrix
 from farm.store.operations.events import record_event
-from farm.wire.documents.matrices.matrix import MatrixSpec
+from farm.store.results import measurements
 
 _MAX_SEED = 2**31
+#: Device, variant, backend, settings, replica: equal for the same cell in two matrices of one spec.
+_Identity = tuple[str, str | None, str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedMatrix:
-    """A matrix that is ready to be stored, and what takes long of it done."""
+    """A matrix that is ready to be stored: all that takes long is done."""
 
     expanded: MatrixExpansion
     job_template: JobTemplate
-    #: As it is stored, where its jobs are queued in pieces.
+    #: The stored form of the template, where jobs are queued in batches.
     packed: bytes | None
 
     @property
     def job_count(self) -> int:
-        """Of all devices and rounds."""
+        """Return the number of jobs of all devices and rounds."""
         return self.expanded.expansion.cell_count * self.job_template.rounds
 
 
-def submit_matrix(connection: Connection, spec: MatrixSpec, *, now: datetime, actor: str) -> MatrixId:
-    """Expand a matrix over what the farm has now and queue its jobs, or have them queued.
+def submit_matrix(tx: Tx, spec: MatrixSpec) -> MatrixId:
+    """Expand a matrix over the present devices, variants and programs, and queue its jobs now or later.
 
-    Raises:
-        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
-        SelectorEmpty: a selector fits no device.
+    Raises like `expand_matrix`.
     """
-    return queue_matrix(connection, prepare_matrix(connection, spec), now=now, actor=actor)
+    return queue_matrix(tx, prepare_matrix(tx.connection, spec))
 
 
 def prepare_matrix(connection: Connection, spec: MatrixSpec) -> PreparedMatrix:
-    """Expand a matrix; nothing is stored. Of a large one this takes seconds, so it holds no lock.
+    """Expand a matrix; nothing is stored. This takes seconds for a large one, so it holds no lock.
 
-    Raises:
-        MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
-        SelectorEmpty: a selector fits no device.
+    Raises like `expand_matrix`.
     """
     return prepare_expanded(expand_matrix(connection, spec))
 
 
 def prepare_expanded(expanded: MatrixExpansion, *, inline_jobs: int = INLINE_JOBS) -> PreparedMatrix:
-    """Make the blueprint of an expanded matrix; of no more than `inline_jobs` jobs, it is not kept."""
-    plan = expanded.plan
+    """Make the job template of an expanded matrix; pack it for storage above `inline_jobs` jobs."""
+    spec = expanded.spec
     job_template = freeze_expansion(
         expanded.expansion,
-        rounds=plan.rounds,
-        seed=secrets.randbelow(_MAX_SEED) if plan.seed is None else plan.seed,
+        rounds=spec.rounds,
+        seed=secrets.randbelow(_MAX_SEED) if spec.seed is None else spec.seed,
         varying=expanded.varying,
         # Cells on devices without a program were rejected by the expansion.
         program_by_device=expanded.program_by_device(),
     )
-    is_large = expanded.expansion.cell_count * plan.rounds > inline_jobs
+    is_large = expanded.expansion.cell_count * spec.rounds > inline_jobs
     return PreparedMatrix(
         expanded=expanded,
         job_template=job_template,
@@ -80,119 +87,100 @@ def prepare_expanded(expanded: MatrixExpansion, *, inline_jobs: int = INLINE_JOB
     )
 
 
-def queue_prepared(
-    connection: Connection,
-    ready: PreparedMatrix,
+def queue_if_unchanged(
+    tx: Tx,
+    prepared: PreparedMatrix,
     *,
     rerun_of: MatrixId | None = None,
-    request: IdempotencyKey | None = None,
-    now: datetime,
-    actor: str,
+    idempotency: IdempotencyKey | None = None,
 ) -> MatrixId | None:
-    """Store a matrix that was prepared over what the farm had; None where that changed since.
+    """Store a prepared matrix if the devices, variants and programs are still those it was prepared over.
 
-    Then it is to be prepared again, which may take seconds, and so is nothing for a transaction that writes.
+    Return None if they changed: prepare it again, outside a write transaction, since that may take seconds.
 
-    Raises:
-        IdempotencyKeyReused: its key is of another request.
+    Raises like `find_submitted_matrix`.
     """
-    if expansion_inputs(connection, ready.expanded.plan.harness) != ready.expanded.inputs:
+    if expansion_inputs(tx.connection, prepared.expanded.spec.harness) != prepared.expanded.inputs:
         return None
-    return queue_matrix(connection, ready, rerun_of=rerun_of, request=request, now=now, actor=actor)
+    return queue_matrix(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
 
 
 def queue_matrix(
-    connection: Connection,
-    ready: PreparedMatrix,
+    tx: Tx,
+    prepared: PreparedMatrix,
     *,
     rerun_of: MatrixId | None = None,
-    request: IdempotencyKey | None = None,
-    now: datetime,
-    actor: str,
+    idempotency: IdempotencyKey | None = None,
 ) -> MatrixId:
-    """Store an expanded matrix, and queue its jobs where they are few; else they are to be unfolded.
+    """Store an expanded matrix, and queue its jobs where they are few; else they are expanded lazily.
 
-    One that was submitted by the same request before is answered with, and nothing is stored.
+    Return the earlier matrix if the same request submitted one before; then nothing is stored.
 
-    Raises:
-        IdempotencyKeyReused: the key is of another request.
+    Raises like `find_submitted_matrix`.
     """
-    # Here again, behind the lock: of two at once the second finds what the first one stored.
-    if (answered := find_submitted_matrix(connection, request, actor=actor)) is not None:
-        return answered
-    matrix_id = _store_matrix(connection, ready, rerun_of=rerun_of, request=request, now=now, actor=actor)
-    _queue_jobs(connection, matrix_id, ready, submitted_by=actor, now=now)
-    notify_hosts_of_devices(connection, {part.device_id for part in ready.job_template.parts})
+    # Look again, now under the write lock: of two concurrent requests with one key, the second finds the
+    # first one's matrix.
+    if (submitted_id := find_submitted_matrix(tx.connection, idempotency, actor=tx.actor)) is not None:
+        return submitted_id
+    matrix_id = _store_matrix(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
+    _queue_jobs(tx, matrix_id, prepared, submitted_by=tx.actor)
+    notify_hosts_of_devices(tx.connection, {part.device_id for part in prepared.job_template.parts})
     again = "" if rerun_of is None else f", a rerun of matrix {rerun_of}"
-    record_event(
-        connection,
-        at=now,
-        actor=actor,
-        kind=WorkEvent.MATRIX_SUBMITTED,
-        subject=EventSubject.MATRIX,
-        subject_id=matrix_id,
-        to_state="queued",
-        cause=f"{ready.expanded.expansion.cell_count} cells, {ready.job_count} jobs{again}",
-    )
+    cause = f"{prepared.expanded.expansion.cell_count} cells, {prepared.job_count} jobs{again}"
+    record_event(tx, WorkEvent.MATRIX_SUBMITTED, matrix_id, to_state="queued", cause=cause)
     return matrix_id
 
 
 def _store_matrix(
-    connection: Connection,
-    ready: PreparedMatrix,
-    *,
-    rerun_of: MatrixId | None,
-    request: IdempotencyKey | None,
-    now: datetime,
-    actor: str,
+    tx: Tx, prepared: PreparedMatrix, *, rerun_of: MatrixId | None, idempotency: IdempotencyKey | None
 ) -> MatrixId:
-    expanded = ready.expanded
-    rejected = [_rejected(cell, expanded.varying) for cell in expanded.expansion.rejected]
+    expanded = prepared.expanded
+    # Those that want a file come first: the first page tells whether there are any.
+    cells = sorted(expanded.expansion.rejected, key=lambda cell: not cell.rejection.wants_file)
+    rejected = [_rejection_values(cell, expanded.varying) for cell in cells]
     matrix_id = matrices.add_matrix(
-        connection,
-        name=expanded.plan.name,
-        harness=expanded.plan.harness,
-        spec=expanded.spec.model_dump(mode="json"),
-        rounds=expanded.plan.rounds,
-        seed=ready.job_template.seed,
+        tx,
+        spec=expanded.spec,
+        seed=prepared.job_template.seed,
         rejected_count=len(rejected),
         rerun_of=rerun_of,
-        submitted_by=actor,
-        request=request,
-        now=now,
+        submitted_by=tx.actor,
+        idempotency=idempotency,
     )
-    rejections.add_rejections(connection, matrix_id, rejected)
+    matrices.add_rejections(tx.connection, matrix_id, rejected)
     return matrix_id
 
 
-def _rejected(cell: RejectedCell, varying: frozenset[str]) -> tuple[DeviceId | None, str, str]:
+def _rejection_values(cell: RejectedCell, varying: frozenset[str]) -> tuple[DeviceId | None, str, str, str]:
     reason = f"{cell.reason} ({cell.hint})" if cell.hint else cell.reason
-    return cell.device_id, cell_label_by_axes(cell.key, varying), reason
+    return cell.device_id, cell_label_by_axes(cell.key, varying), str(cell.rejection), reason
 
 
-def _queue_jobs(
-    connection: Connection, matrix_id: MatrixId, ready: PreparedMatrix, *, submitted_by: str, now: datetime
-) -> None:
+def _queue_jobs(tx: Tx, matrix_id: MatrixId, prepared: PreparedMatrix, *, submitted_by: str) -> None:
     """Queue each device's rounds one after the other, every round in an order of its own."""
-    job_template, priority = ready.job_template, ready.expanded.plan.priority
+    job_template, priority = prepared.job_template, prepared.expanded.spec.priority
     device_ids = [part.device_id for part in job_template.parts]
-    virtual_times = first_virtual_times(connection, device_ids, priority=priority, submitted_by=submitted_by)
-    if ready.packed is None:
-        maker = RowBuilder(job_template, matrix_id=matrix_id, priority=priority, created_at=now)
-        put_rows(connection, maker, maker.whole(virtual_times))
+    virtual_times = first_virtual_times(
+        tx.connection, device_ids, priority=priority, submitted_by=submitted_by
+    )
+    if prepared.packed is None:
+        builder = RowBuilder(job_template, matrix_id=matrix_id, priority=priority, created_at=tx.now)
+        put_rows(tx.connection, builder, builder.build_all(virtual_times))
         return
     lazy_expansion.add_lazy_expansion(
-        connection,
+        tx.connection,
         matrix_id,
-        ready.packed,
-        _cursors(job_template, virtual_times),
+        prepared.packed,
+        _new_lazy_expansions(job_template, virtual_times),
         priority=priority,
         variant_ids={slot.variant_id for slot in job_template.slots if slot.variant_id is not None},
         program_ids={part.program_id for part in job_template.parts},
     )
 
 
-def _cursors(job_template: JobTemplate, virtual_times: Mapping[DeviceId, int]) -> list[NewLazyExpansion]:
+def _new_lazy_expansions(
+    job_template: JobTemplate, virtual_times: Mapping[DeviceId, int]
+) -> list[NewLazyExpansion]:
     return [
         NewLazyExpansion(
             device_id=part.device_id,
@@ -204,3 +192,103 @@ def _cursors(job_template: JobTemplate, virtual_times: Mapping[DeviceId, int]) -
         )
         for part in job_template.parts
     ]
+
+
+def find_submitted_matrix(
+    connection: Connection, idempotency: IdempotencyKey | None, *, actor: str
+) -> MatrixId | None:
+    """Return the matrix that the actor submitted by the same request; None where there is none, or no key.
+
+    Raises:
+        IdempotencyKeyReused: the actor submitted something else under this key.
+    """
+    before = None if idempotency is None else matrices.find_submission(connection, idempotency.key, actor)
+    if idempotency is None or before is None:
+        return None
+    if before.digest != idempotency.digest:
+        raise IdempotencyKeyReused(
+            f"this idempotency key was already used for matrix {before.matrix_id}, with a different request"
+        )
+    return before.matrix_id
+
+
+def prepare_rerun(connection: Connection, matrix_id: MatrixId, *, failed: bool) -> PreparedMatrix:
+    """Expand the spec of a matrix over the present devices, variants and programs; nothing is stored.
+
+    With `failed`, only cells with a round that has no valid measurement, and the cells they are compared
+    with. This takes seconds for a large one, so it holds no lock. Raises like `get_matrix` and
+    `expand_matrix`, and Conflict: only failed cells are requested, and there are none, none of them can run
+    now, or the matrix is still being queued.
+    """
+    matrix = get_matrix(connection, matrix_id)
+    expanded = expand_matrix(connection, matrix.spec)
+    return prepare_expanded(_failed_part(connection, matrix, expanded) if failed else expanded)
+
+
+def _failed_part(connection: Connection, matrix: Matrix, expanded: MatrixExpansion) -> MatrixExpansion:
+    valid = _valid_rounds(connection, matrix.matrix_id)
+    rows = matrices.list_cells(connection, matrix.matrix_id)
+    defaults = expanded.harness.defaults
+    failed = {_of_row(row, defaults) for row in rows if valid[row.cell_id] < matrix.rounds}
+    never = _never_queued(connection, matrix)
+    if not failed and not never:
+        raise Conflict(
+            f"every cell of matrix {matrix.matrix_id} has a valid measurement in each round",
+            hint=f"`farm matrix rerun {matrix.matrix_id}` runs all of it again",
+        )
+    name_by_id = {
+        variant.variant_id: variant_name(variant.manifest.model, variant.manifest.recipe)
+        for variant in expanded.variants
+    }
+    cells = expanded.expansion.cells
+    stored = {_of_row(row, defaults) for row in rows}
+    wanted: set[int] = set()
+    for cell in cells:
+        name = None if cell.variant_id is None else name_by_id[cell.variant_id]
+        identity = _of_cell(cell, name, defaults)
+        if identity in failed or (cell.device_id in never and identity not in stored):
+            wanted.add(cell.index)
+    if not wanted:
+        raise Conflict(
+            f"none of the failed cells of matrix {matrix.matrix_id} can run now",
+            hint="`farm matrix show` says why cells have no jobs",
+        )
+    indexes = compared_cells(cells, wanted)
+    return replace(expanded, expansion=select_cells(expanded.expansion, indexes))
+
+
+def _never_queued(connection: Connection, matrix: Matrix) -> set[DeviceId]:
+    """Return the devices on which cells of a matrix were cancelled before they were stored.
+
+    Raises:
+        Conflict: some are still to be stored.
+    """
+    left = lazy_expansion.remaining_jobs(connection, matrix.matrix_id)
+    if not all(job.is_cancelled for job in left):
+        raise Conflict(
+            f"matrix {matrix.matrix_id} is still being queued: which of its cells will fail is not known yet",
+            hint=f"`farm matrix show {matrix.matrix_id}` says how far it is",
+        )
+    return {job.device_id for job in left}
+
+
+def _valid_rounds(connection: Connection, matrix_id: MatrixId) -> Counter[CellId]:
+    """Return by cell the number of rounds with a valid measurement."""
+    rounds = {
+        (measurement.cell_id, measurement.round)
+        for measurement in measurements.accepted_measurements(connection, matrix_id)
+        if measurement.quality is Quality.VALID
+    }
+    return Counter(cell_id for cell_id, _ in rounds)
+
+
+def _of_row(row: CellRow, defaults: Mapping[str, SettingValue]) -> _Identity:
+    return row.device_id, row.variant_name, row.backend, _settings_text(row.settings, defaults), row.replica
+
+
+def _of_cell(cell: Cell, variant: str | None, defaults: Mapping[str, SettingValue]) -> _Identity:
+    return cell.device_id, variant, cell.backend, _settings_text(cell.settings, defaults), cell.replica
+
+
+def _settings_text(settings: Mapping[str, SettingValue], defaults: Mapping[str, SettingValue]) -> str:
+    return json.dumps(non_default_settings(settings, defaults), sort_keys=True)

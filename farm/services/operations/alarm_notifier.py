@@ -1,4 +1,4 @@
-"""Tells the operators' command of alarms: JSON on its stdin, bounded in time."""
+"""Notify the operators' command of alarms: JSON on its stdin, bounded in time."""
 
 import os
 import signal
@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from tempfile import TemporaryFile
 
 import structlog
+from pydantic_core import to_json
 
 from farm.clock import Clock
+from farm.core.operations.alarm import Alarm
 from farm.database.engine import Database
-from farm.services.operations.alarm_views import alarm_view
-from farm.store.operations import alarm_notifications
-from farm.wire.documents.alarms import AlarmView
+from farm.database.transaction import bind_tx
+from farm.store.operations import alarms
 
 #: A command that takes longer is killed, and tried again.
 COMMAND_S = 30.0
@@ -36,27 +37,27 @@ class AlarmNotifier:
 
     def __call__(self) -> None:
         """Tell of each alarm that is due, oldest first."""
-        while found := self.database.write(alarm_notifications.claim_alarm_to_notify, now=self.clock.now()):
-            if self._took(alarm_view(found)):
-                self.database.write(alarm_notifications.record_notified, found.alarm_id, now=self.clock.now())
+        while alarm := self.database.write(bind_tx(alarms.claim_alarm_to_notify, now=self.clock.now())):
+            if self._run_command(alarm):
+                self.database.write(bind_tx(alarms.record_notified, now=self.clock.now()), alarm.alarm_id)
 
-    def _took(self, view: AlarmView) -> bool:
+    def _run_command(self, alarm: Alarm) -> bool:
         try:
-            exit_code = self._exit_code(f"{view.model_dump_json()}\n".encode())
+            exit_code = self._exit_code(to_json(alarm) + b"\n")
         except (OSError, subprocess.TimeoutExpired) as error:
-            _log.warning("alarm_command_failed", alarm_id=view.alarm_id, error=str(error))
+            _log.warning("alarm_command_failed", alarm_id=alarm.alarm_id, error=str(error))
             return False
         if exit_code != 0:
-            _log.warning("alarm_command_failed", alarm_id=view.alarm_id, exit_code=exit_code)
+            _log.warning("alarm_command_failed", alarm_id=alarm.alarm_id, exit_code=exit_code)
         return exit_code == 0
 
-    def _exit_code(self, said: bytes) -> int:
-        """What the command ends with. What it prints is nobody's to keep; its errors go where ours do.
+    def _exit_code(self, document: bytes) -> int:
+        """Return the exit code of the command. Its output is discarded; its errors go where ours do.
 
         No pipe of it is waited for: what it leaves in the background may hold that for ever.
         """
         with TemporaryFile() as stdin:
-            stdin.write(said)
+            stdin.write(document)
             stdin.seek(0)
             process = subprocess.Popen(
                 self.command, stdin=stdin, stdout=subprocess.DEVNULL, start_new_session=True

@@ -1,53 +1,64 @@
-"""Raises and clears alarms: what somebody should look at, because the farm cannot mend it by itself."""
-
-from datetime import datetime
+"""List, raise and clear alarms: what an operator should see to, because the farm cannot fix it."""
 
 from sqlalchemy.engine import Connection
 
-from farm.core.operations.alarm import QUIET_AFTER_ACKNOWLEDGED, AlarmKey, AlarmKind, AlarmSubject
+from farm.clock import ADOPT_AFTER_S
+from farm.core.base.units import elapsed_text
+from farm.core.errors import NotFound
+from farm.core.operations.alarm import Alarm, AlarmKind, AlarmSubject, DueAlarm
+from farm.database.transaction import Tx
 from farm.store.operations import alarms as alarm_store
+from farm.wire.documents.operations import ClearRequest
+
+#: The number that are listed where cleared ones are asked for, too.
+LAST_ALARMS = 200
 
 
-def raise_alarm(
-    connection: Connection,
-    kind: AlarmKind,
-    subject: AlarmSubject,
-    subject_id: str,
-    *,
-    message: str,
-    hint: str,
-    now: datetime,
-) -> bool:
-    """Have somebody look at something; False when an alarm of that kind is open for it already."""
-    if alarm_store.find_open_alarm(connection, kind, subject, subject_id) is not None:
-        return False
-    return alarm_store.add_alarm(connection, kind, subject, subject_id, message=message, hint=hint, now=now)
+def clear_alarm(tx: Tx, kind: AlarmKind, subject: AlarmSubject, subject_id: str, *, cause: str) -> bool:
+    """Clear an alarm whose condition is over; False when none is open."""
+    alarm = alarm_store.find_open_alarm(tx.connection, kind, subject, subject_id)
+    return alarm is not None and alarm_store.clear_alarm(tx.by("farm"), alarm, cause=cause)
 
 
-def clear_alarm(
-    connection: Connection,
-    kind: AlarmKind,
-    subject: AlarmSubject,
-    subject_id: str,
-    *,
-    cause: str,
-    now: datetime,
-) -> bool:
-    """Clear an alarm, because what it was about is over; False when there is none."""
-    found = alarm_store.find_open_alarm(connection, kind, subject, subject_id)
-    return found is not None and alarm_store.clear_alarm(
-        connection, found, now=now, actor="farm", cause=cause
+def list_alarms(connection: Connection, *, cleared: bool = False) -> list[Alarm]:
+    """Return the open alarms, oldest first; or the newest of all, newest first."""
+    if cleared:
+        return alarm_store.last_alarms(connection, limit=LAST_ALARMS)
+    return alarm_store.open_alarms(connection)
+
+
+def clear_by_operator(tx: Tx, alarm_id: int, request: ClearRequest) -> Alarm:
+    """Clear an alarm in an operator's name; one that is cleared stays as it is.
+
+    Raises:
+        NotFound: there is no such alarm.
+    """
+    alarm = alarm_store.find_alarm(tx.connection, alarm_id)
+    if alarm is None:
+        raise NotFound(f"there is no alarm {alarm_id}", hint="`farm alarms --all` lists them")
+    actor, cause = f"user:{request.by}", request.reason or ""
+    alarm_store.clear_alarm(tx.by(actor), alarm, cause=cause)
+    return alarm_store.find_alarm(tx.connection, alarm_id) or alarm
+
+
+def step_text(step_s: float) -> str | None:
+    """Return how the wall clock of this machine was set; None if it agrees with the time that passed."""
+    if not step_s:
+        return None
+    return f"this machine's clock was set {elapsed_text(abs(step_s))} {'ahead' if step_s > 0 else 'back'}"
+
+
+def report_step(tx: Tx, machine: str, step_s: float) -> None:
+    """Raise the alarm of a machine whose wall clock was set, or clear it where that is over."""
+    kind, subject = AlarmKind.CLOCK_STEPPED, AlarmSubject.FARM
+    text = step_text(step_s)
+    if text is None:
+        clear_alarm(tx, kind, subject, machine, cause="the farm and its machine agree on the time")
+        return
+    message = f"{machine}: {text}; the farm goes on by the time that passed"
+    hint = (
+        "run NTP on the farm's machine. A new time is taken over after"
+        f" {elapsed_text(ADOPT_AFTER_S)}, on PostgreSQL only if it is that of the database server"
     )
-
-
-def is_acknowledged(
-    connection: Connection, kind: AlarmKind, subject: AlarmSubject, subject_id: str, *, now: datetime
-) -> bool:
-    """Whether a person cleared such an alarm a short while ago."""
-    return (kind, subject, subject_id) in acknowledged_alarms(connection, now=now)
-
-
-def acknowledged_alarms(connection: Connection, *, now: datetime) -> set[AlarmKey]:
-    """What persons cleared a short while ago."""
-    cleared = alarm_store.cleared_since(connection, now - QUIET_AFTER_ACKNOWLEDGED)
-    return {(each.kind, each.subject, each.subject_id) for each in cleared if each.cleared_by != "farm"}
+    alarm = DueAlarm(kind=kind, subject=subject, subject_id=machine, message=message, hint=hint)
+    alarm_store.add_alarm(tx, alarm)

@@ -1,16 +1,17 @@
 """Events as people ask for them: of a phone by its name, of a person, of a kind, since a while."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput
 from farm.core.operations.event import EventSubject, event_kind_names
+from farm.database.transaction import Tx
 from farm.services.devices.views import device_named
-from farm.store.operations.event_log import EventFilter, LoggedEvent, events_after, newest_events
-from farm.wire.documents.events import EventPage, LoggedEventView
+from farm.store.operations.event_log import EventFilter, events_after, newest_events
+from farm.wire.documents.operations import EventPage, LoggedEvent
 
 #: Things that are numbered; others have names.
 _NUMBERED = (
@@ -23,11 +24,13 @@ _NUMBERED = (
     EventSubject.PROGRAM,
 )
 _MAX_ID = 2**53
+#: Python parses no number of thousands of digits.
+_MAX_ID_DIGITS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """Which events somebody wants, in their words."""
+    """A query for events, as the user wrote it."""
 
     #: `device:pixel-8`, `job:17`.
     subject: str | None = None
@@ -37,38 +40,38 @@ class EventQuery:
     since_s: int | None = None
 
 
-def event_filter(connection: Connection, asked: EventQuery, *, now: datetime) -> EventFilter:
-    """What those words mean here.
+def event_filter(tx: Tx, query: EventQuery) -> EventFilter:
+    """Return the filter of a query.
 
     Raises:
         InvalidInput: there is no such kind of event or of thing, or several devices begin so.
         NotFound: there is no such device.
     """
-    if asked.kind is not None and asked.kind not in event_kind_names():
-        raise InvalidInput(f"no event is called `{asked.kind}`", hint=_kind_hint(asked.kind))
+    if query.kind is not None and query.kind not in event_kind_names():
+        hint = f"{name_hint(query.kind, sorted(event_kind_names()))}; docs/events.md says what each means"
+        raise InvalidInput(f"no event is called `{query.kind}`", hint=hint)
     return EventFilter(
-        about=None if asked.subject is None else _about(connection, asked.subject),
-        actor=None if asked.actor is None else _actor(asked.actor),
-        kind=asked.kind,
-        since=None if asked.since_s is None else now - timedelta(seconds=asked.since_s),
+        about=None if query.subject is None else _about(tx.connection, query.subject),
+        actor=None if query.actor is None else _actor(query.actor),
+        kind=query.kind,
+        since=None if query.since_s is None else tx.now - timedelta(seconds=query.since_s),
     )
 
 
 def last_page(connection: Connection, which: EventFilter, *, until: int, limit: int) -> EventPage:
-    """The newest events."""
+    """Return the newest events."""
     return _page(newest_events(connection, which, until=until, limit=limit), until)
 
 
 def next_page(connection: Connection, which: EventFilter, *, after: int, until: int, limit: int) -> EventPage:
-    """What came after an event."""
-    found = events_after(connection, which, after=after, until=until, limit=limit)
+    """Return the events after one."""
+    events = events_after(connection, which, after=after, until=until, limit=limit)
     # A full page ends before `until`: there may be more.
-    return _page(found, found[-1].event_id if len(found) == limit else max(after, until))
+    return _page(events, events[-1].event_id if len(events) == limit else max(after, until))
 
 
-def _page(found: list[LoggedEvent], next_after: int) -> EventPage:
-    views = tuple(LoggedEventView.model_validate(event, from_attributes=True) for event in found)
-    return EventPage(events=views, next=next_after)
+def _page(events: list[LoggedEvent], next_after: int) -> EventPage:
+    return EventPage(events=tuple(events), next=next_after)
 
 
 def _about(connection: Connection, text: str) -> tuple[EventSubject, str]:
@@ -83,15 +86,11 @@ def _about(connection: Connection, text: str) -> tuple[EventSubject, str]:
 
 
 def _number(subject: EventSubject, text: str) -> str:
-    if not (text.isdecimal() and int(text) < _MAX_ID):
+    if not (text.isdecimal() and len(text) < _MAX_ID_DIGITS and int(text) < _MAX_ID):
         raise InvalidInput(f"`{text}` is no {subject}'s number", hint=f"write {subject}:17")
     return str(int(text))
 
 
 def _actor(text: str) -> str:
-    """`ann` is a person; the farm itself, and the person of old who was nobody, are called by one word."""
+    """Return the name of an actor: `user:ann` for `ann`; the farm and unnamed users are one word."""
     return text if ":" in text or text in ("farm", "user") else f"user:{text}"
-
-
-def _kind_hint(text: str) -> str:
-    return f"{name_hint(text, sorted(event_kind_names()))}; docs/events.md says what each means"

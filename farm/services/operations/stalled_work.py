@@ -1,78 +1,72 @@
-"""Work that does not go on though its phone could: queues nobody works on, series that were regular."""
+"""Find work that does not go on though its phone could: idle queues, and series that were regular."""
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
-
-from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
 from farm.core.base.units import elapsed_text
 from farm.core.devices.device import Blocker, blockers
 from farm.core.operations.alarm import AlarmKey, AlarmKind, AlarmRules, AlarmSubject, DueAlarm
 from farm.core.results.recurrence import find_overdue_interval
+from farm.database.transaction import Tx
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
-from farm.store.operations.event_history import health_since
+from farm.store.operations.event_log import health_since
 from farm.store.results.recurrence import SeriesResults, result_times, starved_devices
 
-#: How far back a habit is looked for.
+#: The period in which regular results are searched for.
 _LOOK_BACK = timedelta(days=90)
-#: What a phone does while it works.
+#: Events of a phone that works.
 _AT_WORK_BLOCKERS = frozenset({Blocker.BUSY, Blocker.NOT_CLEANED})
 
 
 def starved_findings(
-    connection: Connection,
-    rules: AlarmRules,
-    *,
-    told: Collection[AlarmKey],
-    now: datetime,
-    up_since: datetime,
+    tx: Tx, rules: AlarmRules, *, raised: Collection[AlarmKey], up_since: datetime
 ) -> Iterator[DueAlarm]:
-    """Cells at the head of a queue that does not move, on phones that could have worked all the time.
+    """Yield the cells at the head of a queue that does not move, on devices that could have worked.
 
-    Of those that are `told` of already, all that do not move yet.
+    of those in `raised`, all that do not move yet.
     """
-    before = now - rules.work_after
-    for each in starved_devices(connection, queued_before=before):
-        device = devices.get_device(connection, each.device_id)
-        good_since = health_since(connection, each.device_id)
+    before = tx.now - rules.work_after
+    for starved in starved_devices(tx.connection, queued_before=before):
+        device = devices.get_device(tx.connection, starved.device_id)
+        good_since = health_since(tx.connection, starved.device_id)
         if not could_work(device) or good_since is None or good_since > before:
             continue
-        lasts = elapsed_text((now - each.queued_at).total_seconds())
+        lasts = elapsed_text((tx.now - starved.queued_at).total_seconds())
         finding = DueAlarm(
             kind=AlarmKind.CELL_SILENT,
             subject=AlarmSubject.CELL,
-            subject_id=str(each.cell_id),
-            message=f"{each.label} on {device.name} waits for {lasts}, and nothing ended there meanwhile",
-            hint=f"farm job show {each.job_id} says what it waits for",
+            subject_id=str(starved.cell_id),
+            message=f"{starved.label} on {device.name} waits for {lasts}, and nothing ended there since",
+            hint=f"farm job show {starved.job_id} says what it waits for",
         )
-        if up_since <= before or finding.key in told:
+        if up_since <= before or finding.key in raised:
             yield finding
 
 
-def overdue_findings(
-    connection: Connection, series_ids: Sequence[int], *, now: datetime
-) -> Iterator[tuple[SeriesResults, DueAlarm]]:
-    """Those of some series that had results regularly and are overdue, though their phones could work."""
+def overdue_findings(tx: Tx, series_ids: Sequence[int]) -> Iterator[tuple[SeriesResults, DueAlarm]]:
+    """Yield those of some series with regular results that are overdue, though their devices could work."""
     could: dict[DeviceId, bool] = {}
-    for found in result_times(connection, series_ids, since=now - _LOOK_BACK):
-        usual = find_overdue_interval(found.results_at, now=now)
+    for results in result_times(tx.connection, series_ids, since=tx.now - _LOOK_BACK):
+        usual = find_overdue_interval(results.results_at, now=tx.now)
         if usual is None:
             continue
-        device = devices.find_device(connection, found.device_id)
-        if device is None or not could.setdefault(found.device_id, could_work(device)):
-            # Its phone is told of.
+        device = devices.find_device(tx.connection, results.device_id)
+        if device is None or not could.setdefault(results.device_id, could_work(device)):
+            # The alarm of its phone is enough.
             continue
-        every, lasts = (elapsed_text(each.total_seconds()) for each in (usual, now - max(found.results_at)))
-        had = f"{found.label} on {device.name} had a result every {every}, and none for {lasts}"
+        every, lasts = (
+            elapsed_text(duration.total_seconds()) for duration in (usual, tx.now - max(results.results_at))
+        )
+        had = f"{results.label} on {device.name} had a result every {every}, and none for {lasts}"
         yield (
-            found,
+            results,
             DueAlarm(
                 kind=AlarmKind.CELL_SILENT,
                 subject=AlarmSubject.SERIES,
-                subject_id=str(found.series_id),
-                message=f"matrix {found.matrix_name}: {had}",
+                subject_id=str(results.series_id),
+                message=f"matrix {results.matrix_name}: {had}",
                 hint="is it still submitted, and its cell not excluded? farm matrix list; others of that"
                 " matrix may be overdue, too",
             ),
@@ -80,5 +74,5 @@ def overdue_findings(
 
 
 def could_work(device: Device) -> bool:
-    """Whether a phone can be given work, or is at it."""
+    """Tell whether a device can be given work, or has some."""
     return not set(blockers(device.state(), check=False)) - _AT_WORK_BLOCKERS

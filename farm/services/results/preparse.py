@@ -1,7 +1,8 @@
-"""Parse reports before the transaction that settles them: nobody else waits for what adapters do.
+"""Parse reports: large ones before the transaction that settles them, where no caller waits for adapters.
 
 Plan and program, by which a report is parsed, never change; what it means for the farm is decided later, by
-`farm.core.results.settle.evaluation`.
+`farm.core.results.settle.evaluation`. A small report is parsed in that transaction: a fraction of a
+millisecond is less than reading its plan by another connection, whose cache every commit empties.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, digest_of
@@ -22,8 +23,13 @@ from farm.core.errors import Blame, InvalidInput
 from farm.core.jobs.attempt import Attempt, AttemptOutcome
 from farm.core.jobs.job import Job, JobKind
 from farm.core.results.series import series_digest
-from farm.core.results.settle.new_measurement import NewMeasurement, NewSeries
-from farm.core.results.settle.report import IncomingReport, ParsedReport, ReportReading
+from farm.core.results.settle.report import (
+    IncomingReport,
+    NewMeasurement,
+    NewSeries,
+    ParsedReport,
+    ReportReading,
+)
 from farm.core.runs.corroboration import corroborate
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
@@ -32,16 +38,15 @@ from farm.core.runs.stats import summarize_samples
 from farm.harness.base import device_check
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import flag_defaults
-from farm.services.files.adapters import adapter_of
+from farm.services.files.harnesses import adapter_of
 from farm.store.devices.devices import Device, get_device
 from farm.store.jobs.context import JobContext, job_contexts
-from farm.store.results.settle.reported_runs import find_planned
-from farm.wire.agents.protocol import Report
+from farm.store.results.settle.report_context import find_planned
+from farm.wire.agents.plausibility import read_report
 from farm.wire.storable_text import make_storable
 
-#: What is smaller is read in a few milliseconds.
+#: Smaller reports are parsed in a few milliseconds.
 LARGE_BYTES = 256 * 1024
-_REPORT = TypeAdapter(Report)
 _BUGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _PROGRAM = "program"
 _log = structlog.get_logger(__name__)
@@ -49,7 +54,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportSubject:
-    """What a report is of, as far as it is parsed by that."""
+    """The subject of a report, as far as its parsing depends on it."""
 
     attempt: Attempt
     job: Job
@@ -59,16 +64,21 @@ class ReportSubject:
     device: Device | None
 
 
-def parse_reports(connection: Connection, reports: Sequence[IncomingReport]) -> list[ParsedReport]:
-    """Parse reports, in their order."""
-    subjects = report_subjects(connection, reports)
-    return [parse(report, subject) for report, subject in zip(reports, subjects, strict=True)]
+def parse_reports(
+    connection: Connection, reports: Sequence[IncomingReport | ParsedReport]
+) -> list[ParsedReport]:
+    """Parse the reports that are not parsed yet; return all in their order."""
+    unparsed = [report for report in reports if isinstance(report, IncomingReport)]
+    subjects = iter(report_subjects(connection, unparsed) if unparsed else ())
+    return [
+        parse(report, next(subjects)) if isinstance(report, IncomingReport) else report for report in reports
+    ]
 
 
 def report_subjects(connection: Connection, reports: Sequence[IncomingReport]) -> list[ReportSubject | None]:
     """Read what reports are of; None where one will be refused, or came before, and so is not parsed."""
     by_id = {
-        run[0].attempt_id: run for run in find_planned(connection, {each.attempt_id for each in reports})
+        run[0].attempt_id: run for run in find_planned(connection, {report.attempt_id for report in reports})
     }
     wanted = {
         (report.host_id, report.attempt_id): by_id[report.attempt_id]
@@ -101,7 +111,7 @@ def subjects_of(
 
 
 def parse(report: IncomingReport, subject: ReportSubject | None) -> ParsedReport:
-    """Parse a report: what its evidence says by itself. Touches no database."""
+    """Parse a report from its evidence alone. Touches no database."""
     return ParsedReport(
         incoming=report,
         digest=digest_of(report.body),
@@ -131,7 +141,7 @@ def evidence_in(body: bytes, attempt: Attempt) -> Evidence:
         InvalidInput: they are no report, or quote another fencing token.
     """
     try:
-        evidence = _REPORT.validate_json(make_storable(body)).evidence
+        evidence = read_report(make_storable(body))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
@@ -153,7 +163,7 @@ def read_evidence(
             return device_check.failure(attempt.plan, evidence)
         return adapter_of(work.program).parse(attempt.plan, evidence)
     except _BUGS as error:
-        # An adapter never raises. Should one do so, its phone must not be held until somebody mends it.
+        # An adapter never raises. Should one do so, its phone must not be held until the adapter is fixed.
         _log.error(
             "adapter_failed", attempt_id=attempt.attempt_id, harness=attempt.plan.harness, exc_info=error
         )
@@ -185,7 +195,7 @@ def measurement_of(
     """Judge a reading: it is its job's accepted measurement, whatever its quality."""
     ended, backend = evidence.exit, work.cell.backend
     reading = corroborate(reading, ended, evidence.after, requested_backend=backend)
-    figures = summarize_samples(reading)
+    summary = summarize_samples(reading)
     harness = adapter_of(work.program)
     return NewMeasurement(
         job_id=job.job_id,
@@ -198,15 +208,15 @@ def measurement_of(
         program_digest=work.program.digest,
         facts_id=attempt.facts_id,
         reading=reading,
-        summary=figures,
-        judgement=assess_quality(
+        summary=summary,
+        assessment=assess_quality(
             reading,
-            figures,
+            summary,
             requested_backend=backend,
             evidence=evidence,
             gates=attempt.plan.gates,
             controls=attempt.plan.controls,
-            noise_limit=work.terms.spec["noise_limit"],
+            noise_limit=work.spec.noise_limit,
         ),
         notices=tuple(notices(evidence.before, attempt.plan.gates, away_s=evidence.away_s)),
         controls=evidence.controls,
@@ -225,7 +235,7 @@ def _series(work: JobContext, harness: Harness, controls: Controls) -> NewSeries
             model=cell.model,
             recipe=recipe,
             backend=cell.backend,
-            harness=work.terms.harness,
+            harness=work.spec.harness,
             settings=settings,
             defaults=defaults,
             device_id=cell.device_id,
@@ -233,7 +243,7 @@ def _series(work: JobContext, harness: Harness, controls: Controls) -> NewSeries
         model=cell.model,
         recipe=recipe,
         backend=cell.backend,
-        harness=work.terms.harness,
+        harness=work.spec.harness,
         settings=non_default_settings(settings, defaults),
         device_id=cell.device_id,
     )
@@ -249,7 +259,7 @@ def _reference_run(
     return ReferenceRun(
         job_id=attempt.job_id,
         device_id=attempt.device_id,
-        reference_key=_band_key(device, device.facts, attempt, took.cores),
+        reference_key=_range_key(device, device.facts, attempt, took.cores),
         facts_id=attempt.facts_id,
         program_digest=attempt.plan.file(_PROGRAM).digest,
         value_ns=took.value_ns,
@@ -259,6 +269,6 @@ def _reference_run(
     )
 
 
-def _band_key(device: Device, facts: DeviceFacts, attempt: Attempt, cores: str) -> str:
+def _range_key(device: Device, facts: DeviceFacts, attempt: Attempt, cores: str) -> str:
     kind, since = reference_key(facts, attempt.host_id, cores), device.rebaselined_at
     return kind if since is None else own_reference_key(kind, device.device_id, since)

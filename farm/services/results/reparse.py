@@ -1,7 +1,7 @@
-"""Reads stored evidence again by the present adapters: first what would change, then the change itself.
+"""Parse stored evidence again by the present adapters: first what would change, then the change itself.
 
 Looking takes no lock. What was found is carried out in one short transaction, each by comparing with what is
-stored then: killed anywhere, or carried out by two at once, it is as if the rest had not been looked at yet.
+stored then: killed anywhere, or carried out by two at once, it is as if the rest had not been read yet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,12 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId
 from farm.core.base.units import duration_text
 from farm.core.jobs.attempt import Attempt
-from farm.core.operations.event import EventSubject, WorkEvent
+from farm.core.operations.event import WorkEvent
 from farm.core.results.reparse import ReparseChange, ReparseKind, reparse_change_text
-from farm.core.results.settle.new_measurement import NewMeasurement
+from farm.core.results.settle.report import NewMeasurement
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Outcome, Reading, RunFailure
-from farm.services.files.adapters import adapter_of
+from farm.database.transaction import Tx
+from farm.services.files.harnesses import adapter_of
 from farm.services.results.preparse import (
     ReportSubject,
     evidence_in,
@@ -39,7 +40,8 @@ from farm.store.results.reparse import (
     supersede,
     withdraw,
 )
-from farm.store.results.settle.reported_runs import find_planned
+from farm.store.results.settle.report_context import find_planned
+from farm.wire.documents.results.results import ReparsePage
 
 _MAX_VALUE_CHARS = 60
 _MAX_DIFFERENCES = 4
@@ -59,72 +61,63 @@ class PendingReparse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReparseScan:
-    """A piece of the work: some attempts, in the order of their numbers."""
+    """A page of attempts with the changes that are due, and what it takes to make them."""
 
-    found: tuple[PendingReparse, ...] = ()
-    #: How many have evidence that an older version read, or nobody could.
-    examined: int = 0
-    #: How many were read by this version of their adapter already.
-    up_to_date: int = 0
-    #: How many have lost their evidence by the rules of retention.
-    expired: int = 0
-    #: Where the next piece begins; None where there is none.
-    next_after: AttemptId | None = None
+    page: ReparsePage
+    pending: tuple[PendingReparse, ...] = ()
 
 
-def scan_attempts(
-    connection: Connection, selection: ReparseSelection, *, after: AttemptId, limit: int, now: datetime
-) -> ReparseScan:
-    """What the present adapters read otherwise in the next `limit` attempts. Changes nothing."""
-    attempt_ids = attempts_to_reparse(connection, selection, after=after, limit=limit)
-    subjects = subjects_of(connection, find_planned(connection, attempt_ids))
-    readings = readings_by_attempt(connection, attempt_ids)
-    work = {each: work for each in attempt_ids if (work := subjects[each].work) is not None}
-    stale = [each for each in attempt_ids if _is_stale(work[each], readings.get(each))]
-    reports = counted_reports(connection, stale)
-    shown = _CurrentPlacements(connection, [subjects[each].attempt for each in stale])
-    found: list[PendingReparse] = []
-    for each in stale:
-        if each not in reports:
+def scan_attempts(tx: Tx, selection: ReparseSelection, *, after: AttemptId, limit: int) -> ReparseScan:
+    """Return what the present adapters read otherwise in the next `limit` attempts. Changes nothing."""
+    attempt_ids = attempts_to_reparse(tx.connection, selection, after=after, limit=limit)
+    subjects = subjects_of(tx.connection, find_planned(tx.connection, attempt_ids))
+    readings = readings_by_attempt(tx.connection, attempt_ids)
+    work = {attempt_id: work for attempt_id in attempt_ids if (work := subjects[attempt_id].work) is not None}
+    stale = [
+        attempt_id for attempt_id in attempt_ids if _is_stale(work[attempt_id], readings.get(attempt_id))
+    ]
+    reports = counted_reports(tx.connection, stale)
+    shown = _CurrentPlacements(tx.connection, [subjects[attempt_id].attempt for attempt_id in stale])
+    pending: list[PendingReparse] = []
+    for attempt_id in stale:
+        if attempt_id not in reports:
             continue
-        subject = shown.present(subjects[each])
-        compared = _compare(subject, work[each], reports[each], readings.get(each), now)
+        subject = shown.present(subjects[attempt_id])
+        compared = _compare(subject, work[attempt_id], reports[attempt_id], readings.get(attempt_id), tx.now)
         if compared is not None:
-            found.append(compared)
+            pending.append(compared)
             shown.note(compared)
-    return ReparseScan(
-        found=tuple(found),
+    page = ReparsePage(
+        changes=tuple(reparse.reparse_change for reparse in pending),
         examined=len(reports),
         up_to_date=len(attempt_ids) - len(stale),
         expired=len(stale) - len(reports),
         next_after=attempt_ids[-1] if len(attempt_ids) == limit else None,
     )
+    return ReparseScan(page=page, pending=tuple(pending))
 
 
-def apply_changes(
-    connection: Connection, found: Sequence[PendingReparse], *, now: datetime, actor: str
-) -> list[ReparseChange]:
+def apply_changes(tx: Tx, pending: Sequence[PendingReparse]) -> list[ReparseChange]:
     """Make what was found so, each with its event; what is otherwise by now is left out of the answer."""
     return [
-        each.reparse_change
-        for each in found
-        if each.reparse_change.kind is ReparseKind.BROKEN
-        or _apply_change(connection, each, now=now, actor=actor)
+        reparse.reparse_change
+        for reparse in pending
+        if reparse.reparse_change.kind is ReparseKind.BROKEN or _apply_change(tx, reparse)
     ]
 
 
 class _CurrentPlacements:
-    """What earlier runs show by the readings of now: plans keep what was read when they were made.
+    """Placements of earlier runs by the present readings: plans keep what was read when they were made.
 
     An earlier run has a lower number, so in a piece of work it comes before those that rest on it.
     """
 
     def __init__(self, connection: Connection, attempts: Sequence[Attempt]) -> None:
-        rests_on = {each.plan.shown.attempt_id for each in attempts if each.plan.shown is not None}
+        rests_on = {attempt.plan.shown.attempt_id for attempt in attempts if attempt.plan.shown is not None}
         self._placement_by_attempt = current_placements(connection, rests_on)
 
     def present(self, subject: ReportSubject) -> ReportSubject:
-        """The attempt with what counts now in its plan."""
+        """Return the subject with the current placement in its plan."""
         plan = subject.attempt.plan
         if plan.shown is None or plan.shown.attempt_id not in self._placement_by_attempt:
             return subject
@@ -132,19 +125,19 @@ class _CurrentPlacements:
         shown = None if placement is None else replace(plan.shown, placement=placement)
         return replace(subject, attempt=replace(subject.attempt, plan=replace(plan, shown=shown)))
 
-    def note(self, found: PendingReparse) -> None:
-        """What this piece is about to change."""
-        if found.reparse_change.kind is ReparseKind.BROKEN:
+    def note(self, pending: PendingReparse) -> None:
+        """Note a change that is about to be made."""
+        if pending.reparse_change.kind is ReparseKind.BROKEN:
             return
-        reading = None if found.measured is None else found.measured.reading
+        reading = None if pending.measured is None else pending.measured.reading
         is_known = reading is not None and reading.accelerator != UNKNOWN_ACCELERATOR
-        self._placement_by_attempt[found.reparse_change.attempt_id] = (
+        self._placement_by_attempt[pending.reparse_change.attempt_id] = (
             reading.placement if reading and is_known else None
         )
 
 
 def _is_stale(work: JobContext, readings: Sequence[Mapping[str, Any]] | None) -> bool:
-    """Whether an older version read it, or none could: what cannot be read leaves no version."""
+    """Tell whether an older version read it, or none could: what cannot be read leaves no version."""
     return not readings or readings[-1]["parser_version"] < adapter_of(work.program).parser_version
 
 
@@ -155,19 +148,19 @@ def _compare(
     readings: Sequence[Mapping[str, Any]] | None,
     now: datetime,
 ) -> PendingReparse | None:
-    """None where it is read alike."""
+    """Return the change of a report; None where it is read alike."""
     attempt, job = subject.attempt, subject.job
     evidence = evidence_in(report, attempt)
     reading = read_evidence(work, attempt, evidence)
     stored = next((row for row in readings or () if row["accepted"]), None)
     if isinstance(reading, RunFailure):
-        return _unparsed(subject, work, reading, stored)
+        return _unreadable_change(subject, work, reading, stored)
     assert isinstance(reading, Reading)
     measured = measurement_of(job, work, attempt, evidence, reading, now=now)
     if stored is None:
-        kept = replace(measured, accepted=False, measured_at=attempt.finished_at or now)
+        unaccepted = replace(measured, accepted=False, measured_at=attempt.finished_at or now)
         what = f"it ended as {job.outcome}, and {_value_text(stored_values(measured))} can be read"
-        return _pending_reparse(ReparseKind.READABLE, subject, work, None, kept, what)
+        return _pending_reparse(ReparseKind.READABLE, subject, work, None, unaccepted, what)
     changed = changed_columns(stored, measured)
     if not changed:
         return None
@@ -177,10 +170,10 @@ def _compare(
     )
 
 
-def _unparsed(
+def _unreadable_change(
     subject: ReportSubject, work: JobContext, failure: RunFailure, stored: Mapping[str, Any] | None
 ) -> PendingReparse | None:
-    """What could not be read before either is no news."""
+    """Return no change for a report that could not be read before either."""
     if failure.code == _FAILED_ADAPTER:
         return _pending_reparse(ReparseKind.BROKEN, subject, work, stored, None, failure.message)
     if stored is None or failure.outcome is Outcome.INCONCLUSIVE:
@@ -202,8 +195,8 @@ def _pending_reparse(
         kind=kind,
         attempt_id=subject.attempt.attempt_id,
         job_id=subject.job.job_id,
-        matrix_id=work.terms.matrix_id,
-        harness=work.terms.harness,
+        matrix_id=work.cell.matrix_id,
+        harness=work.spec.harness,
         from_version=None if stored is None else stored["parser_version"],
         to_version=adapter_of(work.program).parser_version,
         what=what,
@@ -212,64 +205,56 @@ def _pending_reparse(
     return PendingReparse(reparse_change=reparse_change, measurement_id=measurement_id, measured=measured)
 
 
-def _apply_change(connection: Connection, found: PendingReparse, *, now: datetime, actor: str) -> bool:
-    if not _write_change(connection, found, now=now):
+def _apply_change(tx: Tx, pending: PendingReparse) -> bool:
+    if not _write_change(tx, pending):
         return False
-    record_event(
-        connection,
-        at=now,
-        actor=actor,
-        kind=WorkEvent.JOB_REPARSED,
-        subject=EventSubject.JOB,
-        subject_id=found.reparse_change.job_id,
-        cause=f"attempt {found.reparse_change.attempt_id}, {reparse_change_text(found.reparse_change)}",
-    )
+    cause = f"attempt {pending.reparse_change.attempt_id}, {reparse_change_text(pending.reparse_change)}"
+    record_event(tx, WorkEvent.JOB_REPARSED, pending.reparse_change.job_id, cause=cause)
     return True
 
 
-def _write_change(connection: Connection, found: PendingReparse, *, now: datetime) -> bool:
-    reparse_change, measurement_id = found.reparse_change, found.measurement_id
+def _write_change(tx: Tx, pending: PendingReparse) -> bool:
+    reparse_change, measurement_id = pending.reparse_change, pending.measurement_id
     match reparse_change.kind:
         case ReparseKind.CHANGED:
             assert measurement_id is not None
-            if not supersede(connection, measurement_id, now=now):
+            if not supersede(tx, measurement_id):
                 return False
         case ReparseKind.WITHDRAWN:
             assert measurement_id is not None
             version = reparse_change.to_version
-            return withdraw(
-                connection, measurement_id, parser_version=version, reason=reparse_change.what, now=now
-            )
+            return withdraw(tx, measurement_id, parser_version=version, reason=reparse_change.what)
         case ReparseKind.READABLE:
-            readings = readings_by_attempt(connection, [reparse_change.attempt_id]).get(
+            readings = readings_by_attempt(tx.connection, [reparse_change.attempt_id]).get(
                 reparse_change.attempt_id, []
             )
             if any(row["accepted"] or row["parser_version"] >= reparse_change.to_version for row in readings):
                 return False
         case ReparseKind.BROKEN:
             return False
-    assert found.measured is not None
-    add_measurements(connection, [found.measured])
+    assert pending.measured is not None
+    add_measurements(tx.connection, [pending.measured])
     return True
 
 
 def _difference_text(stored: Mapping[str, Any], new: Mapping[str, Any], changed: Sequence[str]) -> str:
-    """What is otherwise: the most telling first, and no more than anybody reads."""
+    """Describe the differences: the most telling first, and no more than a person reads."""
     if "value_ns" in changed or "kind" in changed:
         return f"{_value_text(stored)} became {_value_text(new)}"
     shown = [
-        f"{name} {_short(stored[name])} became {_short(new[name])}" for name in changed[:_MAX_DIFFERENCES]
+        f"{name} {_short_text(stored[name])} became {_short_text(new[name])}"
+        for name in changed[:_MAX_DIFFERENCES]
     ]
     more = len(changed) - _MAX_DIFFERENCES
     return "; ".join([*shown, *([f"{more} more"] if more > 0 else [])])
 
 
 def _value_text(values: Mapping[str, Any]) -> str:
-    said = ", ".join(str(values[name]) for name in ("kind", "quality", "accelerator"))
-    return f"{duration_text(values['value_ns'])} ({said})"
+    details = ", ".join(str(values[name]) for name in ("kind", "quality", "accelerator"))
+    return f"{duration_text(values['value_ns'])} ({details})"
 
 
-def _short(value: Any) -> str:
+def _short_text(value: Any) -> str:
     if isinstance(value, bytes):
         return f"{len(value)} bytes of samples"
     text = "nothing" if value in (None, [], {}) else str(value)

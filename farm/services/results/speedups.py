@@ -1,9 +1,8 @@
-"""What is faster than what, per device, from the accepted measurements of a matrix."""
+"""Compute speedups per device, from the accepted measurements of a matrix."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection
 
@@ -13,24 +12,25 @@ from farm.core.base.spec_errors import name_hint
 from farm.core.devices.device import DeviceFacts
 from farm.core.errors import NotFound
 from farm.core.results.pairing import paired_rounds
-from farm.core.results.speedup import Speedup, speedup
-from farm.services.devices.software_updates import builds_of
+from farm.core.results.speedup import speedup
 from farm.services.devices.views import device_named
-from farm.services.files.adapters import default_of_flags
+from farm.services.files.harnesses import default_of_flags
 from farm.services.matrices.views import first_page_size
 from farm.store.devices import devices
 from farm.store.files import variants as variant_store
 from farm.store.matrices import matrices
-from farm.store.matrices.comparison_pages import CandidateFilter, page_of_candidates
-from farm.store.matrices.matrices import CellRow, Matrix, get_matrix
+from farm.store.matrices.matrices import CandidateFilter, CellRow, Matrix, get_matrix, page_of_candidates
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
+from farm.store.results.provenance import builds_of
 from farm.wire.documents.matrices.matrices import SpeedupView
 
-#: To whoever asks what comes behind something else.
+#: For queries of the rows behind another one.
 AFTER_HINT = "`after` is the cell_id of the last comparison on the page before"
 #: Of comparisons that are shown together there are so many at most.
 PAGE = 2000
+#: Device, model, series of baseline and candidate, and whether it is a replica: what is compared.
+_Pair = tuple[DeviceId, str, SeriesId, SeriesId, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,17 +47,33 @@ class SpeedupInputs:
 
     @property
     def series(self) -> tuple[SeriesId | None, SeriesId | None]:
-        """What is compared, in whatever matrix; None for a side of which nothing was measured."""
+        """Return the series that are compared, in any matrix; None for a side without a measurement."""
         baseline, candidate = (side[-1].series_id if side else None for side in self.sides)
         return baseline, candidate
 
     def view(self, facts: DeviceFacts | None, *, across_controls: bool = False) -> SpeedupView:
-        """The comparison."""
+        """Return the comparison."""
         pairs, excluded = paired_rounds(*self.sides, builds=self.builds, across_controls=across_controls)
-        found = speedup(pairs, excluded=excluded, margin=self.matrix.spec["equivalence_margin"])
+        result = speedup(pairs, excluded=excluded, margin=self.matrix.spec.equivalence_margin)
         until = max((m.measured_at for side in self.sides for m in side), default=self.matrix.created_at)
         settings = non_default_settings(self.candidate.settings, self.defaults)
-        return _view(self.matrix, self.baseline, self.candidate, settings, found, facts, until)
+        return SpeedupView.of(
+            result,
+            self.matrix,
+            self.candidate,
+            baseline_cell_id=self.baseline.cell_id,
+            device=self.candidate.device_id,
+            device_model=facts.device_model if facts else None,
+            soc=facts.soc if facts else None,
+            baseline=self.baseline.label,
+            candidate=self.candidate.label,
+            settings=settings,
+            speedup=result.ratio,
+            excluded=len(result.excluded),
+            aa=self.candidate.replica > 1,
+            virtual=facts.virtual if facts else False,
+            measured_until=until,
+        )
 
 
 def list_speedups(
@@ -70,11 +86,9 @@ def list_speedups(
     after: CellId | None = None,
     limit: int = PAGE,
 ) -> list[SpeedupView]:
-    """A page of the comparisons of a matrix, by the places of their candidates; none at the end.
+    """Return a page of the comparisons of a matrix, by the places of their candidates; none at the end.
 
     Args:
-        connection: the database.
-        matrix_id: of this matrix.
         device: only on this device: its id, its label, or the beginning of either.
         model: only of this model.
         across_controls: whether rounds count in which the phone was controlled in different degrees.
@@ -95,20 +109,20 @@ def list_speedups(
     candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)
     facts = facts_of_devices(connection)
     return [
-        each.view(facts.get(each.candidate.device_id), across_controls=across_controls)
-        for each in comparisons_of(connection, matrix, candidates)
+        inputs.view(facts.get(inputs.candidate.device_id), across_controls=across_controls)
+        for inputs in comparisons_of(connection, matrix, candidates)
     ]
 
 
 def facts_of_devices(connection: Connection) -> dict[DeviceId, DeviceFacts | None]:
-    """What each phone is now."""
+    """Return the present facts of each device."""
     return {row.device_id: row.facts for row in devices.list_devices(connection)}
 
 
 def comparisons_of(
     connection: Connection, matrix: Matrix, candidates: Sequence[CellRow]
 ) -> Iterator[SpeedupInputs]:
-    """Candidates of a matrix with their baselines; those without one are left out."""
+    """Yield the candidates of a matrix with their baselines; those without one are left out."""
     wanted = {cell.baseline_index for cell in candidates if cell.baseline_index is not None}
     baselines = {cell.index: cell for cell in matrices.cells_at(connection, matrix.matrix_id, wanted)}
     both = {cell.cell_id for cell in (*candidates, *baselines.values())}
@@ -117,8 +131,8 @@ def comparisons_of(
         measured[measurement.cell_id].append(measurement)
     snapshots: defaultdict[DeviceId, set[FactsId | None]] = defaultdict(set)
     for cell in (*candidates, *baselines.values()):
-        snapshots[cell.device_id] |= {each.facts_id for each in measured.get(cell.cell_id, ())}
-    builds = {device_id: builds_of(connection, found) for device_id, found in snapshots.items()}
+        snapshots[cell.device_id] |= {summary.facts_id for summary in measured.get(cell.cell_id, ())}
+    builds = {device_id: builds_of(connection, facts_ids) for device_id, facts_ids in snapshots.items()}
     defaults = default_of_flags(connection, matrix.harness)
     for cell in candidates:
         if cell.baseline_index is not None:
@@ -142,44 +156,103 @@ def _candidate(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> 
 
 def check_model(connection: Connection, model: str) -> None:
     """Raise NotFound where no variant is of a model."""
-    known = {variant.manifest.model for variant in variant_store.list_variants(connection)}
-    if model not in known:
-        raise NotFound(f"no model `{model}`", hint=name_hint(model, known) or "the farm has no models yet")
+    models = {variant.manifest.model for variant in variant_store.list_variants(connection)}
+    if model not in models:
+        raise NotFound(f"no model `{model}`", hint=name_hint(model, models) or "the farm has no models yet")
 
 
-def _view(
-    matrix: Matrix,
-    baseline: CellRow,
-    candidate: CellRow,
-    settings: dict[str, SettingValue],
-    found: Speedup,
-    facts: DeviceFacts | None,
-    until: datetime,
-) -> SpeedupView:
-    return SpeedupView(
-        matrix_id=matrix.matrix_id,
-        cell_id=candidate.cell_id,
-        baseline_cell_id=baseline.cell_id,
-        device=candidate.device_id,
-        device_model=facts.device_model if facts else None,
-        soc=facts.soc if facts else None,
-        model=candidate.model,
-        harness=matrix.harness,
-        baseline=baseline.label,
-        candidate=candidate.label,
-        settings=settings,
-        speedup=found.ratio,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
-        rounds=found.rounds,
-        excluded=len(found.excluded),
-        verdict=found.verdict,
-        reason=found.reason,
-        baseline_ns=found.baseline_ns,
-        candidate_ns=found.candidate_ns,
-        difference_ns=found.difference_ns,
-        detectable=found.detectable,
-        aa=candidate.replica > 1,
-        virtual=facts.virtual if facts else False,
-        measured_until=until,
-    )
+class _Page:
+    """The first pairs behind a place, each with the comparison that came first."""
+
+    def __init__(self, after: _Pair | None, limit: int, device_ids: Collection[DeviceId]) -> None:
+        self._after = after
+        self._known = device_ids
+        self._limit = limit
+        self._last: _Pair | None = None
+        self._found: dict[_Pair, SpeedupView] = {}
+
+    def has_room_for(self, pair: _Pair) -> bool:
+        is_behind = self._after is None or pair > self._after
+        return is_behind and pair not in self._found and (self._last is None or pair <= self._last)
+
+    def put(self, pair: _Pair, view: SpeedupView) -> None:
+        self._found[pair] = view
+        if len(self._found) >= 2 * self._limit:
+            self._found = dict(sorted(self._found.items())[: self._limit])
+            self._last = max(self._found)
+
+    def devices(self, among: CandidateFilter) -> CandidateFilter:
+        """Return the devices that can still have any of them."""
+        if self._after is None and self._last is None:
+            return among
+        # Not left to the database: by its locale texts may come in another order than here.
+        first = "" if self._after is None else self._after[0]
+        there = [
+            device_id
+            for device_id in self._known
+            if device_id >= first and (self._last is None or device_id <= self._last[0])
+        ]
+        return replace(among, devices=there)
+
+    def views(self) -> list[SpeedupView]:
+        return [self._found[pair] for pair in sorted(self._found)[: self._limit]]
+
+
+def list_latest_speedups(
+    connection: Connection,
+    *,
+    device: str | None = None,
+    model: str | None = None,
+    across_controls: bool = False,
+    after: CellId | None = None,
+    limit: int = PAGE,
+) -> list[SpeedupView]:
+    """Return for each pair the speedup of the newest matrix with a usable round; arguments as for one matrix.
+
+    Raises like `list_speedups`.
+    """
+    device_id = None if device is None else device_named(connection, device).device_id
+    if model is not None:
+        check_model(connection, model)
+    among = CandidateFilter(device_id=device_id, model=model)
+    facts = facts_of_devices(connection)
+    page = _Page(None if after is None else _pair_at(connection, after), limit, facts)
+    for matrix in matrices.list_matrices(connection):
+        for inputs in _compare_page(connection, matrix, among, page):
+            pair = _pair(inputs)
+            if pair is None or not page.has_room_for(pair):
+                continue
+            view = inputs.view(facts.get(inputs.candidate.device_id), across_controls=across_controls)
+            if view.speedup is not None:
+                page.put(pair, view)
+    return page.views()
+
+
+def _compare_page(
+    connection: Connection, matrix: Matrix, among: CandidateFilter, page: _Page
+) -> Iterator[SpeedupInputs]:
+    after, size = -1, first_page_size(matrix)
+    while candidates := page_of_candidates(
+        connection, matrix.matrix_id, page.devices(among), after=after, limit=size
+    ):
+        yield from comparisons_of(connection, matrix, candidates)
+        after = candidates[-1].index
+
+
+def _pair(compared: SpeedupInputs) -> _Pair | None:
+    """Return the pair; None where a side was never measured: there is nothing to compare yet."""
+    baseline, candidate = compared.series
+    if baseline is None or candidate is None:
+        return None
+    cell = compared.candidate
+    return cell.device_id, cell.model or "", baseline, candidate, cell.replica > 1
+
+
+def _pair_at(connection: Connection, cell_id: CellId) -> _Pair:
+    cell = matrices.find_cell(connection, cell_id)
+    if cell is not None:
+        matrix = matrices.get_matrix(connection, cell.matrix_id)
+        for compared in comparisons_of(connection, matrix, [cell]):
+            if pair := _pair(compared):
+                return pair
+    raise NotFound(f"nothing was compared in cell {cell_id}", hint=AFTER_HINT)

@@ -1,19 +1,22 @@
-"""Recent failures of the devices of a host."""
+"""Recent checks and failures of devices."""
 
 from collections.abc import Collection
 from datetime import datetime
 from itertools import takewhile
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.health import HealthChange
-from farm.core.checks.incident import DeviceFailure, became_unreachable, may_be_host_caused
+from farm.core.checks.check_schedule import CHECKS_CONSIDERED, PastCheck
+from farm.core.checks.failures import DeviceFailure, HealthChange, became_unreachable, may_be_host_caused
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame
+from farm.core.jobs.job import JobKind, JobState
 from farm.core.operations.event import DeviceEvent, EventSubject
-from farm.database.tables import attempts, events
+from farm.database.rows import to_record
+from farm.database.tables import attempts, events, jobs, literal
 
 #: More than a device can fail within the examined time.
 _LAST_ATTEMPTS = 5
@@ -23,38 +26,19 @@ def disconnects_since(
     connection: Connection, device_ids: Collection[DeviceId], since: datetime
 ) -> list[DeviceFailure]:
     """Return when online devices became unreachable since a time, oldest first."""
-    query = (
-        sa.select(events.c.subject_id, events.c.at, events.c.to_state)
-        .where(
-            events.c.subject == EventSubject.DEVICE,
-            events.c.subject_id.in_(device_ids),
-            events.c.kind == DeviceEvent.PRESENCE_CHANGED,
-            events.c.from_state == Presence.ONLINE,
-            events.c.at >= since,
-        )
-        .order_by(events.c.event_id)
-    )
+    query = _changes_query(DeviceEvent.PRESENCE_CHANGED, device_ids, since)
     return [
-        DeviceFailure(device_id=DeviceId(row.subject_id), at=row.at)
-        for row in connection.execute(query)
+        to_record(DeviceFailure, row)
+        for row in connection.execute(query.where(events.c.from_state == Presence.ONLINE))
         if became_unreachable(Presence.ONLINE, Presence(row.to_state))
     ]
 
 
 def boots_since(connection: Connection, device_id: DeviceId, since: datetime) -> list[datetime]:
     """Return when a device began to boot since a time, oldest first; only boots after it was last online."""
-    query = (
-        sa.select(events.c.at, events.c.to_state)
-        .where(
-            events.c.subject == EventSubject.DEVICE,
-            events.c.subject_id == device_id,
-            events.c.kind == DeviceEvent.PRESENCE_CHANGED,
-            events.c.at >= since,
-        )
-        .order_by(events.c.event_id.desc())
-    )
-    changes = takewhile(lambda row: row.to_state != Presence.ONLINE, connection.execute(query))
-    return [row.at for row in changes if row.to_state == Presence.BOOTING][::-1]
+    changes = connection.execute(_changes_query(DeviceEvent.PRESENCE_CHANGED, [device_id], since)).all()
+    newest = takewhile(lambda row: row.to_state != Presence.ONLINE, reversed(changes))
+    return [row.at for row in newest if row.to_state == Presence.BOOTING][::-1]
 
 
 def failures_since(
@@ -82,17 +66,38 @@ def health_changes_since(
     connection: Connection, device_ids: Collection[DeviceId], since: datetime
 ) -> list[HealthChange]:
     """Return how the health of devices changed since then, oldest first."""
-    query = (
-        sa.select(events.c.subject_id, events.c.at, events.c.from_state)
+    query = _changes_query(DeviceEvent.HEALTH_CHANGED, device_ids, since)
+    return [to_record(HealthChange, row) for row in connection.execute(query)]
+
+
+def _changes_query(kind: DeviceEvent, device_ids: Collection[DeviceId], since: datetime) -> sa.Select[Any]:
+    return (
+        sa.select(
+            events.c.subject_id.label("device_id"),
+            events.c.at,
+            events.c.from_state.label("before"),
+            events.c.to_state,
+        )
         .where(
             events.c.subject == EventSubject.DEVICE,
             events.c.subject_id.in_(device_ids),
-            events.c.kind == DeviceEvent.HEALTH_CHANGED,
+            events.c.kind == kind,
             events.c.at >= since,
         )
         .order_by(events.c.event_id)
     )
-    return [
-        HealthChange(device_id=DeviceId(row.subject_id), at=row.at, before=row.from_state)
-        for row in connection.execute(query)
-    ]
+
+
+def last_checks(connection: Connection, device_id: DeviceId) -> list[PastCheck]:
+    """Return the last finished checks of a device, newest first."""
+    query = (
+        sa.select(jobs.c.outcome, jobs.c.code, jobs.c.finished_at)
+        .where(
+            jobs.c.device_id == device_id,
+            jobs.c.kind == literal(JobKind.CHECK),
+            jobs.c.state == JobState.FINISHED,
+        )
+        .order_by(jobs.c.job_id.desc())
+        .limit(CHECKS_CONSIDERED)
+    )
+    return [to_record(PastCheck, row) for row in connection.execute(query)]

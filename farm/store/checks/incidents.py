@@ -1,6 +1,6 @@
 """Incidents of hosts: opened, widened and ended, each change with its event row."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -9,17 +9,18 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
-from farm.core.checks.incident import Incident
-from farm.core.devices.host_state import IncidentKind
-from farm.core.operations.event import EventSubject, FleetEvent
+from farm.core.checks.failures import Incident
+from farm.core.operations.event import FleetEvent
+from farm.database.rows import to_record
 from farm.database.tables import incidents
+from farm.database.transaction import Tx
 from farm.store.operations.events import record_event, record_if_moved
 
 
 def open_incidents(connection: Connection, host_id: HostId | None = None) -> list[Incident]:
     """Return the open incidents of all hosts or of one, oldest first."""
     query = _open_query() if host_id is None else _open_of_host_query()
-    incidents_of_host = [_incident(row) for row in connection.execute(query, {"host_id": host_id})]
+    incidents_of_host = [to_record(Incident, row) for row in connection.execute(query, {"host_id": host_id})]
     return sorted(incidents_of_host, key=lambda incident: incident.incident_id)
 
 
@@ -42,7 +43,7 @@ def last_incidents(connection: Connection, host_id: HostId, *, limit: int) -> li
         .order_by(incidents.c.incident_id.desc())
         .limit(limit)
     )
-    return [_incident(row) for row in connection.execute(query)]
+    return [to_record(Incident, row) for row in connection.execute(query)]
 
 
 def incidents_since(connection: Connection, host_ids: Collection[HostId], since: datetime) -> list[Incident]:
@@ -51,75 +52,44 @@ def incidents_since(connection: Connection, host_ids: Collection[HostId], since:
         incidents.c.host_id.in_(host_ids),
         sa.or_(incidents.c.ended_at.is_(None), incidents.c.ended_at >= since),
     )
-    return [_incident(row) for row in connection.execute(query)] if host_ids else []
+    return [to_record(Incident, row) for row in connection.execute(query)] if host_ids else []
 
 
-def add_incident(
-    connection: Connection,
-    host_id: HostId,
-    kind: IncidentKind,
-    *,
-    began_at: datetime,
-    devices: Collection[DeviceId],
-    cause: str,
-    now: datetime,
-) -> Incident:
-    """Open an incident; the caller has checked that the host has no open one of its kind."""
-    row = connection.execute(
+def add_incident(tx: Tx, incident: Incident) -> None:
+    """Open an incident, whose number is given here; the caller has checked that the host has no open one of
+    its kind.
+    """
+    row = tx.connection.execute(
         incidents.insert()
-        .values(host_id=host_id, kind=kind, began_at=began_at, devices=sorted(devices), cause=cause)
-        .returning(incidents)
+        .values(
+            host_id=incident.host_id,
+            kind=incident.kind,
+            began_at=incident.began_at,
+            devices=sorted(incident.devices),
+            cause=incident.cause,
+        )
+        .returning(incidents.c.incident_id)
     ).one()
-    record_event(
-        connection,
-        at=now,
-        actor="farm",
-        kind=FleetEvent.INCIDENT_OPENED,
-        subject=EventSubject.INCIDENT,
-        subject_id=row.incident_id,
-        to_state="open",
-        cause=f"{host_id}: {cause}",
-    )
-    return _incident(row)
+    cause = f"{incident.host_id}: {incident.cause}"
+    record_event(tx.by("farm"), FleetEvent.INCIDENT_OPENED, row.incident_id, to_state="open", cause=cause)
 
 
-def widen_incident(connection: Connection, incident: Incident, devices: Collection[DeviceId]) -> Incident:
+def widen_incident(connection: Connection, incident: Incident, devices: Collection[DeviceId]) -> None:
     """Add devices to those that an open incident affects."""
-    row = connection.execute(
-        incidents.update()
-        .where(incidents.c.incident_id == incident.incident_id)
-        .values(devices=sorted({*incident.devices, *devices}))
-        .returning(incidents)
-    ).one()
-    return _incident(row)
+    update = incidents.update().where(incidents.c.incident_id == incident.incident_id)
+    connection.execute(update.values(devices=sorted({*incident.devices, *devices})))
 
 
-def end_incident(connection: Connection, incident: Incident, *, now: datetime, cause: str) -> bool:
+def end_incident(tx: Tx, incident: Incident, *, cause: str) -> bool:
     """End an incident; False if it had ended already."""
     return record_if_moved(
-        connection,
+        tx.by("farm"),
         incidents.update()
         .where(incidents.c.incident_id == incident.incident_id, incidents.c.ended_at.is_(None))
-        .values(ended_at=now),
-        at=now,
-        actor="farm",
-        kind=FleetEvent.INCIDENT_ENDED,
-        subject=EventSubject.INCIDENT,
-        subject_id=incident.incident_id,
+        .values(ended_at=tx.now),
+        FleetEvent.INCIDENT_ENDED,
+        incident.incident_id,
         from_state="open",
         to_state="ended",
         cause=f"{incident.host_id}: {cause}",
-    )
-
-
-def _incident(row: sa.Row[Any]) -> Incident:
-    device_ids: Sequence[str] = row.devices
-    return Incident(
-        incident_id=row.incident_id,
-        host_id=HostId(row.host_id),
-        kind=IncidentKind(row.kind),
-        began_at=row.began_at,
-        ended_at=row.ended_at,
-        devices=tuple(map(DeviceId, device_ids)),
-        cause=row.cause,
     )

@@ -11,6 +11,7 @@ from farm.core.base.ids import DeviceId, HostId
 from farm.core.checks.reference_run import ReferenceVerdict
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.jobs.job import JobKind, JobState
+from farm.database.rows import to_record
 from farm.database.tables import attempts, devices, is_live, jobs, literal, reference_runs
 
 
@@ -35,11 +36,16 @@ def checks_due(
     fence = _last_fence(check)
     claims = devices.c.fence - sa.func.coalesce(fence, devices.c.fence)
     query = (
-        sa.select(devices.c.device_id, devices.c.host_id, check.c.finished_at, claims.label("claims"))
+        sa.select(
+            devices.c.device_id,
+            devices.c.host_id,
+            check.c.finished_at.label("checked_at"),
+            claims.label("claims"),
+        )
         .select_from(devices)
         .join(check, check.c.job_id == last)
         .where(
-            *_good(),
+            *_good_conditions(),
             check.c.state == JobState.FINISHED,
             sa.or_(
                 claims >= after_jobs,
@@ -49,10 +55,7 @@ def checks_due(
         .order_by(check.c.finished_at, devices.c.device_id)
         .limit(limit)
     )
-    return [
-        DueCheck(device_id=row.device_id, host_id=row.host_id, checked_at=row.finished_at, claims=row.claims)
-        for row in connection.execute(query)
-    ]
+    return [to_record(DueCheck, row) for row in connection.execute(query)]
 
 
 def devices_with_unfit_runs(
@@ -73,7 +76,7 @@ def devices_with_unfit_runs(
         .select_from(devices)
         .join(reference_runs, reference_runs.c.reference_run_id == last)
         .where(
-            *_good(),
+            *_good_conditions(),
             reference_runs.c.verdict == ReferenceVerdict.UNFIT,
             reference_runs.c.measured_at <= checked_before,
             ~_has_work(),
@@ -83,7 +86,7 @@ def devices_with_unfit_runs(
     return [(row.device_id, row.host_id) for row in connection.execute(query)]
 
 
-def _good() -> Sequence[sa.ColumnElement[bool]]:
+def _good_conditions() -> Sequence[sa.ColumnElement[bool]]:
     return (
         devices.c.health == Health.GOOD,
         devices.c.admin == Admin.ACTIVE,

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
-from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 from sqlalchemy.sql.dml import ReturningUpdate
 
@@ -17,6 +16,7 @@ from farm.core.devices.device import Admin, DeviceFacts, DeviceState, Health, Pr
 from farm.core.devices.host_state import OPEN_SESSION, HostState, SessionState
 from farm.core.jobs.attempt import AttemptState
 from farm.core.upkeep.recovery import Recovery
+from farm.database.rows import to_record
 from farm.database.tables import (
     attempts,
     device_actions,
@@ -27,10 +27,6 @@ from farm.database.tables import (
     is_one_of,
     sessions,
 )
-from farm.store.devices.facts import stored_facts
-
-_CONDITION = TypeAdapter(Condition)
-_RECOVERY = TypeAdapter(Recovery)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +44,7 @@ class Device:
     label: str | None
     tags: tuple[str, ...]
     unit: int | None
-    #: When an operator re-baselined it: since then its reference runs are compared with its own only.
+    #: The time an operator re-baselined it: since then its reference runs are compared with its own only.
     rebaselined_at: datetime | None
     #: The latest end of its reservation and its owner; both or neither.
     reserved_until: datetime | None
@@ -77,7 +73,7 @@ class Device:
 
     @property
     def name(self) -> str:
-        """The label if it has one, else the id."""
+        """Return the label if it has one, else the id."""
         return self.label or self.device_id
 
     def state(self, *, cpu_busy: bool = False, host_runs: int = 0) -> DeviceState:
@@ -94,7 +90,7 @@ class Device:
             fence=self.fence,
             cleaned_fence=self.cleaned_fence,
             cpu_busy=cpu_busy,
-            held=self.reserved_by is not None,
+            reserved=self.reserved_by is not None,
             device_action=self.has_device_action,
         )
 
@@ -105,7 +101,7 @@ def list_devices(
     """Return devices in the order of their ids: all, those of one host, or one device."""
     filters = {"host_id": host_id, "device_id": device_id}
     query = _devices_query(*(name for name, value in filters.items() if value is not None))
-    return [_device(row) for row in connection.execute(query, filters)]
+    return [to_record(Device, row) for row in connection.execute(query, filters)]
 
 
 def devices_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> dict[HostId, list[Device]]:
@@ -114,7 +110,7 @@ def devices_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> di
     for row in (
         connection.execute(_devices_of_hosts_query(), {"host_ids": list(host_ids)}) if devices_by_host else ()
     ):
-        devices_by_host[HostId(row.host_id)].append(_device(row))
+        devices_by_host[HostId(row.host_id)].append(to_record(Device, row))
     return devices_by_host
 
 
@@ -145,9 +141,9 @@ def _all_devices_query() -> sa.Select[Any]:
         sa.select(
             devices,
             device_facts.c.facts,
-            live.c.job_id.label("live_job_id"),
+            live.c.job_id,
             last.c.attempt_id.label("last_attempt_id"),
-            last.c.state.label("last_state"),
+            last.c.state.label("last_attempt_state"),
             last.c.claimed_at,
             connected.label("session_live"),
             hosts.c.state.label("host_state"),
@@ -171,40 +167,6 @@ def get_device(connection: Connection, device_id: DeviceId) -> Device:
     """Return a device that exists."""
     (device,) = list_devices(connection, device_id=device_id)
     return device
-
-
-def _device(row: sa.Row[Any]) -> Device:
-    return Device(
-        device_id=row.device_id,
-        host_id=row.host_id,
-        serial=row.serial,
-        presence=Presence(row.presence),
-        detail=row.detail,
-        health=Health(row.health),
-        admin=Admin(row.admin),
-        label=row.label,
-        tags=tuple(row.tags),
-        unit=row.unit,
-        rebaselined_at=row.rebaselined_at,
-        reserved_until=row.reserved_until,
-        reserved_by=row.reserved_by,
-        facts_id=row.facts_id,
-        facts=None if row.facts is None else stored_facts(row.facts),
-        cpu_domain=row.cpu_domain,
-        condition=None if row.condition is None else _CONDITION.validate_python(row.condition),
-        recovery=None if row.recovery is None else _RECOVERY.validate_python(row.recovery),
-        fence=row.fence,
-        cleaned_fence=row.cleaned_fence,
-        seen_at=row.seen_at,
-        session_live=bool(row.session_live),
-        host_state=HostState(row.host_state),
-        host_max_runs=row.host_max_runs,
-        job_id=row.live_job_id,
-        last_attempt_id=row.last_attempt_id,
-        last_attempt_state=None if row.last_state is None else AttemptState(row.last_state),
-        claimed_at=row.claimed_at,
-        has_device_action=bool(row.has_device_action),
-    )
 
 
 def raise_fences(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, int]:

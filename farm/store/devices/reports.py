@@ -8,26 +8,25 @@ from typing import Any
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
-from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import Admin, Health, Presence
-from farm.core.operations.event import DeviceEvent, EventSubject
+from farm.core.operations.event import DeviceEvent
 from farm.core.upkeep.recovery import Recovery
 from farm.database.tables import UtcTime, devices
+from farm.database.transaction import Tx
 from farm.store.devices.devices import Device, get_device
 from farm.store.operations.events import record_event
+from farm.wire.agents.protocol import DeviceReport
 
 _CONDITION = TypeAdapter(Condition)
 _RECOVERY = TypeAdapter(Recovery)
 
 
-def add_device(
-    connection: Connection, *, device_id: DeviceId, host_id: HostId, serial: str, admin: Admin, now: datetime
-) -> Device:
+def add_device(tx: Tx, *, device_id: DeviceId, host_id: HostId, serial: str, admin: Admin) -> Device:
     """Add a device that the farm detects for the first time."""
-    connection.execute(
+    tx.connection.execute(
         devices.insert().values(
             device_id=device_id,
             host_id=host_id,
@@ -38,108 +37,87 @@ def add_device(
             fence=0,
             cleaned_fence=0,
             tags=[],
-            created_at=now,
-            seen_at=now,
+            created_at=tx.now,
+            seen_at=tx.now,
         )
     )
-    record_event(
-        connection,
-        at=now,
-        actor=f"agent:{host_id}",
-        kind=DeviceEvent.FOUND,
-        subject=EventSubject.DEVICE,
-        subject_id=device_id,
-        to_state=admin,
-    )
-    return get_device(connection, device_id)
+    record_event(tx.by(f"agent:{host_id}"), DeviceEvent.FOUND, device_id, to_state=admin)
+    return get_device(tx.connection, device_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStatusUpdate:
-    """The current state of a device as its agent reports it."""
+    """An agent's report of a device."""
 
     #: The device before this report.
     device: Device
-    serial: str
+    report: DeviceReport
+    #: Not always the reported one: a device of which too little is known is not online.
     presence: Presence
-    detail: str | None
-    #: None: unchanged.
-    condition: Condition | None
-    #: Its recovery episode.
-    recovery: Recovery | None = None
-    #: One below what is recorded changes nothing; one above the last claim is the caller's to heed.
+    #: One below what is recorded changes nothing; one above the last claim is the caller's to apply.
     cleaned_fence: int
 
     def is_unchanged(self, host_id: HostId) -> bool:
         """Return True if the device's row has the same state already, but for the time of the report."""
-        before = self.device
+        before, report = self.device, self.report
         return (
-            (before.host_id, before.serial, before.presence) == (host_id, self.serial, self.presence)
-            and before.detail == self.detail
-            and self.condition in (None, before.condition)
-            and self.recovery == before.recovery
+            (before.host_id, before.serial, before.presence) == (host_id, report.serial, self.presence)
+            and before.detail == report.detail
+            and report.condition in (None, before.condition)
+            and report.recovery == before.recovery
             and self.cleaned_fence <= before.cleaned_fence
         )
 
 
-def record_status_updates(
-    connection: Connection, host_id: HostId, seen: Sequence[DeviceStatusUpdate], *, now: datetime
-) -> None:
+def record_status_updates(tx: Tx, host_id: HostId, seen: Sequence[DeviceStatusUpdate]) -> None:
     """Record the reported state of devices; a changed presence gets its event row.
 
     In one statement for all that are as before, and in another for all others.
     """
-    old = [each.device.device_id for each in seen if each.is_unchanged(host_id)]
-    new = [each for each in seen if not each.is_unchanged(host_id)]
+    old = [update.device.device_id for update in seen if update.is_unchanged(host_id)]
+    new = [update for update in seen if not update.is_unchanged(host_id)]
     if old:
-        connection.execute(_unchanged_statement(), {"device_ids": old, "moment": now})
+        tx.connection.execute(_unchanged_statement(), {"device_ids": old, "moment": tx.now})
     for with_condition in (True, False):
-        some = [each for each in new if (each.condition is not None) is with_condition]
+        some = [update for update in new if (update.report.condition is not None) is with_condition]
         if some:
-            connection.execute(_status_update_statement(), [_values(each, host_id, now) for each in some])
-    for each in new:
-        _record(connection, each, host_id, now=now)
+            tx.connection.execute(
+                _status_update_statement(), [_values(update, host_id, tx.now) for update in some]
+            )
+    for update in new:
+        _record(tx, update, host_id)
 
 
 def _values(seen: DeviceStatusUpdate, host_id: HostId, now: datetime) -> dict[str, Any]:
+    report = seen.report
     values = {
         "of_device": seen.device.device_id,
         "host_id": host_id,
-        "serial": seen.serial,
+        "serial": report.serial,
         "presence": seen.presence,
-        "detail": seen.detail,
-        "recovery": None if seen.recovery is None else _RECOVERY.dump_python(seen.recovery, mode="json"),
+        "detail": report.detail,
+        "recovery": None if report.recovery is None else _RECOVERY.dump_python(report.recovery, mode="json"),
         "cleaned_fence": max(seen.cleaned_fence, seen.device.cleaned_fence),
         "seen_at": now,
     }
-    if seen.condition is not None:
-        values["condition"] = _CONDITION.dump_python(seen.condition, mode="json")
+    if report.condition is not None:
+        values["condition"] = _CONDITION.dump_python(report.condition, mode="json")
     return values
 
 
-def _record(connection: Connection, seen: DeviceStatusUpdate, host_id: HostId, *, now: datetime) -> None:
+def _record(tx: Tx, seen: DeviceStatusUpdate, host_id: HostId) -> None:
     device = seen.device
     if host_id != device.host_id:
-        record_event(
-            connection,
-            at=now,
-            actor=f"agent:{host_id}",
-            kind=DeviceEvent.MOVED,
-            subject=EventSubject.DEVICE,
-            subject_id=device.device_id,
-            cause=f"from host {device.host_id} to {host_id}",
-        )
+        cause = f"from host {device.host_id} to {host_id}"
+        record_event(tx.by(f"agent:{host_id}"), DeviceEvent.MOVED, device.device_id, cause=cause)
     if seen.presence is not device.presence:
         record_event(
-            connection,
-            at=now,
-            actor=f"agent:{host_id}",
-            kind=DeviceEvent.PRESENCE_CHANGED,
-            subject=EventSubject.DEVICE,
-            subject_id=device.device_id,
+            tx.by(f"agent:{host_id}"),
+            DeviceEvent.PRESENCE_CHANGED,
+            device.device_id,
             from_state=device.presence,
             to_state=seen.presence,
-            cause=seen.detail,
+            cause=seen.report.detail,
         )
 
 
@@ -151,26 +129,21 @@ def _status_update_statement() -> sa.Update:
 
 @cache
 def _unchanged_statement() -> sa.Update:
-    asked = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
-    return devices.update().where(asked).values(seen_at=sa.bindparam("moment", type_=UtcTime()))
+    among = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
+    return devices.update().where(among).values(seen_at=sa.bindparam("moment", type_=UtcTime()))
 
 
-def mark_absent(
-    connection: Connection, device_id: DeviceId, *, presence: Presence, now: datetime, cause: str
-) -> None:
+def mark_absent(tx: Tx, device_id: DeviceId, *, presence: Presence, cause: str) -> None:
     """Mark a device as absent: its agent no longer lists it, or is gone."""
-    connection.execute(
+    tx.connection.execute(
         devices.update()
         .where(devices.c.device_id == device_id)
         .values(presence=Presence.ABSENT, detail=cause)
     )
     record_event(
-        connection,
-        at=now,
-        actor="farm",
-        kind=DeviceEvent.PRESENCE_CHANGED,
-        subject=EventSubject.DEVICE,
-        subject_id=device_id,
+        tx.by("farm"),
+        DeviceEvent.PRESENCE_CHANGED,
+        device_id,
         from_state=presence,
         to_state=Presence.ABSENT,
         cause=cause,

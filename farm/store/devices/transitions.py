@@ -1,4 +1,4 @@
-"""Changes of a device's health, administrative state, label, tags and reservation, with their events."""
+"""Changes of a device's health, admin state, label, tags, reservation and token, with their events."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -9,60 +9,45 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId
 from farm.core.devices.admin import AdminEvent, advance
 from farm.core.devices.device import Admin, Health
-from farm.core.operations.event import DeviceEvent, EventSubject
+from farm.core.operations.event import DeviceEvent
 from farm.database.tables import devices
+from farm.database.transaction import Tx
 from farm.store.devices.devices import Device
 from farm.store.operations.events import record_event, record_if_moved
 
 
-def move_health(
-    connection: Connection,
-    device_id: DeviceId,
-    *,
-    sources: Sequence[Health],
-    to: Health,
-    now: datetime,
-    cause: str,
-) -> bool:
+def move_health(tx: Tx, device_id: DeviceId, *, sources: Sequence[Health], to: Health, cause: str) -> bool:
     """Change a device's health by compare-and-set with its event row; False if it is not in `sources`."""
-    before = connection.execute(
+    before = tx.connection.execute(
         sa.select(devices.c.health).where(devices.c.device_id == device_id)
     ).scalar_one()
     if before not in sources or before == to:
         return False
     return record_if_moved(
-        connection,
+        tx.by("farm"),
         devices.update()
         .where(devices.c.device_id == device_id, devices.c.health == before)
         .values(health=to),
-        at=now,
-        actor="farm",
-        kind=DeviceEvent.HEALTH_CHANGED,
-        subject=EventSubject.DEVICE,
-        subject_id=device_id,
+        DeviceEvent.HEALTH_CHANGED,
+        device_id,
         from_state=before,
         to_state=to,
         cause=cause,
     )
 
 
-def move_admin(
-    connection: Connection, device: Device, event: AdminEvent, *, now: datetime, actor: str, cause: str | None
-) -> Admin | None:
+def move_admin(tx: Tx, device: Device, event: AdminEvent, *, cause: str | None) -> Admin | None:
     """Change a device's administrative state by compare-and-set; None if it changed since `device`."""
     to = advance(device.admin, event)
     if to is None:
         return None
     moved = record_if_moved(
-        connection,
+        tx,
         devices.update()
         .where(devices.c.device_id == device.device_id, devices.c.admin == device.admin)
         .values(admin=to),
-        at=now,
-        actor=actor,
-        kind=event,
-        subject=EventSubject.DEVICE,
-        subject_id=device.device_id,
+        event,
+        device.device_id,
         from_state=device.admin,
         to_state=to,
         cause=cause,
@@ -70,21 +55,13 @@ def move_admin(
     return to if moved else None
 
 
-def put_label(
-    connection: Connection,
-    device: Device,
-    label: str | None,
-    *,
-    now: datetime,
-    actor: str,
-    reason: str | None = None,
-) -> bool:
+def put_label(tx: Tx, device: Device, label: str | None, *, reason: str | None = None) -> bool:
     """Set or remove a device's label; False if it changed in the meantime.
 
     Raises:
         sqlalchemy.exc.IntegrityError: another device has the label.
     """
-    moved = connection.execute(
+    moved = tx.connection.execute(
         devices.update()
         .where(
             devices.c.device_id == device.device_id,
@@ -94,84 +71,72 @@ def put_label(
     )
     if moved.rowcount == 1:
         change = f"from {device.label or 'none'} to {label or 'none'}"
-        _record(connection, device, DeviceEvent.LABELLED, change, now=now, actor=actor, reason=reason)
+        _record(tx, device, DeviceEvent.LABELLED, change, reason=reason)
     return moved.rowcount == 1
 
 
-def put_tags(
-    connection: Connection,
-    device: Device,
-    tags: Sequence[str],
-    *,
-    now: datetime,
-    actor: str,
-    reason: str | None = None,
-) -> None:
+def put_tags(tx: Tx, device: Device, tags: Sequence[str], *, reason: str | None = None) -> None:
     """Set a device's tags; the caller has locked the device in this transaction."""
-    connection.execute(
+    tx.connection.execute(
         devices.update().where(devices.c.device_id == device.device_id).values(tags=list(tags))
     )
     cause = f"from {', '.join(device.tags) or 'none'} to {', '.join(tags) or 'none'}"
-    _record(connection, device, DeviceEvent.TAGGED, cause, now=now, actor=actor, reason=reason)
+    _record(tx, device, DeviceEvent.TAGGED, cause, reason=reason)
 
 
-def rebaseline_device(
-    connection: Connection, device: Device, level: str, *, now: datetime, actor: str, reason: str
-) -> bool:
-    """Re-baseline a device, whose reference range begins anew; False if it changed in the meantime."""
-    moved = connection.execute(
+def rebaseline_device(tx: Tx, device: Device, level: str, *, reason: str) -> bool:
+    """Re-baseline a device, whose reference range begins again; False if it changed in the meantime."""
+    moved = tx.connection.execute(
         devices.update()
         .where(
             devices.c.device_id == device.device_id,
             devices.c.rebaselined_at.is_not_distinct_from(device.rebaselined_at),
         )
-        .values(rebaselined_at=now)
+        .values(rebaselined_at=tx.now)
     )
     if moved.rowcount == 1:
-        _record(connection, device, DeviceEvent.REBASELINED, level, now=now, actor=actor, reason=reason)
+        _record(tx, device, DeviceEvent.REBASELINED, level, reason=reason)
     return moved.rowcount == 1
 
 
-def put_reservation(
-    connection: Connection, device: Device, *, by: str, until: datetime, now: datetime, actor: str, cause: str
-) -> bool:
+def put_reservation(tx: Tx, device: Device, *, by: str, until: datetime, cause: str) -> bool:
     """Reserve a device for a person; False if its reservation is not as in `device` any more."""
-    moved = connection.execute(_if_reservation_unchanged(device).values(reserved_by=by, reserved_until=until))
+    moved = tx.connection.execute(
+        _if_reservation_unchanged(device).values(reserved_by=by, reserved_until=until)
+    )
     if moved.rowcount == 1:
-        _record(connection, device, DeviceEvent.RESERVED, cause, now=now, actor=actor)
+        _record(tx, device, DeviceEvent.RESERVED, cause)
     return moved.rowcount == 1
 
 
-def end_reservation(connection: Connection, device: Device, *, now: datetime, actor: str, cause: str) -> bool:
+def end_reservation(tx: Tx, device: Device, *, cause: str) -> bool:
     """Release a device; False if its reservation is not as in `device` any more."""
     if device.reserved_by is None:
         return False
-    moved = connection.execute(
+    moved = tx.connection.execute(
         _if_reservation_unchanged(device).values(reserved_by=None, reserved_until=None)
     )
     if moved.rowcount == 1:
-        _record(connection, device, DeviceEvent.RELEASED, cause, now=now, actor=actor)
+        _record(tx, device, DeviceEvent.RELEASED, cause)
     return moved.rowcount == 1
 
 
-def record_asserted_clean(
-    connection: Connection, device: Device, *, now: datetime, actor: str, reason: str | None
-) -> None:
+def record_asserted_clean(tx: Tx, device: Device, *, reason: str | None) -> None:
     """Record an operator's assertion that the device is clean up to its last token."""
-    connection.execute(
+    tx.connection.execute(
         devices.update()
         .where(devices.c.device_id == device.device_id, devices.c.fence == device.fence)
         .values(cleaned_fence=device.fence)
     )
     cause = f"up to token {device.fence}, from {device.cleaned_fence}"
     kind = DeviceEvent.ASSERTED_CLEAN
-    _record(connection, device, kind, cause, now=now, actor=actor, reason=reason)
+    _record(tx, device, kind, cause, reason=reason)
 
 
-def overdue_reservations(connection: Connection, now: datetime) -> list[DeviceId]:
+def overdue_reservations(tx: Tx) -> list[DeviceId]:
     """Return the devices whose reservation has ended."""
-    query = sa.select(devices.c.device_id).where(devices.c.reserved_until <= now)
-    return list(connection.execute(query).scalars())
+    query = sa.select(devices.c.device_id).where(devices.c.reserved_until <= tx.now)
+    return list(tx.connection.execute(query).scalars())
 
 
 def lock_device(connection: Connection, device_id: DeviceId) -> None:
@@ -189,22 +154,30 @@ def _if_reservation_unchanged(device: Device) -> sa.Update:
     )
 
 
-def _record(
-    connection: Connection,
-    device: Device,
-    kind: DeviceEvent,
-    cause: str,
-    *,
-    now: datetime,
-    actor: str,
-    reason: str | None = None,
-) -> None:
-    record_event(
-        connection,
-        at=now,
-        actor=actor,
-        kind=kind,
-        subject=EventSubject.DEVICE,
-        subject_id=device.device_id,
-        cause=cause if reason is None else f"{cause}: {reason}",
+def _record(tx: Tx, device: Device, kind: DeviceEvent, cause: str, *, reason: str | None = None) -> None:
+    record_event(tx, kind, device.device_id, cause=cause if reason is None else f"{cause}: {reason}")
+
+
+def raise_fence_to(tx: Tx, device_id: DeviceId, fence: int, *, cause: str) -> None:
+    """Raise the device's token to `fence`, unless it is that high already.
+
+    The device then needs a clean-up: a run that the database does not know took place on it.
+    """
+    query = sa.select(devices.c.fence).where(devices.c.device_id == device_id)
+    before = tx.connection.execute(query).scalar_one()
+    update = tx.connection.execute(
+        devices.update().where(devices.c.device_id == device_id, devices.c.fence < fence).values(fence=fence)
     )
+    if update.rowcount == 1:
+        record_event(
+            tx, DeviceEvent.FENCE_RAISED, device_id, from_state=str(before), to_state=str(fence), cause=cause
+        )
+
+
+def raise_all_fences(tx: Tx, by: int, *, cause: str) -> None:
+    """Skip the next tokens of every device."""
+    rows = tx.connection.execute(
+        sa.select(devices.c.device_id, devices.c.fence).order_by(devices.c.device_id)
+    )
+    for row in rows.all():
+        raise_fence_to(tx, row.device_id, row.fence + by, cause=cause)

@@ -1,32 +1,17 @@
-"""The last attempts on devices, and the jobs that wait for them."""
+"""The work of devices: last attempts, waiting jobs, and the use of what they share, CPUs and hosts."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId, DeviceId, JobId, MatrixId
-from farm.core.devices.device import Admin
-from farm.core.jobs.attempt import AttemptState
-from farm.core.jobs.job import JobKind, JobState
-from farm.core.runs.measurement import Outcome
-from farm.database.tables import attempts, devices, jobs, lazy_expansions, literal
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastAttempt:
-    """One of the last attempts on a device."""
-
-    attempt_id: AttemptId
-    job_id: JobId
-    kind: JobKind
-    state: AttemptState
-    outcome: Outcome | None
-    code: str | None
-    claimed_at: datetime
+from farm.core.base.ids import DeviceId, HostId, MatrixId
+from farm.core.devices.device import Admin, Presence
+from farm.core.jobs.job import JobState
+from farm.database.rows import to_record
+from farm.database.tables import attempts, devices, is_live, jobs, lazy_expansions, literal
+from farm.wire.documents.devices import PastAttempt
 
 
 def last_attempts(connection: Connection, device_id: DeviceId, *, limit: int) -> list[PastAttempt]:
@@ -38,18 +23,7 @@ def last_attempts(connection: Connection, device_id: DeviceId, *, limit: int) ->
         .order_by(attempts.c.fence.desc())
         .limit(limit)
     )
-    return [
-        PastAttempt(
-            attempt_id=row.attempt_id,
-            job_id=row.job_id,
-            kind=JobKind(row.kind),
-            state=AttemptState(row.state),
-            outcome=None if row.outcome is None else Outcome(row.outcome),
-            code=row.code,
-            claimed_at=row.claimed_at,
-        )
-        for row in connection.execute(query)
-    ]
+    return [to_record(PastAttempt, row) for row in connection.execute(query)]
 
 
 def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> Mapping[MatrixId | None, int]:
@@ -88,3 +62,32 @@ def retired_with_jobs(connection: Connection) -> list[DeviceId]:
     )
     query = sa.select(devices.c.device_id).where(devices.c.admin == Admin.RETIRED, waits)
     return list(connection.execute(query).scalars())
+
+
+def runs_by_host(connection: Connection) -> Counter[HostId]:
+    """Return the number of live attempts by host."""
+    query = sa.select(attempts.c.host_id, sa.func.count()).where(is_live(attempts))
+    return Counter(
+        {HostId(host): count for host, count in connection.execute(query.group_by(attempts.c.host_id))}
+    )
+
+
+def busy_cpus(connection: Connection) -> set[str]:
+    """Return the CPU domains with a live attempt."""
+    query = sa.select(attempts.c.cpu_domain).where(is_live(attempts), attempts.c.cpu_domain.is_not(None))
+    return set(connection.execute(query).scalars())
+
+
+def uncleaned_cpus(connection: Connection) -> set[str]:
+    """Return the CPU domains of online devices that need a clean-up."""
+    query = sa.select(devices.c.cpu_domain).where(
+        devices.c.cpu_domain.is_not(None),
+        devices.c.presence == Presence.ONLINE,
+        devices.c.cleaned_fence < devices.c.fence,
+    )
+    return set(connection.execute(query).scalars())
+
+
+def unquiet_cpus(connection: Connection) -> set[str]:
+    """Return the CPU domains with a live attempt, or with an online device that needs a clean-up."""
+    return busy_cpus(connection) | uncleaned_cpus(connection)

@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import Digest
 from farm.core.jobs.job import JobState
-from farm.core.operations.event import EventSubject, FarmEvent
+from farm.core.operations.event import FarmEvent
+from farm.database.rows import find_record, to_record
 from farm.database.tables import (
     artifacts,
     cells,
@@ -22,6 +22,7 @@ from farm.database.tables import (
     program_files,
     variants,
 )
+from farm.database.transaction import Tx
 from farm.store.matrices import lazy_expansion
 from farm.store.operations.events import record_event
 
@@ -39,29 +40,28 @@ class Artifact:
     expired_at: datetime | None
 
 
-def put_artifact(connection: Connection, digest: Digest, size_bytes: int, *, now: datetime) -> bool:
+def put_artifact(tx: Tx, digest: Digest, size_bytes: int) -> bool:
     """Record that the bytes are stored, again or for the first time; False if they were stored before."""
-    artifact = find_artifact(connection, digest)
+    artifact = find_artifact(tx.connection, digest)
     if artifact is None:
-        row = {"digest": digest, "size_bytes": size_bytes, "created_at": now, "used_at": now}
-        connection.execute(artifacts.insert().values(row))
+        row = {"digest": digest, "size_bytes": size_bytes, "created_at": tx.now, "used_at": tx.now}
+        tx.connection.execute(artifacts.insert().values(row))
         return True
     there = artifacts.update().where(artifacts.c.digest == digest)
-    connection.execute(there.values(used_at=now, expired_at=None))
+    tx.connection.execute(there.values(used_at=tx.now, expired_at=None))
     if artifact.expired_at is not None:
-        _record(connection, digest, FarmEvent.ARTIFACT_RESTORED, "expired", "kept", "sent again", now)
+        _record(tx, digest, FarmEvent.ARTIFACT_RESTORED, "expired", "kept", "sent again")
     return artifact.expired_at is not None
 
 
 def find_artifact(connection: Connection, digest: Digest) -> Artifact | None:
     """Return an artifact, expired or not, or None."""
-    row = connection.execute(sa.select(artifacts).where(artifacts.c.digest == digest)).one_or_none()
-    return None if row is None else _artifact(row)
+    return find_record(connection, Artifact, sa.select(artifacts).where(artifacts.c.digest == digest))
 
 
-def mark_used(connection: Connection, digests: Collection[Digest], *, now: datetime) -> None:
+def mark_used(tx: Tx, digests: Collection[Digest]) -> None:
     """Record that these artifacts are used now."""
-    connection.execute(_use_statement(), {"digests": sorted(digests), "moment": now})
+    tx.connection.execute(_use_statement(), {"digests": sorted(digests), "moment": tx.now})
 
 
 @cache
@@ -77,7 +77,7 @@ def stored_artifacts(connection: Connection, among: Collection[Digest] | None = 
     if among is not None:
         query = query.where(artifacts.c.digest.in_(among))
     rows = connection.execute(query.order_by(artifacts.c.used_at, artifacts.c.digest))
-    return [_artifact(row) for row in rows]
+    return [to_record(Artifact, row) for row in rows]
 
 
 def expired_at_by_digest(connection: Connection) -> dict[Digest, datetime]:
@@ -86,15 +86,13 @@ def expired_at_by_digest(connection: Connection) -> dict[Digest, datetime]:
     return {Digest(digest): expired_at for digest, expired_at in connection.execute(query)}
 
 
-def expire_artifacts(
-    connection: Connection, digests: Iterable[Digest], *, now: datetime, cause: str
-) -> list[Digest]:
+def expire_artifacts(tx: Tx, digests: Iterable[Digest], *, cause: str) -> list[Digest]:
     """Mark artifacts as expired and return those that were not before."""
     expired: list[Digest] = []
     for digest in digests:
         is_stored = (artifacts.c.digest == digest) & artifacts.c.expired_at.is_(None)
-        if connection.execute(artifacts.update().where(is_stored).values(expired_at=now)).rowcount:
-            _record(connection, digest, FarmEvent.ARTIFACT_EXPIRED, "kept", "expired", cause, now)
+        if tx.connection.execute(artifacts.update().where(is_stored).values(expired_at=tx.now)).rowcount:
+            _record(tx, digest, FarmEvent.ARTIFACT_EXPIRED, "kept", "expired", cause)
             expired.append(digest)
     return expired
 
@@ -135,33 +133,5 @@ def _digests_of_cells(connection: Connection, which: sa.ColumnElement[bool]) -> 
     return set(connection.execute(sa.union(models, files)).scalars())
 
 
-def _artifact(row: sa.Row[Any]) -> Artifact:
-    return Artifact(
-        digest=Digest(row.digest),
-        size_bytes=row.size_bytes,
-        created_at=row.created_at,
-        used_at=row.used_at,
-        expired_at=row.expired_at,
-    )
-
-
-def _record(
-    connection: Connection,
-    digest: Digest,
-    kind: FarmEvent,
-    from_state: str,
-    to_state: str,
-    cause: str,
-    now: datetime,
-) -> None:
-    record_event(
-        connection,
-        at=now,
-        actor="farm",
-        kind=kind,
-        subject=EventSubject.ARTIFACT,
-        subject_id=digest,
-        from_state=from_state,
-        to_state=to_state,
-        cause=cause,
-    )
+def _record(tx: Tx, digest: Digest, kind: FarmEvent, from_state: str, to_state: str, cause: str) -> None:
+    record_event(tx.by("farm"), kind, digest, from_state=from_state, to_state=to_state, cause=cause)

@@ -1,8 +1,12 @@
-"""The size of a database on disk."""
+"""The size of a database on disk, and its compaction."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from sqlalchemy.engine import Connection
+
+from farm.core.errors import FarmDiskFull
 
 
 def size_bytes(connection: Connection) -> int:
@@ -27,3 +31,24 @@ def free_bytes_inside(connection: Connection) -> int:
     )
     size_bytes: int = pages * page_bytes
     return size_bytes
+
+
+def compact(path: Path) -> int:
+    """Compact a database file that is not in use, and return the freed bytes.
+
+    Raises:
+        FarmDiskFull: the disk has no space for a second copy; the file stays unchanged.
+    """
+    before_bytes = path.stat().st_size
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        try:
+            connection.execute("VACUUM")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
+                raise
+            raise FarmDiskFull(
+                f"there is not enough disk space to rewrite {path}",
+                hint="free as many bytes as the file has first",
+            ) from error
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return before_bytes - path.stat().st_size

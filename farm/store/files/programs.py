@@ -12,7 +12,9 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import Digest, digest_of
 from farm.core.programs.bundle import Bundle, BundleFile, bundle_digest
+from farm.database.rows import to_record
 from farm.database.tables import artifacts, program_files, programs
+from farm.database.transaction import Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class Program:
     #: Flags of the adapter that this program does not support.
     missing_flags: frozenset[str]
     created_at: datetime
-    #: When it was last registered.
+    #: The time of its last registration.
     chosen_at: datetime
 
 
@@ -44,14 +46,13 @@ def program_digest(bundle: Bundle, definition: Mapping[str, Any] | None) -> Dige
 
 
 def put_program(
-    connection: Connection,
+    tx: Tx,
     *,
     harness: str,
     abi: str,
     bundle: Bundle,
     definition: Mapping[str, Any] | None = None,
     missing_flags: frozenset[str] = frozenset(),
-    now: datetime,
 ) -> Program:
     """Register a program whose artifacts are stored, and make it the current one for its ABI.
 
@@ -61,16 +62,16 @@ def put_program(
         sqlalchemy.exc.IntegrityError: one of its files is no artifact.
     """
     digest = program_digest(bundle, definition)
-    known_id = connection.execute(
+    known_id = tx.connection.execute(
         sa.select(programs.c.program_id).where(
             programs.c.harness == harness, programs.c.abi == abi, programs.c.digest == digest
         )
     ).scalar_one_or_none()
     if known_id is not None:
-        values = {"chosen_at": now, "missing_flags": sorted(missing_flags)}
-        connection.execute(programs.update().where(programs.c.program_id == known_id).values(values))
-        return get_program(connection, known_id)
-    inserted = connection.execute(
+        values = {"chosen_at": tx.now, "missing_flags": sorted(missing_flags)}
+        tx.connection.execute(programs.update().where(programs.c.program_id == known_id).values(values))
+        return get_program(tx.connection, known_id)
+    inserted = tx.connection.execute(
         programs.insert()
         .values(
             harness=harness,
@@ -81,23 +82,18 @@ def put_program(
             command=list(bundle.command),
             definition=None if definition is None else dict(definition),
             missing_flags=sorted(missing_flags),
-            created_at=now,
-            chosen_at=now,
+            created_at=tx.now,
+            chosen_at=tx.now,
         )
         .returning(programs.c.program_id)
     )
     program_id: int = inserted.scalar_one()
-    connection.execute(program_files.insert(), [_file_row(program_id, file) for file in bundle.files])
-    return get_program(connection, program_id)
-
-
-def _file_row(program_id: int, file: BundleFile) -> dict[str, object]:
-    return {
-        "program_id": program_id,
-        "path": file.path,
-        "digest": file.digest,
-        "executable": file.executable,
-    }
+    rows = [
+        {"program_id": program_id, "path": file.path, "digest": file.digest, "executable": file.executable}
+        for file in bundle.files
+    ]
+    tx.connection.execute(program_files.insert(), rows)
+    return get_program(tx.connection, program_id)
 
 
 def list_programs(connection: Connection, *, harness: str | None = None) -> list[Program]:
@@ -161,14 +157,5 @@ def _program(rows: list[sa.Row[Any]]) -> Program:
         )
         for row in rows
     )
-    return Program(
-        program_id=first.program_id,
-        harness=first.harness,
-        abi=first.abi,
-        digest=Digest(first.digest),
-        bundle=Bundle(files=files, entry=first.entry, env=first.env, command=tuple(first.command)),
-        definition=first.definition,
-        missing_flags=frozenset(first.missing_flags),
-        created_at=first.created_at,
-        chosen_at=first.chosen_at,
-    )
+    bundle = Bundle(files=files, entry=first.entry, env=first.env, command=tuple(first.command))
+    return to_record(Program, first, bundle=bundle)

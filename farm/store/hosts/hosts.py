@@ -1,4 +1,4 @@
-"""Hosts, their credentials, and the sessions of the agents on them."""
+"""Hosts, their credentials and changes by operators, and the sessions of the agents on them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,14 +13,18 @@ from farm.core.base.ids import HostId, SessionId
 from farm.core.devices.host_state import (
     EVENT_BY_SESSION_STATE,
     OPEN_SESSION,
+    TARGET_BY_HOST_EVENT,
+    HostEvent,
     HostState,
     SessionState,
+    advance_host,
     advance_session,
 )
-from farm.core.jobs.timeouts import CLOCK_TOLERANCE
-from farm.core.operations.event import EnrollmentEvent, EventSubject
+from farm.core.operations.event import EnrollmentEvent, FleetEvent
+from farm.database.rows import find_record, to_record
 from farm.database.tables import UtcTime, hosts, is_one_of, sessions
 from farm.database.tables.columns import BigId
+from farm.database.transaction import Tx
 from farm.store.operations.events import record_event, record_if_moved
 
 
@@ -40,33 +44,25 @@ class Session:
     heartbeat_at: datetime
 
 
-def put_host(
-    connection: Connection, *, host_id: HostId, credential_hash: str, auto_admit: bool, now: datetime
-) -> None:
+def put_host(tx: Tx, *, host_id: HostId, credential_hash: str, auto_admit: bool) -> None:
     """Register a host, or give an existing one a new credential."""
-    updated = connection.execute(
+    updated = tx.connection.execute(
         hosts.update()
         .where(hosts.c.host_id == host_id)
         .values(credential_hash=credential_hash, auto_admit=auto_admit)
     )
     if updated.rowcount == 0:
-        connection.execute(
+        tx.connection.execute(
             hosts.insert().values(
                 host_id=host_id,
                 state=HostState.ACTIVE,
                 auto_admit=auto_admit,
                 credential_hash=credential_hash,
-                created_at=now,
+                created_at=tx.now,
             )
         )
         record_event(
-            connection,
-            at=now,
-            actor=f"agent:{host_id}",
-            kind=EnrollmentEvent.HOST_ENROLLED,
-            subject=EventSubject.HOST,
-            subject_id=host_id,
-            to_state=HostState.ACTIVE,
+            tx.by(f"agent:{host_id}"), EnrollmentEvent.HOST_ENROLLED, host_id, to_state=HostState.ACTIVE
         )
 
 
@@ -101,24 +97,9 @@ def _by_credential_query() -> sa.Select[Any]:
     )
 
 
-def _session(row: sa.Row[tuple[object, ...]]) -> Session:
-    return Session(
-        session_id=row.session_id,
-        host_id=row.host_id,
-        epoch=row.epoch,
-        state=SessionState(row.state),
-        boot_id=row.boot_id,
-        exchange_seq=row.exchange_seq,
-        agent_version=row.agent_version,
-        opened_at=row.opened_at,
-        heartbeat_at=row.heartbeat_at,
-    )
-
-
 def find_session(connection: Connection, session_id: SessionId) -> Session | None:
     """Return a session by its id, in any state, or None."""
-    row = connection.execute(_by_id_query(), {"session_id": session_id}).one_or_none()
-    return None if row is None else _session(row)
+    return find_record(connection, Session, _by_id_query(), {"session_id": session_id})
 
 
 @cache
@@ -128,13 +109,11 @@ def _by_id_query() -> sa.Select[Any]:
 
 def current_session(connection: Connection, host_id: HostId) -> Session | None:
     """Return the host's open (live or silent) session, or None."""
-    row = connection.execute(
-        sa.select(sessions).where(
-            sessions.c.host_id == host_id,
-            is_one_of(sessions.c.state, OPEN_SESSION),
-        )
-    ).one_or_none()
-    return None if row is None else _session(row)
+    query = sa.select(sessions).where(
+        sessions.c.host_id == host_id,
+        is_one_of(sessions.c.state, OPEN_SESSION),
+    )
+    return find_record(connection, Session, query)
 
 
 def last_sessions(connection: Connection, host_id: HostId | None = None) -> dict[HostId, Session]:
@@ -146,17 +125,15 @@ def last_sessions(connection: Connection, host_id: HostId | None = None) -> dict
     query = sa.select(sessions).join(
         last, sa.and_(last.c.host_id == sessions.c.host_id, last.c.epoch == sessions.c.epoch)
     )
-    return {HostId(row.host_id): _session(row) for row in connection.execute(query)}
+    return {HostId(row.host_id): to_record(Session, row) for row in connection.execute(query)}
 
 
-def add_session(
-    connection: Connection, *, host_id: HostId, boot_id: str, agent_version: str, now: datetime
-) -> Session:
+def add_session(tx: Tx, *, host_id: HostId, boot_id: str, agent_version: str) -> Session:
     """Open the next session of a host, whose older ones must be closed."""
-    last = connection.execute(
+    last = tx.connection.execute(
         sa.select(sa.func.max(sessions.c.epoch)).where(sessions.c.host_id == host_id)
     ).scalar()
-    row = connection.execute(
+    row = tx.connection.execute(
         sessions.insert()
         .values(
             host_id=host_id,
@@ -165,99 +142,83 @@ def add_session(
             boot_id=boot_id,
             agent_version=agent_version,
             exchange_seq=0,
-            opened_at=now,
-            heartbeat_at=now,
+            opened_at=tx.now,
+            heartbeat_at=tx.now,
         )
         .returning(sessions)
     ).one()
-    session = _session(row)
+    session = to_record(Session, row)
     record_event(
-        connection,
-        at=now,
-        actor=f"agent:{host_id}",
-        kind=EnrollmentEvent.SESSION_OPENED,
-        subject=EventSubject.SESSION,
-        subject_id=session.session_id,
+        tx.by(f"agent:{host_id}"),
+        EnrollmentEvent.SESSION_OPENED,
+        session.session_id,
         to_state=SessionState.LIVE,
         cause=f"epoch {session.epoch}",
     )
     return session
 
 
-def move_session(
-    connection: Connection,
-    session: Session,
-    to: SessionState,
-    *,
-    now: datetime,
-    cause: str,
-    actor: str = "farm",
-) -> bool:
+def move_session(tx: Tx, session: Session, to: SessionState, *, cause: str) -> bool:
     """Change a session's state by compare-and-set, with its event row; False if no transition leads there."""
     event = EVENT_BY_SESSION_STATE[to]
     if advance_session(session.state, event) is None:
         return False
     return record_if_moved(
-        connection,
+        tx,
         sessions.update()
         .where(sessions.c.session_id == session.session_id, sessions.c.state == session.state)
         .values(state=to),
-        at=now,
-        actor=actor,
-        kind=event,
-        subject=EventSubject.SESSION,
-        subject_id=session.session_id,
+        event,
+        session.session_id,
         from_state=session.state,
         to_state=to,
         cause=cause,
     )
 
 
-def record_heartbeat(connection: Connection, session_id: SessionId, *, seq: int, now: datetime) -> bool:
+def record_heartbeat(tx: Tx, session_id: SessionId, *, seq: int) -> bool:
     """Record an exchange; False, and no change, if a later one was recorded before.
 
-    I11: the clock of another farm process may be ahead by the tolerance; its later time stays.
+    I11: a later time, by the clock of another farm process, stays. A clock that was set back is the reaper's
+    matter.
     """
-    values = {"of_session": session_id, "seq": seq, "moment": now, "ahead": now + CLOCK_TOLERANCE}
-    return connection.execute(_heartbeat_statement(), values).rowcount == 1
+    values = {"of_session": session_id, "seq": seq, "moment": tx.now}
+    return tx.connection.execute(_heartbeat_statement(), values).rowcount == 1
 
 
-def record_heartbeats(
-    connection: Connection, seq_by_session: Mapping[SessionId, int], *, now: datetime
-) -> None:
+def record_heartbeats(tx: Tx, seq_by_session: Mapping[SessionId, int]) -> None:
     """Record the exchanges of many sessions, as `record_heartbeat` does."""
-    ahead = now + CLOCK_TOLERANCE
     rows = [
-        {"of_session": session_id, "seq": seq, "moment": now, "ahead": ahead}
+        {"of_session": session_id, "seq": seq, "moment": tx.now}
         for session_id, seq in sorted(seq_by_session.items())
     ]
     if rows:
-        connection.execute(_heartbeat_statement(), rows)
+        tx.connection.execute(_heartbeat_statement(), rows)
 
 
 @cache
 def _heartbeat_statement() -> sa.Update:
     seq, moment = sa.bindparam("seq", type_=BigId), sa.bindparam("moment", type_=UtcTime())
-    is_ahead = sa.and_(sessions.c.heartbeat_at > moment, sessions.c.heartbeat_at <= sa.bindparam("ahead"))
+    is_later = sessions.c.heartbeat_at > moment
     return (
         sessions.update()
         .where(sessions.c.session_id == sa.bindparam("of_session"), sessions.c.exchange_seq < seq)
-        .values(exchange_seq=seq, heartbeat_at=sa.case((is_ahead, sessions.c.heartbeat_at), else_=moment))
+        .values(exchange_seq=seq, heartbeat_at=sa.case((is_later, sessions.c.heartbeat_at), else_=moment))
     )
 
 
 def sessions_in_state(connection: Connection, state: SessionState) -> list[Session]:
     """Return all sessions in a state, oldest first."""
     query = sa.select(sessions).where(sessions.c.state == state).order_by(sessions.c.session_id)
-    return [_session(row) for row in connection.execute(query)]
+    return [to_record(Session, row) for row in connection.execute(query)]
 
 
-def reset_heartbeats_after(connection: Connection, moment: datetime, *, now: datetime) -> None:
+def reset_heartbeats_after(tx: Tx, moment: datetime) -> None:
     """Set heartbeats of open sessions that are later than a time to now, after the clock was set back."""
-    connection.execute(
+    tx.connection.execute(
         sessions.update()
         .where(is_one_of(sessions.c.state, OPEN_SESSION), sessions.c.heartbeat_at > moment)
-        .values(heartbeat_at=now)
+        .values(heartbeat_at=tx.now)
     )
 
 
@@ -272,4 +233,65 @@ def sessions_last_heard_before(
             sessions.c.heartbeat_at < moment,
         )
     )
-    return [_session(row) for row in rows]
+    return [to_record(Session, row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A host's row, with the last session of its agent."""
+
+    host_id: HostId
+    state: HostState
+    auto_admit: bool
+    adb_port: int | None
+    #: The most concurrent runs; None: no limit.
+    max_runs: int | None
+    created_at: datetime
+    #: None if its agent never called.
+    session: Session | None
+
+
+def list_hosts(connection: Connection) -> list[Host]:
+    """Return all hosts in the order of their ids."""
+    session_by_host = last_sessions(connection)
+    rows = connection.execute(sa.select(hosts).order_by(hosts.c.host_id))
+    return [to_record(Host, row, session=session_by_host.get(row.host_id)) for row in rows]
+
+
+def find_host(connection: Connection, host_id: HostId) -> Host | None:
+    """Return a host, or None."""
+    row = connection.execute(sa.select(hosts).where(hosts.c.host_id == host_id)).one_or_none()
+    session = last_sessions(connection, host_id).get(host_id)
+    return None if row is None else to_record(Host, row, session=session)
+
+
+def move_host(tx: Tx, host: Host, event: HostEvent, *, cause: str | None) -> bool:
+    """Change a host's state by compare-and-set; False if it changed or no transition leads there."""
+    if advance_host(host.state, event) is None:
+        return False
+    to = TARGET_BY_HOST_EVENT[event]
+    return record_if_moved(
+        tx,
+        hosts.update().where(hosts.c.host_id == host.host_id, hosts.c.state == host.state).values(state=to),
+        event,
+        host.host_id,
+        from_state=host.state,
+        to_state=to,
+        cause=cause,
+    )
+
+
+def reactivate_host(tx: Tx, host_id: HostId) -> None:
+    """Make a retired host active again; other states stay unchanged."""
+    host = find_host(tx.connection, host_id)
+    if host is not None and host.state is HostState.RETIRED:
+        move_host(tx.by(f"agent:{host_id}"), host, HostEvent.REJOINED, cause="it joined again")
+
+
+def put_max_runs(tx: Tx, host: Host, max_runs: int | None, *, reason: str | None) -> None:
+    """Set the most concurrent runs of a host; None removes the limit."""
+    tx.connection.execute(hosts.update().where(hosts.c.host_id == host.host_id).values(max_runs=max_runs))
+    change = f"from {host.max_runs or 'no limit'} to {max_runs or 'no limit'}"
+    record_event(
+        tx, FleetEvent.HOST_LIMITED, host.host_id, cause=change if reason is None else f"{change}: {reason}"
+    )

@@ -1,8 +1,8 @@
 """Attempts and their transitions."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -10,15 +10,15 @@ import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId, DeviceId, FactsId, HostId, JobId, SessionId
-from farm.core.errors import Blame
-from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptRecord, AttemptState, advance
+from farm.core.base.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, SessionId
+from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptState, advance
 from farm.core.jobs.job import JobState
 from farm.core.jobs.retry import FinishedAttempt
-from farm.core.operations.event import EventSubject, WorkEvent
-from farm.core.runs.measurement import Outcome
+from farm.core.operations.event import WorkEvent
 from farm.core.runs.plan import RunPlan
-from farm.database.tables import attempts, is_live, jobs
+from farm.database.rows import find_record, to_record
+from farm.database.tables import artifacts, attempts, is_live, jobs, sessions
+from farm.database.transaction import Tx
 from farm.store.operations.events import record_if_moved, record_transitions
 
 _PLAN = TypeAdapter(RunPlan)
@@ -37,51 +37,13 @@ class NewAttempt:
     plan: RunPlan
 
 
-def attempt_of(row: sa.Row[Any]) -> Attempt:
-    """Return an attempt from all columns of its row."""
-    return Attempt(**_record_values(row), plan=_PLAN.validate_python(row.plan))
-
-
-def record_of(row: sa.Row[Any]) -> AttemptRecord:
-    """Return an attempt without its plan from the columns of its row."""
-    return AttemptRecord(**_record_values(row))
-
-
-def _record_values(row: sa.Row[Any]) -> dict[str, Any]:
-    return {
-        "attempt_id": row.attempt_id,
-        "job_id": row.job_id,
-        "device_id": row.device_id,
-        "host_id": row.host_id,
-        "session_id": row.session_id,
-        "facts_id": row.facts_id,
-        "fence": row.fence,
-        "cpu_domain": row.cpu_domain,
-        "state": AttemptState(row.state),
-        "outcome": None if row.outcome is None else Outcome(row.outcome),
-        "blame": _blame(row.blame),
-        "code": row.code,
-        "message": row.message,
-        "waiting_for": row.waiting_for,
-        "report_digest": row.report_digest,
-        "claimed_at": row.claimed_at,
-        "finished_at": row.finished_at,
-    }
-
-
-def _blame(word: str | None) -> Blame | None:
-    return None if word is None else Blame(word)
-
-
-def add_attempts(
-    connection: Connection, claims: Sequence[NewAttempt], *, session_id: SessionId, now: datetime
-) -> list[AttemptId]:
+def add_attempts(tx: Tx, claims: Sequence[NewAttempt], *, session_id: SessionId) -> list[AttemptId]:
     """Add live attempts in the order of the claims; each is its device's lease from here on.
 
     Raises:
         sqlalchemy.exc.IntegrityError: a device, job or CPU has a live attempt already; none is added.
     """
-    inserted = connection.execute(
+    inserted = tx.connection.execute(
         _insert_statement(),
         [
             {
@@ -94,19 +56,16 @@ def add_attempts(
                 "cpu_domain": claim.cpu_domain,
                 "state": AttemptState.CLAIMED,
                 "plan": _PLAN.dump_python(claim.plan, mode="json"),
-                "claimed_at": now,
+                "claimed_at": tx.now,
             }
             for claim in claims
         ],
     )
-    attempt_ids = [AttemptId(found) for found in inserted.scalars()]
+    attempt_ids = [AttemptId(attempt_id) for attempt_id in inserted.scalars()]
     record_transitions(
-        connection,
-        at=now,
-        actor="farm",
-        kind=WorkEvent.ATTEMPT_CLAIMED,
-        subject=EventSubject.ATTEMPT,
-        cause_by_id={
+        tx.by("farm"),
+        WorkEvent.ATTEMPT_CLAIMED,
+        {
             attempt_id: f"job {claim.job_id} on {claim.device_id}, fence {claim.fence}"
             for attempt_id, claim in zip(attempt_ids, claims, strict=True)
         },
@@ -123,25 +82,18 @@ def _insert_statement() -> sa.Insert:
 
 def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | None:
     """Return an attempt, or None."""
-    return find_attempts(connection, [attempt_id]).get(attempt_id)
-
-
-def find_attempts(connection: Connection, attempt_ids: Collection[AttemptId]) -> dict[AttemptId, Attempt]:
-    """Return rows by id; unknown ids are missing."""
-    rows = connection.execute(_by_ids_query(), {"attempt_ids": list(attempt_ids)})
-    return {row.attempt_id: attempt_of(row) for row in rows}
+    return find_record(connection, Attempt, _by_id_query(), {"id": attempt_id})
 
 
 @cache
-def _by_ids_query() -> sa.Select[Any]:
-    return sa.select(attempts).where(attempts.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True)))
+def _by_id_query() -> sa.Select[Any]:
+    return sa.select(attempts).where(attempts.c.attempt_id == sa.bindparam("id"))
 
 
 def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | None:
     """Return the live attempt on a device, or None."""
     query = sa.select(attempts).where(is_live(attempts), attempts.c.device_id == device_id)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else attempt_of(row)
+    return find_record(connection, Attempt, query)
 
 
 def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt]:
@@ -179,23 +131,40 @@ def _attempts_to_stop_query() -> sa.Select[Any]:
     )
 
 
-def unstarted_attempts(connection: Connection, *, claimed_before: datetime) -> list[Attempt]:
-    """Return the live attempts that were claimed before a time and have not started, oldest first."""
-    query = sa.select(attempts).where(
-        is_live(attempts), attempts.c.state == AttemptState.CLAIMED, attempts.c.claimed_at < claimed_before
+def unstarted_attempts(connection: Connection, *, after: timedelta, now: datetime) -> list[Attempt]:
+    """Return the live attempts that had not started some time after their claim, oldest first.
+
+    Only the agent knows: those of which it said nothing since then are not among them.
+    """
+    query = (
+        sa.select(attempts, sessions.c.heartbeat_at)
+        .join(sessions, sessions.c.session_id == attempts.c.session_id)
+        .where(
+            is_live(attempts), attempts.c.state == AttemptState.CLAIMED, attempts.c.claimed_at < now - after
+        )
     )
-    return _oldest_first(connection, query)
+    rows = [row for row in connection.execute(query) if row.heartbeat_at > row.claimed_at + after]
+    return sorted((to_record(Attempt, row) for row in rows), key=lambda attempt: attempt.attempt_id)
 
 
 def _oldest_first(connection: Connection, query: sa.Select[Any], **parameters: object) -> list[Attempt]:
     # Sorted here: with ORDER BY, SQLite would scan the table instead of the index of live rows.
-    rows = [attempt_of(row) for row in connection.execute(query, parameters)]
+    rows = [to_record(Attempt, row) for row in connection.execute(query, parameters)]
     return sorted(rows, key=lambda attempt: attempt.attempt_id)
 
 
 def attempts_of_job(connection: Connection, job_id: JobId) -> list[Attempt]:
     """Return the attempts of a job, oldest first."""
     return _oldest_first(connection, sa.select(attempts).where(attempts.c.job_id == job_id))
+
+
+def expired_files(connection: Connection, attempt: Attempt) -> list[Digest]:
+    """Return the files of an attempt's plan that the farm no longer has."""
+    digests = {file.digest for file in attempt.plan.files}
+    query = sa.select(artifacts.c.digest).where(
+        artifacts.c.digest.in_(digests), artifacts.c.expired_at.is_not(None)
+    )
+    return sorted(connection.execute(query).scalars())
 
 
 def count_attempts(connection: Connection, job_id: JobId, state: AttemptState) -> int:
@@ -215,25 +184,14 @@ def past_attempts(
         .where(attempts.c.job_id == job_id, attempts.c.outcome.is_not(None))
         .order_by(attempts.c.attempt_id)
     )
-    return [
-        FinishedAttempt(
-            outcome=Outcome(row.outcome),
-            blame=_blame(row.blame),
-            code=row.code,
-            device_id=row.device_id,
-        )
-        for row in connection.execute(query)
-        if row.attempt_id != without
-    ]
+    return [to_record(FinishedAttempt, row) for row in connection.execute(query) if row.attempt_id != without]
 
 
 def move_attempt(
-    connection: Connection,
+    tx: Tx,
     attempt: Attempt,
     event: AttemptEvent,
     *,
-    now: datetime,
-    actor: str,
     cause: str | None = None,
     values: Mapping[str, object] | None = None,
 ) -> bool:
@@ -243,16 +201,13 @@ def move_attempt(
         return False
     changes: dict[str, object] = {"state": to, "waiting_for": None, **(values or {})}
     if to in (AttemptState.FINISHED, AttemptState.RETURNED, AttemptState.LOST):
-        changes["finished_at"] = now
+        changes["finished_at"] = tx.now
     return record_if_moved(
-        connection,
+        tx,
         _move_statement(),
+        event,
+        attempt.attempt_id,
         parameters={"of_attempt": attempt.attempt_id, "state_before": attempt.state, **changes},
-        at=now,
-        actor=actor,
-        kind=event,
-        subject=EventSubject.ATTEMPT,
-        subject_id=attempt.attempt_id,
         from_state=attempt.state,
         to_state=to,
         cause=cause,

@@ -1,16 +1,17 @@
-"""Counts of jobs by state and outcome."""
+"""Counts of jobs by state and outcome, and their positions in the queues of their devices."""
 
 from collections import defaultdict
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
-from farm.core.jobs.job import JobState
-from farm.database.tables import attempts, jobs
+from farm.core.jobs.job import Job, JobState
+from farm.database.tables import attempts, jobs, literal
 
 
 @dataclass(slots=True)
@@ -48,32 +49,30 @@ class Tally:
             self.add(state, count, other.last_finished_at)
 
 
-def tallies(connection: Connection) -> dict[MatrixId, Tally]:
-    """Return the tally of each matrix; matrices without jobs are missing."""
-    state = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
-    query = (
-        sa.select(jobs.c.matrix_id, state, sa.func.count(), sa.func.max(jobs.c.finished_at))
-        .where(jobs.c.matrix_id.is_not(None))
-        .group_by(jobs.c.matrix_id, state)
-    )
-    found: defaultdict[MatrixId, Tally] = defaultdict(Tally)
-    for matrix_id, name, count, ended_at in connection.execute(query):
-        found[matrix_id].add(name, count, ended_at)
-    return dict(found)
+def tallies(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, Tally]:
+    """Return the tally of each of these matrices; matrices without jobs are missing."""
+    return _tallies(connection, jobs.c.matrix_id, jobs.c.matrix_id.in_(matrix_ids))
 
 
 def tally_of_cell(connection: Connection, cell_id: CellId) -> Tally:
     """Return the tally of a cell."""
+    return _tallies(connection, jobs.c.cell_id, jobs.c.cell_id == cell_id).get(cell_id, Tally())
+
+
+def tally_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, Tally]:
+    """Return the tally of a matrix by device; devices without jobs are missing."""
+    return _tallies(connection, jobs.c.device_id, jobs.c.matrix_id == matrix_id)
+
+
+def _tallies(
+    connection: Connection, key: sa.Column[Any], condition: sa.ColumnElement[bool]
+) -> dict[Any, Tally]:
     state = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
-    query = (
-        sa.select(state, sa.func.count(), sa.func.max(jobs.c.finished_at))
-        .where(jobs.c.cell_id == cell_id)
-        .group_by(state)
-    )
-    tally = Tally()
-    for name, count, ended_at in connection.execute(query):
-        tally.add(name, count, ended_at)
-    return tally
+    counts = sa.select(key, state, sa.func.count(), sa.func.max(jobs.c.finished_at))
+    tally_by_key: defaultdict[Any, Tally] = defaultdict(Tally)
+    for value, name, count, ended_at in connection.execute(counts.where(condition).group_by(key, state)):
+        tally_by_key[value].add(name, count, ended_at)
+    return dict(tally_by_key)
 
 
 def count_by_state(
@@ -90,20 +89,6 @@ def count_by_state(
     return {JobState(row.state): row.job_count for row in connection.execute(query)}
 
 
-def tally_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, Tally]:
-    """Return the tally of a matrix by device; devices without jobs are missing."""
-    state = sa.func.coalesce(jobs.c.outcome, jobs.c.state)
-    query = (
-        sa.select(jobs.c.device_id, state, sa.func.count(), sa.func.max(jobs.c.finished_at))
-        .where(jobs.c.matrix_id == matrix_id)
-        .group_by(jobs.c.device_id, state)
-    )
-    found: defaultdict[DeviceId, Tally] = defaultdict(Tally)
-    for device_id, name, count, ended_at in connection.execute(query):
-        found[device_id].add(name, count, ended_at)
-    return dict(found)
-
-
 def last_finish_times(
     connection: Connection, matrix_id: MatrixId, *, limit: int
 ) -> dict[DeviceId, list[datetime]]:
@@ -117,10 +102,10 @@ def last_finish_times(
     newest = sa.func.row_number().over(partition_by=ends.c.device_id, order_by=ends.c.finished_at.desc())
     numbered = sa.select(ends, newest.label("place")).subquery()
     query = sa.select(numbered.c.device_id, numbered.c.finished_at).where(numbered.c.place <= limit)
-    found: defaultdict[DeviceId, list[datetime]] = defaultdict(list)
+    ends_by_device: defaultdict[DeviceId, list[datetime]] = defaultdict(list)
     for device_id, finished_at in connection.execute(query):
-        found[device_id].append(finished_at)
-    return dict(found)
+        ends_by_device[device_id].append(finished_at)
+    return dict(ends_by_device)
 
 
 def attempt_ids_by_job(
@@ -132,7 +117,80 @@ def attempt_ids_by_job(
         .where(attempts.c.job_id.in_(job_ids))
         .order_by(attempts.c.attempt_id)
     )
-    found: dict[JobId, tuple[AttemptId, ...]] = {}
+    attempts_by_job: dict[JobId, tuple[AttemptId, ...]] = {}
     for job_id, attempt_id in connection.execute(query):
-        found[job_id] = (*found.get(job_id, ()), attempt_id)
-    return found
+        attempts_by_job[job_id] = (*attempts_by_job.get(job_id, ()), attempt_id)
+    return attempts_by_job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenJobs:
+    """The open jobs of a matrix on a device."""
+
+    queued: int = 0
+    #: The one that runs first.
+    first_queued: JobId | None = None
+    active: JobId | None = None
+
+
+def count_before(connection: Connection, job: Job, *, limit: int) -> int:
+    """Count the jobs ahead of one in its device's queue, up to a limit.
+
+    Three ranges of the index: higher priority, earlier virtual time, lower job number.
+    """
+    alike = jobs.c.priority == job.priority
+    ranges = (
+        jobs.c.priority > job.priority,
+        sa.and_(alike, jobs.c.virtual_time < job.virtual_time),
+        sa.and_(alike, jobs.c.virtual_time == job.virtual_time, jobs.c.job_id < job.job_id),
+    )
+    counted = 0
+    for before in ranges:
+        counted += _count(connection, job, before, limit - counted)
+    return counted
+
+
+def _count(connection: Connection, job: Job, before: sa.ColumnElement[bool], limit: int) -> int:
+    queued = (
+        sa.select(jobs.c.job_id)
+        .where(jobs.c.device_id == job.device_id, jobs.c.state == literal(JobState.QUEUED), before)
+        .limit(limit)
+        .subquery()
+    )
+    return connection.execute(sa.select(sa.func.count()).select_from(queued)).scalar_one()
+
+
+def open_jobs(connection: Connection, matrix_id: MatrixId) -> Mapping[DeviceId, OpenJobs]:
+    """Return the open jobs of a matrix by device; devices without open jobs are missing.
+
+    Jobs of a matrix have one priority; virtual times rise with job numbers, so the lowest number runs first.
+    """
+    query = (
+        sa.select(jobs.c.device_id, jobs.c.state, sa.func.count().label("jobs"), sa.func.min(jobs.c.job_id))
+        .where(jobs.c.matrix_id == matrix_id, jobs.c.state.in_((JobState.QUEUED, JobState.ACTIVE)))
+        .group_by(jobs.c.device_id, jobs.c.state)
+        .order_by(jobs.c.device_id)
+    )
+    open_by_device: dict[DeviceId, OpenJobs] = {}
+    for device_id, state, count, first in connection.execute(query):
+        own = open_by_device.get(device_id, OpenJobs())
+        is_active = state == JobState.ACTIVE
+        open_by_device[device_id] = (
+            replace(own, active=first) if is_active else replace(own, queued=count, first_queued=first)
+        )
+    return open_by_device
+
+
+def last_progress_at(connection: Connection, matrix_id: MatrixId) -> datetime | None:
+    """Return when a job of a matrix last began or ended; None if none has."""
+    ended = connection.execute(
+        sa.select(sa.func.max(jobs.c.finished_at)).where(
+            jobs.c.matrix_id == matrix_id, jobs.c.state == JobState.FINISHED
+        )
+    ).scalar()
+    claimed = connection.execute(
+        sa.select(sa.func.max(attempts.c.claimed_at))
+        .join(jobs, jobs.c.attempt_id == attempts.c.attempt_id)
+        .where(jobs.c.matrix_id == matrix_id, jobs.c.state == JobState.ACTIVE)
+    ).scalar()
+    return max(filter(None, (ended, claimed)), default=None)

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, Digest
 from farm.core.jobs.job import JobState
+from farm.database.rows import to_record
 from farm.database.tables import attempts, device_facts, jobs, literal, measurements, series
 
 #: The most runs that are used, newest first: enough for a median.
@@ -56,13 +57,7 @@ def recent_run_durations(connection: Connection, harness: str) -> list[RunDurati
         .limit(MAX_RUNS)
     )
     return [
-        RunDuration(
-            series_digest=row.series_digest,
-            model=row.model,
-            settings=row.settings,
-            device_model=row.device_model,
-            seconds=(row.finished_at - row.claimed_at).total_seconds(),
-        )
+        to_record(RunDuration, row, seconds=(row.finished_at - row.claimed_at).total_seconds())
         for row in connection.execute(query)
     ]
 

@@ -1,7 +1,6 @@
-"""Jobs and their transitions, each a compare-and-set with its event row."""
+"""Jobs, their transitions by compare-and-set with an event row, and the virtual times that order them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -9,38 +8,19 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
+from farm.core.jobs.fair_share import first_virtual_time
 from farm.core.jobs.job import Job, JobEvent, JobKind, JobState, advance
-from farm.core.operations.event import EventSubject, WorkEvent
+from farm.core.operations.event import WorkEvent
 from farm.core.runs.measurement import Outcome
-from farm.database.bulk import insert_rows
-from farm.database.tables import jobs, literal
+from farm.database.rows import insert_rows, to_record
+from farm.database.tables import cells, devices, jobs, literal, matrices
 from farm.database.tables.columns import BigId
+from farm.database.transaction import Tx
+from farm.store.matrices import lazy_expansion
 from farm.store.operations.events import record_event, record_if_moved, record_transitions
 
 #: Checks run before all jobs of users.
 CHECK_PRIORITY = 1_000_000
-
-
-def job_of(row: sa.Row[Any]) -> Job:
-    """Return the job of a row with all columns."""
-    return Job(
-        job_id=row.job_id,
-        kind=JobKind(row.kind),
-        device_id=row.device_id,
-        matrix_id=row.matrix_id,
-        cell_id=row.cell_id,
-        round=row.round,
-        repeat=row.repeat,
-        priority=row.priority,
-        virtual_time=row.virtual_time,
-        state=JobState(row.state),
-        outcome=None if row.outcome is None else Outcome(row.outcome),
-        code=row.code,
-        message=row.message,
-        attempt_id=row.attempt_id,
-        created_at=row.created_at,
-        finished_at=row.finished_at,
-    )
 
 
 class NewJob(NamedTuple):
@@ -53,17 +33,10 @@ class NewJob(NamedTuple):
     repeat: int = 0
 
 
-def add_jobs(
-    connection: Connection,
-    matrix_id: MatrixId,
-    new_jobs: Sequence[NewJob],
-    *,
-    priority: int,
-    now: datetime,
-) -> None:
+def add_jobs(tx: Tx, matrix_id: MatrixId, new_jobs: Sequence[NewJob], *, priority: int) -> None:
     """Queue benchmark jobs of a matrix by one insert, in running order; the caller records the event."""
     insert_rows(
-        connection,
+        tx.connection,
         jobs,
         NewJob._fields,
         new_jobs,
@@ -72,16 +45,14 @@ def add_jobs(
             "matrix_id": matrix_id,
             "priority": priority,
             "state": JobState.QUEUED,
-            "created_at": now,
+            "created_at": tx.now,
         },
     )
 
 
-def add_check(
-    connection: Connection, device_id: DeviceId, *, now: datetime, cause: str, actor: str = "farm"
-) -> JobId | None:
+def add_check(tx: Tx, device_id: DeviceId, *, cause: str) -> JobId | None:
     """Queue a health check; None if one is open already."""
-    open_check = connection.execute(
+    open_check = tx.connection.execute(
         sa.select(jobs.c.job_id).where(
             jobs.c.device_id == device_id,
             jobs.c.kind == literal(JobKind.CHECK),
@@ -90,30 +61,12 @@ def add_check(
     ).scalar_one_or_none()
     if open_check is not None:
         return None
-    job_id = JobId(
-        connection.execute(
-            jobs.insert()
-            .values(
-                kind=JobKind.CHECK,
-                device_id=device_id,
-                round=0,
-                repeat=0,
-                priority=CHECK_PRIORITY,
-                state=JobState.QUEUED,
-                created_at=now,
-            )
-            .returning(jobs.c.job_id)
-        ).scalar_one()
-    )
+    check = {"kind": JobKind.CHECK, "device_id": device_id, "round": 0, "repeat": 0}
+    queued = {"priority": CHECK_PRIORITY, "state": JobState.QUEUED, "created_at": tx.now}
+    insert = jobs.insert().values(check | queued).returning(jobs.c.job_id)
+    job_id = JobId(tx.connection.execute(insert).scalar_one())
     record_event(
-        connection,
-        at=now,
-        actor=actor,
-        kind=WorkEvent.JOB_QUEUED,
-        subject=EventSubject.JOB,
-        subject_id=job_id,
-        to_state=JobState.QUEUED,
-        cause=f"check of {device_id}: {cause}",
+        tx, WorkEvent.JOB_QUEUED, job_id, to_state=JobState.QUEUED, cause=f"check of {device_id}: {cause}"
     )
     return job_id
 
@@ -126,7 +79,7 @@ def find_job(connection: Connection, job_id: JobId) -> Job | None:
 def find_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, Job]:
     """Return rows by id; unknown ids are missing."""
     rows = connection.execute(_by_ids_query(), {"job_ids": list(job_ids)})
-    return {row.job_id: job_of(row) for row in rows}
+    return {row.job_id: to_record(Job, row) for row in rows}
 
 
 @cache
@@ -143,36 +96,30 @@ def is_block_repeated(connection: Connection, cell_id: CellId | None, *, round: 
 
 
 def move_job(
-    connection: Connection,
-    job: Job,
-    event: JobEvent,
-    *,
-    now: datetime,
-    actor: str,
-    cause: str | None = None,
-    values: Mapping[str, object] | None = None,
+    tx: Tx, job: Job, event: JobEvent, *, cause: str | None = None, values: Mapping[str, object] | None = None
 ) -> bool:
-    """Move a job by compare-and-set, with its event row; False when it is no longer where `job` says."""
+    """Move a job by compare-and-set, and record an event for it.
+
+    Return False if the event is not allowed in the job's state, or if its state or attempt has changed since
+    `job` was read.
+    """
     to = advance(job.state, event)
     if to is None:
         return False
     changes: dict[str, object] = {"state": to, **(values or {})}
     if to is JobState.FINISHED:
-        changes["finished_at"] = now
+        changes["finished_at"] = tx.now
     return record_if_moved(
-        connection,
+        tx,
         _move_statement(),
+        event,
+        job.job_id,
         parameters={
             "of_job": job.job_id,
             "state_before": job.state,
             "attempt_before": job.attempt_id,
             **changes,
         },
-        at=now,
-        actor=actor,
-        kind=event,
-        subject=EventSubject.JOB,
-        subject_id=job.job_id,
         from_state=job.state,
         to_state=to,
         cause=cause,
@@ -191,31 +138,26 @@ def _move_statement() -> sa.Update:
     )
 
 
-def activate_jobs(
-    connection: Connection, attempt_by_job: Sequence[tuple[Job, AttemptId]], *, now: datetime, actor: str
-) -> bool:
+def activate_jobs(tx: Tx, claims: Sequence[tuple[Job, AttemptId]]) -> bool:
     """Move queued jobs to their new attempts, each by compare-and-set with its event row.
 
-    False when one of them is no longer where it was; the caller then takes all of it back.
+    Return False if any of them has changed since it was read; the caller must then roll back.
     """
-    moved = connection.execute(
+    moved = tx.connection.execute(
         _activate_statement(),
         [
             {"of_job": job.job_id, "attempt_before": job.attempt_id, "new_attempt": attempt_id}
-            for job, attempt_id in attempt_by_job
+            for job, attempt_id in claims
         ],
     )
     record_transitions(
-        connection,
-        at=now,
-        actor=actor,
-        kind=JobEvent.CLAIMED,
-        subject=EventSubject.JOB,
-        cause_by_id={job.job_id: f"attempt {attempt_id}" for job, attempt_id in attempt_by_job},
+        tx,
+        JobEvent.CLAIMED,
+        {job.job_id: f"attempt {attempt_id}" for job, attempt_id in claims},
         from_state=JobState.QUEUED,
         to_state=JobState.ACTIVE,
     )
-    return moved.rowcount == len(attempt_by_job)
+    return moved.rowcount == len(claims)
 
 
 @cache
@@ -232,43 +174,140 @@ def _activate_statement() -> sa.Update:
 
 
 def cancel_jobs(
-    connection: Connection,
+    tx: Tx,
     matrix_id: MatrixId | None,
-    source: JobState,
+    state: JobState,
     *,
     device_id: DeviceId | None = None,
     limit: int | None = None,
     code: str | None = None,
     message: str | None = None,
-    now: datetime,
-    actor: str,
 ) -> int:
-    """Finish jobs of a matrix, of a device or of both that are in one state as cancelled, each with its
-    event row; how many. All of them, or so many at most: those that would begin first.
+    """Cancel the jobs of a matrix, a device, or both that are in the given state.
+
+    Record an event for each. Return how many were cancelled. With `limit`, cancel at most that many, lowest
+    job id first.
     """
-    found = sa.select(jobs.c.job_id).where(jobs.c.state == literal(source))
+    selected = sa.select(jobs.c.job_id).where(jobs.c.state == literal(state))
     if matrix_id is not None:
-        found = found.where(jobs.c.matrix_id == matrix_id)
+        selected = selected.where(jobs.c.matrix_id == matrix_id)
     if device_id is not None:
-        found = found.where(jobs.c.device_id == device_id)
+        selected = selected.where(jobs.c.device_id == device_id)
     update = (
         jobs.update()
-        .where(jobs.c.job_id.in_(found.order_by(jobs.c.job_id).limit(limit)), jobs.c.state == source)
+        .where(jobs.c.job_id.in_(selected.order_by(jobs.c.job_id).limit(limit)), jobs.c.state == state)
         .values(
-            state=JobState.FINISHED, outcome=Outcome.CANCELLED, code=code, message=message, finished_at=now
+            state=JobState.FINISHED, outcome=Outcome.CANCELLED, code=code, message=message, finished_at=tx.now
         )
         .returning(jobs.c.job_id)
     )
     # RETURNING has no order, but the events of a cancel must be the same on both databases (I20).
-    cancelled = sorted(connection.execute(update).scalars())
+    cancelled = sorted(tx.connection.execute(update).scalars())
     record_transitions(
-        connection,
-        at=now,
-        actor=actor,
-        kind=JobEvent.CANCELLED,
-        subject=EventSubject.JOB,
-        cause_by_id=dict.fromkeys(cancelled, message or Outcome.CANCELLED),
-        from_state=source,
+        tx,
+        JobEvent.CANCELLED,
+        dict.fromkeys(cancelled, message or Outcome.CANCELLED),
+        from_state=state,
         to_state=JobState.FINISHED,
     )
     return len(cancelled)
+
+
+def first_virtual_times(
+    connection: Connection, device_ids: Collection[DeviceId], *, priority: int, submitted_by: str | None
+) -> dict[DeviceId, int]:
+    """Return by device the virtual time at which a submitter's next jobs of a priority join its queue."""
+    heads = _heads(connection, device_ids, priority)
+    tails: dict[DeviceId, int] = {}
+    if submitted_by is not None:
+        tails = _own_tails(connection, device_ids, priority, submitted_by)
+        # Jobs that are not queued yet have their virtual times already.
+        later = lazy_expansion.last_virtual_times(
+            connection, device_ids, priority=priority, submitted_by=submitted_by
+        )
+        tails |= {device_id: max(time, tails.get(device_id, 0)) for device_id, time in later.items()}
+    return {
+        device_id: first_virtual_time(heads.get(device_id), tails.get(device_id)) for device_id in device_ids
+    }
+
+
+def _heads(connection: Connection, device_ids: Collection[DeviceId], priority: int) -> dict[DeviceId, int]:
+    """Return the virtual time at the head of each device's queue, by one index lookup per device."""
+    head = (
+        sa.select(jobs.c.virtual_time)
+        .where(
+            jobs.c.device_id == devices.c.device_id,
+            jobs.c.state == literal(JobState.QUEUED),
+            jobs.c.priority == priority,
+        )
+        .order_by(jobs.c.virtual_time)
+        .limit(1)
+        .correlate(devices)
+        .scalar_subquery()
+    )
+    query = sa.select(devices.c.device_id, head.label("virtual_time")).where(
+        devices.c.device_id.in_(list(device_ids))
+    )
+    return {
+        DeviceId(row.device_id): row.virtual_time
+        for row in connection.execute(query)
+        if row.virtual_time is not None
+    }
+
+
+def _own_tails(
+    connection: Connection, device_ids: Collection[DeviceId], priority: int, submitted_by: str
+) -> dict[DeviceId, int]:
+    """Return the last virtual time of a submitter's waiting jobs; the cost grows with these alone."""
+    own = sa.select(matrices.c.matrix_id).where(matrices.c.submitted_by == submitted_by)
+    query = (
+        sa.select(jobs.c.device_id, sa.func.max(jobs.c.virtual_time).label("virtual_time"))
+        .where(
+            jobs.c.matrix_id.in_(own),
+            jobs.c.state == JobState.QUEUED,
+            jobs.c.device_id.in_(list(device_ids)),
+            jobs.c.priority == priority,
+        )
+        .group_by(jobs.c.device_id)
+    )
+    return {DeviceId(row.device_id): row.virtual_time for row in connection.execute(query)}
+
+
+def list_jobs(
+    connection: Connection, matrix_id: MatrixId, *, after: int = 0, limit: int | None = None
+) -> list[Job]:
+    """Return up to `limit` jobs of a matrix after one, in the order of queueing."""
+    # One range of the index per state, so that a page costs no more than its rows.
+    of_states = [
+        sa.select(jobs)
+        .where(jobs.c.matrix_id == matrix_id, jobs.c.state == state, jobs.c.job_id > after)
+        .order_by(jobs.c.job_id)
+        .limit(limit)
+        .subquery()
+        for state in JobState
+    ]
+    merged = sa.union_all(*(sa.select(page) for page in of_states)).subquery()
+    query = sa.select(merged).order_by(merged.c.job_id).limit(limit)
+    return [to_record(Job, row) for row in connection.execute(query)]
+
+
+def jobs_of_cells(connection: Connection, matrix_id: MatrixId, first: int, last: int) -> list[Job]:
+    """Return the jobs of a matrix's cells from one index to another, oldest first."""
+    query = (
+        sa.select(jobs)
+        .join(cells, cells.c.cell_id == jobs.c.cell_id)
+        .where(cells.c.matrix_id == matrix_id, cells.c.cell_index.between(first, last))
+        .order_by(jobs.c.job_id)
+    )
+    return [to_record(Job, row) for row in connection.execute(query)]
+
+
+def running_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, str]:
+    """Return by device a text on the running jobs of a matrix."""
+    query = (
+        sa.select(jobs.c.device_id, jobs.c.round, cells.c.label)
+        .join(cells, cells.c.cell_id == jobs.c.cell_id)
+        .where(jobs.c.matrix_id == matrix_id, jobs.c.state == JobState.ACTIVE)
+        .order_by(jobs.c.job_id.desc())
+    )
+    return {row.device_id: f"round {row.round}, {row.label}" for row in connection.execute(query)}

@@ -1,17 +1,40 @@
 """The queue of each device: waiting jobs by priority, then by virtual time."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import DeviceId, Digest, HostId, JobId
+from farm.core.base.ids import CellId, DeviceId, Digest, HostId, JobId
 from farm.core.jobs.job import Job, JobKind, JobState
-from farm.database.tables import cells, devices, jobs, literal, program_files, variants
-from farm.store.jobs.jobs import job_of
+from farm.database.rows import to_record
+from farm.database.tables import (
+    attempts,
+    cells,
+    devices,
+    is_live,
+    jobs,
+    literal,
+    program_files,
+    programs,
+    variants,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanKey:
+    """The rows that the run plan of a benchmark job is made of, in their present version."""
+
+    cell_id: CellId
+    program_digest: Digest
+    #: Registering the same program again may change which flags it does not have.
+    program_chosen_at: datetime
+    #: Of the variant, whose manifest changes with it; None where the harness runs no model.
+    recipe_digest: Digest | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +51,8 @@ def queue_heads(connection: Connection, device_ids: Collection[DeviceId]) -> dic
     """
     if not device_ids:
         return {}
-    found = connection.execute(_heads_query(), {"device_ids": list(device_ids)})
-    return {row.device_id: job_of(row) for row in found}
+    rows = connection.execute(_heads_query(), {"device_ids": list(device_ids)})
+    return {row.device_id: to_record(Job, row) for row in rows}
 
 
 def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, Job]:
@@ -43,7 +66,23 @@ def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> d
         jobs.c.state != literal(JobState.FINISHED),
         jobs.c.state == literal(JobState.QUEUED),
     )
-    return {row.device_id: job_of(row) for row in connection.execute(query)}
+    return {row.device_id: to_record(Job, row) for row in connection.execute(query)}
+
+
+def next_jobs_by_plan(connection: Connection, host_id: HostId) -> dict[PlanKey, Job]:
+    """Return the next job of each device of a host that has no live attempt; checks are missing."""
+    rows = connection.execute(_next_jobs_query(), {"host_id": host_id})
+    return {to_record(PlanKey, row): to_record(Job, row) for row in rows}
+
+
+def plan_keys(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, PlanKey]:
+    """Return the plan keys of benchmark jobs; checks are missing."""
+    cell_by_job = {job.job_id: job.cell_id for job in jobs if job.cell_id is not None}
+    if not cell_by_job:
+        return {}
+    rows = connection.execute(_plan_keys_query(), {"cell_ids": list(set(cell_by_job.values()))})
+    key_by_cell = {row.cell_id: to_record(PlanKey, row) for row in rows}
+    return {job_id: key_by_cell[cell_id] for job_id, cell_id in cell_by_job.items()}
 
 
 def next_job_files(connection: Connection, host_id: HostId) -> list[NextJobFiles]:
@@ -59,8 +98,39 @@ def next_job_files(connection: Connection, host_id: HostId) -> list[NextJobFiles
 @cache
 def _heads_query() -> sa.Select[Any]:
     """Build the query once: every exchange runs it."""
-    asked = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
-    return sa.select(jobs).select_from(devices).join(jobs, jobs.c.job_id == _head()).where(asked)
+    among = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
+    return sa.select(jobs).select_from(devices).join(jobs, jobs.c.job_id == head_of_queue()).where(among)
+
+
+@cache
+def _next_jobs_query() -> sa.Select[Any]:
+    is_busy = sa.exists().where(is_live(attempts), attempts.c.device_id == devices.c.device_id)
+    return (
+        sa.select(jobs, *_PLAN_KEY)
+        .select_from(devices)
+        .join(jobs, jobs.c.job_id == head_of_queue())
+        .join(cells, cells.c.cell_id == jobs.c.cell_id)
+        .join(programs, programs.c.program_id == cells.c.program_id)
+        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+        .where(devices.c.host_id == sa.bindparam("host_id"), ~is_busy)
+    )
+
+
+@cache
+def _plan_keys_query() -> sa.Select[Any]:
+    return (
+        sa.select(cells.c.cell_id, *_PLAN_KEY)
+        .join(programs, programs.c.program_id == cells.c.program_id)
+        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+        .where(cells.c.cell_id.in_(sa.bindparam("cell_ids", expanding=True)))
+    )
+
+
+_PLAN_KEY = (
+    programs.c.digest.label("program_digest"),
+    programs.c.chosen_at.label("program_chosen_at"),
+    variants.c.recipe_digest,
+)
 
 
 @cache
@@ -68,7 +138,7 @@ def _files_of_heads_query() -> sa.Select[Any]:
     return (
         sa.select(jobs.c.job_id, variants.c.digest.label("variant"), program_files.c.digest.label("program"))
         .select_from(devices)
-        .join(jobs, jobs.c.job_id == _head())
+        .join(jobs, jobs.c.job_id == head_of_queue())
         .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
         .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
         .outerjoin(program_files, program_files.c.program_id == cells.c.program_id)
@@ -76,7 +146,8 @@ def _files_of_heads_query() -> sa.Select[Any]:
     )
 
 
-def _head() -> sa.ScalarSelect[JobId]:
+def head_of_queue() -> sa.ScalarSelect[JobId]:
+    """Return the subquery of the next job of a device."""
     return (
         sa.select(jobs.c.job_id)
         .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED))

@@ -1,15 +1,16 @@
 """Equivalent cells of a matrix: the same variant, program, backend and settings on any device."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, JobId, MatrixId
+from farm.core.base.ids import CellId, JobId, MatrixId
 from farm.core.errors import Blame
 from farm.core.jobs.job import JobState
-from farm.core.jobs.poison_job import POISON_JOB, DeviceLoss
+from farm.core.jobs.retry import POISON_JOB, DeviceLoss
 from farm.core.runs.measurement import Outcome
+from farm.database.rows import to_record
 from farm.database.tables import attempts, cells, jobs, literal
 
 
@@ -22,9 +23,7 @@ def equivalents_of_cell(connection: Connection, cell_id: CellId) -> list[CellId]
         .join(other, other.c.matrix_id == one.c.matrix_id)
         .where(
             one.c.cell_id == cell_id,
-            other.c.variant_id.is_not_distinct_from(one.c.variant_id),
-            other.c.program_id == one.c.program_id,
-            other.c.backend == one.c.backend,
+            *_equivalence(one, other),
         )
         .order_by(other.c.cell_id)
     )
@@ -48,17 +47,19 @@ def losses_of_cell(connection: Connection, matrix_id: MatrixId, cell_id: CellId)
             attempts.c.blame == literal(Blame.DEVICE),
             # Prevents the index of the matrix, which may have a million jobs; few attempts lose a device.
             jobs.c.matrix_id + 0 == matrix_id,
-            other.c.variant_id.is_not_distinct_from(one.c.variant_id),
-            other.c.program_id == one.c.program_id,
-            other.c.backend == one.c.backend,
+            *_equivalence(one, other),
         )
     )
     # The databases do not compare JSON by value.
     return [
-        DeviceLoss(device_id=DeviceId(row.device_id), code=row.code)
-        for row in connection.execute(query)
-        if row.settings == row.own_settings
+        to_record(DeviceLoss, row) for row in connection.execute(query) if row.settings == row.own_settings
     ]
+
+
+def _equivalence(one: sa.FromClause, other: sa.FromClause) -> Iterator[sa.ColumnElement[bool]]:
+    yield other.c.variant_id.is_not_distinct_from(one.c.variant_id)
+    yield other.c.program_id == one.c.program_id
+    yield other.c.backend == one.c.backend
 
 
 def queued_jobs_of_cells(

@@ -3,8 +3,7 @@
 import zlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass
 from functools import cache
 
 import sqlalchemy as sa
@@ -13,12 +12,15 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.matrices.job_template import JobTemplate
+from farm.database.rows import to_record
 from farm.database.tables import job_templates, lazy_expansions, matrices
+from farm.database.transaction import Tx
 
 _JOB_TEMPLATE = TypeAdapter(JobTemplate)
 #: About how many jobs of a device are queued together: moving a cursor costs as much as several jobs.
 _JOBS_PER_CURSOR = 50
 _OPEN = lazy_expansions.c.cancelled_at.is_(None)
+_REMAINING = lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,17 +81,7 @@ def add_lazy_expansion(
             body=job_template,
         )
     )
-    rows = [
-        {
-            "matrix_id": matrix_id,
-            "device_id": device.device_id,
-            "jobs": device.jobs,
-            "expanded_jobs": 0,
-            "first_virtual_time": device.first_virtual_time,
-            "last_virtual_time": device.last_virtual_time,
-        }
-        for device in devices
-    ]
+    rows = [{"matrix_id": matrix_id, "expanded_jobs": 0, **asdict(device)} for device in devices]
     connection.execute(lazy_expansions.insert(), rows)
 
 
@@ -114,13 +106,12 @@ def next_matrix(connection: Connection, *, excluded: Collection[MatrixId] = ()) 
 
     So a few thousand jobs never wait for another user's million. Matrices in `excluded` are left out.
     """
-    remaining = sa.func.sum(lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs)
     query = (
         sa.select(lazy_expansions.c.matrix_id)
         .join(job_templates, job_templates.c.matrix_id == lazy_expansions.c.matrix_id)
         .where(_OPEN, lazy_expansions.c.matrix_id.not_in(list(excluded)))
         .group_by(lazy_expansions.c.matrix_id, job_templates.c.priority)
-        .order_by(job_templates.c.priority.desc(), remaining, lazy_expansions.c.matrix_id)
+        .order_by(job_templates.c.priority.desc(), sa.func.sum(_REMAINING), lazy_expansions.c.matrix_id)
         .limit(1)
     )
     return connection.execute(query).scalar()
@@ -186,20 +177,16 @@ def move_cursors(connection: Connection, matrix_id: MatrixId, batches: Sequence[
     The caller then rolls back.
     """
     moved = 0
-    for change, own in (
-        (_delete_statement(), [batch for batch in batches if batch.is_last]),
-        (_advance_statement(), [batch for batch in batches if not batch.is_last]),
-    ):
-        if own:
-            moved += connection.execute(
-                change, [_cursor_parameters(matrix_id, batch) for batch in own]
-            ).rowcount
+    for is_last, change in ((True, _delete_statement()), (False, _advance_statement())):
+        cursors: list[dict[str, object]] = [
+            {"matrix": matrix_id, "device": batch.device_id, "start": batch.start}
+            | ({} if is_last else {"stop": batch.stop})
+            for batch in batches
+            if batch.is_last is is_last
+        ]
+        if cursors:
+            moved += connection.execute(change, cursors).rowcount
     return moved == len(batches)
-
-
-def _cursor_parameters(matrix_id: MatrixId, batch: ExpansionBatch) -> dict[str, object]:
-    stop = {} if batch.is_last else {"stop": batch.stop}
-    return {"matrix": matrix_id, "device": batch.device_id, "start": batch.start, **stop}
 
 
 @cache
@@ -229,52 +216,40 @@ def drop_job_template_if_done(connection: Connection, matrix_id: MatrixId) -> bo
     return connection.execute(deletion).rowcount == 1
 
 
-def cancel_lazy_expansion(
-    connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None, now: datetime
-) -> int:
+def cancel_lazy_expansion(tx: Tx, matrix_id: MatrixId, *, device_id: DeviceId | None = None) -> int:
     """Cancel the lazy expansion of a matrix on one device or all; return the number of jobs never queued."""
     update = lazy_expansions.update().where(_OPEN, lazy_expansions.c.matrix_id == matrix_id)
     if device_id is not None:
         update = update.where(lazy_expansions.c.device_id == device_id)
-    remaining = lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs
-    remaining_counts = (
-        connection.execute(update.values(cancelled_at=now).returning(remaining)).scalars().all()
-    )
+    cancel = update.values(cancelled_at=tx.now).returning(_REMAINING)
+    remaining_counts = tx.connection.execute(cancel).scalars().all()
     if remaining_counts:
-        drop_job_template_if_done(connection, matrix_id)
+        drop_job_template_if_done(tx.connection, matrix_id)
     return sum(remaining_counts)
 
 
 def remaining_jobs(connection: Connection, matrix_id: MatrixId) -> list[RemainingJobs]:
     """Return the jobs of a matrix without rows, by device."""
-    return remaining_jobs_by_matrix(connection, matrix_id).get(matrix_id, [])
+    return remaining_jobs_by_matrix(connection, [matrix_id]).get(matrix_id, [])
 
 
 def remaining_jobs_by_matrix(
-    connection: Connection, matrix_id: MatrixId | None = None
+    connection: Connection, matrix_ids: Collection[MatrixId]
 ) -> Mapping[MatrixId, list[RemainingJobs]]:
-    """Return the jobs without rows by matrix; matrices whose jobs all have rows are missing."""
+    """Return the jobs without rows of each of these matrices; those whose jobs all have rows are missing."""
     query = sa.select(lazy_expansions).order_by(lazy_expansions.c.matrix_id, lazy_expansions.c.device_id)
-    if matrix_id is not None:
-        query = query.where(lazy_expansions.c.matrix_id == matrix_id)
+    query = query.where(lazy_expansions.c.matrix_id.in_(matrix_ids))
     remaining_by_matrix: defaultdict[MatrixId, list[RemainingJobs]] = defaultdict(list)
     for row in connection.execute(query):
         remaining_by_matrix[row.matrix_id].append(
-            RemainingJobs(
-                device_id=row.device_id,
-                jobs=row.jobs,
-                expanded_jobs=row.expanded_jobs,
-                first_virtual_time=row.first_virtual_time,
-                is_cancelled=row.cancelled_at is not None,
-            )
+            to_record(RemainingJobs, row, is_cancelled=row.cancelled_at is not None)
         )
     return remaining_by_matrix
 
 
 def remaining_counts_on(connection: Connection, device_id: DeviceId) -> dict[MatrixId, int]:
     """Return by matrix how many jobs are still to be queued on a device."""
-    remaining = lazy_expansions.c.jobs - lazy_expansions.c.expanded_jobs
-    query = sa.select(lazy_expansions.c.matrix_id, remaining.label("jobs")).where(
+    query = sa.select(lazy_expansions.c.matrix_id, _REMAINING.label("jobs")).where(
         lazy_expansions.c.device_id == device_id, _OPEN
     )
     return {row.matrix_id: row.jobs for row in connection.execute(query)}

@@ -1,4 +1,4 @@
-"""Matrices and their cells."""
+"""Matrices, their cells, and the cells that were rejected."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,14 +7,19 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
-from farm.core.base.idempotency_key import IdempotencyKey
-from farm.core.base.ids import CellId, DeviceId, MatrixId, VariantId
+from farm.core.base.ids import CellId, DeviceId, IdempotencyKey, MatrixId, VariantId
 from farm.core.base.setting_values import SettingValue
 from farm.core.errors import NotFound
-from farm.database.bulk import insert_rows, is_among
-from farm.database.tables import cells, matrices, variants
+from farm.core.matrices.matrix import MatrixSpec
+from farm.database.rows import find_record, insert_rows, is_among, to_record
+from farm.database.tables import cells, matrices, rejections, variants
+from farm.database.transaction import Tx
+from farm.wire.documents.matrices.matrices import Rejection
+
+_SPEC = TypeAdapter(MatrixSpec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +29,7 @@ class Matrix:
     matrix_id: MatrixId
     name: str
     harness: str
-    spec: Mapping[str, Any]
+    spec: MatrixSpec
     rounds: int
     seed: int
     rejected_count: int
@@ -71,34 +76,30 @@ class NewCell(NamedTuple):
 
 
 def add_matrix(
-    connection: Connection,
+    tx: Tx,
     *,
-    name: str,
-    harness: str,
-    spec: Mapping[str, Any],
-    rounds: int,
+    spec: MatrixSpec,
     seed: int,
     rejected_count: int,
     rerun_of: MatrixId | None = None,
     submitted_by: str,
-    request: IdempotencyKey | None = None,
-    now: datetime,
+    idempotency: IdempotencyKey | None = None,
 ) -> MatrixId:
     """Add a matrix; its cells and jobs, or its job template, follow in the same transaction."""
-    inserted = connection.execute(
+    inserted = tx.connection.execute(
         matrices.insert()
         .values(
-            name=name,
-            harness=harness,
-            spec=dict(spec),
-            rounds=rounds,
+            name=spec.name,
+            harness=spec.harness,
+            spec=_SPEC.dump_python(spec, mode="json"),
+            rounds=spec.rounds,
             seed=seed,
             rejected_count=rejected_count,
             rerun_of=rerun_of,
             submitted_by=submitted_by,
-            created_at=now,
-            request_key=None if request is None else request.key,
-            request_digest=None if request is None else request.digest,
+            created_at=tx.now,
+            request_key=None if idempotency is None else idempotency.key,
+            request_digest=None if idempotency is None else idempotency.digest,
         )
         .returning(matrices.c.matrix_id)
     )
@@ -125,16 +126,11 @@ def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
     Raises:
         NotFound: there is none.
     """
-    matrix = find_matrix(connection, matrix_id)
+    query = sa.select(matrices).where(matrices.c.matrix_id == matrix_id)
+    matrix = find_record(connection, Matrix, query)
     if matrix is None:
         raise NotFound(f"there is no matrix {matrix_id}", hint="`farm matrix list` shows them all")
     return matrix
-
-
-def find_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix | None:
-    """Return a matrix, or None."""
-    row = connection.execute(sa.select(matrices).where(matrices.c.matrix_id == matrix_id)).one_or_none()
-    return None if row is None else _matrix(row)
 
 
 class Submission(NamedTuple):
@@ -154,29 +150,23 @@ def find_submission(connection: Connection, key: str, submitted_by: str) -> Subm
     return None if row is None else Submission(MatrixId(row.matrix_id), row.request_digest)
 
 
-def list_matrices(connection: Connection) -> list[Matrix]:
-    """Return all matrices, newest first."""
-    return [_matrix(row) for row in connection.execute(sa.select(matrices).order_by(sa.desc("matrix_id")))]
+def list_matrices(
+    connection: Connection, *, before: MatrixId | None = None, limit: int | None = None
+) -> list[Matrix]:
+    """Return the matrices, newest first: up to `limit` of those before one, where they are given."""
+    query = sa.select(matrices).order_by(matrices.c.matrix_id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(matrices.c.matrix_id < before)
+    return [to_record(Matrix, row) for row in connection.execute(query)]
 
 
-def _matrix(row: sa.Row[Any]) -> Matrix:
-    return Matrix(
-        matrix_id=row.matrix_id,
-        name=row.name,
-        harness=row.harness,
-        spec=row.spec,
-        rounds=row.rounds,
-        seed=row.seed,
-        rejected_count=row.rejected_count,
-        rerun_of=row.rerun_of,
-        submitted_by=row.submitted_by,
-        created_at=row.created_at,
+def cell_counts(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, int]:
+    """Return the number of stored cells of each of these matrices; matrices without cells are missing."""
+    query = (
+        sa.select(cells.c.matrix_id, sa.func.count().label("cell_count"))
+        .where(cells.c.matrix_id.in_(matrix_ids))
+        .group_by(cells.c.matrix_id)
     )
-
-
-def cell_counts(connection: Connection) -> dict[MatrixId, int]:
-    """Return the number of stored cells by matrix; matrices without cells are missing."""
-    query = sa.select(cells.c.matrix_id, sa.func.count().label("cell_count")).group_by(cells.c.matrix_id)
     return {row.matrix_id: row.cell_count for row in connection.execute(query)}
 
 
@@ -197,7 +187,7 @@ def list_cells(
     query = cells_with_models().where(cells.c.matrix_id == matrix_id).order_by(cells.c.cell_index)
     if device_id is not None:
         query = query.where(cells.c.device_id == device_id)
-    return [cell_of(row) for row in connection.execute(query)]
+    return [to_record(CellRow, row) for row in connection.execute(query)]
 
 
 def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, limit: int) -> list[CellRow]:
@@ -208,7 +198,7 @@ def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, li
         .order_by(cells.c.cell_index)
         .limit(limit)
     )
-    return [cell_of(row) for row in connection.execute(query)]
+    return [to_record(CellRow, row) for row in connection.execute(query)]
 
 
 def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> list[CellRow]:
@@ -216,7 +206,7 @@ def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[in
     query = cells_with_models().where(
         cells.c.matrix_id == matrix_id, is_among(connection, cells.c.cell_index, indexes)
     )
-    return [cell_of(row) for row in connection.execute(query)]
+    return [to_record(CellRow, row) for row in connection.execute(query)]
 
 
 def labels_by_index(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> dict[int, str]:
@@ -235,35 +225,89 @@ def labels_by_cell(connection: Connection, cell_ids: Collection[CellId]) -> dict
 
 def get_cell(connection: Connection, cell_id: CellId) -> CellRow:
     """Return a cell that exists: jobs refer to it by a foreign key."""
-    return cell_of(connection.execute(cells_with_models().where(cells.c.cell_id == cell_id)).one())
+    row = connection.execute(cells_with_models().where(cells.c.cell_id == cell_id)).one()
+    return to_record(CellRow, row)
 
 
 def find_cell(connection: Connection, cell_id: CellId) -> CellRow | None:
     """Return a cell, or None."""
-    row = connection.execute(cells_with_models().where(cells.c.cell_id == cell_id)).one_or_none()
-    return None if row is None else cell_of(row)
+    return find_record(connection, CellRow, cells_with_models().where(cells.c.cell_id == cell_id))
 
 
 @cache
 def cells_with_models() -> sa.Select[Any]:
     """Return the query of all cells, each with name and model of its variant, if it has one."""
-    return sa.select(cells, variants.c.name.label("variant_name"), variants.c.model).outerjoin(variants)
+    name, index = variants.c.name.label("variant_name"), cells.c.cell_index.label("index")
+    return sa.select(cells, index, name, variants.c.model).outerjoin(variants)
 
 
-def cell_of(row: sa.Row[Any]) -> CellRow:
-    """Return the cell of a row with all columns of `cells_with_models`."""
-    return CellRow(
-        cell_id=row.cell_id,
-        matrix_id=row.matrix_id,
-        index=row.cell_index,
-        device_id=row.device_id,
-        variant_id=row.variant_id,
-        variant_name=row.variant_name,
-        model=row.model,
-        program_id=row.program_id,
-        backend=row.backend,
-        settings=row.settings,
-        replica=row.replica,
-        label=row.label,
-        baseline_index=row.baseline_index,
+#: The number of rejections in a row, and in a page.
+PAGE = 1000
+
+
+def add_rejections(
+    connection: Connection, matrix_id: MatrixId, rejected: Sequence[tuple[DeviceId | None, str, str, str]]
+) -> None:
+    """Store device, label, kind and reason of each rejection."""
+    rows = [
+        {
+            "matrix_id": matrix_id,
+            "first_index": first,
+            "cells": [list(cell) for cell in rejected[first : first + PAGE]],
+        }
+        for first in range(0, len(rejected), PAGE)
+    ]
+    if rows:
+        connection.execute(rejections.insert(), rows)
+
+
+def page_of_rejections(connection: Connection, matrix_id: MatrixId, *, after: int) -> list[Rejection]:
+    """Return the rejections with an index above `after`, up to the end of a row; none at the end."""
+    first = (after + 1) // PAGE * PAGE
+    query = sa.select(rejections.c.cells).where(
+        rejections.c.matrix_id == matrix_id, rejections.c.first_index == first
     )
+    cells = connection.execute(query).scalar_one_or_none() or []
+    return [
+        Rejection(index=index, device_id=device_id, label=label, kind=kind, reason=reason)
+        for index, (device_id, label, kind, reason) in enumerate(cells, start=first)
+        if index > after
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateFilter:
+    """A filter of cells; None does not restrict."""
+
+    device_id: DeviceId | None = None
+    model: str | None = None
+    devices: Collection[DeviceId] | None = None
+
+    def conditions(self) -> list[sa.ColumnElement[bool]]:
+        """Return the conditions on rows of cells joined with their variants."""
+        conditions: list[sa.ColumnElement[bool]] = []
+        if self.device_id is not None:
+            conditions.append(cells.c.device_id == self.device_id)
+        if self.model is not None:
+            conditions.append(variants.c.model == self.model)
+        if self.devices is not None:
+            conditions.append(cells.c.device_id.in_(self.devices))
+        return conditions
+
+
+def page_of_candidates(
+    connection: Connection, matrix_id: MatrixId, which: CandidateFilter, *, after: int, limit: int
+) -> list[CellRow]:
+    """Return up to `limit` matching cells with a baseline whose index is above `after`, by index."""
+    query = (
+        cells_with_models()
+        .where(
+            cells.c.matrix_id == matrix_id,
+            cells.c.cell_index > after,
+            cells.c.baseline_index.is_not(None),
+            *which.conditions(),
+        )
+        .order_by(cells.c.cell_index)
+        .limit(limit)
+    )
+    return [to_record(CellRow, row) for row in connection.execute(query)]

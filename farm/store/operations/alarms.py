@@ -1,78 +1,61 @@
 """Alarms: each condition raises one, which is cleared once; each change with its event row."""
 
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from dataclasses import asdict
+from datetime import timedelta
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from farm.core.operations.alarm import AlarmEvent, AlarmKind, AlarmSubject
-from farm.core.operations.event import EventSubject
+from farm.core.operations.alarm import (
+    QUIET_AFTER_ACKNOWLEDGED,
+    Alarm,
+    AlarmEvent,
+    AlarmKey,
+    AlarmKind,
+    AlarmSubject,
+    DueAlarm,
+)
+from farm.database.rows import find_record, to_record
 from farm.database.tables import alarms
+from farm.database.transaction import Tx
 from farm.store.operations.events import record_event, record_if_moved
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alarm:
-    """An alarm's row."""
-
-    alarm_id: int
-    kind: AlarmKind
-    subject: AlarmSubject
-    subject_id: str
-    message: str
-    hint: str
-    raised_at: datetime
-    cleared_at: datetime | None
-    cleared_by: str | None
-    notified_at: datetime | None
+#: The most attempts to notify of an alarm, with a doubled pause after each.
+MAX_NOTIFY_ATTEMPTS = 5
+_RETRY_AFTER = timedelta(minutes=2)
 
 
-def add_alarm(
-    connection: Connection,
-    kind: AlarmKind,
-    subject: AlarmSubject,
-    subject_id: str,
-    *,
-    message: str,
-    hint: str,
-    now: datetime,
-) -> bool:
-    """Raise an alarm; False, and no change, if one of that kind is open for the subject."""
-    insert = alarms.insert().values(
-        kind=kind, subject=subject, subject_id=subject_id, message=message, hint=hint, raised_at=now
+def add_alarm(tx: Tx, alarm: DueAlarm) -> bool:
+    """Raise an alarm; False, and no change, if one of that kind is open for the subject.
+
+    Raises:
+        sqlalchemy.exc.IntegrityError: the alarm breaks another rule of its table.
+    """
+    dialect = postgresql if tx.connection.dialect.name == "postgresql" else sqlite
+    insert = dialect.insert(alarms).values(**asdict(alarm), raised_at=tx.now)
+    # That index and no other rule: what the table refuses for another reason must not count as raised.
+    unless_open = insert.on_conflict_do_nothing(
+        index_elements=[alarms.c.kind, alarms.c.subject, alarms.c.subject_id],
+        index_where=sa.text("cleared_at IS NULL"),
     )
-    try:
-        with connection.begin_nested():
-            alarm_id = connection.execute(insert.returning(alarms.c.alarm_id)).scalar_one()
-    except sa.exc.IntegrityError:
+    alarm_id = tx.connection.execute(unless_open.returning(alarms.c.alarm_id)).scalar_one_or_none()
+    if alarm_id is None:
         return False
-    record_event(
-        connection,
-        at=now,
-        actor="farm",
-        kind=AlarmEvent.RAISED,
-        subject=EventSubject.ALARM,
-        subject_id=alarm_id,
-        to_state="open",
-        cause=f"{kind} of {subject}:{subject_id}: {message}",
-    )
+    cause = f"{alarm.kind} of {alarm.subject}:{alarm.subject_id}: {alarm.message}"
+    record_event(tx.by("farm"), AlarmEvent.RAISED, alarm_id, to_state="open", cause=cause)
     return True
 
 
-def clear_alarm(connection: Connection, alarm: Alarm, *, now: datetime, actor: str, cause: str) -> bool:
+def clear_alarm(tx: Tx, alarm: Alarm, *, cause: str) -> bool:
     """Clear an alarm; False if it was cleared already."""
     return record_if_moved(
-        connection,
+        tx,
         alarms.update()
         .where(alarms.c.alarm_id == alarm.alarm_id, alarms.c.cleared_at.is_(None))
-        .values(cleared_at=now, cleared_by=actor),
-        at=now,
-        actor=actor,
-        kind=AlarmEvent.CLEARED,
-        subject=EventSubject.ALARM,
-        subject_id=alarm.alarm_id,
+        .values(cleared_at=tx.now, cleared_by=tx.actor),
+        AlarmEvent.CLEARED,
+        alarm.alarm_id,
         from_state="open",
         to_state="cleared",
         cause=f"{alarm.kind} of {alarm.subject}:{alarm.subject_id}: {cause}",
@@ -82,19 +65,18 @@ def clear_alarm(connection: Connection, alarm: Alarm, *, now: datetime, actor: s
 def open_alarms(connection: Connection) -> list[Alarm]:
     """Return the open alarms, oldest first."""
     query = sa.select(alarms).where(alarms.c.cleared_at.is_(None)).order_by(alarms.c.alarm_id)
-    return [_alarm(row) for row in connection.execute(query)]
+    return [to_record(Alarm, row) for row in connection.execute(query)]
 
 
 def last_alarms(connection: Connection, *, limit: int) -> list[Alarm]:
     """Return the last alarms, cleared ones included, newest first."""
     query = sa.select(alarms).order_by(alarms.c.alarm_id.desc()).limit(limit)
-    return [_alarm(row) for row in connection.execute(query)]
+    return [to_record(Alarm, row) for row in connection.execute(query)]
 
 
 def find_alarm(connection: Connection, alarm_id: int) -> Alarm | None:
     """Return an alarm by its id, or None."""
-    row = connection.execute(sa.select(alarms).where(alarms.c.alarm_id == alarm_id)).one_or_none()
-    return None if row is None else _alarm(row)
+    return find_record(connection, Alarm, sa.select(alarms).where(alarms.c.alarm_id == alarm_id))
 
 
 def find_open_alarm(
@@ -107,26 +89,48 @@ def find_open_alarm(
         alarms.c.subject_id == subject_id,
         alarms.c.cleared_at.is_(None),
     )
-    row = connection.execute(query).one_or_none()
-    return None if row is None else _alarm(row)
+    return find_record(connection, Alarm, query)
 
 
-def cleared_since(connection: Connection, since: datetime) -> list[Alarm]:
-    """Return the alarms that were cleared after a time, oldest first."""
-    query = sa.select(alarms).where(alarms.c.cleared_at > since).order_by(alarms.c.alarm_id)
-    return [_alarm(row) for row in connection.execute(query)]
-
-
-def _alarm(row: sa.Row[Any]) -> Alarm:
-    return Alarm(
-        alarm_id=row.alarm_id,
-        kind=AlarmKind(row.kind),
-        subject=AlarmSubject(row.subject),
-        subject_id=row.subject_id,
-        message=row.message,
-        hint=row.hint,
-        raised_at=row.raised_at,
-        cleared_at=row.cleared_at,
-        cleared_by=row.cleared_by,
-        notified_at=row.notified_at,
+def acknowledged_alarms(tx: Tx) -> set[AlarmKey]:
+    """Return the alarms that persons cleared a short while ago."""
+    query = sa.select(alarms.c.kind, alarms.c.subject, alarms.c.subject_id).where(
+        alarms.c.cleared_at > tx.now - QUIET_AFTER_ACKNOWLEDGED, alarms.c.cleared_by != "farm"
     )
+    return {
+        (AlarmKind(kind), AlarmSubject(about), about_id)
+        for kind, about, about_id in tx.connection.execute(query)
+    }
+
+
+def claim_alarm_to_notify(tx: Tx) -> Alarm | None:
+    """Claim the oldest open alarm that is due for notification; no other process gets it until its next
+    retry.
+    """
+    due = tx.connection.execute(
+        sa.select(alarms.c.alarm_id, alarms.c.notify_attempts)
+        .where(
+            alarms.c.cleared_at.is_(None),
+            alarms.c.notified_at.is_(None),
+            alarms.c.notify_attempts < MAX_NOTIFY_ATTEMPTS,
+            sa.or_(alarms.c.notify_again_at.is_(None), alarms.c.notify_again_at <= tx.now),
+        )
+        .order_by(alarms.c.alarm_id)
+        .limit(1)
+    ).one_or_none()
+    if due is None:
+        return None
+    update = tx.connection.execute(
+        alarms.update()
+        .where(alarms.c.alarm_id == due.alarm_id, alarms.c.notify_attempts == due.notify_attempts)
+        .values(
+            notify_attempts=due.notify_attempts + 1,
+            notify_again_at=tx.now + _RETRY_AFTER * (1 << due.notify_attempts),
+        )
+    )
+    return find_alarm(tx.connection, due.alarm_id) if update.rowcount else None
+
+
+def record_notified(tx: Tx, alarm_id: int) -> None:
+    """Record that the command succeeded."""
+    tx.connection.execute(alarms.update().where(alarms.c.alarm_id == alarm_id).values(notified_at=tx.now))

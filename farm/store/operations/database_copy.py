@@ -1,16 +1,22 @@
-"""Copy of all rows from one database to another, of either kind, in bounded memory."""
+"""Copies of a database: a snapshot as an SQLite file while others write, and all rows to another database."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import sqlalchemy as sa
 from psycopg import sql
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Engine
 
-from farm.database.schema_state import VERSION_TABLE
+from farm.core.base.ids import Digest
+from farm.database.engine import disable_idle_timeout, opened_engine, sqlite_url
+from farm.database.errors import transient_errors_as_busy
+from farm.database.migrate import VERSION_TABLE, check_newest, upgrade
 from farm.database.sequences import advance_sequences
 from farm.database.tables import UtcTime, database_epochs, metadata
 
@@ -63,7 +69,8 @@ def _copy_table(source: Connection, target: Connection, table: sa.Table, progres
     plain = _without_conversions(table)
     # A new database has an epoch of its own, which the copied ones replace.
     target.execute(plain.delete())
-    size = _chunk_rows(table)
+    has_bytes = any(isinstance(column.type, sa.LargeBinary) for column in table.columns)
+    size = _ROWS_WITH_BYTES if has_bytes else _ROWS
     rows = _rows(source, plain, size)
     put = _put_into_postgres if target.dialect.name == "postgresql" else _put_into_sqlite
     copied = 0
@@ -105,11 +112,6 @@ def _postgres_value(value: Any) -> Any:
     return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
 
 
-def _chunk_rows(table: sa.Table) -> int:
-    has_bytes = any(isinstance(column.type, sa.LargeBinary) for column in table.columns)
-    return _ROWS_WITH_BYTES if has_bytes else _ROWS
-
-
 def _without_conversions(table: sa.Table) -> sa.Table:
     """Return the table without type conversions, which a copy would only undo; JSON null stays null."""
     columns = [
@@ -123,3 +125,51 @@ def _stored_type(kind: sa.types.TypeEngine[Any]) -> sa.types.TypeEngine[Any]:
     if isinstance(kind, UtcTime):
         return sa.BigInteger()
     return sa.JSON(none_as_null=True) if isinstance(kind, sa.JSON) else kind
+
+
+@transient_errors_as_busy()
+def write_snapshot(engine: Engine, target: Path, progress: Progress = lambda table, rows: None) -> None:
+    """Write all rows into a new file, which is an ordinary database of a farm.
+
+    Writers do not wait: both databases keep a snapshot for a reader.
+
+    Raises:
+        SchemaMismatch: the database's schema is not this release's.
+        FarmBusy: the server became unavailable.
+    """
+    with engine.connect() as connection:
+        disable_idle_timeout(connection)
+        check_newest(connection)
+        if engine.dialect.name == "sqlite":
+            _copy_file(connection, target)
+        else:
+            _copy_all(connection, target, progress)
+
+
+def _copy_file(connection: Connection, target: Path) -> None:
+    raw = connection.connection.driver_connection
+    assert isinstance(raw, sqlite3.Connection)
+    with closing(sqlite3.connect(target)) as copy:
+        # In one step: with several, a write in between would restart the copy.
+        raw.backup(copy, pages=-1)
+
+
+def _copy_all(source: Connection, target: Path, progress: Progress) -> None:
+    with opened_engine(sqlite_url(target)) as engine:
+        upgrade(engine)
+        with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+            copy_rows(source, connection, progress)
+
+
+def stored_digests(path: Path) -> list[Digest]:
+    """Return the artifacts that the database of a backup, of this release or an older one, refers to."""
+    # Immutable: reading leaves no files beside it.
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
+        rows = connection.execute("SELECT digest FROM artifacts WHERE expired_at IS NULL ORDER BY digest")
+        return [Digest(digest) for (digest,) in rows]
+
+
+def fold_write_ahead_log(path: Path) -> None:
+    """Move the write-ahead log of an unused database into its file."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")

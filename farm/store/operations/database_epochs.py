@@ -1,13 +1,15 @@
 """Database epochs: a restored database begins a new one, because it may lack the latest changes."""
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.database.rows import to_record
 from farm.database.tables import database_epochs
+from farm.database.transaction import Tx
 
 #: Built once: every exchange runs it.
 _OLDEST_FIRST = sa.select(database_epochs).order_by(database_epochs.c.began_at, database_epochs.c.epoch)
@@ -29,18 +31,13 @@ def current_epoch(connection: Connection) -> DatabaseEpoch:
 
 def list_epochs(connection: Connection) -> list[DatabaseEpoch]:
     """Return all epochs, oldest first; a migrated database has at least one."""
-    return [
-        DatabaseEpoch(epoch=row.epoch, began_at=row.began_at, cause=row.cause)
-        for row in connection.execute(_OLDEST_FIRST)
-    ]
+    return [to_record(DatabaseEpoch, row) for row in connection.execute(_OLDEST_FIRST)]
 
 
-def add_epoch(connection: Connection, *, cause: str, now: datetime) -> DatabaseEpoch:
+def add_epoch(tx: Tx, *, cause: str) -> DatabaseEpoch:
     """Begin the next epoch."""
     # The current epoch is the latest one, so a clock that is behind must not date the new one earlier.
-    began_at = max(now, current_epoch(connection).began_at + timedelta(microseconds=1))
+    began_at = max(tx.now, current_epoch(tx.connection).began_at + timedelta(microseconds=1))
     epoch = DatabaseEpoch(epoch=secrets.token_hex(8), began_at=began_at, cause=cause)
-    connection.execute(
-        database_epochs.insert().values(epoch=epoch.epoch, began_at=epoch.began_at, cause=epoch.cause)
-    )
+    tx.connection.execute(database_epochs.insert().values(asdict(epoch)))
     return epoch

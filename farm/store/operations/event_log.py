@@ -1,29 +1,20 @@
-"""Pages of the event log: the newest events, or those after one, by subject, actor, kind or time."""
+"""Reads of the event log: pages by subject, actor, kind or time, and the history of single subjects."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.operations.event import EventSubject
+from farm.core.base.ids import DeviceId
+from farm.core.devices.device import Presence
+from farm.core.operations.event import DeviceEvent, Event, EventSubject
 from farm.database.tables import attempts, events, sessions
+from farm.wire.documents.operations import LoggedEvent
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedEvent:
-    """An event's row."""
-
-    event_id: int
-    at: datetime
-    actor: str
-    kind: str
-    subject: str
-    subject_id: str
-    from_state: str | None
-    to_state: str | None
-    cause: str | None
+_EVENT_COLUMNS = [events.c[field.name] for field in fields(Event)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +32,7 @@ def newest_events(connection: Connection, which: EventFilter, *, until: int, lim
     """Return the last events up to an id, oldest first."""
     number = _number(which)
     query = _conditions(which).where(number <= until).order_by(number.desc()).limit(limit)
-    return [_event(row) for row in connection.execute(query)][::-1]
+    return [LoggedEvent(**row._mapping) for row in connection.execute(query)][::-1]
 
 
 def events_after(
@@ -49,7 +40,10 @@ def events_after(
 ) -> list[LoggedEvent]:
     """Return the first events after one id and up to another, oldest first."""
     query = _conditions(which).where(events.c.event_id > after, events.c.event_id <= until)
-    return [_event(row) for row in connection.execute(query.order_by(events.c.event_id).limit(limit))]
+    return [
+        LoggedEvent(**row._mapping)
+        for row in connection.execute(query.order_by(events.c.event_id).limit(limit))
+    ]
 
 
 def _number(which: EventFilter) -> sa.ColumnElement[int]:
@@ -84,15 +78,58 @@ def _is_about(subject: EventSubject, subject_id: str) -> sa.ColumnElement[bool]:
     return itself
 
 
-def _event(row: sa.Row[Any]) -> LoggedEvent:
-    return LoggedEvent(
-        event_id=row.event_id,
-        at=row.at,
-        actor=row.actor,
-        kind=row.kind,
-        subject=row.subject,
-        subject_id=row.subject_id,
-        from_state=row.from_state,
-        to_state=row.to_state,
-        cause=row.cause,
+def last_events(
+    connection: Connection,
+    subject: str,
+    subject_id: object,
+    *,
+    kinds: Collection[str] = (),
+    limit: int = 1,
+) -> list[Event]:
+    """Return the last events of a subject, newest first; of these kinds only, if any are given."""
+    query = (
+        sa.select(*_EVENT_COLUMNS)
+        .where(events.c.subject == subject, events.c.subject_id == str(subject_id))
+        .order_by(events.c.event_id.desc())
+        .limit(limit)
+    )
+    if kinds:
+        query = query.where(events.c.kind.in_(kinds))
+    return [Event(**row._mapping) for row in connection.execute(query)]
+
+
+def last_online_at(connection: Connection, device_id: DeviceId) -> datetime | None:
+    """Return when a device was last online; None if it never was."""
+    query = _last_change_query(device_id, DeviceEvent.PRESENCE_CHANGED).where(
+        events.c.from_state == Presence.ONLINE
+    )
+    return connection.execute(query).scalar()
+
+
+def health_since(connection: Connection, device_id: DeviceId) -> datetime | None:
+    """Return when a device's health last changed; None if it never did."""
+    return connection.execute(_last_change_query(device_id, DeviceEvent.HEALTH_CHANGED)).scalar()
+
+
+def devices_with_events_since(
+    connection: Connection, kind: DeviceEvent, since: datetime
+) -> dict[DeviceId, str | None]:
+    """Return the devices with events of a kind since a time, with the newest cause of each."""
+    query = (
+        sa.select(events.c.subject_id, events.c.cause)
+        .where(events.c.kind == kind, events.c.at >= since)
+        .order_by(events.c.event_id)
+    )
+    return {DeviceId(row.subject_id): row.cause for row in connection.execute(query)}
+
+
+def _last_change_query(device_id: DeviceId, kind: DeviceEvent) -> sa.Select[Any]:
+    """Return the query of the time of a device's last event of a kind."""
+    return (
+        sa.select(events.c.at)
+        .where(
+            events.c.subject == EventSubject.DEVICE, events.c.subject_id == device_id, events.c.kind == kind
+        )
+        .order_by(events.c.event_id.desc())
+        .limit(1)
     )

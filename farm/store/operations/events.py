@@ -1,113 +1,68 @@
 """The event log: one row for each change of state, in the change's own transaction."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import fields
 from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.operations.event import EventKind, EventSubject
+from farm.core.operations.event import EventKind, EventSubject, SubjectEvent, subject_of
 from farm.database.tables import events
+from farm.database.transaction import Tx
 
 #: Built once: every change of state appends one.
 _INSERT = events.insert()
+_COLUMNS = [field.name for field in fields(SubjectEvent)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewEvent:
-    """An event to be recorded."""
-
-    at: datetime
-    actor: str
-    kind: EventKind
-    subject: EventSubject
-    subject_id: object
-    from_state: str | None
-    to_state: str | None
-    cause: str | None
-
-
-def record_events(connection: Connection, new: Sequence[NewEvent]) -> None:
+def record_events(connection: Connection, new: Sequence[SubjectEvent]) -> None:
     """Append events in their order."""
     if new:
-        connection.execute(_INSERT, [_row(event) for event in new])
-
-
-def _row(new: NewEvent) -> dict[str, object]:
-    return {
-        "at": new.at,
-        "actor": new.actor,
-        "kind": new.kind,
-        "subject": new.subject,
-        "subject_id": str(new.subject_id),
-        "from_state": new.from_state,
-        "to_state": new.to_state,
-        "cause": new.cause,
-    }
+        connection.execute(_INSERT, [{name: getattr(event, name) for name in _COLUMNS} for event in new])
 
 
 def record_event(
-    connection: Connection,
-    *,
-    at: datetime,
-    actor: str,
+    tx: Tx,
     kind: EventKind,
-    subject: EventSubject,
     subject_id: object,
+    *,
+    subject: EventSubject | None = None,
     from_state: str | None = None,
     to_state: str | None = None,
     cause: str | None = None,
 ) -> None:
-    """Append one event of a subject."""
-    record_transitions(
-        connection,
-        at=at,
-        actor=actor,
-        kind=kind,
-        subject=subject,
-        cause_by_id={subject_id: cause},
-        from_state=from_state,
-        to_state=to_state,
-    )
+    """Append one event of a subject; `subject` where the name of the kind does not begin with it."""
+    causes = {subject_id: cause}
+    record_transitions(tx, kind, causes, subject=subject, from_state=from_state, to_state=to_state)
 
 
 def record_transitions(
-    connection: Connection,
-    *,
-    at: datetime,
-    actor: str,
+    tx: Tx,
     kind: EventKind,
-    subject: EventSubject,
     cause_by_id: Mapping[object, str | None],
+    *,
+    subject: EventSubject | None = None,
     from_state: str | None,
     to_state: str | None,
 ) -> None:
     """Append one event for each of many subjects with the same transition, in the order of the mapping."""
-    same = {
-        "at": at,
-        "actor": actor,
-        "kind": kind,
-        "subject": subject,
-        "from_state": from_state,
-        "to_state": to_state,
-    }
+    same = {"at": tx.now, "actor": tx.actor, "kind": kind, "subject": subject or subject_of(kind)}
+    states = {"from_state": from_state, "to_state": to_state}
     rows = [
-        {**same, "subject_id": str(subject_id), "cause": cause} for subject_id, cause in cause_by_id.items()
+        {**same, **states, "subject_id": str(subject_id), "cause": cause}
+        for subject_id, cause in cause_by_id.items()
     ]
     if rows:
-        connection.execute(_INSERT, rows)
+        tx.connection.execute(_INSERT, rows)
 
 
 def record_if_moved(
-    connection: Connection,
+    tx: Tx,
     update: sa.Update,
-    *,
-    at: datetime,
-    actor: str,
     kind: EventKind,
-    subject: EventSubject,
     subject_id: object,
+    *,
     from_state: str,
     to_state: str,
     cause: str | None = None,
@@ -117,19 +72,9 @@ def record_if_moved(
 
     `parameters` are those of an update that was built once; such as are named after a column are set.
     """
-    if connection.execute(update, parameters).rowcount == 0:
+    if tx.connection.execute(update, parameters).rowcount == 0:
         return False
-    record_event(
-        connection,
-        at=at,
-        actor=actor,
-        kind=kind,
-        subject=subject,
-        subject_id=subject_id,
-        from_state=from_state,
-        to_state=to_state,
-        cause=cause,
-    )
+    record_event(tx, kind, subject_id, from_state=from_state, to_state=to_state, cause=cause)
     return True
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -10,12 +9,14 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId, SessionId
-from farm.core.checks.incident import REPORTED_BY_AGENTS
+from farm.core.checks.failures import REPORTED_BY_AGENTS
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import HostState, SessionState
 from farm.core.jobs.job import JobState
+from farm.database.rows import to_record
 from farm.database.tables import devices, hosts, incidents, jobs, literal, sessions
 from farm.database.tables.columns import UtcTime
+from farm.database.transaction import Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +39,7 @@ def heartbeat_states(
 ) -> dict[SessionId, HeartbeatState]:
     """Return the states of these sessions, by one statement; unknown ones are missing."""
     return {
-        SessionId(row.session_id): HeartbeatState(
-            host_id=row.host_id,
-            credential_hash=row.credential_hash,
-            host_state=HostState(row.host_state),
-            state=SessionState(row.state),
-            exchange_seq=row.exchange_seq,
-            has_jobs=bool(row.has_jobs),
-            has_incident=bool(row.has_incident),
-        )
+        SessionId(row.session_id): to_record(HeartbeatState, row)
         for row in connection.execute(_heartbeat_states_query(), {"session_ids": list(session_ids)})
     }
 
@@ -58,7 +51,7 @@ def _heartbeat_states_query() -> sa.Select[Any]:
         jobs.c.device_id == devices.c.device_id,
         jobs.c.state == literal(JobState.QUEUED),
     )
-    troubled = sa.exists().where(
+    has_incident = sa.exists().where(
         incidents.c.host_id == sessions.c.host_id,
         incidents.c.kind.in_([literal(kind) for kind in REPORTED_BY_AGENTS]),
         incidents.c.ended_at.is_(None),
@@ -72,17 +65,17 @@ def _heartbeat_states_query() -> sa.Select[Any]:
             sessions.c.state,
             sessions.c.exchange_seq,
             queued.label("has_jobs"),
-            troubled.label("has_incident"),
+            has_incident.label("has_incident"),
         )
         .join(hosts, hosts.c.host_id == sessions.c.host_id)
         .where(sessions.c.session_id.in_(sa.bindparam("session_ids", expanding=True)))
     )
 
 
-def record_devices_seen(connection: Connection, host_ids: Collection[HostId], *, now: datetime) -> None:
+def record_devices_seen(tx: Tx, host_ids: Collection[HostId]) -> None:
     """Record that all devices of these hosts are present and unchanged."""
     if host_ids:
-        connection.execute(_devices_seen_statement(), {"host_ids": list(host_ids), "moment": now})
+        tx.connection.execute(_devices_seen_statement(), {"host_ids": list(host_ids), "moment": tx.now})
 
 
 @cache

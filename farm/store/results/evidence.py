@@ -1,4 +1,4 @@
-"""Reports: the raw text behind measurements, stored until a retention rule expires it."""
+"""Reports: the raw text behind measurements, stored until a retention rule expires it; missing reports."""
 
 import zlib
 from collections.abc import Collection, Iterator, Sequence
@@ -10,9 +10,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId, Digest
+from farm.core.base.ids import AttemptId, Digest, HostId
+from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.job import JobState
-from farm.database.tables import attempts, evidence, is_one_of, jobs, lazy_expansions
+from farm.core.results.settle.effects import KeepReport
+from farm.database.rows import to_record
+from farm.database.tables import attempts, devices, evidence, is_one_of, jobs, lazy_expansions
+from farm.database.transaction import Tx
 
 _INSERT = evidence.insert()
 
@@ -30,31 +34,20 @@ class StoredReport:
     expired_by: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewReport:
-    """A report to be stored."""
-
-    attempt_id: AttemptId
-    digest: Digest
-    body: bytes
-    counted: bool
-    at: datetime
-
-
-def add_reports(connection: Connection, new: Sequence[NewReport]) -> None:
+def add_reports(connection: Connection, reports: Sequence[KeepReport]) -> None:
     """Store reports in their order."""
-    connection.execute(_INSERT, [_row(each) for each in new])
+    connection.execute(_INSERT, [_row(report) for report in reports])
 
 
-def _row(new: NewReport) -> dict[str, object]:
-    compressed = zlib.compress(new.body)
+def _row(report: KeepReport) -> dict[str, object]:
+    compressed = zlib.compress(report.body)
     return {
-        "attempt_id": new.attempt_id,
-        "report_digest": new.digest,
-        "counted": new.counted,
+        "attempt_id": report.attempt_id,
+        "report_digest": report.digest,
+        "counted": report.counted,
         "body": compressed,
         "body_bytes": len(compressed),
-        "received_at": new.at,
+        "received_at": report.at,
     }
 
 
@@ -62,29 +55,23 @@ def digests_by_attempt(
     connection: Connection, attempt_ids: Collection[AttemptId]
 ) -> dict[AttemptId, set[Digest]]:
     """Return the digests of all reports of attempts, counted or not, expired or not."""
-    found: dict[AttemptId, set[Digest]] = {}
+    digests: dict[AttemptId, set[Digest]] = {}
     for row in connection.execute(_digests_query(), {"attempt_ids": list(attempt_ids)}):
-        found.setdefault(row.attempt_id, set()).add(row.report_digest)
-    return found
+        digests.setdefault(row.attempt_id, set()).add(row.report_digest)
+    return digests
 
 
 @cache
 def _digests_query() -> sa.Select[Any]:
-    asked = evidence.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True))
-    return sa.select(evidence.c.attempt_id, evidence.c.report_digest).where(asked)
+    of_attempts = evidence.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True))
+    return sa.select(evidence.c.attempt_id, evidence.c.report_digest).where(of_attempts)
 
 
 def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredReport]:
     """Return all reports of an attempt, oldest first; at most one of them counted."""
     query = sa.select(evidence).where(evidence.c.attempt_id == attempt_id).order_by(evidence.c.evidence_id)
     return [
-        StoredReport(
-            report_digest=row.report_digest,
-            counted=row.counted,
-            body=None if row.body is None else zlib.decompress(row.body),
-            expired_at=row.expired_at,
-            expired_by=row.expired_by,
-        )
+        to_record(StoredReport, row, body=None if row.body is None else zlib.decompress(row.body))
         for row in connection.execute(query)
     ]
 
@@ -114,11 +101,7 @@ def expirable_reports(
 ) -> Iterator[RetainedReport]:
     """Return the reports of finished matrices: first those that did not count, then the others, oldest first.
 
-    Args:
-        connection: the database.
-        since: received then or later; None: whenever.
-        before: received before then; None: whenever.
-        limit: at most so many of each kind.
+    They were received from `since` on and before `before`; `limit` is the most of each kind.
     """
     for counted in (False, True):
         query = _retained_of_finished(counted=counted).limit(limit)
@@ -127,9 +110,7 @@ def expirable_reports(
         if before is not None:
             query = query.where(evidence.c.received_at < before)
         for row in connection.execute(query):
-            yield RetainedReport(
-                evidence_id=row.evidence_id, size_bytes=row.body_bytes, received_at=row.received_at
-            )
+            yield to_record(RetainedReport, row)
 
 
 def _retained_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetime]]:
@@ -143,7 +124,7 @@ def _retained_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetim
         lazy_expansions.c.matrix_id == jobs.c.matrix_id, lazy_expansions.c.cancelled_at.is_(None)
     )
     return (
-        sa.select(evidence.c.evidence_id, evidence.c.body_bytes, evidence.c.received_at)
+        sa.select(evidence.c.evidence_id, evidence.c.body_bytes.label("size_bytes"), evidence.c.received_at)
         .join(attempts, attempts.c.attempt_id == evidence.c.attempt_id)
         .join(jobs, jobs.c.job_id == attempts.c.job_id)
         .where(
@@ -157,15 +138,15 @@ def _retained_of_finished(*, counted: bool) -> sa.Select[tuple[int, int, datetim
     )
 
 
-def expire_reports(connection: Connection, evidence_ids: Sequence[int], *, now: datetime, rule: str) -> None:
+def expire_reports(tx: Tx, evidence_ids: Sequence[int], *, rule: str) -> None:
     """Delete bodies of reports; their measurements stay."""
     which = evidence.c.evidence_id.in_(evidence_ids)
-    kept = [column for column in evidence.c if column.name != "body"]
-    rows = [dict(row) for row in connection.execute(sa.select(*kept).where(which)).mappings()]
+    others = [column for column in evidence.c if column.name != "body"]
+    rows = [dict(row) for row in tx.connection.execute(sa.select(*others).where(which)).mappings()]
     # Not by UPDATE: SQLite frees pages when rows are deleted, but not when they shrink.
-    connection.execute(evidence.delete().where(which))
-    gone = {"body": None, "expired_at": now, "expired_by": rule}
-    connection.execute(evidence.insert(), [{**row, **gone} for row in rows])
+    tx.connection.execute(evidence.delete().where(which))
+    expired = {"body": None, "expired_at": tx.now, "expired_by": rule}
+    tx.connection.execute(evidence.insert(), [{**row, **expired} for row in rows])
 
 
 def count_expired(connection: Connection) -> int:
@@ -183,3 +164,39 @@ def retained_between(connection: Connection, since: datetime | None, until: date
         query = query.where(evidence.c.received_at >= since)
     count, size_bytes = connection.execute(query).one()
     return count, size_bytes
+
+
+#: The number of latest attempts of each device that are examined: older ones were followed by others.
+_LATEST = 20
+
+
+def missing_reports(connection: Connection, host_id: HostId) -> list[AttemptId]:
+    """Return the lost attempts on a host's devices that are still the current ones of their jobs."""
+    query = sa.select(devices.c.device_id).where(devices.c.host_id == host_id).order_by(devices.c.device_id)
+    attempt_ids: list[AttemptId] = []
+    for device_id in connection.execute(query).scalars().all():
+        attempt_ids += [
+            AttemptId(row.attempt_id) for row in connection.execute(_missing_on_device(device_id, host_id))
+        ]
+    return attempt_ids
+
+
+def _missing_on_device(device_id: str, host_id: HostId) -> sa.Select[Any]:
+    latest = (
+        sa.select(attempts)
+        .where(attempts.c.device_id == device_id)
+        .order_by(attempts.c.fence.desc())
+        .limit(_LATEST)
+        .subquery()
+    )
+    return (
+        sa.select(latest.c.attempt_id)
+        .join(jobs, jobs.c.job_id == latest.c.job_id)
+        .where(
+            latest.c.host_id == host_id,
+            latest.c.state == AttemptState.LOST,
+            jobs.c.attempt_id == latest.c.attempt_id,
+            jobs.c.state == JobState.QUEUED,
+        )
+        .order_by(latest.c.attempt_id)
+    )

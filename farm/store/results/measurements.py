@@ -1,4 +1,4 @@
-"""Measurements and the series they belong to."""
+"""Measurements, their summaries and details, and the series they belong to."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -14,12 +14,13 @@ from sqlalchemy.sql.dml import ReturningInsert
 from farm.core.base.ids import AttemptId, CellId, Digest, FactsId, JobId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel, control_level
 from farm.core.models.variant import Recipe
-from farm.core.results.settle.new_measurement import NewMeasurement, NewSeries
-from farm.core.runs.measurement import Quality, SampleKind
-from farm.core.runs.samples import encode_samples
-from farm.database.bulk import is_among
+from farm.core.results.settle.report import NewMeasurement, NewSeries
+from farm.core.runs.measurement import Metric, Quality, SampleKind
+from farm.core.runs.samples import decode_samples, encode_samples
+from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, measurements, series
 from farm.store.results.placements import stored_placement
+from farm.wire.documents.results.results import ReadingView
 
 _RECIPE = TypeAdapter(Recipe)
 _INSERT = measurements.insert()
@@ -43,30 +44,30 @@ class Measurement:
     value_ns: float
     facts_id: FactsId | None
     measured_at: datetime
-    #: How many influences on the measurement were controlled.
+    #: The number of influences on the measurement that were controlled.
     control_level: ControlLevel
 
 
-_COLUMNS = [measurements.c[name] for name in Measurement.__dataclass_fields__]
+_MEASUREMENT_COLUMNS = [measurements.c[name] for name in Measurement.__dataclass_fields__]
 
 
-def put_series(connection: Connection, asked: Iterable[NewSeries]) -> dict[Digest, SeriesId]:
+def put_series(connection: Connection, new_series: Iterable[NewSeries]) -> dict[Digest, SeriesId]:
     """Return the ids of series by digest, adding new ones."""
-    by_digest = {each.digest: each for each in asked}
-    found = {
+    by_digest = {new.digest: new for new in new_series}
+    ids = {
         row.series_digest: row.series_id
         for row in connection.execute(_known_series_query(), {"digests": [*by_digest]})
     }
-    for digest, each in by_digest.items():
-        if digest not in found:
-            found[digest] = connection.execute(_insert_series_statement(), _series_row(each)).scalar_one()
-    return found
+    for digest, new in by_digest.items():
+        if digest not in ids:
+            ids[digest] = connection.execute(_insert_series_statement(), _series_row(new)).scalar_one()
+    return ids
 
 
 @cache
 def _known_series_query() -> sa.Select[Any]:
-    asked = series.c.series_digest.in_(sa.bindparam("digests", expanding=True))
-    return sa.select(series.c.series_digest, series.c.series_id).where(asked)
+    among = series.c.series_digest.in_(sa.bindparam("digests", expanding=True))
+    return sa.select(series.c.series_digest, series.c.series_id).where(among)
 
 
 @cache
@@ -92,17 +93,14 @@ def add_measurements(connection: Connection, new: Sequence[NewMeasurement]) -> N
     Raises:
         sqlalchemy.exc.IntegrityError: a job has an accepted measurement already; none is recorded.
     """
-    series_ids = put_series(connection, (each.series for each in new))
-    connection.execute(_INSERT, [_row(each, series_ids[each.series.digest]) for each in new])
-
-
-def _row(new: NewMeasurement, series_id: SeriesId) -> dict[str, object]:
-    return {"series_id": series_id, **stored_values(new)}
+    series_ids = put_series(connection, (item.series for item in new))
+    rows = [{"series_id": series_ids[item.series.digest], **stored_values(item)} for item in new]
+    connection.execute(_INSERT, rows)
 
 
 def stored_values(new: NewMeasurement) -> dict[str, object]:
     """Return a measurement's values by column, without its id and series."""
-    reading, summary = new.reading, new.summary
+    reading, summary = new.reading, asdict(new.summary)
     return {
         "job_id": new.job_id,
         "attempt_id": new.attempt_id,
@@ -113,19 +111,13 @@ def stored_values(new: NewMeasurement) -> dict[str, object]:
         "program_digest": new.program_digest,
         "facts_id": new.facts_id,
         "accepted": new.accepted,
-        "quality": new.judgement.quality,
-        "quality_reasons": list(new.judgement.reasons),
+        "quality": new.assessment.quality,
+        "quality_reasons": list(new.assessment.reasons),
         "actual_backend": reading.actual_backend,
         "accelerator": reading.accelerator,
         "proof": reading.proof,
-        "kind": summary.kind,
-        "sample_count": summary.count,
-        "value_ns": summary.value_ns,
-        "mean_ns": summary.mean_ns,
-        "min_ns": summary.min_ns,
-        "max_ns": summary.max_ns,
-        "p90_ns": summary.p90_ns,
-        "scatter": summary.scatter,
+        "sample_count": summary.pop("count"),
+        **summary,
         "samples": encode_samples(list(reading.samples_ns)) if reading.samples_ns else None,
         "metrics": [asdict(metric) for metric in reading.metrics],
         "placement": stored_placement(reading.placement),
@@ -143,24 +135,24 @@ def accepted_measurements(
 ) -> list[Measurement]:
     """Return the accepted measurements of a matrix's cells from one index to another, oldest first."""
     query = (
-        sa.select(*_COLUMNS)
+        sa.select(*_MEASUREMENT_COLUMNS)
         .join(cells, cells.c.cell_id == measurements.c.cell_id)
         .where(cells.c.matrix_id == matrix_id, measurements.c.accepted)
         .order_by(measurements.c.measurement_id)
     )
     if of is not None:
         query = query.where(cells.c.cell_index.between(*of))
-    return [_measurement(row) for row in connection.execute(query)]
+    return [to_record(Measurement, row) for row in connection.execute(query)]
 
 
 def accepted_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> list[Measurement]:
     """Return the accepted measurements of cells, oldest first."""
     query = (
-        sa.select(*_COLUMNS)
+        sa.select(*_MEASUREMENT_COLUMNS)
         .where(is_among(connection, measurements.c.cell_id, cell_ids), measurements.c.accepted)
         .order_by(measurements.c.measurement_id)
     )
-    return [_measurement(row) for row in connection.execute(query)]
+    return [to_record(Measurement, row) for row in connection.execute(query)]
 
 
 def accepted_qualities(connection: Connection, cell_id: CellId) -> list[Quality]:
@@ -173,21 +165,66 @@ def accepted_qualities(connection: Connection, cell_id: CellId) -> list[Quality]
     return [Quality(quality) for quality in connection.execute(query).scalars()]
 
 
-def _measurement(row: sa.Row[Any]) -> Measurement:
-    return Measurement(
-        measurement_id=row.measurement_id,
-        job_id=row.job_id,
-        attempt_id=row.attempt_id,
-        cell_id=row.cell_id,
-        series_id=row.series_id,
-        round=row.round,
-        repeat=row.repeat,
-        accepted=row.accepted,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReading:
+    """A stored reading with its assessment."""
+
+    quality: Quality
+    quality_reasons: Sequence[str]
+    reading: ReadingView
+
+
+def find_reading(connection: Connection, attempt_id: AttemptId) -> StoredReading | None:
+    """Return the reading of an attempt: the accepted one, else the latest stored one, or None."""
+    row = connection.execute(
+        sa.select(measurements)
+        .where(measurements.c.attempt_id == attempt_id)
+        .order_by(measurements.c.accepted.desc(), measurements.c.measurement_id.desc())
+        .limit(1)
+    ).one_or_none()
+    if row is None:
+        return None
+    values = {
+        **row._mapping,
+        "offered": (row.placement or {}).get("offered", ()),
+        "samples_ns": () if row.samples is None else decode_samples(row.samples),
+    }
+    return StoredReading(
         quality=Quality(row.quality),
         quality_reasons=row.quality_reasons,
-        kind=SampleKind(row.kind),
-        value_ns=row.value_ns,
-        facts_id=row.facts_id,
-        measured_at=row.measured_at,
-        control_level=ControlLevel(row.control_level),
+        reading=ReadingView.model_validate({name: values[name] for name in ReadingView.model_fields}),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementSummary:
+    """The summary of an accepted measurement."""
+
+    cell_id: CellId
+    round: int
+    repeat: int
+    quality: Quality
+    kind: SampleKind
+    value_ns: float
+    p90_ns: float | None
+    scatter: float | None
+    metrics: tuple[Metric, ...]
+    accelerator: str
+    proof: str
+    facts_id: FactsId | None
+
+
+_SUMMARY_COLUMNS = [measurements.c[name] for name in MeasurementSummary.__dataclass_fields__]
+
+
+def list_summaries(
+    connection: Connection, matrix_id: MatrixId, *, of: tuple[int, int]
+) -> list[MeasurementSummary]:
+    """Return the summaries of cells from one index to another, oldest first."""
+    query = (
+        sa.select(*_SUMMARY_COLUMNS)
+        .join(cells, cells.c.cell_id == measurements.c.cell_id)
+        .where(cells.c.matrix_id == matrix_id, cells.c.cell_index.between(*of), measurements.c.accepted)
+        .order_by(measurements.c.measurement_id)
+    )
+    return [to_record(MeasurementSummary, row) for row in connection.execute(query)]

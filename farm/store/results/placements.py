@@ -2,45 +2,22 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
-from farm.core.base.setting_values import SettingValue
-from farm.core.models.variant import Recipe
-from farm.core.results.settle.placement_change import LastPlacement
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, MatrixId
+from farm.core.results.settle.report_context import LastPlacement
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Quality
-from farm.core.runs.placement import Placement
+from farm.core.runs.placement import Placement, placement_text
 from farm.core.runs.plan import EarlierPlacement
+from farm.database.rows import to_record
 from farm.database.tables import cells, measurements, series
+from farm.wire.documents.results.results import PlacedSeries
 
 _PLACEMENT = TypeAdapter(Placement)
-_RECIPE = TypeAdapter(Recipe)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedSeries:
-    """A series with the placement of its latest accepted measurement."""
-
-    series_id: SeriesId
-    device_id: DeviceId
-    model: str | None
-    recipe: Recipe | None
-    backend: str
-    harness: str
-    #: Only settings that are not the harness's defaults.
-    settings: dict[str, SettingValue]
-    attempt_id: AttemptId
-    quality: Quality
-    actual_backend: str
-    accelerator: str
-    proof: str
-    placement: Placement | None
-    measured_at: datetime
 
 
 def stored_placement(placement: Placement | None) -> dict[str, Any] | None:
@@ -49,7 +26,7 @@ def stored_placement(placement: Placement | None) -> dict[str, Any] | None:
         return None
     stored = {**asdict(placement), "warnings": list(placement.warnings)}
     offered = stored.pop("offered")
-    # Most runs have no such list, and those that were kept before there was one are no other.
+    # Most runs have no such list, nor have those stored before there was one.
     return {**stored, "offered": list(offered)} if offered else stored
 
 
@@ -70,15 +47,15 @@ def placed_series(
         query = query.join(cells, cells.c.cell_id == measurements.c.cell_id)
         query = query.where(cells.c.matrix_id == matrix_id)
     ranked = query.subquery()
-    found = (
+    latest_placements = (
         sa.select(ranked, *(series.c[name] for name in _SERIES_COLUMNS))
         .join(series, series.c.series_id == ranked.c.series_id)
         .where(ranked.c.newest == 1)
         .order_by(series.c.series_id)
     )
     if device_id is not None:
-        found = found.where(series.c.device_id == device_id)
-    return [_placed(row) for row in connection.execute(found)]
+        latest_placements = latest_placements.where(series.c.device_id == device_id)
+    return [_series_of_row(row) for row in connection.execute(latest_placements)]
 
 
 _SERIES_COLUMNS = ("device_id", "model", "recipe", "backend", "harness", "settings")
@@ -107,15 +84,7 @@ def last_placements(connection: Connection, digests: Sequence[Digest]) -> dict[D
         .join(measurements, measurements.c.measurement_id == last)
         .where(series.c.series_digest.in_(digests))
     )
-    return {
-        row.series_digest: LastPlacement(
-            series_id=row.series_id,
-            actual_backend=row.actual_backend,
-            accelerator=row.accelerator,
-            placement=_parse(row.placement),
-        )
-        for row in connection.execute(query)
-    }
+    return {row.series_digest: to_record(LastPlacement, row) for row in connection.execute(query)}
 
 
 _PLACEMENT_COLUMNS = ("actual_backend", "accelerator", "placement")
@@ -146,8 +115,8 @@ def earlier_runs(
         .order_by(measurements.c.measurement_id)
     )
     rows = [] if facts_id is None else list(connection.execute(query))
-    known = (row for row in rows if row.accelerator != UNKNOWN_ACCELERATOR)
-    placed = ((AttemptId(row.attempt_id), _parse(row.placement)) for row in known)
+    placed_rows = (row for row in rows if row.accelerator != UNKNOWN_ACCELERATOR)
+    placed = ((AttemptId(row.attempt_id), _parse(row.placement)) for row in placed_rows)
     shown = (
         EarlierPlacement(attempt_id=attempt_id, placement=placement)
         for attempt_id, placement in placed
@@ -174,23 +143,10 @@ def current_placements(
     }
 
 
-def _placed(row: sa.Row[Any]) -> PlacedSeries:
-    return PlacedSeries(
-        series_id=row.series_id,
-        device_id=row.device_id,
-        model=row.model,
-        recipe=None if row.recipe is None else _RECIPE.validate_python(row.recipe),
-        backend=row.backend,
-        harness=row.harness,
-        settings=dict(row.settings),
-        attempt_id=row.attempt_id,
-        quality=Quality(row.quality),
-        actual_backend=row.actual_backend,
-        accelerator=row.accelerator,
-        proof=row.proof,
-        placement=_parse(row.placement),
-        measured_at=row.measured_at,
-    )
+def _series_of_row(row: sa.Row[Any]) -> PlacedSeries:
+    placement = _parse(row.placement)
+    words = row.accelerator if placement is None else placement_text(placement)
+    return to_record(PlacedSeries, row, words=words)
 
 
 def _parse(stored: Any) -> Placement | None:

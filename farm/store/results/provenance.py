@@ -8,14 +8,18 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, JobId, MatrixId
 from farm.core.devices.controls import ControlLevel
 from farm.core.devices.device import DeviceFacts
+from farm.core.devices.software_version import build_by_facts
 from farm.core.runs.measurement import Quality, SampleKind
+from farm.database.rows import to_record
 from farm.database.tables import attempts, device_facts, evidence, jobs, measurements
-from farm.store.devices.facts import stored_facts
+
+_FACTS = TypeAdapter(DeviceFacts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,17 +83,7 @@ def _runs(connection: Connection, which: sa.ColumnElement[bool]) -> list[Measure
         .where(which, measurements.c.accepted)
         .order_by(attempts.c.fence)
     )
-    return [_run(row) for row in connection.execute(query).mappings()]
-
-
-def _run(row: Mapping[Any, Any]) -> MeasuredRun:
-    values = {name: row[name] for name in MeasuredRun.__dataclass_fields__}
-    words = {
-        "quality": Quality(row["quality"]),
-        "kind": SampleKind(row["kind"]),
-        "control_level": ControlLevel(row["control_level"]),
-    }
-    return MeasuredRun(**{**values, **words})
+    return [to_record(MeasuredRun, row) for row in connection.execute(query)]
 
 
 def counted_reports(connection: Connection, attempt_ids: Sequence[AttemptId]) -> dict[AttemptId, bytes]:
@@ -105,7 +99,15 @@ def facts_by_id(connection: Connection, facts_ids: Sequence[FactsId]) -> dict[Fa
     query = sa.select(device_facts.c.facts_id, device_facts.c.facts).where(
         device_facts.c.facts_id.in_(facts_ids)
     )
-    return {row.facts_id: stored_facts(row.facts) for row in connection.execute(query)}
+    return {
+        row.facts_id: _FACTS.validate_python(row.facts, strict=False) for row in connection.execute(query)
+    }
+
+
+def builds_of(connection: Connection, facts_ids: set[FactsId | None]) -> dict[FactsId, int]:
+    """Return the builds that measurements of a device were made on; empty where all are of one snapshot."""
+    present = {facts_id for facts_id in facts_ids if facts_id is not None}
+    return build_by_facts(facts_by_id(connection, sorted(present))) if len(present) > 1 else {}
 
 
 def fences_by_block(
@@ -118,7 +120,7 @@ def fences_by_block(
         .where(jobs.c.matrix_id == matrix_id, jobs.c.device_id == device_id)
         .order_by(attempts.c.fence)
     )
-    found: defaultdict[tuple[int, int], list[tuple[int, JobId]]] = defaultdict(list)
+    fences: defaultdict[tuple[int, int], list[tuple[int, JobId]]] = defaultdict(list)
     for round, repeat, fence, job_id in connection.execute(query):
-        found[round, repeat].append((fence, job_id))
-    return dict(found)
+        fences[round, repeat].append((fence, job_id))
+    return dict(fences)

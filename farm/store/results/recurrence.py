@@ -8,8 +8,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, JobId
-from farm.core.jobs.job import JobKind, JobState
-from farm.database.tables import attempts, cells, devices, jobs, literal, matrices, measurements, series
+from farm.core.jobs.job import JobKind
+from farm.database.rows import to_record
+from farm.database.tables import attempts, cells, devices, jobs, matrices, measurements, series
+from farm.store.jobs.queues import head_of_queue
 
 #: Of one series: more than a habit takes, however many rounds a matrix has.
 _MEASUREMENTS = 200
@@ -48,9 +50,9 @@ def result_times(
 ) -> list[SeriesResults]:
     """Return the times of results of series since a time; series without results are missing."""
     return [
-        found
+        results
         for series_id in series_ids
-        if (found := _result_times_query(connection, series_id, since)) is not None
+        if (results := _result_times_query(connection, series_id, since)) is not None
     ]
 
 
@@ -92,14 +94,6 @@ def _result_times_query(connection: Connection, series_id: int, since: datetime)
 
 def starved_devices(connection: Connection, *, queued_before: datetime) -> list[StarvedDevice]:
     """Return devices whose next job was queued before a time, and on which no job ended since then."""
-    head = (
-        sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED))
-        .order_by(jobs.c.priority.desc(), jobs.c.virtual_time, jobs.c.job_id)
-        .limit(1)
-        .correlate(devices)
-        .scalar_subquery()
-    )
     ended = (
         sa.select(attempts.c.finished_at)
         .where(attempts.c.device_id == devices.c.device_id, attempts.c.outcome.is_not(None))
@@ -109,9 +103,15 @@ def starved_devices(connection: Connection, *, queued_before: datetime) -> list[
         .scalar_subquery()
     )
     query = (
-        sa.select(jobs.c.job_id, jobs.c.device_id, jobs.c.cell_id, jobs.c.created_at, cells.c.label)
+        sa.select(
+            jobs.c.job_id,
+            jobs.c.device_id,
+            jobs.c.cell_id,
+            jobs.c.created_at.label("queued_at"),
+            cells.c.label,
+        )
         .select_from(devices)
-        .join(jobs, jobs.c.job_id == head)
+        .join(jobs, jobs.c.job_id == head_of_queue())
         .join(cells, cells.c.cell_id == jobs.c.cell_id)
         .where(
             jobs.c.kind == JobKind.BENCHMARK,
@@ -120,13 +120,4 @@ def starved_devices(connection: Connection, *, queued_before: datetime) -> list[
         )
         .order_by(devices.c.device_id)
     )
-    return [
-        StarvedDevice(
-            device_id=row.device_id,
-            cell_id=row.cell_id,
-            job_id=row.job_id,
-            label=row.label,
-            queued_at=row.created_at,
-        )
-        for row in connection.execute(query)
-    ]
+    return [to_record(StarvedDevice, row) for row in connection.execute(query)]

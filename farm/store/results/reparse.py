@@ -11,12 +11,13 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, MatrixId
 from farm.core.jobs.job import JobKind, JobState
-from farm.core.results.settle.new_measurement import NewMeasurement
+from farm.core.results.settle.report import NewMeasurement
 from farm.core.runs.measurement import Outcome, Quality
 from farm.database.tables import attempts, jobs, literal, matrices, measurements
+from farm.database.transaction import Tx
 from farm.store.results.measurements import stored_values
 
-#: What an adapter decided: all else ended without a word of one.
+#: Outcomes that an adapter decided: all others ended without one.
 _DECIDED = (Outcome.SUCCEEDED, Outcome.FAILED, Outcome.UNSUPPORTED)
 #: Of a stored reading, what another reading of the same evidence may have otherwise.
 COMPARED = (
@@ -84,10 +85,10 @@ def readings_by_attempt(
         .where(measurements.c.attempt_id.in_(attempt_ids))
         .order_by(measurements.c.parser_version)
     )
-    found: defaultdict[AttemptId, list[Mapping[str, Any]]] = defaultdict(list)
+    rows_by_attempt: defaultdict[AttemptId, list[Mapping[str, Any]]] = defaultdict(list)
     for row in connection.execute(query).mappings():
-        found[row["attempt_id"]].append(dict(row))
-    return dict(found)
+        rows_by_attempt[row["attempt_id"]].append(dict(row))
+    return dict(rows_by_attempt)
 
 
 def changed_columns(stored: Mapping[str, Any], new: NewMeasurement) -> list[str]:
@@ -96,34 +97,32 @@ def changed_columns(stored: Mapping[str, Any], new: NewMeasurement) -> list[str]
     return [name for name in COMPARED if _column_value(values[name]) != _column_value(stored[name])]
 
 
-def supersede(connection: Connection, measurement_id: int, *, now: datetime) -> bool:
+def supersede(tx: Tx, measurement_id: int) -> bool:
     """Mark a reading as superseded; False if it was superseded already."""
-    done = connection.execute(
+    done = tx.connection.execute(
         measurements.update()
         .where(measurements.c.measurement_id == measurement_id, measurements.c.accepted)
-        .values(accepted=False, superseded_at=now)
+        .values(accepted=False, superseded_at=tx.now)
     )
     return done.rowcount == 1
 
 
-def withdraw(
-    connection: Connection, measurement_id: int, *, parser_version: int, reason: str, now: datetime
-) -> bool:
+def withdraw(tx: Tx, measurement_id: int, *, parser_version: int, reason: str) -> bool:
     """Replace a reading by one of a quality that is not compared; False as in `supersede`."""
     of_it = sa.select(measurements).where(measurements.c.measurement_id == measurement_id)
-    row = connection.execute(of_it).mappings().one()
-    if not supersede(connection, measurement_id, now=now):
+    row = tx.connection.execute(of_it).mappings().one()
+    if not supersede(tx, measurement_id):
         return False
-    kept = {name: value for name, value in row.items() if name != "measurement_id"}
+    values = {name: value for name, value in row.items() if name != "measurement_id"}
     withdrawn = {"quality": Quality.WITHDRAWN, "quality_reasons": [reason], "parser_version": parser_version}
-    connection.execute(measurements.insert(), [{**kept, **withdrawn}])
+    tx.connection.execute(measurements.insert(), [{**values, **withdrawn}])
     return True
 
 
 def _column_value(value: Any) -> Any:
     """Return a value as its column returns it: lists instead of tuples, text instead of enums."""
     if isinstance(value, Mapping):
-        return {str(key): _column_value(each) for key, each in value.items()}
+        return {str(key): _column_value(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_column_value(each) for each in value]
+        return [_column_value(item) for item in value]
     return str(value) if isinstance(value, str) else value

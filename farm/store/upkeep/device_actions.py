@@ -1,71 +1,52 @@
-"""Device actions that operators request of agents; open until an agent reports them or they expire."""
+"""Device actions, and the settings that they found on devices; each change with its event."""
 
-from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
-from typing import Any, NewType
+from typing import Any
 
 import sqlalchemy as sa
+from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.devices.device import Presence
-from farm.core.operations.event import DeviceEvent, EventSubject
-from farm.core.upkeep.device_action import DeviceActionKind
+from farm.core.operations.event import DeviceEvent
+from farm.core.upkeep.device_action import DeviceAction, DeviceActionId, DeviceActionKind
+from farm.core.upkeep.device_settings import DeviceSettingsRecord
+from farm.database.rows import find_record, to_record
 from farm.database.tables import device_actions, devices
+from farm.database.transaction import Tx
 from farm.store.operations.events import record_event
-
-DeviceActionId = NewType("DeviceActionId", int)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceAction:
-    """A device action's row; a finished one has a result or an error."""
-
-    device_action_id: DeviceActionId
-    device_id: DeviceId
-    kind: DeviceActionKind
-    requested_by: str
-    requested_at: datetime
-    finished_at: datetime | None
-    done: str | None
-    error: str | None
-    freed_bytes: int | None
 
 
 def find_device_action(connection: Connection, device_action_id: DeviceActionId) -> DeviceAction | None:
     """Return a device action, or None."""
-    row = connection.execute(
-        sa.select(device_actions).where(device_actions.c.device_action_id == device_action_id)
-    ).one_or_none()
-    return None if row is None else _device_action(row)
+    query = sa.select(device_actions).where(device_actions.c.device_action_id == device_action_id)
+    return find_record(connection, DeviceAction, query)
 
 
 def find_open_device_action(
     connection: Connection, device_id: DeviceId, kind: DeviceActionKind
 ) -> DeviceAction | None:
     """Return the open action of a kind on a device, or None."""
-    row = connection.execute(
-        sa.select(device_actions).where(
-            device_actions.c.device_id == device_id,
-            device_actions.c.kind == kind,
-            device_actions.c.finished_at.is_(None),
-        )
-    ).one_or_none()
-    return None if row is None else _device_action(row)
+    query = sa.select(device_actions).where(
+        device_actions.c.device_id == device_id,
+        device_actions.c.kind == kind,
+        device_actions.c.finished_at.is_(None),
+    )
+    return find_record(connection, DeviceAction, query)
 
 
 def find_last_device_action(
     connection: Connection, device_id: DeviceId, kind: DeviceActionKind
 ) -> DeviceAction | None:
     """Return the last action of a kind on a device, or None."""
-    row = connection.execute(
+    query = (
         sa.select(device_actions)
         .where(device_actions.c.device_id == device_id, device_actions.c.kind == kind)
         .order_by(device_actions.c.device_action_id.desc())
         .limit(1)
-    ).one_or_none()
-    return None if row is None else _device_action(row)
+    )
+    return find_record(connection, DeviceAction, query)
 
 
 def open_device_actions(
@@ -75,7 +56,7 @@ def open_device_actions(
     query = _open_query() if host_id is None else _open_of_host_query()
     if device_id is not None:
         query = query.where(device_actions.c.device_id == device_id)
-    return [_device_action(row) for row in connection.execute(query, {"host_id": host_id})]
+    return [to_record(DeviceAction, row) for row in connection.execute(query, {"host_id": host_id})]
 
 
 @cache
@@ -98,52 +79,43 @@ def _open_of_host_query() -> sa.Select[Any]:
 
 
 def add_device_action(
-    connection: Connection,
-    device_id: DeviceId,
-    kind: DeviceActionKind,
-    *,
-    by: str,
-    now: datetime,
-    actor: str,
-    reason: str | None = None,
+    tx: Tx, device_id: DeviceId, kind: DeviceActionKind, *, by: str, reason: str | None = None
 ) -> DeviceAction:
     """Add an open action.
 
     Raises:
         sqlalchemy.exc.IntegrityError: the device has an open action of that kind.
     """
-    row = connection.execute(
+    row = tx.connection.execute(
         device_actions.insert()
-        .values(device_id=device_id, kind=kind, requested_by=by, requested_at=now)
+        .values(device_id=device_id, kind=kind, requested_by=by, requested_at=tx.now)
         .returning(device_actions)
     ).one()
-    action = _device_action(row)
-    _record(connection, action, DeviceEvent.ACTION_REQUESTED, reason, now=now, actor=actor)
+    action = to_record(DeviceAction, row)
+    _record(tx, action, DeviceEvent.ACTION_REQUESTED, reason)
     return action
 
 
 def finish_device_action(
-    connection: Connection,
+    tx: Tx,
     device_action: DeviceAction,
     *,
-    now: datetime,
-    actor: str,
     done: str | None = None,
     error: str | None = None,
     freed_bytes: int | None = None,
 ) -> bool:
     """Record the end of an action with `done` or `error`; False if it had ended already."""
-    update = connection.execute(
+    update = tx.connection.execute(
         device_actions.update()
         .where(
             device_actions.c.device_action_id == device_action.device_action_id,
             device_actions.c.finished_at.is_(None),
         )
-        .values(finished_at=now, done=done, error=error, freed_bytes=freed_bytes)
+        .values(finished_at=tx.now, done=done, error=error, freed_bytes=freed_bytes)
     )
     if update.rowcount == 1:
         kind = DeviceEvent.ACTION_FAILED if error is not None else DeviceEvent.ACTION_DONE
-        _record(connection, device_action, kind, error or done, now=now, actor=actor)
+        _record(tx, device_action, kind, error or done)
     return update.rowcount == 1
 
 
@@ -161,37 +133,28 @@ def cpus_to_keep_idle(connection: Connection) -> set[str]:
     return set(connection.execute(query).scalars())
 
 
-def _device_action(row: sa.Row[Any]) -> DeviceAction:
-    return DeviceAction(
-        device_action_id=row.device_action_id,
-        device_id=row.device_id,
-        kind=DeviceActionKind(row.kind),
-        requested_by=row.requested_by,
-        requested_at=row.requested_at,
-        finished_at=row.finished_at,
-        done=row.done,
-        error=row.error,
-        freed_bytes=row.freed_bytes,
-    )
-
-
-def _record(
-    connection: Connection,
-    device_action: DeviceAction,
-    kind: DeviceEvent,
-    detail: str | None = None,
-    *,
-    now: datetime,
-    actor: str,
-) -> None:
+def _record(tx: Tx, device_action: DeviceAction, kind: DeviceEvent, detail: str | None = None) -> None:
     # The subject is the device, to whose history the action belongs.
-    record_event(
-        connection,
-        at=now,
-        actor=actor,
-        kind=kind,
-        subject=EventSubject.DEVICE,
-        subject_id=device_action.device_id,
-        cause=f"device action {device_action.device_action_id}, {device_action.kind}"
-        + (f": {detail}" if detail else ""),
+    cause = f"device action {device_action.device_action_id}, {device_action.kind}"
+    if detail:
+        cause += f": {detail}"
+    record_event(tx, kind, device_action.device_id, cause=cause)
+
+
+_RECORD = TypeAdapter(DeviceSettingsRecord)
+
+
+def find_settings_record(connection: Connection, device_id: DeviceId) -> DeviceSettingsRecord | None:
+    """Return the record of a device's settings; None if they were never checked."""
+    document = connection.execute(
+        sa.select(devices.c.settings_record).where(devices.c.device_id == device_id)
+    ).scalar_one_or_none()
+    return None if document is None else _RECORD.validate_python(document, strict=False)
+
+
+def put_settings_record(connection: Connection, device_id: DeviceId, record: DeviceSettingsRecord) -> None:
+    """Replace the record; its event is that of the device action."""
+    document = _RECORD.dump_python(record, mode="json")
+    connection.execute(
+        devices.update().where(devices.c.device_id == device_id).values(settings_record=document)
     )

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, SecretStr, model_validator
 
+from farm.core.base.bounds import AtMost, Fence, Note, Word
 from farm.core.base.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Presence
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import Outcome
 from farm.core.runs.plan import RunPlan
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.core.upkeep.device_settings import SettingRestore, SettingResult
@@ -18,34 +18,38 @@ from farm.core.upkeep.recovery import Recovery
 from farm.wire.base import WIRE_VERSION, Count, Wire, check_served
 
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x20/\x7f]+$")]
-Fence = Count
+_AttemptId = Annotated[AttemptId, Field(ge=0, lt=2**53)]
 
-#: USB controllers of one host that are told of at once.
+#: Greatest number of USB controllers of one host in a message.
 MAX_CONTROLLERS = 8
+#: USB addresses 127 devices at a controller; more of a host are on TCP, or virtual.
+MAX_DEVICES = 4096
+#: Runs in progress, and those whose reports wait for the farm.
+MAX_ATTEMPTS = 100_000
 
 
 class VersionedMessage(Wire):
     """The first message of a conversation: with an unsupported version, nothing else is read.
 
-    So an agent of any release is told the same, whatever else it says that we do not know. Raises
+    So an agent of any release gets the same answer, whatever else is in its message. Raises
     WireVersionUnsupported.
     """
 
-    wire_version: int = WIRE_VERSION
+    wire_version: Annotated[int, Field(ge=0, le=1000)] = WIRE_VERSION
 
     @model_validator(mode="before")
     @classmethod
-    def _is_served(cls, said: Any) -> Any:
-        if isinstance(said, Mapping):
-            check_served(said.get("wire_version", WIRE_VERSION))
-        return said
+    def _is_served(cls, message: Any) -> Any:
+        if isinstance(message, Mapping):
+            check_served(message.get("wire_version", WIRE_VERSION))
+        return message
 
 
 class Enrollment(VersionedMessage):
     """POST /api/v1/agent/enroll: a single-use join token for a host credential."""
 
     host: Name
-    join_token: SecretStr
+    join_token: Annotated[SecretStr, Field(max_length=500)]
 
 
 class EnrollmentAnswer(Wire):
@@ -56,35 +60,37 @@ class EnrollmentAnswer(Wire):
 
 
 class DeviceReport(Wire):
-    """One phone as the agent sees it now."""
+    """The present state of a device as its agent sees it."""
 
     device_id: Name
-    #: What adb calls it on this host.
+    #: Its adb serial on this host.
     serial: Annotated[str, Field(min_length=1, max_length=256)]
     presence: Presence
-    #: Why it is not online, or, where it is, why it cannot be cleaned up; in words.
-    detail: str | None = None
-    #: Sent when new to the farm: first sight, a changed build, or asked for by `facts_wanted`.
+    #: The reason that it is not online, or, where it is, that it cannot be cleaned up; as text.
+    detail: Note | None = None
+    #: Sent when new to the farm: a new device, a changed build, or a request in `facts_wanted`.
     facts: DeviceFacts | None = None
     condition: Condition | None = None
-    #: What its agent does to have it back; None while nothing is.
+    #: The recovery in progress; None without one.
     recovery: Recovery | None = None
-    #: Its host is to set up phones by itself.
+    #: Its host is configured to provision devices automatically.
     wants_provisioning: bool = False
-    #: What adb calls the devices that claim this identity, where there are several: none of them is online.
-    claimants: Annotated[tuple[str, ...], Field(max_length=100)] = ()
-    #: Everything of runs up to this fencing token is gone from the phone.
+    #: Serials of the devices that claim this identity, where there are several: none of them is online.
+    claimants: Annotated[tuple[Word, ...], Field(max_length=100)] = ()
+    #: All files and processes of runs up to this fencing token are removed from the device.
     cleaned_fence: Fence = 0
-    #: The highest that phone or agent know of; a database that was put back may have forgotten it.
+    #: The highest that device or agent have seen; a restored database may not contain it.
     known_fence: Fence = 0
+    #: What the device reports and cannot mean, as text: left out here, and the device is not used.
+    implausible: Note | None = None
 
 
 class AttemptReport(Wire):
-    """An attempt the agent has in hand. `given_back` says that nothing ran, and why."""
+    """An attempt that the agent holds. The phase `returned` means that nothing ran, for `reason`."""
 
-    attempt_id: AttemptId
-    #: Where it is; for a farm that never heard of the attempt, or forgot it.
-    device_id: DeviceId | None = None
+    attempt_id: _AttemptId
+    #: Its device; for a farm whose database does not contain the attempt.
+    device_id: Annotated[DeviceId, Field(max_length=128)] | None = None
     fence: Fence
     phase: Literal[
         AttemptState.CLAIMED,
@@ -93,21 +99,21 @@ class AttemptReport(Wire):
         AttemptState.REPORTING,
         AttemptState.RETURNED,
     ]
-    reason: str | None = None
-    #: What keeps the run from beginning, in words: a phone that is too warm, say.
-    waiting_for: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    reason: Note | None = None
+    #: The condition that delays the start of the run, as text: a device that is too warm, say.
+    waiting_for: Annotated[Note, Field(min_length=1)] | None = None
 
 
 class SessionOpening(VersionedMessage):
-    """POST /api/v1/agent/sessions: a new life of the agent's process."""
+    """POST /api/v1/agent/sessions: sent at each start of the agent."""
 
     #: Changes when the machine was restarted.
-    boot_id: str
-    agent_version: str
-    #: Where this host's adb server listens on its loopback.
+    boot_id: Word
+    agent_version: Word
+    #: Port of this host's adb server on loopback.
     adb_port: Annotated[int, Field(gt=0, lt=65536)] | None = None
-    #: The journal of unfinished attempts of earlier lives.
-    attempts: tuple[AttemptReport, ...] = ()
+    #: The journal of unfinished attempts from before the restart.
+    attempts: Annotated[tuple[AttemptReport, ...], AtMost(MAX_ATTEMPTS)] = ()
 
 
 class AttemptOrder(Wire):
@@ -123,18 +129,18 @@ class SessionAnswer(Wire):
 
     session_id: SessionId
     epoch: int
-    #: How often the agent calls exchange at least.
+    #: Longest interval between two exchanges of the agent.
     heartbeat_s: float
     orders: tuple[AttemptOrder, ...] = ()
-    #: Which history of the database this is. Another one than before has forgotten the end of that: every
-    #: report that is still there is sent again.
+    #: The epoch of the database. A new epoch is missing the end of the previous one: every report that is
+    #: still there is sent again.
     database_epoch: str = ""
     #: Attempts that would be settled by their reports now; an agent that still has them sends them first.
     reports_wanted: tuple[AttemptId, ...] = ()
 
 
 class Assignment(Wire):
-    """An attempt the farm believes this session owns. The plan is there until the agent says it prepares."""
+    """An attempt that this session owns. The plan is included until the agent reports that it prepares."""
 
     attempt_id: AttemptId
     job_id: JobId
@@ -149,32 +155,32 @@ class DeviceActionOrder(Wire):
     device_action_id: Count
     device_id: DeviceId
     kind: DeviceActionKind
-    #: What the phone is called here, to be shown on it.
+    #: The device's name in the farm, to be shown on it.
     label: str
-    #: What an undo writes.
+    #: The settings that an undo writes.
     put_back: Annotated[tuple[SettingRestore, ...], Field(max_length=200)] = ()
 
 
 class DeviceActionReport(Wire):
-    """An errand that was done, or could not be."""
+    """The result of a device action."""
 
     device_action_id: Count
-    #: What was done, in words; None with an error.
-    done: Annotated[str, Field(max_length=2000)] | None = None
-    error: Annotated[str, Field(max_length=2000)] | None = None
-    #: What a clean-up gave back to the phone.
+    #: The result as text; None with an error.
+    done: Note | None = None
+    error: Note | None = None
+    #: The space that a clean-up freed on the device.
     freed_bytes: Count | None = None
-    #: What a look at the phone's settings found, and what became of them.
+    #: The result of a check or change of the device's settings.
     settings: Annotated[tuple[SettingResult, ...], Field(max_length=200)] = ()
 
 
 class FullController(Wire):
-    """A USB controller of the host that lately did not take one more device."""
+    """A USB controller of the host that recently refused one more device."""
 
     #: As the kernel names it, e.g. `0000:00:14.0`.
     controller: Annotated[str, Field(min_length=1, max_length=100)]
-    #: The kernel's words, without what changes from line to line.
-    said: Annotated[str, Field(min_length=1, max_length=200)]
+    #: The kernel's message, without the parts that change from line to line.
+    message: Annotated[Note, Field(min_length=1)]
 
 
 class Exchange(Wire):
@@ -184,30 +190,32 @@ class Exchange(Wire):
     """
 
     seq: Annotated[Count, Field(ge=1)]
-    #: As the session's answer said; under any other the session is over.
-    database_epoch: str = ""
-    #: How long the farm may hold the call while there is nothing to say.
+    #: From the session's answer; under any other the session has ended.
+    database_epoch: Word = ""
+    #: Time the farm may hold the call while there is no news.
     wait_s: Annotated[float, Field(ge=0, le=30)] = 0.0
-    devices: tuple[DeviceReport, ...] = ()
-    attempts: tuple[AttemptReport, ...] = ()
-    #: Repeated until an answer no longer lists the errand.
-    device_actions: tuple[DeviceActionReport, ...] = ()
-    #: Errands being done: an answer that lists these alone is no news, and may be held back.
-    device_actions_in_progress: tuple[Count, ...] = ()
-    #: Why the host takes no new work, in words; what it has in hand goes on. None when all is well.
-    pressure: Annotated[str, Field(min_length=1, max_length=500)] | None = None
-    #: They keep no work from the phones that are there.
+    devices: Annotated[tuple[DeviceReport, ...], AtMost(MAX_DEVICES)] = ()
+    attempts: Annotated[tuple[AttemptReport, ...], AtMost(MAX_ATTEMPTS)] = ()
+    #: Repeated until an answer no longer lists the action.
+    device_actions: Annotated[tuple[DeviceActionReport, ...], AtMost(MAX_DEVICES)] = ()
+    #: Actions in progress: an answer that lists these alone is no news, and may be held.
+    device_actions_in_progress: Annotated[tuple[Count, ...], AtMost(MAX_DEVICES)] = ()
+    #: The reason that the host takes no new work, as text; its present work continues. None without one.
+    pressure: Annotated[Note, Field(min_length=1)] | None = None
+    #: They delay no work of the attached devices.
     full_controllers: Annotated[tuple[FullController, ...], Field(max_length=MAX_CONTROLLERS)] = ()
 
 
 class CleanupOrder(Wire):
-    """A phone on which runs up to a token may have left something, though no attempt is under way there.
+    """A device without an attempt in progress, on which runs up to a fencing token may have left something.
 
-    Its agent may never have heard of them: they were another host's, or of a life whose folder was lost.
+    Its agent may not know them: they were another host's, or its data folder was lost.
     """
 
     device_id: DeviceId
     fence: Fence
+    #: The tokens on the device are higher and cannot be true: once all runs are ended, they become this one.
+    resets: bool = False
 
 
 class ExchangeAnswer(Wire):
@@ -220,16 +228,16 @@ class ExchangeAnswer(Wire):
     seq: int
     assignments: tuple[Assignment, ...] = ()
     start_within_s: float
-    #: Counted in the same way: without a newer answer for so long, other hosts may be given the phones.
+    #: Counted in the same way: without a newer answer for so long, other hosts may get the devices.
     lost_after_s: float | None = None
     facts_wanted: tuple[DeviceId, ...] = ()
-    #: Digests that will be needed soon, to be fetched into the host's cache meanwhile.
+    #: Digests that will be needed soon, to be fetched into the host's cache in advance.
     prefetch: tuple[Digest, ...] = ()
-    #: For phones that are free; they get no work meanwhile.
+    #: For devices that are free; they get no work until the result is reported.
     device_actions: tuple[DeviceActionOrder, ...] = ()
-    #: They get no work before the agent has cleaned them up, or says that it had.
+    #: The devices get no work before the agent reports them clean.
     clean_ups: tuple[CleanupOrder, ...] = ()
-    #: Of those whose next step of recovery disturbs somebody: nobody is at work there, so it may be taken.
+    #: Devices whose next recovery step disturbs others: no one uses them, so it may be taken.
     may_recover: tuple[DeviceId, ...] = ()
 
 
@@ -238,12 +246,3 @@ class Report(Wire):
     the same bytes again get the stored answer, others 409."""
 
     evidence: Evidence
-
-
-class ReportAnswer(Wire):
-    """The result of a report. `counted` is false when the attempt was no longer its job's current one."""
-
-    attempt_id: AttemptId
-    counted: bool
-    outcome: Outcome | None = None
-    message: str = ""

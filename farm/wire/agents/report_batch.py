@@ -1,7 +1,7 @@
-"""Several reports in one call: a line of JSON that says whose and how long they are, then their bytes.
+"""Several reports in one call: a line of JSON with their attempts and lengths, then their bytes.
 
-The bytes are those that each would be sent as by itself, because their digest identifies a report. A farm
-that does not know the call answers 404, and is sent one report at a time.
+The bytes of each are those of a report sent alone, because their digest identifies a report. A farm that
+does not know the call answers 404, and gets one report at a time.
 """
 
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ from pydantic import Field, ValidationError
 
 from farm.core.base.ids import AttemptId
 from farm.core.errors import InvalidInput
-from farm.wire.agents.protocol import ReportAnswer
+from farm.core.results.settle.report import ReportAnswer
 from farm.wire.base import Count, Problem, Wire
 
-#: As many as a farm settles in one transaction.
+#: The number of reports that a farm settles in one transaction.
 MAX_REPORTS = 40
 _HINT = "a line of JSON that says whose and how long the reports are, then the bytes of each"
 
 
 class ReportHead(Wire):
-    """Whose report comes, and how long it is."""
+    """The attempt and the length of a report."""
 
     attempt_id: Count
     size_bytes: Count
@@ -57,16 +57,18 @@ def unpack_reports(body: bytes) -> list[tuple[AttemptId, bytes]]:
     """Return the reports in the body of a call.
 
     Raises:
-        InvalidInput: it is not made like that.
+        InvalidInput: the body does not have this form.
     """
     first, _, rest = body.partition(b"\n")
     try:
         heads = ReportHeads.model_validate_json(first).reports
     except ValidationError as error:
-        said = error.errors(include_url=False)[0]["msg"]
-        raise InvalidInput(f"the first line of these reports cannot be read: {said}", hint=_HINT) from error
-    if (said_bytes := sum(head.size_bytes for head in heads)) != len(rest):
-        raise InvalidInput(f"{said_bytes} bytes of reports were announced, and {len(rest)} came", hint=_HINT)
+        reason = error.errors(include_url=False)[0]["msg"]
+        raise InvalidInput(f"the first line of these reports cannot be read: {reason}", hint=_HINT) from error
+    if (announced_bytes := sum(head.size_bytes for head in heads)) != len(rest):
+        raise InvalidInput(
+            f"{announced_bytes} bytes of reports were announced, and {len(rest)} came", hint=_HINT
+        )
     reports, offset = [], 0
     for head in heads:
         reports.append((AttemptId(head.attempt_id), rest[offset : offset + head.size_bytes]))

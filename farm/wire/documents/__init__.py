@@ -1,1 +1,1 @@
-"""Documents of the API, one file or folder a room."""
+"""Documents of the API, one file or folder a domain."""

@@ -1,16 +1,20 @@
-"""Documents about access tokens and callers."""
+"""Documents about access tokens, callers and join tokens."""
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from farm.core.base.ids import HostId
 from farm.core.operations.role import ROLES_BY_RANK, Role
 from farm.wire.base import Wire
 from farm.wire.documents.devices import Person
 
-MIN_VALID_S, MAX_VALID_S = 60, 10 * 365 * 24 * 3600
+MIN_VALID_S = 60
+MAX_ACCESS_VALID_S = 10 * 365 * 24 * 3600
+#: A join token is copied by hand; a month is long enough for that.
+MAX_JOIN_VALID_S = 30 * 24 * 3600
 
 
 class AccessState(StrEnum):
@@ -24,11 +28,11 @@ class AccessState(StrEnum):
 class AccessRequest(Wire):
     """POST /api/v1/access-tokens: a token for a person or a script."""
 
-    #: Whom it proves: what they do is recorded under this name.
+    #: The person that it authenticates: their actions are recorded under this name.
     name: Person
     role: Role
     #: None: until it is revoked.
-    valid_s: Annotated[int, Field(ge=MIN_VALID_S, le=MAX_VALID_S)] | None = None
+    valid_s: Annotated[int, Field(ge=MIN_VALID_S, le=MAX_ACCESS_VALID_S)] | None = None
     #: Drawn by the caller, who can send the same request again when its answer was lost: it is one token.
     #: None: the farm draws one.
     token: Annotated[str | None, Field(max_length=64, repr=False)] = None
@@ -40,8 +44,8 @@ class AccessRequest(Wire):
         return self
 
 
-class AccessTokenView(Wire):
-    """GET /api/v1/access-tokens: a token without what makes it one."""
+class AccessToken(Wire):
+    """GET /api/v1/access-tokens: a token without its secret."""
 
     token_id: str
     state: AccessState
@@ -53,16 +57,56 @@ class AccessTokenView(Wire):
     revoked_at: datetime | None
 
 
-class NewAccessTokenView(AccessTokenView):
-    """Said once; the farm keeps the token's hash only."""
+class NewAccessToken(AccessToken):
+    """A token with its secret, shown once; the farm keeps the hash only."""
 
     token: str
 
 
 class CallerView(Wire):
-    """GET /api/v1/caller: who the farm takes the caller for."""
+    """GET /api/v1/caller: the caller as the farm identifies it."""
 
     name: str
     role: Role
-    #: By a token; else it is what they say of themselves, and being on the farm's machine is what counts.
+    #: By a token; else the name is the caller's own claim, and the farm trusts its own machine.
     is_authenticated: bool
+
+
+class TokenState(StrEnum):
+    """The state of a join token."""
+
+    OPEN = "open"
+    USED = "used"
+    EXPIRED = "expired"
+
+
+class TokenRequest(Wire):
+    """POST /api/v1/tokens: a single-use token for the agent of one host."""
+
+    #: True if devices of that host are admitted automatically.
+    auto_admit: bool = False
+    valid_s: Annotated[int, Field(ge=MIN_VALID_S, le=MAX_JOIN_VALID_S)] = 24 * 3600
+    #: Drawn by the caller, who can send the same request again when its answer was lost: it is one token.
+    #: None: the farm draws one.
+    token: Annotated[str | None, Field(max_length=64, repr=False)] = None
+
+
+class JoinToken(Wire):
+    """GET /api/v1/tokens: a token without its secret."""
+
+    token_id: str
+    state: TokenState
+    role: Literal[Role.AGENT] = Role.AGENT
+    auto_admit: bool
+    created_at: datetime
+    expires_at: datetime
+    used_at: datetime | None = None
+    used_by: HostId | None = None
+
+
+class NewJoinToken(JoinToken):
+    """A token with its secret, shown once; the farm keeps the hash only."""
+
+    token: str
+    #: URL for agents on other machines; None when this farm serves none.
+    agents_url: str | None = None

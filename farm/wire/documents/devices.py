@@ -1,5 +1,6 @@
 """Documents about devices, and operator requests."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Self
 
@@ -7,16 +8,17 @@ from pydantic import Field, model_validator
 
 from farm.core.base.ids import AttemptId, DeviceId, HostId, JobId
 from farm.core.devices.condition import Condition
-from farm.core.devices.device import Admin, DeviceFacts, Health, Presence
+from farm.core.devices.device import Admin, Blocker, DeviceFacts, Health, Presence
 from farm.core.jobs.job import JobKind
+from farm.core.operations.event import Event
 from farm.core.runs.measurement import Outcome
-from farm.core.upkeep.device_action import DeviceActionKind
+from farm.core.upkeep.device_action import DeviceAction
 from farm.core.upkeep.device_settings import DeviceSettingsRecord
 from farm.core.upkeep.recovery import Recovery
 from farm.wire.base import Count, Wire
 
 PERSON = r"^[^\x00-\x20\x7f]+$"
-#: Who asks: the name they go by, which the one of an access token overrides.
+#: The name of the requester, which the one of an access token overrides.
 Person = Annotated[str, Field(min_length=1, max_length=64, pattern=PERSON)]
 Reason = Annotated[str, Field(min_length=1, max_length=500)]
 Label = Annotated[
@@ -31,7 +33,7 @@ class DeviceView(Wire):
     """GET /api/v1/devices."""
 
     device_id: DeviceId
-    #: The operator's name for it, words of theirs, and its number among the phones of its device model.
+    #: The operator's name for it, their tags, and its number among the devices of its device model.
     label: str | None
     tags: tuple[str, ...]
     unit: int | None
@@ -45,7 +47,7 @@ class DeviceView(Wire):
     abi: str | None
     build_fingerprint: str | None
     presence: Presence
-    #: Why it is not online.
+    #: The reason that it is not online.
     detail: str | None
     health: Health
     admin: Admin
@@ -55,16 +57,16 @@ class DeviceView(Wire):
     fence: int
     #: The job it is busy with.
     job_id: JobId | None
-    #: Why it gets no benchmark job now, the first first; empty when it can.
+    #: The reasons that it gets no benchmark job now, in order; empty when it can.
     waiting_for: tuple[str, ...]
-    #: The same as words for programs: `not_online`, `health_bad`, `busy`.
+    #: The same as codes for programs: `not_online`, `health_bad`, `busy`.
     blocked_by: tuple[str, ...]
-    #: Since when the first of these holds, why, and what to do about it.
+    #: Start and cause of the first of these, and its remedy.
     since: datetime | None
     why: str | None
     advice: str | None
     condition: Condition | None
-    #: What its agent does to have it back; None while nothing is.
+    #: The recovery in progress; None without one.
     recovery: Recovery | None = None
     seen_at: datetime
 
@@ -75,28 +77,17 @@ class DeviceView(Wire):
 
     @property
     def is_reachable(self) -> bool:
-        """Tell whether its agent can act on it now."""
-        return not {"session_not_live", "not_online"} & set(self.blocked_by)
+        """Return whether its agent can act on it now."""
+        return not {Blocker.SESSION_NOT_LIVE, Blocker.NOT_ONLINE} & set(self.blocked_by)
 
     @property
     def is_quiet(self) -> bool:
-        """Tell whether no run or remains of one are on it."""
-        return not {"busy", "device_action", "not_cleaned"} & set(self.blocked_by)
+        """Return whether no run or remains of one are on it."""
+        return not {Blocker.BUSY, Blocker.DEVICE_ACTION, Blocker.NOT_CLEANED} & set(self.blocked_by)
 
 
-class EventView(Wire):
-    """One change, as the event log has it."""
-
-    at: datetime
-    actor: str
-    kind: str
-    from_state: str | None
-    to_state: str | None
-    cause: str | None
-
-
-class RecentAttempt(Wire):
-    """One of the last attempts on a phone."""
+class PastAttempt(Wire):
+    """One of the last attempts on a device."""
 
     attempt_id: AttemptId
     job_id: JobId
@@ -107,24 +98,15 @@ class RecentAttempt(Wire):
     claimed_at: datetime
 
 
-class DeviceActionView(Wire):
-    """GET /api/v1/device_actions/{id}: what somebody wants done on a phone, and what came of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceActionView(DeviceAction):
+    """GET /api/v1/device_actions/{id}: a device action with its result."""
 
-    device_action_id: int
-    device_id: DeviceId
-    #: What the phone is called.
+    #: The name of the device.
     name: str
-    kind: DeviceActionKind
-    requested_by: str
-    requested_at: datetime
-    finished_at: datetime | None
-    #: What was done, in words.
-    done: str | None
-    error: str | None
-    freed_bytes: int | None
-    #: What the phone waits for before it can be seen to; None when it is free, or when the errand is over.
+    #: The condition that delays the action; None when the device is free, or when the action is over.
     waiting_for: str | None
-    #: Nobody tries any more from then on.
+    #: The action is not tried after that.
     expires_at: datetime
 
 
@@ -134,17 +116,17 @@ class DeviceDetail(DeviceView):
     facts: DeviceFacts | None
     queued_jobs: int
     device_actions: tuple[DeviceActionView, ...]
-    attempts: tuple[RecentAttempt, ...]
-    #: What was last found and done about the settings that a phone on a shelf needs; None: nobody looked.
+    attempts: tuple[PastAttempt, ...]
+    #: The last check or change of the device settings; None: never checked.
     settings: DeviceSettingsRecord | None = None
-    #: What the golden run of its last check says, in words; None: it had none yet.
+    #: The result of the reference run of its last check, as text; None: it had none yet.
     reference_run: str | None = None
-    #: Since when that is compared with its own runs alone, by an operator's word.
+    #: Start of the reference range from its own runs alone, by an operator's request.
     rebaselined_at: datetime | None = None
-    #: What its host is going through, and this phone with it.
+    #: The open incident of its host that concerns this device.
     incident: str | None = None
     #: The newest first.
-    events: tuple[EventView, ...]
+    events: tuple[Event, ...]
 
 
 class OperatorRequest(Wire):
@@ -155,13 +137,13 @@ class OperatorRequest(Wire):
 
 
 class LabelRequest(OperatorRequest):
-    """POST /api/v1/devices/{device}/label; no label takes it away."""
+    """POST /api/v1/devices/{device}/label; None removes the label."""
 
     label: Label | None = None
 
 
 class TagRequest(OperatorRequest):
-    """POST /api/v1/devices/{device}/tags: what is both added and removed is refused."""
+    """POST /api/v1/devices/{device}/tags: a tag that is both added and removed is refused."""
 
     add: Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)] = ()
     remove: Annotated[tuple[Tag, ...], Field(max_length=MAX_TAGS)] = ()
@@ -174,7 +156,7 @@ class TagRequest(OperatorRequest):
 
 
 class RebaselineRequest(OperatorRequest):
-    """POST /api/v1/devices/{device}/rebaseline: whoever takes a slower phone for right says why."""
+    """POST /api/v1/devices/{device}/rebaseline: accepts a changed speed of a device, with the reason."""
 
     reason: Reason
 
@@ -186,10 +168,10 @@ class ReservationRequest(OperatorRequest):
 
 
 class ReleaseRequest(OperatorRequest):
-    """POST /api/v1/devices/{device}/release: the end of a hold, with force also of somebody else's."""
+    """POST /api/v1/devices/{device}/release: the end of a reservation; with force, also of another's."""
 
     force: bool = False
-    #: Instead: nothing of ours is left on the phone, which its host can no longer say.
+    #: Instead: assert that the device is clean, where its host can no longer report it.
     assert_clean: bool = False
 
     @model_validator(mode="after")
@@ -203,13 +185,13 @@ class DeviceChange(Wire):
     """The result of a request: `changed` is false when it was already so."""
 
     changed: bool
-    #: In words, for a person.
-    said: str
+    #: A message for a person.
+    message: str
     device: DeviceView
 
 
 class RetirementPlan(Wire):
-    """GET /api/v1/devices/{device}/retirement: what retiring it would end."""
+    """GET /api/v1/devices/{device}/retirement: the work that retiring it would end."""
 
     device: DeviceView
     queued_jobs: int
@@ -217,11 +199,11 @@ class RetirementPlan(Wire):
 
 
 class AdbAccess(Wire):
-    """GET /api/v1/devices/{device}/adb: where adb reaches a phone that the caller holds."""
+    """GET /api/v1/devices/{device}/adb: the adb address of a device that the caller has reserved."""
 
     device_id: DeviceId
     host: HostId
-    #: Of the machine's present boot, to tell whether it is this one.
+    #: Of the machine's present boot, to detect whether the client runs on it.
     boot_id: str
     adb_port: int
     serial: str

@@ -6,22 +6,12 @@ from typing import Annotated
 from pydantic import Field
 
 from farm.core.base.ids import AttemptId, DeviceId, HostId, JobId
-from farm.core.devices.host_state import HostState, IncidentKind, SessionState
+from farm.core.checks.failures import HostIncident
+from farm.core.devices.device import Blocker
+from farm.core.devices.host_state import HostState, SessionState
+from farm.core.operations.event import Event
 from farm.wire.base import Count, Wire
-from farm.wire.documents.devices import DeviceView, EventView, OperatorRequest
-
-
-class IncidentView(Wire):
-    """Something that hit a host, or several of its phones at once."""
-
-    incident_id: Count
-    kind: IncidentKind
-    began_at: datetime
-    #: None while it lasts.
-    ended_at: datetime | None
-    #: The phones it hit; what went wrong with them then is not held against them.
-    devices: tuple[DeviceId, ...]
-    cause: str
+from farm.wire.documents.devices import DeviceView, OperatorRequest
 
 
 class RunningAttemptView(Wire):
@@ -39,24 +29,24 @@ class HostView(Wire):
 
     host_id: HostId
     state: HostState
-    #: Of its agent's last life; None before it ever called.
+    #: Of its agent's last session; None before it ever called.
     session: SessionState | None
     agent_version: str | None
     heartbeat_at: datetime | None
-    #: How many phones are `free`, `busy`, or kept from work by what: `not_online`, `health_bad`, ...
-    phones: dict[str, int]
+    #: Number of devices that are `free`, `busy`, or blocked: `not_online`, `health_bad`, ...
+    devices_by_state: dict[str, int]
     runs: tuple[RunningAttemptView, ...]
-    #: How many runs it may have at once; None: any number.
+    #: Greatest number of concurrent runs; None: any number.
     max_runs: int | None
-    incidents: tuple[IncidentView, ...]
-    #: Since when it is drained or retired, and why.
+    incidents: tuple[HostIncident, ...]
+    #: Time and cause of its drain or retirement.
     since: datetime | None
     why: str | None
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether no run or remains of one are on any reachable device of the host."""
-        return not self.runs and not self.phones.get("not_cleaned")
+        """Return whether no run or remains of one are on any reachable device of the host."""
+        return not self.runs and not self.devices_by_state.get(Blocker.NOT_CLEANED)
 
 
 class HostDetail(HostView):
@@ -64,16 +54,16 @@ class HostDetail(HostView):
 
     auto_admit: bool
     created_at: datetime
-    #: What waits for its phones.
+    #: Jobs that wait for its devices.
     queued_jobs: int
     devices: tuple[DeviceView, ...]
     #: The newest first.
-    past_incidents: tuple[IncidentView, ...]
-    events: tuple[EventView, ...]
+    past_incidents: tuple[HostIncident, ...]
+    events: tuple[Event, ...]
 
 
 class LimitRequest(OperatorRequest):
-    """POST /api/v1/hosts/{host}/limit; None takes the limit away."""
+    """POST /api/v1/hosts/{host}/limit; None removes the limit."""
 
     max_runs: Annotated[int, Field(ge=1, le=10_000)] | None
 
@@ -82,16 +72,16 @@ class HostChange(Wire):
     """The result of a request: `changed` is false when it was already so."""
 
     changed: bool
-    #: In words, for a person.
-    said: str
+    #: A message for a person.
+    message: str
     host: HostView
 
 
 class HostRetirementPlan(Wire):
-    """GET /api/v1/hosts/{host}/retirement: what retiring it would end."""
+    """GET /api/v1/hosts/{host}/retirement: the work that retiring it would end."""
 
     host: HostView
     devices: tuple[DeviceId, ...]
-    #: They wait for the phones, wherever these turn up next.
+    #: They wait for the devices, on whichever host these are attached next.
     queued_jobs: int
     matrices: tuple[Count, ...]

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.adb.adbutils_listing import connect, list_devices
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.core.errors import AdbServerDown, DeviceOffline, DeviceTimeout
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +56,6 @@ async def test_no_call_on_a_hung_phone_outlives_its_deadline(
         began = loop.time()
         for call in (
             own_device.shell("true", deadline_s=0.3),
-            own_device.stat("/", 0.3),
             own_device.read("/etc/hostname", limit_bytes=10, deadline_s=0.3),
         ):
             with pytest.raises(DeviceTimeout):
@@ -84,7 +82,7 @@ async def test_a_phone_adb_does_not_know_is_offline(server: AdbServer) -> None:
 
 async def test_connecting_where_nothing_listens_is_an_error(server: AdbServer) -> None:
     with pytest.raises(DeviceOffline):
-        await connect(server.port, "127.0.0.1:1")
+        await AdbClient(server.port).connect("127.0.0.1:1")
 
 
 async def test_a_server_that_died_is_not_the_phones_fault(own_device: AdbDevice, server: AdbServer) -> None:
@@ -115,14 +113,6 @@ async def test_heat_and_a_low_battery_show_in_dumpsys(
     assert "Thermal Status: 3" in text
     assert "mValue=47.5, mType=3" in text
     assert "level: 7" in text
-
-
-async def test_the_listing_names_what_the_phone_greeted_with(
-    own_device: AdbDevice, server: AdbServer
-) -> None:
-    (row,) = await list_devices(server.port)
-
-    assert (row.serial, row.state, row.tags["product"]) == (own_device.serial, "device", "virtual")
 
 
 async def _answers(device: AdbDevice) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.adb.key import find_fingerprint, fingerprint
+from agents.adb.server import find_fingerprint, fingerprint
 
 
 def test_a_fingerprint_is_the_md5_of_the_keys_bytes_in_pairs() -> None:

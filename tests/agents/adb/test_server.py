@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.adb.adbutils_listing import list_devices
 from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer, bundled_adb, find_record
 from agents.host.process import command_line, start_ticks
@@ -110,7 +109,7 @@ def _environment(pid: int | None) -> list[bytes]:
 async def test_asking_where_no_server_is_starts_none(tmp_path: Path) -> None:
     async with AdbServer(tmp_path, usb=False) as server:
         port = server.port
-    for ask in (AdbClient(port).version(), list_devices(port)):
+    for ask in (AdbClient(port).version(), AdbClient(port).connect("127.0.0.1:1")):
         with pytest.raises(AdbServerDown):
             await ask
 

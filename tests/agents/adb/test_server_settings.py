@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agents.adb.server import forbid_adbutils_servers, is_our_server, server_environment
+from agents.adb.server import is_our_server, server_environment
 
 FOLDER = Path("/folder")
 OPERATOR = {
@@ -48,10 +48,3 @@ def test_a_server_is_known_by_its_whole_command_line() -> None:
     assert not is_our_server(ours, 5101)
     assert not is_our_server([*ours, "x"], 5100)
     assert not is_our_server([], 5100)
-
-
-def test_adbutils_is_left_without_a_binary_to_start() -> None:
-    environment: dict[str, str] = {}
-    forbid_adbutils_servers(environment)
-
-    assert environment["ADBUTILS_ADB_PATH"].endswith("/false")

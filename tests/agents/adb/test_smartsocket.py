@@ -119,7 +119,7 @@ async def test_silence_ends_at_the_deadline() -> None:
 
     async with ScriptedServer(script) as device:
         with pytest.raises(DeviceTimeout):
-            await device.stat("/file", 0.1)
+            await device.read("/file", limit_bytes=10, deadline_s=0.1)
 
 
 async def test_a_phone_without_shell_v2_is_unfit() -> None:
@@ -129,20 +129,6 @@ async def test_a_phone_without_shell_v2_is_unfit() -> None:
     async with ScriptedServer(script, features=b"cmd") as device:
         with pytest.raises(DeviceUnfit):
             await device.shell("true", deadline_s=DEADLINE_S)
-
-
-async def test_a_phone_without_stat_v2_is_asked_the_old_way() -> None:
-    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"OKAY")
-        assert await reader.readexactly(8 + 5) == b"STAT\x05\0\0\0/file"
-        writer.write(b"STAT" + struct.pack("<III", 0o100644, 17, 1_700_000_000))
-        await reader.read(1)
-
-    async with ScriptedServer(script, features=b"shell_v2") as device:
-        found = await device.stat("/file", DEADLINE_S)
-
-    assert found is not None
-    assert (found.size_bytes, found.is_file) == (17, True)
 
 
 async def test_a_push_refused_and_cut_off_midway_still_says_why(tmp_path: Path) -> None:

@@ -2,13 +2,14 @@
 
 import asyncio
 import hashlib
+import stat
 from pathlib import Path
 
 import pytest
 
 from agents.adb.client import AdbDevice
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.core.errors import DeviceProtocol, HostError, PushFailed
 
 pytestmark = pytest.mark.anyio
@@ -32,10 +33,9 @@ async def test_a_pushed_file_is_whole_has_its_mode_and_reads_back(
     sent = await device.push(source, remote, mode=0o750, deadline_s=DEADLINE_S)
 
     assert sent == len(CONTENT)
-    found = await device.stat(remote, DEADLINE_S)
-    assert found is not None
-    assert found.is_file
-    assert (found.mode & 0o777, found.size_bytes) == (0o750, sent)
+    found = await asyncio.to_thread(Path(remote).stat)
+    assert stat.S_ISREG(found.st_mode)
+    assert (found.st_mode & 0o777, found.st_size) == (0o750, sent)
     assert await device.read(remote, limit_bytes=sent, deadline_s=DEADLINE_S) == CONTENT
 
 
@@ -52,8 +52,7 @@ async def test_reading_stops_at_the_limit(device: AdbDevice, source: Path) -> No
     assert head == CONTENT[:100_000]
 
 
-async def test_a_missing_file_has_no_stat_and_cannot_be_read(device: AdbDevice, tmp_path: Path) -> None:
-    assert await device.stat(f"{tmp_path}/nothing", DEADLINE_S) is None
+async def test_a_missing_file_cannot_be_read(device: AdbDevice, tmp_path: Path) -> None:
     with pytest.raises(DeviceProtocol, match="No such file"):
         await device.read(f"{tmp_path}/nothing", limit_bytes=10, deadline_s=DEADLINE_S)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from agents.attempts.artifact_cache import ArtifactCache
-from agents.attempts.prefetch import ArtifactPrefetcher
+from agents.attempts.artifact_cache import ArtifactCache, ArtifactPrefetcher
 from agents.farm_api import FarmApi
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import FarmFault, FarmUnreachable, HostDiskFull
@@ -147,7 +146,7 @@ async def test_a_download_that_broke_off_goes_on_where_it_ended_if_the_farm_can(
 
 
 @pytest.mark.fault(45)
-async def test_a_part_that_was_damaged_is_fetched_anew(tmp_path: Path) -> None:
+async def test_a_part_that_was_damaged_is_fetched_again(tmp_path: Path) -> None:
     def whole(request: httpx.Request) -> httpx.Response:
         rest = CONTENTS[0][7:]
         return httpx.Response(206, content=rest) if "Range" in request.headers else _whole()
@@ -167,7 +166,7 @@ async def test_what_the_farm_does_not_have_leaves_no_part_of_itself(tmp_path: Pa
 
 
 @pytest.mark.parametrize("status", [500, 502, 503])
-async def test_a_farm_that_starts_anew_behind_its_proxy_costs_nothing_of_what_is_there(
+async def test_a_farm_that_starts_again_behind_its_proxy_costs_nothing_of_what_is_there(
     tmp_path: Path, status: int
 ) -> None:
     """It cost all of it: a proxy that said 503 was taken for bytes that are wrong."""
@@ -187,7 +186,7 @@ async def test_a_farm_that_starts_anew_behind_its_proxy_costs_nothing_of_what_is
     assert asked == [None, "bytes=50-", "bytes=50-"]
 
 
-async def test_a_part_that_is_whole_already_is_fetched_anew(tmp_path: Path) -> None:
+async def test_a_part_that_is_whole_already_is_fetched_again(tmp_path: Path) -> None:
     answers = iter([httpx.Response(200, content=_all_but_the_end()), httpx.Response(416)])
     cache = cache_of(tmp_path, lambda request: next(answers, _whole()))
     for _ in range(2):
@@ -220,7 +219,7 @@ def full_for(host: Host, digest: Digest) -> None:
     (host.folder / f"{digest}.tmp").symlink_to("/dev/full")
 
 
-async def test_a_full_disk_is_relieved_of_what_nobody_needs(host: Host) -> None:
+async def test_a_full_disk_is_relieved_of_what_no_one_needs(host: Host) -> None:
     host.held = {B}
     await host.fetch(A, B)
     full_for(host, C)

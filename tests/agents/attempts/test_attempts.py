@@ -28,7 +28,7 @@ async def test_a_run_comes_back_as_evidence_and_the_phone_is_clean_after_it(
         await played.until(lambda: played.cleaned(phone.serial) == 3)
     assert evidence.exit is not None
     assert (evidence.exit.code, evidence.stdout, evidence.stderr) == (7, "out\n", "err\n")
-    assert evidence.trouble is None
+    assert evidence.error is None
     assert evidence.before is not None
     assert evidence.after is not None
     assert not evidence.adopted
@@ -63,7 +63,7 @@ async def test_a_file_that_was_damaged_in_the_hosts_cache_costs_no_job(
         forget_on_phone(phone, file.digest)
         played.assign(2, phone.serial, "", files=(file,), argv=read)
         second = await played.reported(2)
-    assert second.trouble is None
+    assert second.error is None
     assert second.stdout == first.stdout
 
 
@@ -113,8 +113,8 @@ async def test_a_plan_that_names_what_is_not_there_is_reported_as_trouble(
     played.assign(1, phone.serial, "", argv=("${file_absent}",))
     async with living(config):
         evidence = await played.reported(1)
-    assert evidence.trouble is not None
-    assert "file_absent" in evidence.trouble.message
+    assert evidence.error is not None
+    assert "file_absent" in evidence.error.message
     assert evidence.exit is None
 
 
@@ -145,7 +145,7 @@ async def test_an_attempt_the_farm_drops_is_ended_on_the_phone(
 
 @pytest.mark.invariant("I4", "I8")
 @pytest.mark.fault(24)
-async def test_a_run_outlives_its_agent_and_is_adopted_by_the_next_life(
+async def test_a_run_outlives_its_agent_and_is_adopted_after_a_restart(
     config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm, tmp_path: Path
 ) -> None:
     go, begun = tmp_path / "go", tmp_path / "begun"
@@ -166,7 +166,7 @@ async def test_a_run_outlives_its_agent_and_is_adopted_by_the_next_life(
 
 
 @pytest.mark.invariant("I8")
-async def test_a_run_the_farm_gave_up_meanwhile_is_ended_by_the_next_life(
+async def test_a_run_the_farm_gave_up_in_between_is_ended_after_a_restart(
     config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm, tmp_path: Path
 ) -> None:
     witness, screen = tmp_path / "alive", screen_setting(phone, "3\n")
@@ -199,7 +199,7 @@ async def test_a_killed_adb_server_costs_no_run(
 
 
 @pytest.mark.fault(16)
-async def test_a_foreign_adb_that_would_end_the_server_does_not_and_costs_no_run(
+async def test_another_adb_that_would_end_the_server_does_not_and_costs_no_run(
     config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm, tmp_path: Path
 ) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
@@ -211,7 +211,7 @@ async def test_a_foreign_adb_that_would_end_the_server_does_not_and_costs_no_run
         await asyncio.to_thread(subprocess.run, killer, capture_output=True, check=False, timeout=20)
         go.touch()
         evidence = await played.reported(1)
-        assert (evidence.stdout, evidence.trouble, evidence.away_s) == ("done\n", None, 0.0)
+        assert (evidence.stdout, evidence.error, evidence.away_s) == ("done\n", None, 0.0)
         assert json.loads((config.data_dir / "adb" / "adb-server.json").read_text()) == record
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.device.run.supervisor import supervisor_file
+from agents.device.run.run_control import supervisor_file
 from agents.host.config import AgentConfig
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.runs.plan import PlanFile
@@ -39,7 +39,7 @@ async def test_a_plan_larger_than_both_caches_runs_and_the_next_one_takes_its_pl
     async with living(small):
         played.assign(1, phone.serial, "", files=first, argv=("sh", "-c", "cat ${file_a} ${file_b} | wc -c"))
         evidence = await played.reported(1)
-        assert evidence.trouble is None
+        assert evidence.error is None
         assert evidence.stdout.strip() == "3000"
         assert {file.digest for file in first} <= on_phone(phone)
         await played.until(lambda: played.cleaned(phone.serial) == 1)

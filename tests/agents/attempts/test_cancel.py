@@ -16,6 +16,7 @@ from farm.api.context import Context
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.core.base.ids import digest_of
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from tests.agents.link.test_real_farm import LOOKS, healthy
 from tests.support.agents.fake_farm import living, serving
@@ -72,7 +73,7 @@ async def test_a_cancelled_run_is_stopped_on_its_phone_which_then_runs_the_next(
     app = create_app(FarmConfig(data_dir=tmp_path / "farm"), SystemClock())
     async with serving(app, port, lifespan="on"):
         context: Context = app.state.context
-        token = context.database.write(create_join_token, auto_admit=True, now=context.clock.now())
+        token = context.database.write(bind_tx(create_join_token, now=context.clock.now()), auto_admit=True)
         joined = config.model_copy(update={"join_token": SecretStr(token)})
         url = f"{config.farm_url}/api/v1"
         async with living(joined), httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http:

@@ -8,7 +8,7 @@ from fastapi import Response
 
 from agents.host.config import AgentConfig
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.processes import journal
+from agents.virtual.processes import JOURNAL_FILE, open_runs
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from farm.core.jobs.attempt import AttemptState
@@ -60,7 +60,7 @@ async def test_a_run_of_another_host_goes_on_until_the_farm_wants_its_end(
     played: FarmThatWantsOrder, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     """A phone on TCP that two agents are told to connect: the second must not end the first one's run."""
-    alive = partial(journal.open_runs, phone.state / journal.FILE)
+    alive = partial(open_runs, phone.state / JOURNAL_FILE)
     screen = phone.state / "settings/global/stay_on_while_plugged_in"
     screen.parent.mkdir(parents=True, exist_ok=True)
     screen.write_text("3\n")

@@ -9,13 +9,13 @@ import pytest
 
 from agents.attempts.runner import DeferredRun
 from agents.device.control.controls import set_controls
-from agents.outbox.journal import JournalRecord
+from agents.outbox.attempt_journal import JournalRecord
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
-from agents.virtual.state.sysfs import set_clock_limit, set_clusters
+from agents.virtual.sandbox import set_clock_limit, set_clusters
 from farm.core.devices.condition import Gates, ThermalStatus
 from farm.core.devices.controls import ControlLevel, Controls, Screen, control_deviations, control_level
-from farm.core.devices.hardware import Cluster
+from farm.core.devices.device import Cluster
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.throttling import throttling_reasons
 from tests.support.agents.rooted_device import make_rooted
@@ -62,7 +62,7 @@ async def test_a_run_on_the_fast_cores_with_fixed_clocks_says_so_and_leaves_noth
     governor = "$BENCHFARM_SYS/devices/system/cpu/cpufreq/policy1/scaling_governor"
     show = f"cat {governor}; grep Cpus_allowed_list /proc/$$/status"
     evidence = await evidence_of(bench, entry_with(bench, 1, show, controls))
-    assert evidence.trouble is None, evidence.trouble
+    assert evidence.error is None, evidence.error
     assert evidence.stdout.split() == ["performance", "Cpus_allowed_list:", "1"]
     held = {
         state.name: (state.before, state.actual_before, state.actual_after) for state in evidence.controls
@@ -79,8 +79,8 @@ async def test_a_phone_without_root_runs_nothing_at_another_level(bench: Bench) 
     await bench.phone()
     entry = entry_with(bench, 1, "echo ran", Controls(max_hz=1_000_000_000))
     evidence = await evidence_of(bench, entry)
-    assert evidence.trouble is not None
-    assert evidence.trouble.code == "device.control_impossible"
+    assert evidence.error is not None
+    assert evidence.error.code == "device.control_impossible"
     assert (evidence.exit, evidence.stdout) == (None, "")
 
 
@@ -88,8 +88,8 @@ async def test_a_phone_without_root_runs_nothing_at_another_level(bench: Bench) 
 async def test_a_phone_without_such_cores_runs_nothing_on_others(bench: Bench, cores: str) -> None:
     await bench.phone()
     evidence = await evidence_of(bench, entry_with(bench, 1, "echo ran", Controls(cores=cores)))
-    assert evidence.trouble is not None
-    assert evidence.trouble.code == "device.control_impossible"
+    assert evidence.error is not None
+    assert evidence.error.code == "device.control_impossible"
     assert evidence.stdout == ""
 
 
@@ -120,9 +120,9 @@ async def test_a_clock_that_the_phone_does_not_have_ends_the_job_and_the_others_
     entry = entry_with(bench, 1, "echo ran", Controls(max_hz=1_000_000_000), Gates(full_clocks=False))
     ending = await bench.runner.run(entry, unheard, adopt=False)
     assert isinstance(ending, Evidence)
-    assert ending.trouble is not None
-    assert ending.trouble.code == "device.control_impossible"
-    assert "policy0.max_hz could not be set" in ending.trouble.message
+    assert ending.error is not None
+    assert ending.error.code == "device.control_impossible"
+    assert "policy0.max_hz could not be set" in ending.error.message
     assert (policies / "policy1/scaling_max_freq").read_text().strip() == "2500000"
 
 
@@ -163,7 +163,7 @@ async def test_what_was_set_of_screen_and_wakefulness_is_read_back_around_the_ru
     await bench.phone()
     (bench.handle.state / "wakefulness").write_text("Asleep\n")
     evidence = await evidence_of(bench, entry_with(bench, 1, "true", Controls()))
-    rows = {state.name: (state.asked, state.before, state.actual_before) for state in evidence.controls}
+    rows = {state.name: (state.requested, state.before, state.actual_before) for state in evidence.controls}
     assert rows == {"stay_awake": ("on", "off", "on"), "screen": ("on", "off", "on")}
     assert {state.actual_after for state in evidence.controls} == {"on"}
     assert control_deviations(evidence.controls) == []
@@ -270,7 +270,7 @@ def be_seen(bench: Bench, wakefulness: str, *, wakes: bool) -> None:
     key.chmod(0o755)
 
 
-async def test_a_screen_that_somebody_turned_off_is_turned_on_again_before_the_next_run(bench: Bench) -> None:
+async def test_a_screen_that_someone_turned_off_is_turned_on_again_before_the_next_run(bench: Bench) -> None:
     await bench.phone()
     be_seen(bench, "Asleep", wakes=True)
     evidence = await evidence_of(bench, entry_with(bench, 1, "true", Controls()))
@@ -278,7 +278,7 @@ async def test_a_screen_that_somebody_turned_off_is_turned_on_again_before_the_n
     assert evidence.before.screen_on is True
     # Later, on a phone that is known to be kept awake.
     await bench.runner.clear(bench.device_id, 1, stay_awake=True)
-    (await bench.phone()).memory.take_preflight(0.0)
+    (await bench.phone()).state_cache.take_preflight(0.0)
     be_seen(bench, "Asleep", wakes=True)
     evidence = await evidence_of(bench, entry_with(bench, 2, "true", Controls()))
     assert evidence.before is not None

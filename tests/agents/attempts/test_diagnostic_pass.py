@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from agents.attempts.diagnostic_pass import RunPart
 from agents.attempts.runner import DeferredRun
 from agents.device.paths import work_folder
-from agents.device.run.diagnostic_pass import part_folder, start_part
-from agents.outbox.journal import AttemptPhase, JournalRecord
+from agents.outbox.attempt_journal import AttemptPhase, JournalRecord
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import DiagnosticPass
@@ -62,10 +62,10 @@ async def until_said(bench: Bench, command: str) -> None:
 async def test_a_pass_comes_after_the_run_with_its_properties_and_brings_back_its_log(bench: Bench) -> None:
     await said(bench, f"setprop {VLOG} before; log -t ExecutionPlan 'told long ago'; sleep 1.1")
     evidence = await run(bench, explained(bench, f"echo measured; getprop {VLOG}", [plan_pass()]))
-    assert evidence.trouble is None
+    assert evidence.error is None
     assert evidence.stdout == "measured\nbefore\n"
     (found,) = evidence.passes
-    assert found.trouble is None
+    assert found.error is None
     assert found.exit is not None
     assert found.exit.code == 0
     folder, word = found.stdout.split()
@@ -86,7 +86,7 @@ async def test_a_run_that_failed_has_no_pass(bench: Bench) -> None:
 
 async def test_a_pass_that_hangs_is_ended_and_the_run_is_whole(bench: Bench) -> None:
     evidence = await run(bench, explained(bench, "echo measured", [plan_pass("sleep 60", timeout_s=0.5)]))
-    assert (evidence.stdout, evidence.trouble) == ("measured\n", None)
+    assert (evidence.stdout, evidence.error) == ("measured\n", None)
     assert evidence.passes[0].exit is not None
     assert evidence.passes[0].exit.timed_out
     assert await said(bench, f"getprop {VLOG}") == "\n"
@@ -100,8 +100,8 @@ async def test_a_phone_that_goes_away_in_a_pass_costs_the_pass_only(bench: Bench
     await until_said(bench, f"ls {begun} 2>/dev/null")
     await bench.detach()
     evidence = await running
-    assert (evidence.stdout, evidence.trouble) == ("measured\n", None)
-    assert [each.trouble is not None for each in evidence.passes] == [True]
+    assert (evidence.stdout, evidence.error) == ("measured\n", None)
+    assert [each.error is not None for each in evidence.passes] == [True]
 
 
 async def test_the_evidence_is_on_disk_before_a_pass_begins(bench: Bench) -> None:
@@ -135,8 +135,8 @@ async def test_an_agent_that_is_killed_in_a_pass_brings_the_run_home_and_cleans_
     await asyncio.wait({running})
     evidence = await bench.runner.run(replace(entry, draft=noted[-1]), note, adopt=True)
     assert isinstance(evidence, Evidence)
-    assert (evidence.stdout, evidence.trouble, evidence.adopted) == ("measured\n", None, True)
-    assert [each.trouble is not None for each in evidence.passes] == [True]
+    assert (evidence.stdout, evidence.error, evidence.adopted) == ("measured\n", None, True)
+    assert [each.error is not None for each in evidence.passes] == [True]
     assert (await said(bench, f"cat {record}")).strip() == f"{VLOG}="
     await bench.runner.clear(bench.device_id, 1)
     assert await said(bench, f"getprop {VLOG}") == "\n"
@@ -150,16 +150,8 @@ async def test_a_part_of_a_run_that_was_cleaned_up_is_not_started(bench: Bench) 
     phone = await bench.phone()
     work_root = phone.facts.work_root
     await bench.runner.clear(bench.device_id, 7)
+    late = RunPart(device=phone.adb, work_root=work_root, fence=7, name="pass.late")
     with pytest.raises(Exception, match="cleaned up"):
-        await start_part(
-            phone.adb,
-            work_root,
-            7,
-            "pass.late",
-            argv=("sh", "-c", "echo late"),
-            env={},
-            properties={VLOG: "all"},
-            timeout_s=5.0,
-        )
-    assert await said(bench, f"ls {part_folder(work_root, 7, 'pass.late')}/exit 2>/dev/null") == ""
+        await late.start(("sh", "-c", "echo late"), {}, {VLOG: "all"}, timeout_s=5.0)
+    assert await said(bench, f"ls {late.folder}/exit 2>/dev/null") == ""
     assert await said(bench, f"getprop {VLOG}") == "\n"

@@ -10,10 +10,12 @@ from agents.virtual.pool import VirtualDeviceHandle
 from farm.api.context import Context
 from farm.core.base.ids import Digest, MatrixId, digest_of
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
+from farm.database.transaction import bind_tx
 from farm.services.files.programs import inspect_program, register_program
-from farm.services.files.registration import register_artifact, register_variant
+from farm.services.files.registration import register_variant
 from farm.services.matrices.submit import submit_matrix
 from farm.services.results.placements import list_placements
+from farm.store.files.artifacts import put_artifact
 from farm.wire.documents.files.programs import ProgramRegistration
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.agents.link.test_real_farm import Calls, farm_app, healthy, with_token
@@ -47,7 +49,7 @@ echo 'Main run finished. Microseconds per iter: 5000. Iters per second: 200'
 def uploaded(context: Context, content: bytes) -> Digest:
     digest = digest_of(content)
     context.blobs.put([content], digest)
-    context.database.write(register_artifact, digest, len(content), now=context.clock.now())
+    context.database.write(bind_tx(put_artifact, now=context.clock.now()), digest, len(content))
     return digest
 
 
@@ -63,7 +65,7 @@ def submitted(context: Context) -> MatrixId:
         }
     )
     inspection = inspect_program(registration, context.blobs)
-    context.database.write(register_program, inspection, now=now, actor="user")
+    context.database.write(bind_tx(register_program, now=now, actor="user"), inspection)
     content = model_file("torchscript", marker="nnapi")
     manifest = Manifest(
         model="mobilenet_v2",
@@ -74,7 +76,7 @@ def submitted(context: Context) -> MatrixId:
         inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
         recipe_digest=digest_of(b"nnapi"),
     )
-    context.database.write(register_variant, manifest, context.blobs, now=now)
+    context.database.write(bind_tx(register_variant, now=now), manifest, context.blobs)
     axes = {
         "model": "mobilenet_v2",
         "precision": "float32",
@@ -90,7 +92,7 @@ def submitted(context: Context) -> MatrixId:
         "devices": {"virtual": True},
         "rounds": 2,
     }
-    return context.database.write(submit_matrix, matrix_spec(spec), now=now, actor="user")
+    return context.database.write(bind_tx(submit_matrix, now=now, actor="user"), matrix_spec(spec))
 
 
 def measured(context: Context) -> list[tuple[str, str]]:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from agents.device.conditions import read_condition
 from agents.device.run.gates import keep_device_awake
 from agents.device.run.run_control import start_run
-from agents.device.state.conditions import read_condition
-from agents.outbox.journal import AttemptPhase
+from agents.outbox.attempt_journal import AttemptPhase
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from farm.clock import SystemClock
 from farm.core.devices.controls import Controls
+from farm.core.errors import DeviceRebooted
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
 from tests.support.agents.fake_farm import comes_true
@@ -31,7 +32,7 @@ async def test_a_run_is_adopted_although_the_phone_is_away_for_a_moment(bench: B
     await bench.attach()
     evidence = await adopting
     assert isinstance(evidence, Evidence)
-    assert evidence.trouble is None
+    assert evidence.error is None
     assert evidence.stdout == "done\n"
 
 
@@ -45,7 +46,7 @@ async def test_a_run_that_was_noted_and_not_started_is_started_by_the_next_life(
     plan = replace(noted.plan, env={"WORD": "done"})
     evidence = await bench.runner.run(replace(noted, plan=plan, draft=draft), unheard, adopt=True)
     assert isinstance(evidence, Evidence)
-    assert evidence.trouble is None
+    assert evidence.error is None
     assert evidence.stdout == "done\n"
     assert evidence.before == before
 
@@ -53,12 +54,15 @@ async def test_a_run_that_was_noted_and_not_started_is_started_by_the_next_life(
 @pytest.mark.fault(4)
 async def test_a_run_that_was_noted_before_the_phone_restarted_is_not_started(bench: Bench) -> None:
     phone = await bench.phone()
+    # All gates are open: nothing but the boot keeps it from running.
+    await keep_device_awake(phone.adb, phone.facts.work_root, Controls())
     before = await read_condition(phone.adb, phone.facts.work_root, SystemClock().now())
     noted = bench.entry(1, "echo done")
     draft = Evidence(fence=1, argv=noted.plan.argv, before=replace(before, boot_id="another boot"))
     evidence = await bench.runner.run(replace(noted, draft=draft), unheard, adopt=True)
     assert isinstance(evidence, Evidence)
-    assert evidence.trouble is not None
+    assert evidence.error is not None
+    assert evidence.error.code == DeviceRebooted.code
     assert evidence.exit is None
 
 
@@ -74,7 +78,7 @@ async def test_a_warm_job_is_three_calls_to_the_phone_and_one_phase_on_disk(benc
         phases.clear()
         evidence = await bench.runner.run(bench.entry(fence, "echo done"), note, adopt=False)
         assert isinstance(evidence, Evidence)
-        assert evidence.trouble is None, evidence.trouble
+        assert evidence.error is None, evidence.error
         assert evidence.before is not None
         assert evidence.before.boot_id == phone.boot_id
         await bench.runner.clear(bench.device_id, fence, stay_awake=True)
@@ -89,7 +93,7 @@ async def test_a_phone_whose_services_hang_after_a_run_does_not_cost_the_run(ben
     entry = bench.entry(1, hang)
     evidence = await bench.runner.run(replace(entry, plan=replace(entry.plan, timeout_s=1.0)), unheard, False)
     assert isinstance(evidence, Evidence)
-    assert evidence.trouble is None, evidence.trouble
+    assert evidence.error is None, evidence.error
     assert (evidence.stdout, evidence.after) == ("done\n", None)
     assert evidence.exit is not None
 
@@ -129,7 +133,7 @@ def phone_alone(tmp_path: Path) -> Iterator[VirtualDeviceHandle]:
     stop_devices(tmp_path / "alone")
 
 
-async def test_nobody_looks_at_a_phone_while_a_run_is_measured_there(
+async def test_no_one_looks_at_a_phone_while_a_run_is_measured_there(
     tmp_path: Path, phone_alone: VirtualDeviceHandle
 ) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
@@ -141,6 +145,7 @@ async def test_nobody_looks_at_a_phone_while_a_run_is_measured_there(
         bench.active.add(entry)
         run = asyncio.create_task(bench.runner.run(entry, unheard, adopt=False))
         await comes_true(begun.exists, "the run begins")
+        await comes_true(lambda: "set -- wait " in bench.adb.last_command, "its end is waited for")
         bench.adb.asked = 0
         assert not await ends_within(run, 2.0)
         assert bench.adb.asked == 0

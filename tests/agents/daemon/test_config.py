@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from agents.host.config import AgentConfig
-from agents.host.instance_lock import AgentRunningError, host_lock
+from agents.host.data_dir import AgentRunningError, host_lock
 
 
 @pytest.fixture(autouse=True)

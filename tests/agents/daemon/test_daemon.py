@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.host.config import AgentConfig
-from agents.host.instance_lock import host_lock
+from agents.host.data_dir import host_lock
 from tests.support.agents.fake_farm import TOKEN, FakeFarm
 
 COMMAND = [sys.executable, "-m", "agents.daemon"]

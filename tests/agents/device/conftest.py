@@ -2,16 +2,15 @@
 
 import pytest
 
-from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
-from agents.device.state.facts import read_facts
+from agents.device.facts import read_facts
 from agents.virtual.pool import VirtualDeviceHandle
 
 
 @pytest.fixture
 async def device(server: AdbServer, phone: VirtualDeviceHandle) -> AdbDevice:
-    await connect(server.port, phone.address)
+    await AdbClient(server.port).connect(phone.address)
     return AdbClient(server.port).device(phone.address)
 
 

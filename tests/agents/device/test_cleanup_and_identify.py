@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from agents.adb.client import AdbDevice
+from agents.device.cleanup import clean_device
 from agents.device.control.identify import identify
-from agents.device.files.device_cache import ensure_cached
+from agents.device.device_cache import ensure_cached
 from agents.device.paths import cache_folder
-from agents.device.run.cleanup import clean_device
-from agents.device.run.run_control import start_run
-from agents.device.run.supervisor import supervisor_file
+from agents.device.run.run_control import start_run, supervisor_file
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import DeviceProtocol

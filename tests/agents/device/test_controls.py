@@ -15,11 +15,11 @@ from agents.device.paths import controls_record, run_folder
 from agents.device.run.collect import CollectedRun, collect_command, collect_run
 from agents.device.run.run_control import RunStatus, clean_run, run_status, start_run, wait_run
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.sysfs import set_clusters
+from agents.virtual.sandbox import set_clusters
 from farm.core.devices.controls import Controls, ControlState, control_deviations
-from farm.core.devices.hardware import Cluster
+from farm.core.devices.device import Cluster
 from farm.core.errors import ControlImpossible, DeviceProtocol
-from farm.phone.settings.control_state import with_read_back
+from farm.phone.settings import with_read_back
 from tests.support.agents.rooted_device import make_rooted
 
 pytestmark = pytest.mark.anyio
@@ -70,11 +70,11 @@ async def test_clocks_are_set_within_what_each_cluster_can_do_and_read_back(
     assert control_deviations(states) == []
     by_name = {state.name: state for state in states}
     assert by_name["policy0.governor"] == ControlState(
-        name="policy0.governor", asked="performance", before="schedutil", actual_before="performance"
+        name="policy0.governor", requested="performance", before="schedutil", actual_before="performance"
     )
     # 2.2 GHz is more than the small cores can do.
-    assert by_name["policy0.max_hz"].asked == "1800000000"
-    assert by_name["policy4.max_hz"].asked == "2200000000"
+    assert by_name["policy0.max_hz"].requested == "1800000000"
+    assert by_name["policy4.max_hz"].requested == "2200000000"
     assert clock(rooted, "policy4", "min_freq") == "1400000"
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agents.device.state.facts import FACTS_COMMAND, device_facts, find_unsupported_reason
-from farm.phone.adb.shell_sections import output_by_section
+from agents.device.facts import FACTS_COMMAND, device_facts, find_unsupported_reason
+from farm.phone.adb.shell_output import output_by_section
 
 PHONE = {
     "getprop": "[ro.build.version.sdk]: [34]\n[ro.serialno]: [A1]\n[ro.product.model]: [One]",
@@ -55,6 +55,12 @@ def test_a_phone_that_can_run_nothing_says_why(said: dict[str, str], reason: str
     assert reason in (find_unsupported_reason({**PHONE, **said}) or "")
 
 
+@pytest.mark.parametrize("lost", PHONE)
+def test_a_lost_section_is_a_reason_or_nothing(lost: str) -> None:
+    answers = {name: text for name, text in PHONE.items() if name != lost}
+    assert (find_unsupported_reason(answers) is None) is (lost not in ("work_root", "setsid"))
+
+
 def test_a_phone_is_known_by_its_own_number() -> None:
     facts = device_facts(PHONE, "10.0.0.7:5555")
     assert (facts.serialno, facts.device_model, facts.abi) == ("A1", "One", "arm64-v8a")
@@ -70,3 +76,12 @@ def test_a_device_side_that_is_not_android_is_fit_and_says_little(plain_linux: d
     assert facts.work_root.startswith("/")
     assert facts.abi is not None
     assert not facts.virtual
+
+
+def test_the_versions_of_kernel_and_thermal_hal_are_facts() -> None:
+    hal = "\tThermalHAL AIDL 2  connected: yes"
+    answers = {**PHONE, "kernel_version": "#1 SMP PREEMPT Mon Jan 19\n", "thermal_hal": hal}
+    facts = device_facts(answers, "10.0.0.7:5555")
+    assert (facts.kernel_version, facts.thermal_hal) == ("#1 SMP PREEMPT Mon Jan 19", "AIDL 2")
+    assert facts.sources["kernel_version"] == "uname -v"
+    assert facts.sources["thermal_hal"] == "dumpsys thermalservice"

@@ -6,11 +6,11 @@ import pytest
 
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
-from agents.device.state.facts import read_facts
+from agents.device.facts import read_facts
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
-from agents.virtual.state.sysfs import set_clusters
-from farm.core.devices.hardware import Cluster, Gpu, NnapiDriver
+from agents.virtual.sandbox import set_clusters
+from farm.core.devices.device import Cluster, Gpu, NnapiDriver
 from farm.core.devices.software_version import software_changes
 
 pytestmark = pytest.mark.anyio
@@ -64,7 +64,7 @@ async def test_a_rooted_phone_says_so(device: AdbDevice, phone: VirtualDeviceHan
             pass
 
 
-async def test_a_su_that_asks_and_waits_holds_nobody_up(
+async def test_a_su_that_asks_and_waits_holds_no_one_up(
     device: AdbDevice, phone: VirtualDeviceHandle
 ) -> None:
     (phone.state / "bin" / "su").write_text("#!/bin/sh\nexec sleep 600\n")

@@ -15,9 +15,8 @@ from agents.adb.server import AdbServer
 from agents.adb.shell_v2 import ShellResult
 from agents.attempts.artifact_cache import ArtifactCache
 from agents.attempts.preparation import DevicePreparation
-from agents.device.state.facts import read_facts
-from agents.device.state.preflight import read_preflight
-from agents.device.state.state_cache import DeviceStateCache
+from agents.device.conditions import DeviceStateCache, read_preflight
+from agents.device.facts import read_facts
 from agents.devices.monitor import OnlineDevice
 from agents.farm_api import FarmApi
 from agents.virtual.pool import VirtualDeviceHandle
@@ -56,7 +55,9 @@ class CountedDevice(AdbDevice):
 @pytest.fixture
 async def used(server: AdbServer, device: AdbDevice, phone: VirtualDeviceHandle) -> OnlineDevice:
     counted = CountedDevice(AdbClient(server.port), phone.address)
-    return OnlineDevice(adb=counted, facts=await read_facts(device), boot_id=None, memory=DeviceStateCache())
+    return OnlineDevice(
+        adb=counted, facts=await read_facts(device), boot_id=None, state_cache=DeviceStateCache()
+    )
 
 
 @pytest.fixture
@@ -105,8 +106,8 @@ async def test_a_warm_phone_is_asked_once(preparation: DevicePreparation, used: 
 async def told_by_a_clean_up(phone: OnlineDevice) -> None:
     """Have a run end and be cleaned up, as far as the agent hears of it."""
     seen = await read_preflight(phone.adb, phone.facts.work_root, SystemClock().now())
-    phone.memory.record_after_run(seen.condition, SystemClock().monotonic())
-    phone.memory.record_cleaned(seen.state_by_digest)
+    phone.state_cache.record_after_run(seen.condition, SystemClock().monotonic())
+    phone.state_cache.record_cleaned(seen.state_by_digest)
     asked(phone)
 
 
@@ -150,7 +151,7 @@ async def test_a_phone_that_needs_anything_is_not_called_ready(
     assert preparation.find_prepared(used, plan, 3) is None
 
 
-async def test_nobody_looks_ahead_at_a_phone_that_has_its_next_run(
+async def test_no_one_looks_ahead_at_a_phone_that_has_its_next_run(
     preparation: DevicePreparation, used: OnlineDevice
 ) -> None:
     await warm(preparation, used)
@@ -173,7 +174,7 @@ async def test_after_any_doubt_digests_are_computed_again(
     preparation: DevicePreparation, used: OnlineDevice
 ) -> None:
     await warm(preparation, used)
-    again = replace(used, memory=DeviceStateCache())
+    again = replace(used, state_cache=DeviceStateCache())
     assert (await preparation.prepare(again, PLAN, 3)).pushed_bytes == 0
     assert [command for command in asked(again) if f"{FILE.digest}" in command and "sha256sum" in command]
 
@@ -207,6 +208,6 @@ async def test_no_more_phones_get_files_at_once_than_the_host_may_serve(
             root.mkdir()
             one = CountingDevice(AdbClient(server.port), phone.address)
             its_facts = replace(facts, work_root=str(root))
-            own = OnlineDevice(adb=one, facts=its_facts, boot_id=None, memory=DeviceStateCache())
+            own = OnlineDevice(adb=one, facts=its_facts, boot_id=None, state_cache=DeviceStateCache())
             tasks.create_task(limited.prepare(own, PLAN, 1))
     assert CountingDevice.most == 1

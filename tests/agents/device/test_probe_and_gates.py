@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from agents.adb.client import AdbDevice
+from agents.device.conditions import read_condition
+from agents.device.facts import read_facts
 from agents.device.paths import stay_on_record
+from agents.device.probe import probe, read_fence
 from agents.device.run.gates import keep_device_awake, restore_screen_state, wait_for_gates
-from agents.device.state.conditions import read_condition
-from agents.device.state.facts import read_facts
-from agents.device.state.probe import probe
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.clock import SystemClock
+from farm.core.base.bounds import MAX_FENCE
 from farm.core.devices.condition import Condition, Gates, ThermalStatus
 from farm.core.devices.controls import Controls, Screen
 from farm.core.devices.device import Presence
@@ -154,7 +155,7 @@ async def test_a_record_of_an_earlier_release_is_put_back(device: AdbDevice, wor
     assert await stay_on(device) == "3"
 
 
-async def test_a_phone_that_nobody_kept_awake_is_left_as_it_is(device: AdbDevice, work_root: str) -> None:
+async def test_a_phone_that_no_one_kept_awake_is_left_as_it_is(device: AdbDevice, work_root: str) -> None:
     await keep_device_awake(device, work_root, Controls())
     await restore_screen_state(device, work_root)
     await device.shell(f"settings put {STAY_ON} 7", deadline_s=10)
@@ -171,3 +172,15 @@ async def test_what_cannot_be_put_back_is_not_changed(device: AdbDevice, work_ro
 
 async def stay_on(device: AdbDevice) -> str:
     return (await device.shell(f"settings get {STAY_ON}", deadline_s=10)).stdout.decode().strip()
+
+
+@pytest.mark.invariant("I3")
+@pytest.mark.parametrize(
+    ("text", "fence"),
+    [("7\n", 7), ("9007199254740990\n", MAX_FENCE), ("-3\n", 0), ("9" * 400, 0), ("nonsense\n", 0), ("", 0)],
+)
+async def test_what_a_run_wrote_is_bounded(device: AdbDevice, work_root: str, text: str, fence: int) -> None:
+    folder = Path(work_root) / "benchfarm"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "fence").write_text(text)
+    assert await read_fence(device, work_root) == fence

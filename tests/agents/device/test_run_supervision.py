@@ -12,8 +12,8 @@ from agents.adb.client import AdbDevice
 from agents.device.paths import run_folder
 from agents.device.run.collect import INLINE_BYTES, CollectedRun, collect_command, collect_run
 from agents.device.run.run_control import RunStatus, clean_run, run_status, start_run, wait_run
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.core.errors import DeviceError, DeviceOffline, DeviceTimeout, SessionFenced
 
 pytestmark = pytest.mark.anyio

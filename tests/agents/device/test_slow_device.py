@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from agents.adb.client import AdbDevice
-from agents.device.state.conditions import read_condition
+from agents.device.conditions import read_condition
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.core.checks.reference_fitness import unfit_reasons
-from farm.core.checks.reference_range import MIN_RUNS, ReferenceSample
+from farm.core.checks.reference_range import MIN_RUNS_ALONE, ReferenceSample
 from farm.core.checks.reference_run import ReferenceVerdict, assess_reference_run
 from farm.core.devices.condition import Gates, closed_gates
 from farm.core.runs.evidence import Evidence
 from farm.harness.base.device_check import reference_time
-from farm.services.files.check_files import check_payload, check_program
+from farm.services.files.builtin_programs import check_payload, check_program
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2031, 2, 3, tzinfo=UTC)
@@ -52,13 +52,13 @@ async def shown(device: AdbDevice, faults: Faults, state: Path) -> None:
 
 def verdict(value_ns: float, usual_ns: float) -> ReferenceVerdict:
     """By a band of runs as they usually are."""
-    kind = [ReferenceSample(device="phone-1", value_ns=usual_ns, at=NOW)] * MIN_RUNS
+    kind = [ReferenceSample(device="phone-1", value_ns=usual_ns, at=NOW)] * MIN_RUNS_ALONE
     return assess_reference_run(value_ns, unfit=(), kind=kind, own=(), now=NOW).verdict
 
 
 @pytest.mark.long
 @pytest.mark.fault(48)
-async def test_a_slow_phone_takes_longer_for_its_golden_run_until_it_is_well_again(
+async def test_a_slow_phone_takes_longer_for_its_reference_run_until_it_is_well_again(
     device: AdbDevice, phone: VirtualDeviceHandle, check: str
 ) -> None:
     usual_ns = await took_ns(device, check)
@@ -80,7 +80,7 @@ async def test_a_slow_phone_takes_longer_for_its_golden_run_until_it_is_well_aga
         (Faults(battery_level_pct=80, battery_c=47.5), "battery 47.5 C, at most 45.0 C"),
     ],
 )
-async def test_a_phone_that_is_warm_or_low_is_fit_for_neither_a_run_nor_a_golden_run(
+async def test_a_phone_that_is_warm_or_low_is_fit_for_neither_a_run_nor_a_reference_run(
     device: AdbDevice, phone: VirtualDeviceHandle, work_root: str, faults: Faults, told: str
 ) -> None:
     set_faults(phone.state, faults)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from agents.device.run.supervisor import supervisor_script
+from agents.device.run.run_control import supervisor_script
 from farm.core.runs.evidence import ExitRecord
-from farm.phone.adb.exit_record import exit_record
+from farm.phone.adb.shell_output import exit_record
 
 REFUSED, MISSING, RUNNING, LOST = 10, 11, 12, 13
 #: Phones have mksh and toybox; virtual ones have dash.
@@ -154,6 +154,22 @@ def test_a_death_by_signal_is_128_more_than_the_signal(phone: Phone, name: str, 
     assert phone.run(1, f"kill -s {name} $$").code == code
 
 
+def test_an_exit_record_is_synced_before_it_gets_its_name(phone: Phone, tmp_path: Path) -> None:
+    """A power cut leaves no record, or a whole one, and never an empty one that says the run has ended."""
+    log = tmp_path / "synced"
+    # Android 8 has no `fsync`, and then `sync` is asked.
+    for name in ("fsync", "sync"):
+        applet = tmp_path / "bin" / name
+        applet.unlink(missing_ok=True)
+        applet.write_text(
+            f'#!{tmp_path}/bin/sh\n[ -e "${{1%.new}}" ] && named=1\n'
+            f"echo \"{name} ${{1##*/}} ${{named:-}}\" >>'{log}'\nexit 1\n"
+        )
+        applet.chmod(0o755)
+    phone.run(1, "true")
+    assert log.read_text().splitlines() == ["fsync exit.new ", "sync exit.new "]
+
+
 def test_a_short_run_is_over_when_its_program_is(phone: Phone) -> None:
     for fence in range(1, 26):
         assert phone.start(fence, "exit 0") == 0
@@ -278,6 +294,21 @@ def test_a_run_that_was_cleaned_up_never_starts(phone: Phone) -> None:
     assert phone.start(6, "exit 0") == 0
 
 
+@pytest.mark.invariant("I3", "I8")
+def test_a_number_that_no_run_has_gives_way_to_the_farms_and_nothing_lives_on(phone: Phone) -> None:
+    phone.start(6, f"echo $$ >'{phone.work}/pid'; exec sleep 60")
+    running = _pid(phone.work / "pid")
+    for name in ("fence", "cleaned"):
+        (phone.work / name).write_text("900000000\n")
+    assert phone.start(8, "exit 0") == REFUSED
+    assert phone.call("reset", 7) == 0
+    _eventually(lambda: not _alive(running))
+    assert [(phone.work / name).read_text() for name in ("fence", "cleaned")] == ["7\n", "7\n"]
+    assert not phone.folder(6).exists()
+    assert phone.start(7, "exit 0") == REFUSED
+    assert phone.start(8, "exit 0") == 0
+
+
 def test_waiting_tells_running_from_unknown(phone: Phone) -> None:
     assert phone.call("wait", 1) == MISSING
     phone.start(1, "sleep 60")
@@ -360,12 +391,16 @@ def test_clean_leaves_the_runs_of_another_phone_on_the_same_kernel_alone(
     assert other.call("clean", 1) == 0
 
 
-def test_clean_never_kills_a_process_that_only_has_a_recorded_number(phone: Phone) -> None:
+@pytest.mark.parametrize("same", ["boot", "birth"])
+def test_clean_never_kills_a_process_that_only_has_a_recorded_number(phone: Phone, same: str) -> None:
+    """Not even with the recorded start time, which counts from the boot."""
     phone.run(1, "exit 0")
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
+        born = Path(f"/proc/{stranger.pid}/stat").read_text().rpartition(")")[2].split()[19]
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        record = f"{stranger.pid} 1 {boot_id}" if same == "boot" else f"{stranger.pid} {born} another-boot"
         for name in ("harness", "supervisor"):
-            (phone.folder(1) / name).write_text(f"{stranger.pid} 1 {boot_id}\n")
+            (phone.folder(1) / name).write_text(f"{record}\n")
         assert phone.call("clean", 1) == 0
         assert stranger.poll() is None
         stranger.kill()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.devices.adb_supervisor import MAX_RESTARTS, RESTART_WINDOW_S, recent_restarts
-from agents.virtual.state.faults import Faults, set_faults
+from agents.virtual.faults import Faults, set_faults
 from farm.core.devices.device import Presence
 from farm.core.runs.evidence import Evidence
 from tests.support.agents.fake_farm import comes_true
@@ -44,7 +44,7 @@ async def test_a_wedged_adb_server_is_restarted_and_the_run_behind_it_goes_on(
         go.touch()
         evidence = await run
         assert isinstance(evidence, Evidence)
-        assert (evidence.trouble, evidence.stdout) == (None, "done\n")
+        assert (evidence.error, evidence.stdout) == (None, "done\n")
         assert evidence.away_s > 0
         assert pressure.reason is None
 
@@ -104,7 +104,7 @@ async def test_a_phone_whose_commands_all_fail_is_not_online_and_is_asked_once_a
 
 
 @pytest.mark.fault(8)
-async def test_a_phone_whose_commands_all_fail_is_asked_ever_more_rarely(bench: Bench) -> None:
+async def test_a_phone_whose_commands_all_fail_is_asked_with_increasing_back_off(bench: Bench) -> None:
     await bench.phone()
     set_faults(bench.handle.state, Faults(exit1=True))
     bench.monitor.reprobe(bench.device_id)

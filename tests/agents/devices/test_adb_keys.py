@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 from agents.adb.client import AdbClient
 from agents.adb.server import bundled_adb, find_record
 from agents.host.config import AgentConfig
+from agents.virtual.connection import FILE
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.transport.authorization import FILE
 from farm.core.devices.device import Presence
 from farm.wire.agents.protocol import DeviceReport
 from tests.support.agents.fake_farm import FakeFarm, living

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.adb.external_server import ExternalServer
-from agents.adb.server import AdbServer
+from agents.adb.server import AdbServer, ExternalServer
 from agents.devices.inventory import TransportObservation
 from agents.devices.monitor import DeviceMonitor
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
@@ -78,7 +77,7 @@ async def test_phones_on_usb_are_known_by_their_ports_where_these_have_names(
 async def test_two_phones_of_one_serial_number_are_used_where_both_places_have_names(
     server: AdbServer, tmp_path: Path
 ) -> None:
-    one, two = (twin(tmp_path / name) for name in ("a", "b"))
+    one, two = (duplicate(tmp_path / name) for name in ("a", "b"))
     try:
         names = {one.address: "left", two.address: "right"}
         async with watching(server, one.address, two.address, names=names) as agent:
@@ -98,8 +97,8 @@ async def test_two_phones_of_one_serial_number_are_used_where_both_places_have_n
             stop_devices(tmp_path / name)
 
 
-def twin(folder: Path) -> VirtualDeviceHandle:
-    """A phone whose serial number is that of every other twin."""
+def duplicate(folder: Path) -> VirtualDeviceHandle:
+    """A phone whose serial number is that of every other one made here."""
     folder.mkdir()
-    (folder / "suffix").write_text("twin")
+    (folder / "suffix").write_text("same")
     return start_devices(1, folder)[0]

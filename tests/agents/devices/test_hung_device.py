@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from agents.virtual.state.faults import Faults, set_faults
+from agents.virtual.faults import Faults, set_faults
 from farm.core.devices.device import Presence
 from tests.support.agents.runner_fixture import Bench
 

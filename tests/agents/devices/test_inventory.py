@@ -26,7 +26,7 @@ def test_a_usb_phone_that_never_answered_is_known_by_what_adb_calls_it() -> None
     assert device_id(observation("R58M12ABC", Presence.UNAUTHORIZED)) == "R58M12ABC"
 
 
-def test_a_tcp_transport_that_was_never_identified_is_nobody() -> None:
+def test_a_tcp_transport_that_was_never_identified_is_no_one() -> None:
     assert device_id(observation("127.0.0.1:5555", Presence.OFFLINE)) is None
     assert select_transports([observation("127.0.0.1:5555", Presence.OFFLINE)]) == {}
 
@@ -110,7 +110,7 @@ def test_facts_travel_again_after_a_system_update() -> None:
     assert device_reports({PHONE: observation(facts=updated)}, {}, known)[0].facts == updated
 
 
-def test_a_phone_that_nobody_cleaned_up_reports_no_fence() -> None:
+def test_a_phone_that_no_one_cleaned_up_reports_no_fence() -> None:
     reports = device_reports({PHONE: observation()}, {DeviceId("other"): 3}, {})
     assert reports[0].cleaned_fence == 0
     assert device_reports({PHONE: observation()}, {PHONE: 3}, {})[0].cleaned_fence == 3

@@ -4,17 +4,16 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
 from agents.adb.client import AdbClient
-from agents.adb.external_server import ExternalServer
-from agents.adb.server import AdbServer
+from agents.adb.server import AdbServer, ExternalServer
+from agents.devices.adb_supervisor import OtherServerMonitor, claimed_device_hint
 from agents.devices.inventory import TransportObservation
-from agents.devices.other_adb_servers import OtherServerMonitor, claimed_device_hint
 from agents.host.config import AgentConfig
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from farm.core.base.ids import DeviceId
@@ -121,8 +120,8 @@ async def test_one_phone_at_two_addresses_is_one_device(
 ) -> None:
     name = phone.address.replace("127.0.0.1", "localhost")
     async with watching(server, phone.address, name, ping_s=PING_S) as agent:
-        async with asyncio.timeout(30):
-            async for state_by_serial in agent.adb.track_devices():
+        async with asyncio.timeout(30), aclosing(agent.adb.track_devices()) as listings:
+            async for state_by_serial in listings:
                 if set(state_by_serial) == {phone.address, name}:
                     break
         await agent.until(phone.serial, lambda _: all_looked_at(agent, 2))
@@ -133,7 +132,7 @@ async def test_one_phone_at_two_addresses_is_one_device(
 @pytest.mark.invariant("I21")
 @pytest.mark.fault(21)
 async def test_two_phones_of_one_serial_number_are_both_refused(server: AdbServer, tmp_path: Path) -> None:
-    one, two = (twin(tmp_path / name) for name in ("a", "b"))
+    one, two = (duplicate(tmp_path / name) for name in ("a", "b"))
     try:
         assert one.serial == two.serial
         async with watching(server, one.address, two.address, ping_s=PING_S) as agent:
@@ -188,10 +187,10 @@ def all_looked_at(agent: Watching, count: int) -> bool:
     return len(listed) == count
 
 
-def twin(folder: Path) -> VirtualDeviceHandle:
-    """A phone whose serial number is that of every other twin."""
+def duplicate(folder: Path) -> VirtualDeviceHandle:
+    """A phone whose serial number is that of every other one made here."""
     folder.mkdir()
-    (folder / "suffix").write_text("twin")
+    (folder / "suffix").write_text("same")
     return start_devices(1, folder)[0]
 
 

@@ -4,8 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agents.device.state.preflight import Preflight, state_by_digest
-from agents.device.state.state_cache import PREFLIGHT_MAX_AGE_S, VERIFIED_FOR_S, DeviceStateCache
+from agents.device.conditions import (
+    PREFLIGHT_MAX_AGE_S,
+    VERIFIED_FOR_S,
+    DeviceStateCache,
+    Preflight,
+    state_by_digest,
+)
 from farm.core.base.ids import Digest, digest_of
 from farm.core.devices.condition import Condition
 from farm.core.devices.controls import Screen
@@ -50,7 +55,7 @@ def test_a_file_that_is_gone_or_was_never_verified_is_not_believed() -> None:
     assert not DeviceStateCache().holds_files([FILE], look(**{NAME: STATE}), 1.0)
 
 
-def test_a_digest_is_computed_anew_after_a_while() -> None:
+def test_a_digest_is_computed_again_after_a_while() -> None:
     assert memory().holds_files([FILE], look(**{NAME: STATE}), VERIFIED_FOR_S)
     assert not memory().holds_files([FILE], look(**{NAME: STATE}), VERIFIED_FOR_S + 1)
 

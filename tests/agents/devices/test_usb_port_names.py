@@ -15,7 +15,7 @@ from agents.devices.inventory import (
     select_transports,
 )
 from agents.host.config import AgentConfig
-from agents.host.usb_port_names import device_names, find_port, states_by_port
+from agents.host.usb_ports import device_names, find_port, states_by_port
 from farm.core.devices.device import DeviceFacts, Presence
 from farm.phone.adb.listing import SEVERAL, AdbDeviceRow
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.doctor.kernel import check_kernel_log, read_refusals
+from agents.doctor.machine import check_kernel_log, read_refusals
 from agents.host.config import AgentConfig
 from farm.core.operations.diagnostic import Severity
 

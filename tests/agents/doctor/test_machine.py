@@ -10,8 +10,8 @@ import pytest
 from pydantic import SecretStr
 
 from agents.adb.server import bundled_adb
-from agents.doctor import adb, farm_connectivity, machine
-from agents.doctor.processes import ProcessInfo, find_listener, process_text
+from agents.doctor import diagnose, machine
+from agents.doctor.machine import ProcessInfo, find_listener, process_text
 from farm.core.operations.diagnostic import Diagnostic, Severity
 from tests.support.farm.http_farm import HttpFarm, http_farm
 
@@ -64,7 +64,7 @@ def test_a_secret_is_its_owners_alone(tmp_path: Path, mode: int | None, levels: 
     if mode is not None:
         path.touch()
         path.chmod(mode)
-    found = machine.check_private_file(path, machine.read_mode(path))
+    found = machine.check_private_file(path)
     assert [each.level for each in found] == levels
 
 
@@ -88,9 +88,9 @@ def test_a_listener_of_another_user_is_there_without_a_name(tmp_path: Path) -> N
 
 
 def test_the_adb_that_comes_along_runs() -> None:
-    answer = adb.probe_adb_version(bundled_adb())
-    assert (answer.version or "").startswith("Android Debug Bridge version 1.0.41")
-    assert adb.check_adb_version(answer).level is Severity.OK
+    finding = machine.check_adb_version(bundled_adb())
+    assert finding.message.startswith("Android Debug Bridge version 1.0.41")
+    assert finding.level is Severity.OK
 
 
 @pytest.mark.parametrize("program", ["#!/bin/sh\nexit 3\n", "no program\0", None])
@@ -99,24 +99,24 @@ def test_an_adb_that_does_not_run_is_a_problem(tmp_path: Path, program: str | No
     if program is not None:
         binary.write_text(program)
         binary.chmod(0o755)
-    finding = adb.check_adb_version(adb.probe_adb_version(binary))
+    finding = machine.check_adb_version(binary)
     assert finding.level is Severity.PROBLEM
     assert is_mendable(finding)
 
 
 def test_a_key_that_is_named_and_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
-    own, missing = tmp_path / "adbkey", adb.probe_key(tmp_path / "lab")
-    assert [each.level for each in adb.check_keys(adb.probe_key(own), None)] == [Severity.WARNING]
+    own, missing = tmp_path / "adbkey", tmp_path / "lab"
+    assert [each.level for each in machine.check_keys(own, None)] == [Severity.WARNING]
     own.touch()
-    levels = [each.level for each in adb.check_keys(adb.probe_key(own), missing)]
+    levels = [each.level for each in machine.check_keys(own, missing)]
     assert levels == [Severity.OK, Severity.PROBLEM]
 
 
 HOLDER = ProcessInfo(pid=7, command="adb -L tcp:5037 fork-server server")
 
 
-def server(version: int | None = 41, **listing: str) -> adb.ServerProbe:
-    return adb.ServerProbe(
+def server(version: int | None = 41, **listing: str) -> machine.ServerProbe:
+    return machine.ServerProbe(
         address="127.0.0.1:5037",
         version=version,
         state_by_serial=listing,
@@ -125,7 +125,7 @@ def server(version: int | None = 41, **listing: str) -> adb.ServerProbe:
 
 
 def test_a_server_that_holds_phones_is_a_problem_and_named_with_its_process() -> None:
-    finding = adb.check_default_server(server(R58M12ABC="device"), None)
+    finding = machine.check_default_server(server(R58M12ABC="device"), None)
     assert finding.level is Severity.PROBLEM
     assert "pid 7: adb -L tcp:5037" in finding.message
     assert "FARM_AGENT_ADB_SERVER=127.0.0.1:5037" in (finding.hint or "")
@@ -133,16 +133,16 @@ def test_a_server_that_holds_phones_is_a_problem_and_named_with_its_process() ->
 
 def test_a_server_that_holds_nothing_of_ours_is_fine() -> None:
     ours = server(R58M12ABC="device")
-    assert adb.check_default_server(server(), None).level is Severity.OK
-    assert adb.check_default_server(server(None), None).level is Severity.OK
-    assert adb.check_default_server(server(R58M12ABC="offline"), ours).level is Severity.OK
+    assert machine.check_default_server(server(), None).level is Severity.OK
+    assert machine.check_default_server(server(None), None).level is Severity.OK
+    assert machine.check_default_server(server(R58M12ABC="offline"), ours).level is Severity.OK
 
 
 @pytest.mark.parametrize(
     ("version", "level"), [(41, Severity.OK), (32, Severity.WARNING), (None, Severity.PROBLEM)]
 )
 def test_a_shared_server_answers_and_speaks_our_version(version: int | None, level: Severity) -> None:
-    assert adb.check_external_server(server(version)).level is level
+    assert machine.check_external_server(server(version)).level is level
 
 
 @pytest.fixture
@@ -159,9 +159,7 @@ def levels_by_subject(found: list[Diagnostic]) -> list[tuple[str, Severity]]:
 async def test_a_farm_that_answers_and_agrees_on_the_time_is_fine(farm: HttpFarm) -> None:
     # Whoever shows something on loopback has to be known by it, too.
     credential = farm.enroll().headers["Authorization"].removeprefix("Bearer ")
-    found = farm_connectivity.check_farm_connectivity(
-        await farm_connectivity.probe_farm(farm.url, SecretStr(credential))
-    )
+    found = diagnose.check_farm_connectivity(await diagnose.probe_farm(farm.url, SecretStr(credential)))
     assert levels_by_subject(found) == [("farm", Severity.OK), ("clock", Severity.OK)]
 
 
@@ -171,33 +169,29 @@ async def test_a_clock_that_is_off_is_a_warning(farm: HttpFarm, offset_s: int, s
     def now() -> datetime:
         return datetime.now(UTC) + timedelta(seconds=offset_s)
 
-    *_, clock = farm_connectivity.check_farm_connectivity(
-        await farm_connectivity.probe_farm(farm.url, SecretStr("any"), now)
-    )
+    *_, clock = diagnose.check_farm_connectivity(await diagnose.probe_farm(farm.url, SecretStr("any"), now))
     assert (clock.subject, clock.level) == ("clock", Severity.WARNING)
     assert f"s {said} this one" in clock.message
 
 
 @pytest.mark.anyio
-async def test_nobody_at_the_address_is_a_problem() -> None:
-    (finding,) = farm_connectivity.check_farm_connectivity(
-        await farm_connectivity.probe_farm("http://127.0.0.1:9", SecretStr("any"))
+async def test_no_one_at_the_address_is_a_problem() -> None:
+    (finding,) = diagnose.check_farm_connectivity(
+        await diagnose.probe_farm("http://127.0.0.1:9", SecretStr("any"))
     )
     assert finding.level is Severity.PROBLEM
     assert is_mendable(finding)
 
 
 def test_a_credential_that_is_not_taken_is_a_problem() -> None:
-    found = farm_connectivity.check_farm_connectivity(
-        farm_connectivity.FarmProbe(url="http://farm", status=200, is_known=False)
+    found = diagnose.check_farm_connectivity(
+        diagnose.FarmProbe(url="http://farm", status=200, is_known=False)
     )
     assert levels_by_subject(found) == [("farm", Severity.OK), ("farm", Severity.PROBLEM)]
 
 
 def test_something_else_at_the_address_is_a_problem() -> None:
-    (finding,) = farm_connectivity.check_farm_connectivity(
-        farm_connectivity.FarmProbe(url="http://farm", status=404)
-    )
+    (finding,) = diagnose.check_farm_connectivity(diagnose.FarmProbe(url="http://farm", status=404))
     assert finding.level is Severity.PROBLEM
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.doctor.processes import ProcessInfo
-from agents.doctor.usb import UsbDevice, check_usb, read_usb_devices
+from agents.doctor.machine import ProcessInfo, UsbDevice, check_usb, read_usb_devices
 from farm.core.operations.diagnostic import Severity
 
 ADB, MTP = ("ff", "42", "01"), ("06", "01", "01")

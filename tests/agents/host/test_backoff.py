@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.host.backoff import Backoff
+from agents.host.retry import Backoff
 
 
 @given(st.integers(), st.integers(min_value=1, max_value=60))

@@ -86,7 +86,7 @@ def test_answered_reports_make_room_before_the_reserve_does(tmp_path: Path) -> N
 spool.shortage()
 for number in (1, 2):
     spool.put(AttemptId(number), bytes(MIB))
-    spool.acknowledge(AttemptId(number), now)
+    spool.acknowledge(AttemptId(number))
 before = spool.acknowledged()
 spool.put(AttemptId(3), bytes(MIB * 3 // 2))
 print(json.dumps([before, spool.acknowledged(), (folder / "reserve").stat().st_size]))

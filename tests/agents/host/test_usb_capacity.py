@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.devices.usb_capacity import UsbCapacity, name_controllers
+from agents.devices.backpressure import UsbCapacity, name_controllers
 from farm.phone.adb.kernel_log import UsbRefusal
 
 LASTS_S = 60.0
@@ -20,7 +20,7 @@ def noted(
     room: UsbCapacity, now_s: float, *found: UsbRefusal, is_first: bool = False
 ) -> list[tuple[str, str]]:
     room.record([(each.controller or "", each) for each in found], now_s=now_s, is_first=is_first)
-    return [(each.controller, each.said) for each in room.full]
+    return [(each.controller, each.message) for each in room.full]
 
 
 @pytest.mark.fault(20)

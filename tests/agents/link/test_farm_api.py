@@ -9,7 +9,7 @@ from random import Random
 import httpx
 import pytest
 
-from agents.attempts.artifact_cache import ArtifactCache
+from agents.attempts.artifact_cache import ArtifactCache, ArtifactLost
 from agents.farm_api import FarmApi, farm_client
 from agents.host.atomic_file import DiskThread
 from agents.outbox.sender import ReportDelivery
@@ -129,14 +129,14 @@ async def test_a_damaged_file_of_an_earlier_life_is_fetched_again(tmp_path: Path
 async def test_an_artifact_the_farm_has_lost_is_trouble_of_the_farm(
     tmp_path: Path, kind: type[FarmError]
 ) -> None:
-    with pytest.raises(FarmFault, match="has lost"):
+    with pytest.raises(ArtifactLost, match="has lost"):
         await cache(tmp_path, lambda request: problem(kind, 404)).fetch(DIGEST)
 
 
 async def delivered(tmp_path: Path, handler: Handler) -> Spool:
     spool, disk = Spool(tmp_path), DiskThread()
     spool.put(AttemptId(1), b'{"evidence": {}}')
-    await ReportDelivery(api(handler), spool, disk, FakeClock(), Random(1)).deliver(AttemptId(1))
+    await ReportDelivery(api(handler), spool, disk, Random(1)).deliver(AttemptId(1))
     disk.close()
     return spool
 
@@ -159,7 +159,7 @@ async def test_a_report_is_sent_with_the_same_bytes_until_it_is_taken(tmp_path: 
 
 @pytest.mark.invariant("I12")
 @pytest.mark.parametrize(("kind", "status"), [(ReportConflict, 409), (NotFound, 404), (Forbidden, 403)])
-async def test_a_report_that_the_farm_itself_refuses_for_good_is_put_aside(
+async def test_a_report_that_the_farm_itself_refuses_permanently_is_put_aside(
     tmp_path: Path, kind: type[FarmError], status: int
 ) -> None:
     spool = await delivered(tmp_path, lambda request: problem(kind, status))

@@ -10,8 +10,9 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from agents.daemon import run_agent
+from agents.host.atomic_file import unsealed
 from agents.host.config import AgentConfig
-from agents.host.instance_lock import AgentRunningError
+from agents.host.data_dir import AgentRunningError
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.clock import SystemClock
 from farm.core.errors import AuthError
@@ -35,7 +36,7 @@ async def test_evidence_waits_for_a_farm_that_went_away(
         gone.touch()
         spooled = config.data_dir / "spool" / "1.json"
         await comes_true(spooled.exists, "the report is spooled")
-        body = spooled.read_bytes()
+        body = unsealed(spooled.read_bytes())
         async with serving(farm.app, port):
             evidence = await farm.reported(1)
             await farm.until(lambda: farm.cleaned(phone.serial) == 1)

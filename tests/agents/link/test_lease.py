@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.devices.active import ActiveAttempts
+from agents.devices.active_attempts import ActiveAttempts
 from agents.link.lease import STOP_S, Lease, LeaseEndedError, LeaseMonitor, overdue_attempts
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.jobs.attempt import AttemptState
@@ -32,7 +32,7 @@ LOST_AFTER_S = 300.0
         ("adb-phone-1-abc._adb-tls-connect._tcp", True),
     ],
 )
-def test_only_an_attempt_on_a_phone_that_another_host_can_reach_stops_by_itself(
+def test_only_an_attempt_on_a_phone_that_another_host_can_reach_stops_automatically(
     serial: str, stops: bool
 ) -> None:
     held = [entry(1, phase=AttemptState.MEASURING)]

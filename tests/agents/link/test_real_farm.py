@@ -16,6 +16,7 @@ from farm.api.app import create_app
 from farm.api.context import Context
 from farm.clock import SystemClock
 from farm.config import FarmConfig
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from tests.support.agents.fake_farm import comes_true, living, serving
 
@@ -49,7 +50,7 @@ def farm_app(folder: Path, calls: Calls) -> FastAPI:
 
 def with_token(config: AgentConfig, app: FastAPI) -> AgentConfig:
     context: Context = app.state.context
-    token = context.database.write(create_join_token, auto_admit=True, now=context.clock.now())
+    token = context.database.write(bind_tx(create_join_token, now=context.clock.now()), auto_admit=True)
     return config.model_copy(update={"join_token": SecretStr(token)})
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
-from agents.outbox.journal import AttemptJournal
+from agents.outbox.attempt_journal import AttemptJournal
 from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId
@@ -54,11 +54,11 @@ def test_a_report_that_cannot_be_put_aside_waits_and_the_host_takes_no_work(tmp_
     for move in (spool.acknowledge, spool.refuse):
         disk.refusals = 2
         with pytest.raises(HostDiskFull):
-            move(ONE, NOW)
+            move(ONE)
         assert (spool.pending(), spool.find(ONE)) == ([ONE], b"evidence")
         assert spool.shortage() is not None
         disk.refusals = 0
-    spool.acknowledge(ONE, NOW)
+    spool.acknowledge(ONE)
     assert (spool.pending(), spool.acknowledged(), spool.shortage()) == ([], [ONE], None)
 
 
@@ -67,7 +67,7 @@ def test_a_report_that_cannot_be_taken_back_is_kept(tmp_path: Path) -> None:
     folder, disk = on_a_disk(tmp_path)
     spool = Spool(folder, reserve_bytes=0)
     spool.put(ONE, b"evidence")
-    spool.acknowledge(ONE, NOW)
+    spool.acknowledge(ONE)
     disk.refusals = 2
     with pytest.raises(HostDiskFull):
         spool.resend(ONE)
@@ -84,7 +84,7 @@ def test_the_reserve_makes_room_for_a_name(tmp_path: Path) -> None:
     assert spool.shortage() is None
     spool.put(ONE, b"evidence")
     disk.refusals = 1
-    spool.acknowledge(ONE, NOW)
+    spool.acknowledge(ONE)
     assert spool.acknowledged() == [ONE]
     assert not (tmp_path / "reserve").exists()
 
@@ -112,7 +112,7 @@ async def test_a_report_is_delivered_again_until_it_can_be_put_aside(tmp_path: P
     disk_full.refusals = 2
     transport = httpx.MockTransport(answer)
     async with httpx.AsyncClient(transport=transport, base_url="http://farm") as http:
-        delivery = ReportDelivery(FarmApi(http), spool, disk, FakeClock(), Random(1))
+        delivery = ReportDelivery(FarmApi(http), spool, disk, Random(1))
         async with asyncio.timeout(30):
             await delivery.deliver(ONE)
     disk.close()

@@ -11,13 +11,12 @@ import pytest
 
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
-from agents.outbox.sender import MAX_BATCH_BYTES, MAX_CONCURRENT_CALLS, ReportDelivery, ReportSender
+from agents.outbox.sender import MAX_BATCH_BYTES, MAX_CONCURRENT_CALLS, ReportDelivery
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId
 from farm.core.errors import FarmError, FarmFault, FarmUnreachable, NotFound, ReportConflict
 from farm.wire.agents.report_batch import MAX_REPORTS, unpack_reports
 from farm.wire.base import Problem
-from tests.support.fake_clock import FakeClock
 
 pytestmark = pytest.mark.anyio
 _ALL = "/api/v1/agent/attempts/reports"
@@ -89,7 +88,7 @@ async def deliver(farm: FakeFarm, folder: Path, count: int, body: Callable[[int]
     for attempt_id in ids:
         spool.put(attempt_id, body(attempt_id))
     http = httpx.AsyncClient(transport=httpx.MockTransport(farm.answer), base_url="http://farm")
-    delivery = ReportDelivery(FarmApi(http), spool, disk, FakeClock(), Random(1))
+    delivery = ReportDelivery(FarmApi(http), spool, disk, Random(1))
     await asyncio.gather(*(delivery.deliver(attempt_id) for attempt_id in ids))
     disk.close()
     return spool
@@ -129,7 +128,7 @@ async def test_a_farm_of_an_earlier_release_is_sent_one_report_a_call(tmp_path: 
 
 
 @pytest.mark.invariant("I12")
-async def test_one_that_the_farm_refuses_for_good_is_put_aside_alone(tmp_path: Path) -> None:
+async def test_one_that_the_farm_refuses_permanently_is_put_aside_alone(tmp_path: Path) -> None:
     farm = FakeFarm()
     farm.problem_by_attempt[7] = problem(ReportConflict, 409)
     spool = await deliver(farm, tmp_path, 20)
@@ -167,7 +166,7 @@ async def test_who_waits_for_a_sender_that_is_stopped_hears_so(tmp_path: Path) -
     for attempt_id in ids:
         spool.put(attempt_id, body_of(attempt_id))
     http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://farm")
-    sending = ReportSender(FarmApi(http), spool, disk)
+    sending = ReportDelivery(FarmApi(http), spool, disk, Random(1))
     *senders, last = [asyncio.create_task(sending.send_report(attempt_id)) for attempt_id in ids]
     await called.wait()
     for sender in senders:

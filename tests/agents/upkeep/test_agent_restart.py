@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle, start_devices
-from agents.virtual.state.faults import Faults, set_faults
 from farm.core.devices.device import Presence
 from farm.core.upkeep.recovery import RecoveryStep
 from tests.support.agents.fake_farm import comes_true
@@ -43,7 +43,7 @@ async def restarted_once(episode: RunningLadder) -> None:
     await episode.until(lambda: boots_of(handle) == 1, "the order", allowed=True)
 
 
-async def test_a_phone_that_was_just_restarted_is_given_its_time_by_the_next_life_and_not_restarted_again(
+async def test_a_phone_that_was_just_restarted_is_given_its_time_by_the_restarted_agent(
     bench: Bench, folder: Path
 ) -> None:
     rules = replace(QUICK, restart_s=3.0)

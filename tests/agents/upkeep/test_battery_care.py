@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer
-from agents.devices.active import ActiveAttempts
+from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.monitor import DeviceMonitor
-from agents.outbox.journal import JournalRecord
+from agents.outbox.attempt_journal import JournalRecord
 from agents.upkeep.battery_care import PORTS_FILE, BatteryCare
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.clock import SystemClock
 from farm.core.base.ids import AttemptId, DeviceId, JobId
 from farm.core.devices.condition import Gates
@@ -95,7 +94,7 @@ async def bench(server: AdbServer, phone: VirtualDeviceHandle, tmp_path: Path) -
     async with asyncio.TaskGroup() as tasks:
         bench = Bench(server, phone, tmp_path, tasks)
         await bench.until(lambda: (phone.state / "rooted").exists())
-        await connect(server.port, phone.address)
+        await AdbClient(server.port).connect(phone.address)
         bench.monitor.apply_listing({phone.address: "device"})
         await bench.monitor.wait(bench.identity)
         yield bench

@@ -1,4 +1,4 @@
-"""Errands of operators on a virtual phone, between attempts and across lives of the agent."""
+"""Device actions of operators on a virtual phone, between attempts and across lives of the agent."""
 
 import json
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ from tests.support.agents.fake_farm import FakeFarm, living, serving
 pytestmark = pytest.mark.anyio
 
 
-class FarmWithErrands(FakeFarm):
+class FarmWithDeviceActions(FakeFarm):
     """A fake farm that lists device actions until the test removes them."""
 
     def __init__(self) -> None:
@@ -58,8 +58,8 @@ class FarmWithErrands(FakeFarm):
 
 
 @pytest.fixture
-async def played(port: int) -> AsyncIterator[FarmWithErrands]:
-    farm = FarmWithErrands()
+async def played(port: int) -> AsyncIterator[FarmWithDeviceActions]:
+    farm = FarmWithDeviceActions()
     async with serving(farm.app, port):
         yield farm
 
@@ -78,7 +78,7 @@ def looks(phone: VirtualDeviceHandle) -> int:
 
 
 async def test_a_device_action_runs_once_and_is_reported_until_it_is_listed_no_longer(
-    played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
+    played: FarmWithDeviceActions, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     slow_cleaning(phone)
     played.ask(7, phone)
@@ -92,7 +92,7 @@ async def test_a_device_action_runs_once_and_is_reported_until_it_is_listed_no_l
 
 
 async def test_a_device_action_waits_until_the_active_attempt_is_over(
-    played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
+    played: FarmWithDeviceActions, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     async with living(config):
         played.assign(1, phone.serial, "sleep 1")
@@ -104,7 +104,7 @@ async def test_a_device_action_waits_until_the_active_attempt_is_over(
 
 
 async def test_an_attempt_waits_until_the_running_device_action_is_over(
-    played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
+    played: FarmWithDeviceActions, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     slow_cleaning(phone)
     played.ask(7, phone)
@@ -118,7 +118,7 @@ async def test_an_attempt_waits_until_the_running_device_action_is_over(
 
 
 async def test_a_device_action_that_was_not_reported_runs_again_after_a_restart(
-    played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
+    played: FarmWithDeviceActions, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     slow_cleaning(phone)
     played.ask(7, phone)
@@ -131,7 +131,7 @@ async def test_a_device_action_that_was_not_reported_runs_again_after_a_restart(
 
 
 async def test_a_run_right_after_a_device_action_that_freed_the_cache_finds_its_file(
-    config: AgentConfig, phone: VirtualDeviceHandle, played: FarmWithErrands
+    config: AgentConfig, phone: VirtualDeviceHandle, played: FarmWithDeviceActions
 ) -> None:
     file = played.add_file(b"weights " * 100)
     played.upcoming = [file.digest]
@@ -150,7 +150,7 @@ async def test_a_run_right_after_a_device_action_that_freed_the_cache_finds_its_
 
 
 async def test_a_phone_that_cannot_do_it_is_reported_with_the_reason(
-    played: FarmWithErrands, config: AgentConfig, phone: VirtualDeviceHandle
+    played: FarmWithDeviceActions, config: AgentConfig, phone: VirtualDeviceHandle
 ) -> None:
     for name in ("cmd", "input"):
         (phone.state / "bin" / name).write_text("#!/bin/sh\necho 'no such service' >&2\nexit 1\n")

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import sys
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agents.upkeep.recovery_actions import PORTS_FILE
-from agents.virtual.state.faults import Faults, set_faults
+from agents.upkeep.recovery_ladder import PORTS_FILE
+from agents.virtual.faults import Faults, set_faults
 from farm.clock import SystemClock
 from farm.core.devices.device import Presence
 from farm.core.upkeep.recovery import RecoveryStep
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.fault(7, 8)
-async def test_a_phone_that_answers_nothing_is_asked_anew_reconnected_cleaned_and_then_somebody_is_called(
+async def test_a_phone_that_answers_nothing_is_asked_again_reconnected_cleaned_and_then_someone_is_called(
     bench: Bench, tmp_path: Path
 ) -> None:
     async with running_ladder(bench, tmp_path) as episode:
@@ -39,7 +40,9 @@ async def test_a_phone_that_answers_nothing_is_asked_anew_reconnected_cleaned_an
 
 @pytest.mark.invariant("I14")
 @pytest.mark.fault(8)
-async def test_no_step_that_disturbs_is_taken_without_the_farms_leave(bench: Bench, tmp_path: Path) -> None:
+async def test_no_step_that_disturbs_is_taken_without_the_farms_permission(
+    bench: Bench, tmp_path: Path
+) -> None:
     async with running_ladder(bench, tmp_path, reboot=True) as episode:
         boots = boots_of(bench.handle)
         set_faults(bench.handle.state, Faults(mode="recovery"))
@@ -87,7 +90,7 @@ async def test_a_phone_in_recovery_is_restarted_into_android_where_that_is_allow
 
 
 @pytest.mark.fault(15)
-async def test_a_phone_in_recovery_that_may_not_be_restarted_is_left_to_somebody(
+async def test_a_phone_in_recovery_that_may_not_be_restarted_is_left_to_someone(
     bench: Bench, tmp_path: Path
 ) -> None:
     async with running_ladder(bench, tmp_path) as episode:
@@ -98,7 +101,9 @@ async def test_a_phone_in_recovery_that_may_not_be_restarted_is_left_to_somebody
 
 
 @pytest.mark.fault(5)
-async def test_a_phone_that_restarts_by_itself_is_not_restarted_by_us(bench: Bench, tmp_path: Path) -> None:
+async def test_a_phone_that_restarts_unexpectedly_is_not_restarted_by_us(
+    bench: Bench, tmp_path: Path
+) -> None:
     rules = replace(QUICK, booting_s=2.0, boot_loop=1)
     async with running_ladder(bench, tmp_path, rules, reboot=True) as episode:
         set_faults(bench.handle.state, Faults(boot_loop=True, reboot_s=0.1))
@@ -179,12 +184,12 @@ async def test_a_hung_phone_is_called_at_most_once_a_second_during_recovery(
         assert bench.adb.asked <= asyncio.get_running_loop().time() - began_s + 1
 
 
-async def test_connecting_anew_drops_the_connection(bench: Bench) -> None:
+async def test_connecting_again_drops_the_connection(bench: Bench) -> None:
     """Who is kept connected, or is on USB, is back a moment later."""
     await bench.phone()
     address, states = bench.handle.address, list[str | None]()
-    async with asyncio.timeout(20):
-        async for state_by_serial in bench.adb.track_devices():
+    async with asyncio.timeout(20), aclosing(bench.adb.track_devices()) as listings:
+        async for state_by_serial in listings:
             states.append(state_by_serial.get(address))
             if len(states) == 1:
                 await bench.adb.device(address).reconnect(10.0)

@@ -12,8 +12,14 @@ from hypothesis import strategies as st
 
 from agents.devices.inventory import TransportObservation
 from agents.host.atomic_file import DiskThread
-from agents.upkeep.recovering_device import INTERRUPTED, RecoveringDevice, restore_recovery
-from agents.upkeep.recovery_state import FILE, RecoveryStateStore, SavedRecovery
+from agents.upkeep.recovery_state import (
+    FILE,
+    INTERRUPTED,
+    RecoveringDevice,
+    RecoveryStateStore,
+    SavedRecovery,
+    restore_recovery,
+)
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from farm.core.upkeep.recovery import (
@@ -29,7 +35,7 @@ from tests.support.fake_clock import FakeClock
 pytestmark = pytest.mark.invariant("I18")
 
 AT = datetime(2026, 11, 20, 11, 59, tzinfo=UTC)
-TRIED = RecoveryAttempt(step=RecoveryStep.REBOOT, at=AT, said="it accepted the command to restart")
+TRIED = RecoveryAttempt(step=RecoveryStep.REBOOT, at=AT, result="it accepted the command to restart")
 KEPT = SavedRecovery(
     device_id=DeviceId("shelf-3"),
     serial="0a1b2c",
@@ -37,7 +43,7 @@ KEPT = SavedRecovery(
     episode=RecoveryEpisode(
         failure_mode=FailureMode.BOOTING,
         since_s=0.0,
-        taken=(RecoveryStep.REBOOT,),
+        steps=(RecoveryStep.REBOOT,),
         last_step_at_s=940.0,
         boots=2,
     ),
@@ -101,7 +107,7 @@ def test_a_wall_clock_that_was_put_back_shortens_no_wait_after_a_restart_of_the_
     assert at_s == 1000.0 - 60
 
 
-def test_a_system_that_does_not_tell_its_boots_apart_keeps_nobody_waiting_for_ever(memory: Memory) -> None:
+def test_a_system_that_does_not_tell_its_boots_apart_keeps_no_one_waiting_for_ever(memory: Memory) -> None:
     before, after = FakeClock(), FakeClock()
     before.advance(10**6)
     save(memory(before, "unknown"), KEPT)
@@ -146,7 +152,7 @@ def test_a_restart_that_was_begun_holds_back_the_next_step_and_every_other_phone
     now_s = 1000.0 + passed_s
     found = restore_recovery(kept, DEFAULT_RULES, now_s=now_s, now=AT)
     assert found.episode is not None
-    assert [(each.step, each.said) for each in found.tries] == [(restart, INTERRUPTED)]
+    assert [(each.step, each.result) for each in found.tries] == [(restart, INTERRUPTED)]
     assert found.is_restarting(DEFAULT_RULES, now_s) is (now_s - 1000.0 < DEFAULT_RULES.restart_s)
     later_s = now_s + DEFAULT_RULES.wrong_mode_s + 1.0
     is_due = later_s - 1000.0 >= DEFAULT_RULES.restart_s
@@ -163,7 +169,7 @@ def test_a_restart_that_was_begun_on_a_phone_that_was_well_by_then_counts_too() 
     assert restore_recovery(kept, DEFAULT_RULES, now_s=1001.0, now=AT).is_restarting(DEFAULT_RULES, 1001.0)
 
 
-def test_what_holds_nobody_back_any_more_is_not_kept() -> None:
+def test_what_holds_no_one_back_any_more_is_not_kept() -> None:
     recovering_device = RecoveringDevice(
         observation=TransportObservation(serial="0a1b2c", presence=Presence.ONLINE), restarted_at_s=1000.0
     )

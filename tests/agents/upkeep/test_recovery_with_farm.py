@@ -9,12 +9,13 @@ import pytest
 from pydantic import SecretStr
 
 from agents.host.config import AgentConfig
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.api.app import create_app
 from farm.api.context import Context
 from farm.clock import SystemClock
 from farm.config import FarmConfig
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from tests.support.agents.fake_farm import comes_true, living, serving
 
@@ -35,13 +36,13 @@ async def until(url: str, serial: str, **wanted: Any) -> dict[str, Any]:
 @pytest.mark.fault(14, 15)
 @pytest.mark.invariant("I14")
 @pytest.mark.timeout(240)
-async def test_a_phone_in_recovery_is_restarted_with_its_farms_leave_and_works_again(
+async def test_a_phone_in_recovery_is_restarted_with_its_farms_permission_and_works_again(
     config: AgentConfig, phone: VirtualDeviceHandle, port: int, tmp_path: Path
 ) -> None:
     app = create_app(FarmConfig(data_dir=tmp_path / "farm"), SystemClock())
     async with serving(app, port, lifespan="on"):
         context: Context = app.state.context
-        token = context.database.write(create_join_token, auto_admit=True, now=context.clock.now())
+        token = context.database.write(bind_tx(create_join_token, now=context.clock.now()), auto_admit=True)
         given = {"join_token": SecretStr(token), "reboot": True, "recovery_timeout_factor": 0.02}
         async with living(config.model_copy(update=given)):
             await until(config.farm_url, phone.serial, presence="online", health="good")
@@ -63,7 +64,7 @@ async def test_an_agent_that_is_killed_right_after_a_restart_restarts_nothing_ag
     app, boots = create_app(FarmConfig(data_dir=tmp_path / "farm"), SystemClock()), phone.state / "boots"
     async with serving(app, port, lifespan="on"):
         context: Context = app.state.context
-        token = context.database.write(create_join_token, auto_admit=True, now=context.clock.now())
+        token = context.database.write(bind_tx(create_join_token, now=context.clock.now()), auto_admit=True)
         given = {"join_token": SecretStr(token), "reboot": True, "recovery_timeout_factor": 0.02}
         async with living(config.model_copy(update=given)):
             await until(config.farm_url, phone.serial, presence="online", health="good")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agents.host.config import AgentConfig
-from agents.host.usb_power import UsbPort, power_command, switch_power
+from agents.host.usb_ports import UsbPort, power_command, switch_power
 from farm.core.errors import HostError
 from farm.core.upkeep.charging import ChargeWindow
 

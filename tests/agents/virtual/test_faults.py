@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from agents.virtual.state.faults import Faults, FaultState, parse_faults, set_faults
+from agents.virtual.faults import Faults, FaultState, parse_faults, set_faults
 
 
 def test_faults_are_read_again_when_they_change_and_unknown_keys_mean_nothing(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_corrupt_pushes_are_counted_down(tmp_path: Path) -> None:
     assert [box.take("corrupt_pushes") for _ in range(3)] == [True, True, False]
 
 
-def test_what_somebody_wrote_stays_as_it_is_where_a_phone_counts_down(tmp_path: Path) -> None:
+def test_what_someone_wrote_stays_as_it_is_where_a_phone_counts_down(tmp_path: Path) -> None:
     """It did not: a phone that had read the file before wrote it back, without what came in between."""
     set_faults(tmp_path, Faults(eofs=2))
     before = (tmp_path / "faults.json").stat()
@@ -40,7 +40,7 @@ def test_a_phone_that_starts_again_goes_on_counting_where_it_was(tmp_path: Path)
     assert [FaultState(tmp_path).take("reboots") for _ in range(2)] == [True, False]
 
 
-def test_a_file_that_is_written_again_counts_anew(tmp_path: Path) -> None:
+def test_a_file_that_is_written_again_counts_again(tmp_path: Path) -> None:
     box = FaultState(tmp_path)
     set_faults(tmp_path, Faults(reboots=1))
     assert [box.take("reboots") for _ in range(2)] == [True, False]
@@ -48,7 +48,7 @@ def test_a_file_that_is_written_again_counts_anew(tmp_path: Path) -> None:
     assert [box.take("reboots") for _ in range(2)] == [True, False]
 
 
-def test_a_counted_fault_is_not_repeated_while_somebody_half_wrote_the_file(tmp_path: Path) -> None:
+def test_a_counted_fault_is_not_repeated_while_someone_half_wrote_the_file(tmp_path: Path) -> None:
     box = FaultState(tmp_path)
     set_faults(tmp_path, Faults(reboots=1))
     assert box.take("reboots")

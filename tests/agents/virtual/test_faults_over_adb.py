@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ import pytest
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
 from agents.host.process import start_ticks
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
-from agents.virtual.processes.journal import FILE, read_events
-from agents.virtual.state.faults import Faults, set_faults
+from agents.virtual.processes import JOURNAL_FILE, read_events
 from farm.core.errors import DeviceError, DeviceTimeout
 from tests.support.farm.processes import eventually
 
@@ -24,7 +25,7 @@ DETACHED = "setsid sh -c 'echo $$ >pid.new; mv pid.new pid; exec sleep 600' </de
 
 
 @pytest.mark.fault(1)
-async def test_a_phone_that_greets_nobody_is_listed_as_offline_until_it_is_well(
+async def test_a_phone_that_greets_no_one_is_listed_as_offline_until_it_is_well(
     own_device: AdbDevice, phone: VirtualDeviceHandle, server: AdbServer
 ) -> None:
     set_faults(phone.state, Faults(offline=True))
@@ -36,7 +37,7 @@ async def test_a_phone_that_greets_nobody_is_listed_as_offline_until_it_is_well(
 
 @pytest.mark.fault(1)
 @pytest.mark.parametrize("faults", [Faults(offline=True), Faults(hang=True, vanish=True)])
-async def test_a_phone_that_nobody_answers_for_is_well_again_though_a_command_was_open(
+async def test_a_phone_that_no_one_answers_for_is_well_again_though_a_command_was_open(
     own_device: AdbDevice, phone: VirtualDeviceHandle, faults: Faults
 ) -> None:
     running = asyncio.create_task(own_device.shell("touch began; sleep 600", deadline_s=DEADLINE_S))
@@ -79,7 +80,7 @@ async def test_a_reboot_ends_what_runs_and_gives_a_new_boot_id(
     assert start_ticks(pid) is None
     told = [
         (entry.event, entry.boot_id != before)
-        for entry in read_events(phone.state / FILE)
+        for entry in read_events(phone.state / JOURNAL_FILE)
         if entry.event == "phone" or entry.pid == pid
     ]
     assert told == [("phone", False), ("seen", False), ("gone", False), ("phone", True)]
@@ -195,7 +196,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def listed(server: AdbServer, device: AdbDevice, state: str) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        async for state_by_serial in AdbClient(server.port).track_devices():
+    tracking = aclosing(AdbClient(server.port).track_devices())
+    async with asyncio.timeout(DEADLINE_S), tracking as listings:
+        async for state_by_serial in listings:
             if state_by_serial.get(device.serial) == state:
                 return

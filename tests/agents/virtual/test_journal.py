@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.virtual.processes.journal import RunSpan, overlapping_runs, run_spans
+from tests.support.agents.run_spans import RunSpan, overlapping_runs, run_spans
 
 
 def line(
@@ -37,7 +37,7 @@ def test_a_run_lasts_from_the_first_look_to_the_last_of_any_of_its_processes(pat
     assert found == [(1, 10, 50)]
 
 
-def test_a_run_that_nobody_called_gone_lasts_to_the_last_line(path: Path) -> None:
+def test_a_run_that_no_one_called_gone_lasts_to_the_last_line(path: Path) -> None:
     assert spans_of(
         path,
         line("seen", 10, fence=1, pid=5),

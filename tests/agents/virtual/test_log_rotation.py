@@ -4,9 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from agents.virtual.processes.journal import open_runs, run_spans
-from agents.virtual.processes.log_rotation import rotate_if_over, rotated_path
-from agents.virtual.processes.process_monitor import RunMonitor
+from agents.virtual.processes import RunMonitor, open_runs, rotate_if_over, rotated_path
+from tests.support.agents.run_spans import run_spans
 
 SERIAL = "grown"
 

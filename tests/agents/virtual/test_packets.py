@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.virtual.transport.packets import MAX_DATA_BYTES, InvalidPacket, Packet, PacketCommand, read_packet
+from agents.virtual.connection import MAX_DATA_BYTES, InvalidPacket, Packet, PacketCommand, read_packet
 
 U32 = st.integers(0, 2**32 - 1)
 

@@ -13,7 +13,8 @@ import pytest
 from agents.adb.client import AdbDevice
 from agents.host.process import command_line, end_process, start_ticks
 from agents.virtual.pool import VirtualDeviceHandle, find_device, start_devices, stop_devices
-from agents.virtual.processes.journal import FILE, overlapping_runs, run_spans
+from agents.virtual.processes import JOURNAL_FILE
+from tests.support.agents.run_spans import overlapping_runs, run_spans
 
 DEADLINE_S = 20.0
 Attach = Callable[[VirtualDeviceHandle], Awaitable[AdbDevice]]
@@ -53,7 +54,7 @@ def test_stopped_phones_are_gone_with_their_records(folder: Path) -> None:
     assert [find_device(phone.state) for phone in phones] == [None, None]
 
 
-def test_a_record_with_a_strangers_pid_ends_nobody(folder: Path) -> None:
+def test_a_record_with_a_strangers_pid_ends_no_one(folder: Path) -> None:
     (phone,) = start_devices(1, folder)
     record = phone.state / "phone.json"
     true_record = record.read_text()
@@ -93,7 +94,7 @@ async def test_the_journal_has_runs_one_after_the_other(folder: Path, attach: At
     for fence in (1, 2):
         await device.shell(f"{_seen_run(phone, fence)}; {_gone(phone, fence)}", deadline_s=DEADLINE_S)
 
-    spans = run_spans(phone.state / FILE)
+    spans = run_spans(phone.state / JOURNAL_FILE)
 
     assert [span.fence for span in spans] == [1, 2]
     assert all(span.first_seen_ns <= span.last_seen_ns for span in spans)
@@ -108,7 +109,7 @@ async def test_the_journal_shows_runs_at_the_same_time(folder: Path, attach: Att
     both = f"BENCHFARM_RUN=1 sleep 60 & first=$!; {_seen_run(phone, 2)}; {_gone(phone, 2)}; kill $first"
     await device.shell(both, deadline_s=DEADLINE_S)
 
-    ((first, second),) = overlapping_runs(run_spans(phone.state / FILE))
+    ((first, second),) = overlapping_runs(run_spans(phone.state / JOURNAL_FILE))
     assert {first.fence, second.fence} == {1, 2}
 
 
@@ -121,12 +122,12 @@ async def test_a_run_outlives_its_phone_and_stays_in_the_journal(folder: Path, a
     _kill(phone.pid)
     start_devices(1, folder)
     assert start_ticks(pid) is not None
-    (seen_before,) = run_spans(phone.state / FILE)
+    (seen_before,) = run_spans(phone.state / JOURNAL_FILE)
 
     _kill(pid)
     # adb needs a second or two to find a phone again.
     await asyncio.to_thread(subprocess.run, ["sh", "-c", _gone(phone, 7)], check=True, timeout=DEADLINE_S)
-    (span,) = run_spans(phone.state / FILE)
+    (span,) = run_spans(phone.state / JOURNAL_FILE)
 
     assert span.fence == 7
     assert span.last_seen_ns >= seen_before.last_seen_ns
@@ -146,7 +147,7 @@ def _gone(phone: VirtualDeviceHandle, fence: int) -> str:
 
 
 def _awaited(phone: VirtualDeviceHandle, line: str) -> str:
-    return f"until grep -q '{line}' {phone.state / FILE}; do sleep 0.02; done"
+    return f"until grep -q '{line}' {phone.state / JOURNAL_FILE}; do sleep 0.02; done"
 
 
 def _kill(pid: int) -> None:

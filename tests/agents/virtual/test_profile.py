@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from agents.virtual.services.shell_service import ShellRequest, shell_request
-from agents.virtual.state.faults import Faults
-from agents.virtual.state.profile import (
+from agents.virtual.faults import Faults
+from agents.virtual.sandbox import (
     dumpsys_battery,
     dumpsys_thermalservice,
     getprop_text,
     host_soc,
     properties,
 )
+from agents.virtual.shell_service import ShellRequest, shell_request
 
 X86 = "vendor_id\t: GenuineIntel\nmodel name\t: Some CPU @ 2.00GHz\nflags\t\t:\n\nprocessor\t: 1\n"
 ARM = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"

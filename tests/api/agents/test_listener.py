@@ -10,15 +10,15 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from farm.api.agents_app import create_agents_app
-from farm.api.app import create_app
+from farm.api.app import create_agents_app, create_app
 from farm.api.context import Context
-from farm.api.http.auth_middleware import MAX_ENROLLMENT_BYTES
+from farm.api.http.authentication import MAX_ENROLLMENT_BYTES
 from farm.api.http.server import bind_socket, serve, url_of
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.core.base.ids import digest_of
 from farm.database.tables import events
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from farm.store.files.artifacts import put_artifact
 from farm.wire.agents.protocol import Exchange, ExchangeAnswer
@@ -50,7 +50,9 @@ class Farm:
     agents: httpx.AsyncClient
 
     async def enroll(self, host: str = "bench-1", headers: Mapping[str, str] | None = None) -> httpx.Response:
-        token = self.context.database.write(create_join_token, auto_admit=True, now=self.context.clock.now())
+        token = self.context.database.write(
+            bind_tx(create_join_token, now=self.context.clock.now()), auto_admit=True
+        )
         body = {"host": host, "join_token": token}
         return await self.agents.post("/api/v1/agent/enroll", json=body, headers=headers)
 
@@ -71,7 +73,7 @@ async def farm(tmp_path: Path) -> AsyncIterator[Farm]:
                 httpx.AsyncClient(base_url=url_of(for_agents), trust_env=False) as agents,
             ):
                 context.blobs.put([CONTENT], DIGEST)
-                context.database.write(put_artifact, DIGEST, len(CONTENT), now=context.clock.now())
+                context.database.write(bind_tx(put_artifact, now=context.clock.now()), DIGEST, len(CONTENT))
                 yield Farm(context=context, people=people, agents=agents)
 
 
@@ -174,7 +176,7 @@ async def test_strangers_are_told_of_once_and_without_what_they_showed(farm: Far
                 refused = await listener.post("/api/v1/agent/sessions", json={}, headers=headers)
                 assert refused.status_code == 401
     ((actor, cause),) = told(farm.context)
-    assert actor == "nobody:agent"
+    assert actor == "anonymous:agent"
     assert "guessed" not in cause
 
 
@@ -188,7 +190,7 @@ async def test_a_stranger_of_either_kind_is_told_of(farm: Farm, kind: str) -> No
     assert kind in cause
 
 
-async def test_an_agent_that_joins_anew_with_a_credential_of_before_is_no_stranger(farm: Farm) -> None:
+async def test_an_agent_that_joins_again_with_a_credential_of_before_is_no_stranger(farm: Farm) -> None:
     assert (await farm.enroll(headers={"Authorization": "Bearer bfh_of_before"})).status_code == 200
     assert told(farm.context) == []
 

@@ -18,6 +18,7 @@ from farm.core.devices.host_state import HostState
 from farm.core.errors import AuthError, Forbidden
 from farm.core.operations.role import ROLES_BY_RANK, Role, is_permitted
 from farm.database.tables import events, hosts
+from farm.database.transaction import bind_tx
 from farm.services.access.tokens import issue_access_token
 from farm.wire.documents.access import AccessRequest
 from tests.api.routes.test_all_routes import matrix_spec, refused, register_variant
@@ -40,7 +41,7 @@ def token(farm: HttpFarm) -> Tokens:
     def make(role: Role, name: str = "ann") -> str:
         database, now = farm.context.database, farm.context.clock.now()
         request = AccessRequest(name=name, role=role)
-        return database.write(issue_access_token, request, now=now, actor="user:root").token
+        return database.write(bind_tx(issue_access_token, now=now, actor="user:root"), request).token
 
     return make
 
@@ -83,7 +84,7 @@ def numbered(path: str) -> str:
 
 @pytest.mark.parametrize(("method", "path"), CALLS, ids=lambda part: str(part).removeprefix("/api/v1"))
 @pytest.mark.invariant("I19")
-def test_nobody_gets_an_answer_without_a_token(farm: HttpFarm, method: str, path: str) -> None:
+def test_no_one_gets_an_answer_without_a_token(farm: HttpFarm, method: str, path: str) -> None:
     for headers in NOBODY:
         # Not even that what they send makes no sense.
         answer = farm.http.request(method, numbered(path), headers=headers, content=b"{")
@@ -270,7 +271,7 @@ def test_a_login_at_one_farm_is_not_shown_to_another(
         capsys.readouterr()
         assert run("whoami") == 2
         # It had been told of a token that it does not know, had it been shown one.
-        assert "answers nobody without an access token" in capsys.readouterr().err
+        assert "answers no request without an access token" in capsys.readouterr().err
 
 
 def test_a_token_over_the_network_in_the_clear_is_remarked_on_once(

@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from farm.api.http.header_timeout import HeaderTimeoutProtocol
+from farm.api.http.server import HeaderTimeoutProtocol
 
 pytestmark = pytest.mark.anyio
 

@@ -206,7 +206,7 @@ def test_a_report_may_be_larger_but_not_without_end(agent: HttpAgent) -> None:
 
 
 @pytest.mark.parametrize("token", ["x", "bfu_", "bfj_x", LONG, "ÿþ", "bfu_" + "a" * 43])
-def test_a_token_that_is_none_is_refused_even_where_nobody_needs_one(farm: HttpFarm, token: str) -> None:
+def test_a_token_that_is_none_is_refused_even_where_no_one_needs_one(farm: HttpFarm, token: str) -> None:
     headers = {b"Authorization": b"Bearer " + token.encode("latin-1")}
     refused(farm.http.get("/api/v1/devices", headers=headers), 401, "auth.invalid")
 
@@ -219,17 +219,15 @@ def sightings_that_cannot_be() -> list[dict[str, Any]]:
         {"device_id": LONG},
         {"serial": LONG},
         {"presence": "somewhere"},
-        {"cleaned_fence": -1},
-        {"cleaned_fence": BEYOND_ROWS},
-        {"condition": {**look, "battery_c": float("nan")}},
-        {"condition": {**look, "uptime_s": float("inf")}},
-        {"condition": {**look, "temperatures_c": {"skin": float("nan")}}},
+        {"cleaned_fence": "many"},
+        {"condition": {**look, "battery_c": "warm"}},
+        {"condition": {**look, "further": 1}},
         {"condition": {"taken_at": "99999-01-01"}},
     ]
 
 
 @pytest.mark.parametrize("change", sightings_that_cannot_be(), ids=lambda change: ascii(change)[:60])
-def test_an_agent_that_says_what_cannot_be_is_refused(agent: HttpAgent, change: dict[str, Any]) -> None:
+def test_an_agent_that_says_what_no_device_means_is_refused(agent: HttpAgent, change: dict[str, Any]) -> None:
     seen = {**phone("phone-1").model_dump(mode="json"), **change}
     agent.seq += 1
     body = json.dumps({"seq": agent.seq, "devices": [seen]}).encode()

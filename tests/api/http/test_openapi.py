@@ -14,8 +14,7 @@ from schemathesis.generation import GenerationMode
 from schemathesis.schemas import BaseSchema
 from schemathesis.specs.openapi.checks import response_schema_conformance
 
-from farm.api.agents_app import create_agents_app
-from farm.api.app import ROUTERS
+from farm.api.app import ROUTERS, create_agents_app
 from farm.api.http.openapi import roles_by_route
 from farm.wire.base import Problem
 from tests.api.routes.test_all_routes import matrix_spec, register_variant

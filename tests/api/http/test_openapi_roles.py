@@ -10,6 +10,7 @@ from schemathesis.schemas import BaseSchema
 from farm.api.app import ROUTERS
 from farm.api.http.openapi import roles_by_route
 from farm.core.operations.role import ROLES_BY_RANK, Role, is_permitted
+from farm.database.transaction import bind_tx
 from farm.services.access.tokens import issue_access_token
 from farm.wire.documents.access import AccessRequest
 from tests.api.http.test_openapi import check
@@ -40,7 +41,7 @@ def bearer_by_role(farm: HttpFarm) -> dict[Role, str]:
     def bearer(role: Role) -> str:
         database, now = farm.context.database, farm.context.clock.now()
         request = AccessRequest(name=f"the-{role}", role=role)
-        issued = database.write(issue_access_token, request, now=now, actor="user:root")
+        issued = database.write(bind_tx(issue_access_token, now=now, actor="user:root"), request)
         return f"Bearer {issued.token}"
 
     return {role: bearer(role) for role in ROLES_BY_RANK}

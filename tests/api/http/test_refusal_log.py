@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from farm.core.operations.role import Role
 from farm.database.tables import events
+from farm.database.transaction import bind_tx
 from farm.services.access.refused_requests import RECORD_EVERY, record_caller_refusal
 from farm.services.access.tokens import issue_access_token
 from farm.wire.documents.access import AccessRequest
@@ -22,7 +23,9 @@ def farm(tmp_path: Path) -> Iterator[HttpFarm]:
 
 def bearer(farm: HttpFarm, name: str) -> dict[str, str]:
     context, request = farm.context, AccessRequest(name=name, role=Role.VIEWER)
-    issued = context.database.write(issue_access_token, request, now=context.clock.now(), actor="user:root")
+    issued = context.database.write(
+        bind_tx(issue_access_token, now=context.clock.now(), actor="user:root"), request
+    )
     return {"Authorization": f"Bearer {issued.token}"}
 
 
@@ -48,7 +51,7 @@ def test_strangers_are_told_of_together_and_without_what_they_showed(farm: HttpF
         assert farm.http.get("/api/v1/devices", headers=headers).status_code == 401
     assert farm.http.get("/api/v1/devices").status_code == 401
     ((actor, cause),) = told(farm)
-    assert actor == "nobody"
+    assert actor == "anonymous"
     assert "guess" not in cause
 
 
@@ -60,5 +63,5 @@ def test_who_is_let_in_is_not_told_of(farm: HttpFarm) -> None:
 def test_another_process_of_the_farm_does_not_tell_it_again(farm: HttpFarm) -> None:
     database, now = farm.context.database, farm.context.clock.now()
     for at in (now, now + RECORD_EVERY / 2, now + RECORD_EVERY):
-        database.write(record_caller_refusal, "user:ann", "asked", now=at)
+        database.write(bind_tx(record_caller_refusal, now=at, actor="user:ann"), "asked")
     assert [actor for actor, _ in told(farm)] == ["user:ann"] * 2

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from farm.core.errors import Blame
 from farm.core.operations.event import FarmEvent
 from farm.database.tables import events
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from farm.wire.agents.protocol import Assignment, ExchangeAnswer
 from tests.api.routes.test_all_routes import matrix_spec, refused, register_variant
@@ -72,7 +73,9 @@ def test_another_kind_of_authorization_is_refused(farm: HttpFarm, agent: HttpAge
 
 
 def test_a_join_token_works_once(farm: HttpFarm) -> None:
-    token = farm.context.database.write(create_join_token, auto_admit=True, now=farm.context.clock.now())
+    token = farm.context.database.write(
+        bind_tx(create_join_token, now=farm.context.clock.now()), auto_admit=True
+    )
     body = {"host": "bench-1", "join_token": token}
     assert farm.http.post("/api/v1/agent/enroll", json=body).status_code == 200
     again = [{**body, "host": "bench-2"}, body, {**body, "join_token": "guess"}]

@@ -12,8 +12,7 @@ from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmUnreachable
 from farm.core.operations.role import Role
 from farm.database.tables import events
-from farm.wire.documents.access import AccessRequest
-from farm.wire.documents.join_tokens import TokenRequest
+from farm.wire.documents.access import AccessRequest, TokenRequest
 from tests.api.routes.test_all_routes import matrix_spec, refused, register_variant
 from tests.support.farm.http_farm import HttpFarm, either_database, http_farm
 from tests.support.farm.service_fixture import phone
@@ -74,7 +73,7 @@ def test_a_rerun_whose_answer_is_lost_is_one_matrix(farm: HttpFarm) -> None:
 
 
 @pytest.mark.fault(55)
-def test_a_client_that_loses_both_answers_says_that_it_may_be_there_all_the_same(farm: HttpFarm) -> None:
+def test_a_client_that_loses_both_answers_says_that_it_may_exist(farm: HttpFarm) -> None:
     with (
         cut_line(farm.url, LOST, LOST, cuts_answers=True) as (url, line),
         FarmClient(url) as client,
@@ -87,7 +86,7 @@ def test_a_client_that_loses_both_answers_says_that_it_may_be_there_all_the_same
 
 
 @pytest.mark.fault(55)
-def test_tokens_whose_answers_are_lost_are_one_each_and_let_somebody_in(farm: HttpFarm) -> None:
+def test_tokens_whose_answers_are_lost_are_one_each_and_let_someone_in(farm: HttpFarm) -> None:
     with cut_line(farm.url, LOST, None, LOST, None, cuts_answers=True) as (url, line):
         with FarmClient(url) as client:
             access = client.create_access_token(AccessRequest(name="ann", role=Role.VIEWER))

@@ -13,7 +13,8 @@ from farm.api.agents.expansion_worker import ExpansionWorker
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
 from farm.database.tables import job_templates
-from farm.services.matrices.expansion import expand_matrix
+from farm.database.transaction import bind_tx
+from farm.services.matrices.current_expansion import expand_matrix
 from farm.services.matrices.lazy_expansion import open_row_builder, put_row_batch
 from farm.services.matrices.submit import prepare_expanded, queue_matrix
 from farm.store.matrices.lazy_expansion import next_batches, remaining_jobs
@@ -104,7 +105,7 @@ def left_over(rig: FarmRig, **changed: object) -> MatrixId:
     ready = prepare_expanded(
         rig.read(expand_matrix, matrix_spec({**SPEC, "rounds": 2, **changed})), inline_jobs=0
     )
-    return rig.write(queue_matrix, ready, now=rig.clock.now(), actor="user")
+    return rig.write(bind_tx(queue_matrix, now=rig.clock.now(), actor="user"), ready)
 
 
 def expansion_worker(rig: FarmRig) -> ExpansionWorker:
@@ -117,7 +118,7 @@ def times(rig: FarmRig, matrix_id: MatrixId) -> Counter[tuple[int, int]]:
 
 
 @pytest.mark.fault(43)
-def test_processes_that_unfold_at_once_queue_everything_once(rig: FarmRig) -> None:
+def test_processes_that_expand_at_once_queue_everything_once(rig: FarmRig) -> None:
     first, second = left_over(rig), left_over(rig)
 
     async def at_once() -> None:
@@ -132,10 +133,10 @@ def test_processes_that_unfold_at_once_queue_everything_once(rig: FarmRig) -> No
 
 def test_what_a_process_left_half_done_another_goes_on_with(rig: FarmRig) -> None:
     matrix_id = left_over(rig)
-    maker = rig.read(open_row_builder, matrix_id)
-    assert maker is not None
-    chunk = maker.chunk(rig.read(next_batches, matrix_id, jobs=10))
-    assert rig.write(put_row_batch, maker, chunk, now=rig.clock.now())
+    builder = rig.read(open_row_builder, matrix_id)
+    assert builder is not None
+    chunk = builder.build(rig.read(next_batches, matrix_id, jobs=10))
+    assert rig.write(bind_tx(put_row_batch, now=rig.clock.now()), builder, chunk)
     before = set(times(rig, matrix_id))
     asyncio.run(expansion_worker(rig)())
     assert before < set(times(rig, matrix_id))

@@ -9,10 +9,9 @@ import pytest
 import typer.main
 
 from farm.cli.shell.main import app
-from farm.core.programs.bundle_rules import MAX_BUNDLE_BYTES, MAX_FILES, MAX_PATH_BYTES, RUN_FILES
+from farm.core.programs.bundle import MAX_BUNDLE_BYTES, MAX_FILES, MAX_PATH_BYTES, RUN_FILES
 from farm.harness.registry import get_harness, harness_names
-from farm.wire.documents.matrices.matrix import matrix_spec
-from farm.wire.documents.matrices.matrix_text import load_matrix
+from farm.wire.documents.matrices.matrix import load_matrix, matrix_spec
 
 PAGE_FOLDER = Path(__file__).resolve().parents[3] / "docs"
 PAGE = (PAGE_FOLDER / "harnesses.md").read_text()

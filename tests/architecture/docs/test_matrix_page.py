@@ -10,8 +10,13 @@ import yaml
 from pydantic import BaseModel
 
 from farm.core.errors import MatrixInvalid
-from farm.wire.documents.matrices.controls import ControlsSpec
-from farm.wire.documents.matrices.matrix import GatesSpec, MatrixSpec, SelectorSpec, matrix_spec
+from farm.wire.documents.matrices.matrix import (
+    CONTROLS_MODEL,
+    GATES_MODEL,
+    MATRIX_MODEL,
+    SELECTOR_MODEL,
+    matrix_spec,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "matrix.md").read_text()
@@ -30,10 +35,10 @@ def rows(section: str) -> list[list[str]]:
 
 
 SECTIONS: dict[str, type[BaseModel]] = {
-    "The matrix": MatrixSpec,
-    "Selectors": SelectorSpec,
-    "Gates": GatesSpec,
-    "Controls": ControlsSpec,
+    "The matrix": MATRIX_MODEL,
+    "Selectors": SELECTOR_MODEL,
+    "Gates": GATES_MODEL,
+    "Controls": CONTROLS_MODEL,
 }
 ROWS = [(section, row) for section in SECTIONS for row in rows(section)]
 

@@ -30,8 +30,8 @@ def page() -> str:
         "A job": diagram(job.TRANSITIONS, job.JobState.QUEUED),
         "An attempt": diagram(attempt.TRANSITIONS, attempt.AttemptState.CLAIMED),
         "The session of an agent": diagram(host_state.SESSION_TRANSITIONS, host_state.SessionState.LIVE),
-        "What operators want of a host": diagram(host_state.HOST_TRANSITIONS, host_state.HostState.ACTIVE),
-        "What operators want of a phone": diagram(admin.TRANSITIONS, Admin.PENDING),
+        "Administration of a host": diagram(host_state.HOST_TRANSITIONS, host_state.HostState.ACTIVE),
+        "Administration of a device": diagram(admin.TRANSITIONS, Admin.PENDING),
     }
     sections = [f"## {title}\n\n{picture}\n" for title, picture in drawn.items()]
     return "\n".join([HEAD, *sections])

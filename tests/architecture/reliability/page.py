@@ -53,7 +53,7 @@ def _invariants(marked: Sequence[Marked]) -> Iterable[str]:
 
 def _scenarios(marked: Sequence[Marked]) -> Iterable[str]:
     found = plays(marked)
-    yield "\n## Faults\n\nWhat may go wrong, what is to come of it, and the tests that play it.\n"
+    yield "\n## Faults\n\nWhat can go wrong, what is expected to follow, and the tests that play it.\n"
     for number, scenario in SCENARIOS.items():
         if scenario.under:
             yield f"\n### {scenario.under}\n\n" + _row("", "fault", "expected", "tests") + _row(*["---"] * 4)

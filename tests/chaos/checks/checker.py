@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from agents.virtual.pool import LOG as PHONE_LOG
-from agents.virtual.processes import journal
-from agents.virtual.processes.journal import RunSpan
+from agents.virtual.processes import JOURNAL_FILE, open_runs
 from farm.core.runs.samples import decode_samples
 from tests.chaos.checks.log import mistakes
 from tests.chaos.checks.oracle import Said, Start, find_token, said, samples_ns, starts
 from tests.chaos.testbed.testbed import Arena
+from tests.support.agents.run_spans import RunSpan, overlapping_runs, run_spans
 from tests.support.invariants.invariants import violations
 
 #: How long a run may outlive the order that its phone is given to the next one.
@@ -70,7 +70,7 @@ def proofs_of(arena: Arena) -> list[Proof]:
 
 def proof_of(serial: str, state: Path) -> Proof:
     """All that a phone's folder proves."""
-    spans = journal.run_spans(state / journal.FILE)
+    spans = run_spans(state / JOURNAL_FILE)
     return Proof(serial=serial, starts=starts(state), said=list(said(state)), spans=spans)
 
 
@@ -95,14 +95,14 @@ def disagreements(books: Books, proofs: Sequence[Proof]) -> Iterator[str]:
 
 def overlong(spans: Sequence[RunSpan]) -> Iterator[str]:
     """Runs of one phone that were alive together for longer than the kill budget (I8)."""
-    for first, second in journal.overlapping_runs(spans):
+    for first, second in overlapping_runs(spans):
         if (together_s := _together_s(first, second)) > KILL_BUDGET_S:
             yield f"runs {first.fence} and {second.fence} were alive together for {together_s:.1f} s"
 
 
 def longest_together_s(proofs: Sequence[Proof]) -> float:
     """For how long at most two runs of one phone were alive at the same time."""
-    pairs = (pair for proof in proofs for pair in journal.overlapping_runs(proof.spans))
+    pairs = (pair for proof in proofs for pair in overlapping_runs(proof.spans))
     return max((_together_s(first, second) for first, second in pairs), default=0.0)
 
 
@@ -157,7 +157,7 @@ def _unknown(books: Books, proofs: Sequence[Proof]) -> Iterator[str]:
 
 def alive(phone: Path) -> Iterator[str]:
     """Processes of runs whose end the phone has not seen (I8)."""
-    for entry in journal.open_runs(phone / journal.FILE).values():
+    for entry in open_runs(phone / JOURNAL_FILE).values():
         yield f"I8 {entry.serial}: process {entry.pid} of run {entry.fence} is alive"
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agents.virtual.processes import journal
-from agents.virtual.processes.journal import RunEvent, RunSpan
+from agents.virtual.processes import JOURNAL_FILE, RunEvent
 from farm.core.runs.samples import encode_samples
 from tests.chaos.checks.checker import KILL_BUDGET_S, Books, Proof, alive, disagreements, overlong, refused
 from tests.chaos.checks.log import mistakes
 from tests.chaos.checks.oracle import Said, Start, find_token, samples_ns
+from tests.support.agents.run_spans import RunSpan
 
 _TEXT = 'witness abc\n"value": "5000"\n"value": "5010"\n'
 
@@ -100,9 +100,9 @@ def test_runs_together_for_longer_than_the_kill_budget_are_seen() -> None:
     assert not list(overlong([_span(1, 0, 10), _span(2, 10 - KILL_BUDGET_S + 1, 20)]))
 
 
-def test_a_process_of_a_run_that_nobody_saw_the_end_of_is_seen(tmp_path: Path) -> None:
+def test_a_process_of_a_run_that_no_one_saw_the_end_of_is_seen(tmp_path: Path) -> None:
     seen = RunEvent(event="seen", at_ns=1, serial="phone", boot_id="boot", fence=7, pid=4711, ticks=1)
-    noted = tmp_path / journal.FILE
+    noted = tmp_path / JOURNAL_FILE
     noted.write_text(json.dumps(dataclasses.asdict(seen)) + "\n")
     assert list(alive(tmp_path)) == ["I8 phone: process 4711 of run 7 is alive"]
     gone = dataclasses.replace(seen, event="gone", last_seen_ns=2)
@@ -119,7 +119,7 @@ def test_a_report_that_was_refused_is_seen(tmp_path: Path) -> None:
     assert found.startswith("I12")
 
 
-def test_an_exception_that_nobody_foresaw_is_seen_in_a_log(tmp_path: Path) -> None:
+def test_an_exception_that_no_one_foresaw_is_seen_in_a_log(tmp_path: Path) -> None:
     log = tmp_path / "farm.log"
     raised = {"exc_type": "KeyError", "exc_value": "x"}
     entries = [

@@ -10,7 +10,7 @@ from typing import assert_never
 
 import sqlalchemy as sa
 
-from agents.virtual.state.faults import Faults, parse_faults, set_faults
+from agents.virtual.faults import Faults, parse_faults, set_faults
 from tests.chaos.faults.schedule import AILMENTS, Fault, Kind
 from tests.chaos.network.proxy import Mischief, Trap
 from tests.chaos.testbed.testbed import Arena, revive, stopped

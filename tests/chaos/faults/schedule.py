@@ -22,7 +22,7 @@ class Kind(StrEnum):
     SECOND_AGENT = "second_agent"
     ADB_KILLED = "adb_killed"
     ADB_STOPPED = "adb_stopped"
-    #: A fault of `agents.virtual.state.faults`, named by `Fault.detail`.
+    #: A fault of `agents.virtual.faults`, named by `Fault.detail`.
     PHONE_AILS = "phone_ails"
     #: To the next agent.
     PHONE_MOVES = "phone_moves"

@@ -27,7 +27,7 @@ def test_what_is_killed_lives_again(sleeper: Process) -> None:
     assert sleeper.is_running
 
 
-def test_what_ended_by_itself_is_not_passed_off_as_killed_or_stopped(tmp_path: Path) -> None:
+def test_what_ended_automatically_is_not_passed_off_as_killed_or_stopped(tmp_path: Path) -> None:
     """A farm that had died of a mistake was killed once more, and started again as if nothing had been."""
     process = Process(["false"], tmp_path / "log")
     process.spawn()

@@ -3,7 +3,7 @@
 import itertools
 from collections import Counter
 
-from agents.virtual.state.faults import Faults, parse_faults
+from agents.virtual.faults import Faults, parse_faults
 from tests.chaos.faults.schedule import AILMENTS, Cast, Fault, Kind, Order, schedule
 
 _CAST = Cast(farms=2, agents=2, phones=3, database="postgresql")

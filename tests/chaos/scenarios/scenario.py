@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.processes import journal
 from farm.core.base.ids import MatrixId
 from tests.chaos.checks.database_checker import Ledger
+from tests.support.agents.run_spans import overlapping_runs
 from tests.support.fakes import STARTS, matrix_spec, stand_in_model, steady_program
 from tests.support.farm.processes import (
     AgentProcess,
@@ -64,7 +64,7 @@ class Stage:
 
     def check_phones(self) -> None:
         """No two runs overlapped on the CPU that the phones share, and no attempt was started twice (I8)."""
-        assert journal.overlapping_runs(runs_of(self.phones)) == []
+        assert overlapping_runs(runs_of(self.phones)) == []
         for phone in self.phones:
             for noted in phone.state.glob(STARTS):
                 starts = noted.read_text().split()

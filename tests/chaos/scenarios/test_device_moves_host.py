@@ -11,11 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.processes import journal
+from agents.virtual.processes import JOURNAL_FILE, open_runs
 from farm.database.tables import attempts, events, jobs
 from tests.chaos.network.cable import Wire
 from tests.chaos.testbed.event_loop_thread import looping
-from tests.support.fakes import STARTS, matrix_spec, stand_in_model, steady_program
+from tests.support.fakes import STARTS, matrix_spec, stand_in_model, waiting_program
 from tests.support.farm.processes import (
     AgentProcess,
     FarmProcess,
@@ -44,11 +44,6 @@ def plugged_in(phone: VirtualDeviceHandle) -> Iterator[tuple[VirtualDeviceHandle
             loop.run(wire.pull_out())
 
 
-def waiting_program(go: Path) -> bytes:
-    """Prints its samples once it may."""
-    return steady_program(0).replace(b"sleep 0", f"until [ -e {go} ]; do sleep 0.1; done".encode())
-
-
 def starts(phone: VirtualDeviceHandle) -> list[int]:
     """The fencing tokens of all runs that began on the phone."""
     path = phone.state / STARTS
@@ -57,7 +52,7 @@ def starts(phone: VirtualDeviceHandle) -> list[int]:
 
 def alive(phone: VirtualDeviceHandle) -> set[int]:
     """Of which runs a process is alive there."""
-    return {entry.fence for entry in journal.open_runs(phone.state / journal.FILE).values()}
+    return {entry.fence for entry in open_runs(phone.state / JOURNAL_FILE).values()}
 
 
 def tried(farm: FarmProcess) -> Sequence[sa.Row[Any]]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agents.host.process import start_ticks
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmError
 from farm.wire.documents.devices import OperatorRequest, ReleaseRequest

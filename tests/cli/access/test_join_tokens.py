@@ -91,7 +91,7 @@ def test_the_listing_says_who_joined_and_never_a_token(
     assert made["token"] not in repr(rows)
 
 
-def test_a_revoked_token_lets_nobody_in(farm: HttpFarm, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_revoked_token_lets_no_one_in(farm: HttpFarm, capsys: pytest.CaptureFixture[str]) -> None:
     token_command("create", "--json")
     made = json.loads(capsys.readouterr().out)
     assert token_command("revoke", made["token_id"]) == 0

@@ -83,13 +83,16 @@ def test_every_setting_has_a_meaning_and_is_shown_with_where_it_came_from(
 
 def test_a_meaning_of_several_lines_is_one_and_a_setting_without_one_shares_that_above() -> None:
     found = setting_meanings(FarmConfig)
-    assert found["evidence_limit_bytes"] == "Raw output goes beyond this, oldest first; None: none."
+    assert (
+        found["evidence_limit_bytes"]
+        == "Limit beyond which raw output is deleted, oldest first; None: no limit."
+    )
     assert found["bind"] != found["blobs_path"]
     agents = setting_meanings(AgentConfig)
     assert agents["join_token_file"] == agents["join_token"]
 
 
-def test_a_variable_that_nobody_reads_is_remarked_on_with_what_was_probably_meant(
+def test_a_variable_that_no_one_reads_is_remarked_on_with_what_was_probably_meant(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FARM_BLOB_LIMIT_BYTES", "1")
@@ -158,6 +161,23 @@ def test_a_backup_is_made_shown_and_restored(
     # Once more: there is a database now.
     assert ran("restore", backups, "--yes", "--data", new) == 2
     assert "hint: move it away first" in capsys.readouterr().err
+
+
+def test_a_backup_is_verified_when_told_to_and_a_damaged_artifact_is_named(
+    data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    backups = str(tmp_path / "backups")
+    assert ran("backup", backups, "--data", data) == 0
+    assert ran("backup", backups, "--verify") == 0
+    assert "is intact" in capsys.readouterr().err
+    damaged = next((tmp_path / "backups" / "artifacts").glob("??/*"))
+    content = damaged.read_bytes()
+    damaged.unlink()
+    damaged.write_bytes(b"x" + content[1:])
+    assert ran("backup", backups, "--verify") != 0
+    said = capsys.readouterr().err
+    assert f"1 artifact damaged or missing: {damaged}" in said
+    assert "hint: remove the damaged files" in said
 
 
 def test_a_restore_shows_what_it_would_do_and_does_nothing_without_a_yes(

@@ -10,15 +10,19 @@ import pytest
 
 from agents.adb.server import AdbServer
 from agents.doctor.diagnose import diagnose_agent
-from agents.doctor.processes import ProcessInfo
+from agents.doctor.machine import ProcessInfo
 from agents.host.config import agent_config
-from farm.cli.admin.database_checks import DatabaseProbe, check_database, probe_database
-from farm.cli.admin.farm_checks import check_ports
-from farm.cli.admin.torch_checks import check_torch, diagnose_torch, import_process
+from farm.cli.admin.machine_checks import (
+    check_database,
+    check_ports,
+    check_schema,
+    diagnose_torch,
+    import_process,
+)
 from farm.cli.shell.main import main
 from farm.config import FarmConfig
 from farm.core.operations.diagnostic import Severity
-from farm.database.schema_state import SchemaState
+from farm.database.migrate import SchemaState
 from tests.support.database.postgres import PostgresServer
 from tests.support.farm.service_fixture import FarmRig
 
@@ -43,11 +47,11 @@ def set_revision(path: Path, revision: str) -> None:
 
 
 def test_a_database_of_this_release_is_fine(farm: FarmRig) -> None:
-    assert check_database(probe_database(FarmConfig(data_dir=farm.path.parent))).level is Severity.OK
+    assert check_database(FarmConfig(data_dir=farm.path.parent)).level is Severity.OK
 
 
 def test_a_database_that_is_not_there_yet_is_fine_and_stays_away(tmp_path: Path) -> None:
-    assert check_database(probe_database(FarmConfig(data_dir=tmp_path / "none"))).level is Severity.OK
+    assert check_database(FarmConfig(data_dir=tmp_path / "none")).level is Severity.OK
     assert not (tmp_path / "none").exists()
 
 
@@ -56,32 +60,32 @@ def test_a_schema_that_this_release_does_not_read_is_a_problem(tmp_path: Path, r
     rig = FarmRig(tmp_path)
     rig.close()
     set_revision(rig.path, revision)
-    finding = check_database(probe_database(FarmConfig(data_dir=rig.path.parent)))
+    finding = check_database(FarmConfig(data_dir=rig.path.parent))
     assert finding.level is Severity.PROBLEM
     assert revision in finding.message
 
 
 def test_an_older_schema_that_this_release_migrates_is_a_warning() -> None:
-    state = SchemaState(revision="0100", newest="0101", is_known=True)
-    finding = check_database(DatabaseProbe(place="farm.sqlite3", state=state))
+    state = SchemaState(revision="0101", newest="0102", is_known=True)
+    finding = check_schema("farm.sqlite3", state)
     assert finding.level is Severity.WARNING
-    assert "0100" in finding.message
+    assert "0101" in finding.message
 
 
 def test_a_file_that_is_no_database_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "farm.sqlite3").write_bytes(b"no database at all, and long enough to be looked at" * 9)
-    assert check_database(probe_database(FarmConfig(data_dir=tmp_path))).level is Severity.PROBLEM
+    assert check_database(FarmConfig(data_dir=tmp_path)).level is Severity.PROBLEM
 
 
 def test_a_postgresql_is_looked_at_without_being_changed(postgres: PostgresServer) -> None:
     with postgres.database("migrated") as name, postgres.database() as empty:
         ours, new, none = (FarmConfig(database_url=postgres.url(each)) for each in (name, empty, "none"))
-        found = check_database(probe_database(ours))
+        found = check_database(ours)
         assert found.level is Severity.OK
         assert f"/{name} opens" in found.message
-        assert "none yet" in check_database(probe_database(new)).message
-        assert "none yet" in check_database(probe_database(new)).message
-        missing = check_database(probe_database(none))
+        assert "none yet" in check_database(new).message
+        assert "none yet" in check_database(new).message
+        missing = check_database(none)
         assert missing.level is Severity.PROBLEM
         assert "createdb none" in (missing.hint or "")
 
@@ -94,11 +98,6 @@ def test_a_port_that_another_program_has_is_named_with_it() -> None:
     assert "port 8471 is used by pid 7: other --server" in finding.message
     assert [each.level for each in check_ports(config, "http://127.0.0.1:8470", taken)] == [Severity.OK]
     assert [each.level for each in check_ports(config, None, {8470: None, 8471: None})] == [Severity.OK]
-
-
-def test_without_torch_only_building_is_impossible() -> None:
-    assert check_torch("ModuleNotFoundError: no torch").level is Severity.WARNING
-    assert check_torch(None).level is Severity.OK
 
 
 def test_torch_is_asked_of_another_process_which_says_why_it_does_not_import() -> None:

@@ -108,8 +108,10 @@ def test_a_dry_run_says_what_goes_and_lets_nothing_go(
     assert printed.err == "the next sweep: 1 artifact (19.0 kB)\n"
     assert farm.http.get(f"/api/v1/blobs/{digest}").status_code == 200
     assert run("storage", "sweep") == 0
-    assert "swept: 1 artifact (19.0 kB); 19.0 kB freed on the disk" in capsys.readouterr().err
+    assert "swept: 1 artifact (19.0 kB); 19.0 kB moved to the trash" in capsys.readouterr().err
     assert farm.http.get(f"/api/v1/blobs/{digest}").status_code == 410
+    assert run("storage", "show") == 0
+    assert "trash: 1 removed file (19.0 kB), each deleted after 7 days" in capsys.readouterr().out
 
 
 def test_the_storage_is_shown_in_words(
@@ -138,7 +140,7 @@ def test_limits_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.Mo
     }
 
 
-def test_a_stopped_farms_database_gives_back_what_is_free_inside(
+def test_a_stopped_farms_database_returns_what_is_free_inside(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "data"
@@ -173,7 +175,7 @@ def test_there_must_be_a_farm_to_compact(tmp_path: Path, capsys: pytest.CaptureF
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_running_farm_sweeps_by_itself(tmp_path: Path) -> None:
+def test_a_running_farm_sweeps_automatically(tmp_path: Path) -> None:
     farm = FarmProcess(tmp_path / "farm", environment={"FARM_SWEEP_EVERY_S": "0.1"})
     with running_farm(farm), farm.client() as client:
         farm.blobs.path(farm.put_artifact(CONTENT)).unlink()

@@ -10,6 +10,7 @@ import pytest
 
 from farm.cli.shell.identity import RULE_BY_FIELD
 from farm.cli.shell.main import main
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from farm.wire.documents.devices import (
     LabelRequest,
@@ -27,7 +28,9 @@ class NewHost(HttpFarm):
     """A farm whose hosts do not admit their phones by themselves."""
 
     def enroll(self, host: str = "bench-1") -> HttpAgent:
-        token = self.context.database.write(create_join_token, auto_admit=False, now=self.context.clock.now())
+        token = self.context.database.write(
+            bind_tx(create_join_token, now=self.context.clock.now()), auto_admit=False
+        )
         answer = self.http.post("/api/v1/agent/enroll", json={"host": host, "join_token": token})
         return HttpAgent(self, answer.json()["credential"])
 
@@ -162,7 +165,7 @@ def test_a_phone_is_cordoned_with_a_reason_that_the_list_shows(
     assert shown(capsys, "phone-1")["admin"] == "active"
 
 
-def test_retiring_shows_its_plan_and_asks_where_somebody_can_answer(
+def test_retiring_shows_its_plan_and_asks_where_someone_can_answer(
     farm: NewHost, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = refused(capsys, "device", "retire", "phone-1")
@@ -185,13 +188,13 @@ def test_a_phone_is_held_for_a_person_and_released_by_that_person(
     assert "hint: ask anna, or take it: farm device release phone-1 --force" in taken
     assert "is reserved by anna" in refused(capsys, "adb", "phone-1", "shell")
     assert "back in the pool" in said(capsys, "device", "release", "phone-1", "--force")
-    assert said(capsys, "device", "release", "phone-1") == "Nothing changed: nobody holds phone-1.\n"
+    assert said(capsys, "device", "release", "phone-1") == "Nothing changed: no one holds phone-1.\n"
 
 
 def test_a_level_is_accepted_with_a_reason_once_there_is_one(
     farm: NewHost, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "no golden run yet" in refused(
+    assert "no reference run yet" in refused(
         capsys, "device", "rebaseline", "phone-1", "--reason", "new battery"
     )
     assert "a reason has 1 to 500" in refused(capsys, "device", "rebaseline", "phone-1", "--reason", "")
@@ -220,7 +223,7 @@ def test_what_cannot_be_done_is_a_problem_document(
     assert answer.json()["hint"]
 
 
-def test_a_held_exchange_is_answered_as_soon_as_an_errand_is_asked_for(farm: NewHost) -> None:
+def test_a_held_exchange_is_answered_as_soon_as_a_device_action_is_asked_for(farm: NewHost) -> None:
     agent = farm.enroll("bench-3")
     said = {"devices": (phone("phone-3"),)}
     agent.exchange(**said)

@@ -5,9 +5,8 @@ import io
 import pytest
 from rich.console import Console
 
-from farm.cli.devices.hardware import cluster_text, driver_text, hardware_table
-from farm.core.devices.device import DeviceFacts
-from farm.core.devices.hardware import Cluster, Gpu, NnapiDriver
+from farm.cli.devices.report import cluster_text, driver_text, hardware_table
+from farm.core.devices.device import Cluster, DeviceFacts, Gpu, NnapiDriver
 
 
 def shown(facts: DeviceFacts) -> str:
@@ -50,6 +49,6 @@ def test_a_cluster_is_told_as_far_as_it_is_known(cluster: Cluster, words: str) -
     assert cluster_text(cluster) == words
 
 
-def test_a_driver_says_whether_it_runs_or_that_nobody_knows() -> None:
+def test_a_driver_says_whether_it_runs_or_that_no_one_knows() -> None:
     assert driver_text(NnapiDriver(name="npu", running=False)) == "npu, does not run"
     assert driver_text(NnapiDriver(name="npu")) == "npu, state unknown"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from farm.cli.devices.settings_table import settings_line, settings_reasons, settings_table
+from farm.cli.devices.report import settings_line, settings_reasons, settings_table
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.core.upkeep.device_settings import (
     DEVICE_SETTINGS,
@@ -29,7 +29,7 @@ RECORD = DeviceSettingsRecord(
 )
 
 
-def test_what_needs_somebody_stands_first_and_what_was_set_says_what_it_was() -> None:
+def test_what_needs_someone_stands_first_and_what_was_set_says_what_it_was() -> None:
     console = Console(file=io.StringIO(), width=160)
     console.print(settings_table(RECORD))
     file = console.file

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from farm.cli.devices.report import device_report
-from farm.cli.devices.state_text import device_state_text, find_remedy, since_text
-from farm.cli.devices.table import device_table
+from farm.cli.devices.report import device_report, device_state_text, device_table, find_remedy, since_text
 from farm.cli.shell.formatting import local_time_text
 from farm.core.devices.condition import Condition, ThermalStatus
 from farm.core.devices.device import Blocker, DeviceFacts, Presence
@@ -87,7 +85,7 @@ def test_a_state_is_said_in_few_words(changes: dict[str, object], words: str | N
 def test_every_state_has_words_and_none_is_a_code() -> None:
     for blocker in Blocker:
         for presence in set(Presence) - {Presence.ONLINE}:
-            said = device_state_text(device_view(blocked_by=(blocker.name.lower(),), presence=presence))
+            said = device_state_text(device_view(blocked_by=(blocker,), presence=presence))
             assert "_" not in said
 
 
@@ -96,7 +94,7 @@ def test_the_operators_page_explains_every_state() -> None:
     explained = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| "))
     for blocker in set(Blocker) - {Blocker.BUSY, Blocker.RESERVED, Blocker.DEVICE_ACTION}:
         for presence in set(Presence) - {Presence.ONLINE}:
-            said = device_state_text(device_view(blocked_by=(blocker.name.lower(),), presence=presence))
+            said = device_state_text(device_view(blocked_by=(blocker,), presence=presence))
             assert said in explained
 
 
@@ -109,7 +107,7 @@ def test_since_when_is_told_as_coarsely_as_it_matters(passed: timedelta, words: 
     assert since_text(device_view(), NOON - passed) == "0 s"
 
 
-def test_a_phone_that_needs_nobody_has_no_line() -> None:
+def test_a_phone_that_needs_no_one_has_no_line() -> None:
     for changes in ({}, {"blocked_by": ("busy",)}, {"blocked_by": ("reserved",), "advice": "release it"}):
         assert find_remedy(device_view(**changes)) is None
 
@@ -145,14 +143,14 @@ def test_there_is_advice_for_all_that_a_person_must_see_to() -> None:
         assert (told is None) == (presence in (Presence.ONLINE, Presence.BOOTING))
 
 
-def test_a_decision_is_told_before_what_the_phone_does_meanwhile() -> None:
+def test_a_decision_is_told_before_what_the_phone_does_in_between() -> None:
     found = [Blocker.NOT_ONLINE, Blocker.RETIRED, Blocker.HEALTH_BAD]
     assert sort_for_display(found) == [Blocker.RETIRED, Blocker.NOT_ONLINE, Blocker.HEALTH_BAD]
 
 
 def test_one_phone_fits_on_one_screen_with_all_that_is_known() -> None:
     condition = Condition(taken_at=NOON, thermal_status=ThermalStatus.LIGHT, skin_c=31.25, charging=True)
-    view = detail(label="bench-a", tags=("rooted",), condition=condition, waiting_for=("the phone is bad",))
+    view = detail(label="bench-a", tags=("rooted",), condition=condition, waiting_for=("the device is bad",))
     text = "\n".join(shown(device_report(view)))
     for said in (
         "bench-a (phone-1)",
@@ -163,14 +161,14 @@ def test_one_phone_fits_on_one_screen_with_all_that_is_known() -> None:
         "2 jobs",
         "check.failed",
         "[red] smoke",
-        "the phone is bad",
+        "the device is bad",
         "/data/local/tmp",
     ):
         assert said in text
     assert len(shown(device_report(view))) < 40
 
 
-def test_a_phone_nobody_knows_anything_of_is_shown_all_the_same() -> None:
+def test_a_phone_no_one_knows_anything_of_is_shown_all_the_same() -> None:
     unknown = {"device_model": None, "soc": None, "facts": None, "attempts": (), "events": (), "unit": None}
     assert "unknown device" in "\n".join(shown(device_report(detail(**unknown))))
     assert "unknown device" in shown(device_table([device_view(device_model=None, soc=None)]))[1]
@@ -187,7 +185,7 @@ def test_nothing_is_cut_off(width: int) -> None:
 
 def test_a_phone_that_its_agent_tries_to_have_back_says_what_was_tried_and_what_comes() -> None:
     at = datetime(2026, 11, 20, tzinfo=UTC)
-    tries = (RecoveryAttempt(step=RecoveryStep.RECONNECT, at=at, said="reconnected by adb"),)
+    tries = (RecoveryAttempt(step=RecoveryStep.RECONNECT, at=at, result="reconnected by adb"),)
     climbing = Recovery(failure_mode=FailureMode.OFFLINE, tries=tries, next=RecoveryStep.POWER_CYCLE)
     changes = {"blocked_by": ("not_online",), "presence": "offline", "advice": "replug it"}
     assert find_remedy(device_view(**changes, recovery=climbing)) == (

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from farm.cli.admin.farm_checks import check_alarms, read_alarms
+from farm.cli.admin.machine_checks import check_alarms, read_alarms
 from farm.cli.shell.main import main
-from farm.core.operations.alarm import AlarmKind, AlarmSubject
+from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
 from farm.core.operations.diagnostic import Severity
+from farm.database.transaction import bind_tx
 from farm.services.operations.alarm_notifier import AlarmNotifier
-from farm.services.operations.alarms import clear_alarm, raise_alarm
-from farm.store.operations.alarm_notifications import MAX_NOTIFY_ATTEMPTS
+from farm.services.operations.alarms import clear_alarm
+from farm.store.operations.alarms import MAX_NOTIFY_ATTEMPTS, add_alarm
 from tests.support.farm.http_farm import HttpFarm, http_farm
 
 KIND, SUBJECT = AlarmKind.REFERENCE_DRIFT, AlarmSubject.DEVICE
@@ -33,13 +34,14 @@ def farm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HttpFarm]:
 def tell(farm: HttpFarm, device_id: str = "phone-1") -> None:
     context = farm.context
     context.database.write(
-        raise_alarm,
-        KIND,
-        SUBJECT,
-        device_id,
-        message=f"{device_id}: 31 % slower than [its] kind",
-        hint="look at its battery",
-        now=context.clock.now(),
+        bind_tx(add_alarm, now=context.clock.now()),
+        DueAlarm(
+            kind=KIND,
+            subject=SUBJECT,
+            subject_id=device_id,
+            message=f"{device_id}: 31 % slower than [its] kind",
+            hint="look at its battery",
+        ),
     )
 
 
@@ -124,7 +126,9 @@ def test_the_operators_command_gets_each_alarm_once_as_json(farm: HttpFarm, tmp_
     views = [json.loads(line) for line in told.read_text().splitlines()]
     assert [view["subject_id"] for view in views] == ["phone-1", "phone-2"]
     context = farm.context
-    context.database.write(clear_alarm, KIND, SUBJECT, "phone-1", cause="over", now=context.clock.now())
+    context.database.write(
+        bind_tx(clear_alarm, now=context.clock.now()), KIND, SUBJECT, "phone-1", cause="over"
+    )
     tell(farm, "phone-1")
     tell_command()
     assert [json.loads(line)["alarm_id"] for line in told.read_text().splitlines()] == [1, 2, 3]

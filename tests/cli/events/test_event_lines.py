@@ -1,30 +1,30 @@
 """Events as a person reads them."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
-from farm.cli.events.event_lines import EventLines, event_text
-from farm.wire.documents.events import LoggedEventView
+from farm.cli.events.events import EventLines, event_text
+from farm.wire.documents.operations import LoggedEvent
 
 NOON = datetime(2026, 3, 1, 12, 0).astimezone()
 
 
-def event(**changes: object) -> LoggedEventView:
-    return LoggedEventView.model_validate(
-        {
-            "event_id": 7,
-            "at": NOON,
-            "actor": "user:ann",
-            "kind": "device_cordoned",
-            "subject": "device",
-            "subject_id": "pixel-8",
-            "from_state": "active",
-            "to_state": "cordoned",
-            "cause": "swollen battery",
-            **changes,
-        }
+def event(**changes: Any) -> LoggedEvent:
+    cordoned = LoggedEvent(
+        event_id=7,
+        at=NOON,
+        actor="user:ann",
+        kind="device_cordoned",
+        subject="device",
+        subject_id="pixel-8",
+        from_state="active",
+        to_state="cordoned",
+        cause="swollen battery",
     )
+    return replace(cordoned, **changes)
 
 
 def test_a_line_says_when_who_what_of_which_from_where_to_where_and_why() -> None:

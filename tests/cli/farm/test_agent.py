@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from agents.host.config import agent_config, find_saved_settings
-from agents.host.instance_lock import host_lock
+from agents.host.data_dir import host_lock
 from agents.link.enrollment import find_credential
 from farm.cli.shell.main import main
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from tests.support.farm.http_farm import HttpAgent, HttpFarm, http_farm
 
@@ -36,7 +37,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def new_token(farm: HttpFarm) -> str:
-    return farm.context.database.write(create_join_token, auto_admit=False, now=farm.context.clock.now())
+    return farm.context.database.write(
+        bind_tx(create_join_token, now=farm.context.clock.now()), auto_admit=False
+    )
 
 
 def agent(*words: str) -> int:

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from farm.cli.farm.demo_lock import demo_lock
-from farm.cli.farm.process import log_tail, stop_process
-from farm.cli.farm.readiness import is_ready, waiting_text
+from farm.cli.farm.demo import demo_lock, is_ready, log_tail, stop_process, waiting_text
 from farm.cli.farm.up import shutdown_message
 from farm.cli.matrices.matrix import exit_code_of, follow
 from farm.cli.shell.next_steps import demo_commands, demo_detach_text, farm_commands, watch_again_text
@@ -26,7 +24,7 @@ TIDY = (
 
 
 def test_a_phone_is_ready_when_it_is_online_good_and_active_even_while_busy() -> None:
-    assert is_ready(device_view(job_id=7, waiting_for=("the phone is busy with another job",)))
+    assert is_ready(device_view(job_id=7, waiting_for=("the device is busy with another job",)))
     assert not is_ready(device_view(presence="offline"))
     assert not is_ready(device_view(blocked_by=("session_not_live",)))
     assert not is_ready(device_view(health="unknown"))
@@ -51,6 +49,14 @@ def test_what_phones_wait_for_names_each_with_its_first_reason() -> None:
 )
 def test_a_watched_matrix_ends_with_the_code_of_what_went_wrong(outcomes: dict[str, int], code: int) -> None:
     assert exit_code_of(matrix_view(jobs_by_outcome=outcomes)) == code
+
+
+@pytest.mark.parametrize(("kind", "code"), [("no_variant", 2), ("expired", 2), ("excluded", 0)])
+def test_a_matrix_that_wants_a_file_does_not_end_with_0(kind: str, code: int) -> None:
+    cell = {"device_id": None, "label": "int8-core", "kind": kind, "reason": "not registered"}
+    view = matrix_view(jobs_by_outcome={"succeeded": 50}, rejected_list=[cell])
+    assert exit_code_of(view) == code
+    assert exit_code_of(view, allow_missing=True) == 0
 
 
 def test_a_child_that_listens_to_sigint_ends_tidily() -> None:
@@ -119,7 +125,7 @@ def test_who_leaves_a_demo_on_a_farm_that_ran_before_hears_that_the_matrix_goes_
 HAS_TURN = """
 import sys
 from pathlib import Path
-from farm.cli.farm.demo_lock import demo_lock
+from farm.cli.farm.demo import demo_lock
 with demo_lock(Path(sys.argv[1]), lambda said: print(said, flush=True)):
     print("its turn", flush=True)
     sys.stdin.read()

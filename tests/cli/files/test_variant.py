@@ -80,7 +80,7 @@ def test_a_name_that_no_matrix_could_use_is_refused(net: Path, capsys: pytest.Ca
     assert "is not a name" in capsys.readouterr().err
 
 
-def test_a_variant_nobody_has_is_answered_with_the_closest(
+def test_a_variant_no_one_has_is_answered_with_the_closest(
     net: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("variant", "add", net) == 0

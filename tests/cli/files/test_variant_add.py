@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.cli.files.variant_add import manifest_of_file, missing_input_hint, model_name, tensor_spec
+from farm.cli.files.local_variants import manifest_of_file, missing_input_hint, model_name, tensor_spec
 from farm.core.base.ids import digest_of
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.models.variant import Format, Precision, TensorSpec
@@ -26,7 +26,7 @@ def onnx(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_nobody_says_is_told_from_the_file_or_left_open(lite: Path) -> None:
+def test_what_no_one_says_is_told_from_the_file_or_left_open(lite: Path) -> None:
     manifest = manifest_of_file(lite)
     assert manifest.model == "My_net_v2_"
     assert manifest.recipe.format is Format.LITE

@@ -59,7 +59,7 @@ def test_hosts_are_listed_with_their_agents_phones_and_runs(
     assert run("hosts", "--json") == 0
     (view,) = json.loads(capsys.readouterr().out)
     assert (view["host_id"], view["state"], view["session"]) == ("bench-1", "active", "live")
-    assert (view["agent_version"], view["phones"], len(view["runs"])) == ("test", {"busy": 1}, 1)
+    assert (view["agent_version"], view["devices_by_state"], len(view["runs"])) == ("test", {"busy": 1}, 1)
     assert run("host", "list") == 0
     heads, host = map(fields, capsys.readouterr().out.splitlines()[:2])
     listed = dict(zip(heads, host, strict=True))

@@ -2,12 +2,12 @@
 
 import pytest
 
-from farm.cli.jobs.attempt_report import attempt_report
+from farm.cli.jobs.attempt import attempt_report
 from farm.cli.matrices.report import log_hint
 from farm.cli.shell.formatting import local_time_text
 from farm.core.base.ids import digest_of
 from farm.core.runs.measurement import Better, Metric, SampleKind
-from farm.wire.documents.results.readings import ReadingView
+from farm.wire.documents.results.results import ReadingView
 from tests.support.sample_views import NOON, attempt_view, evidence, job_view
 
 
@@ -57,14 +57,14 @@ def test_what_a_program_printed_cannot_play_with_the_terminal() -> None:
 def test_a_run_that_was_killed_or_did_not_start_says_so() -> None:
     killed = {"code": 137, "timed_out": True, "duration_s": 60.0}
     assert "code 137 after 60.00 s, killed at its time-out" in shown(evidence=evidence(exit=killed))
-    trouble = {
+    error = {
         "code": "device.offline",
         "blame": "device",
         "transient": True,
         "message": "gone",
         "hint": "plug in",
     }
-    text = shown(evidence=evidence(exit=None, trouble=trouble))
+    text = shown(evidence=evidence(exit=None, error=error))
     assert "error    gone [device.offline, blame device]\n         hint: plug in" in text
     assert shown(evidence=None).endswith("no report yet")
 
@@ -131,10 +131,12 @@ def test_what_nnapi_had_is_named_where_it_said_so() -> None:
 def test_a_summary_says_that_it_is_one_and_an_unknown_place_that_nothing_shows_it() -> None:
     memory = Metric(name="memory", value=12.5, unit="MB", better=Better.LOWER)
     text = shown(reading=reading(kind=SampleKind.SUMMARY, accelerator="unknown", metrics=(memory,)))
-    assert "the tool's own mean: it prints no samples\n" in text
+    assert "the tool's own mean, deviation 3.1%: it prints no samples\n" in text
     assert "samples " not in text
     assert "metric   memory 12.5 MB (lower is better)\n" in text
     assert "actual   cpu, unknown accelerator: " in text
+    unknown = shown(reading=reading(kind=SampleKind.SUMMARY, scatter=None))
+    assert "the tool's own mean: it prints no samples\n" in unknown
 
 
 def test_files_and_variables_of_a_bundle_are_shown_with_their_places() -> None:
@@ -147,14 +149,14 @@ def test_files_and_variables_of_a_bundle_are_shown_with_their_places() -> None:
 
 def test_a_pass_is_shown_as_uncounted_with_the_log_it_was_for() -> None:
     done = {"name": "placement", "exit": {"code": 0, "duration_s": 1.5}, "log": "I ExecutionPlan: told\n"}
-    trouble = {
+    error = {
         "code": "device.offline",
         "blame": "device",
         "transient": True,
         "message": "phone-1 went away",
         "hint": "plug in",
     }
-    lost = {"name": "memory", "trouble": trouble}
+    lost = {"name": "memory", "error": error}
     text = shown(evidence=evidence(passes=[done, lost]))
     assert "pass     placement, not measured: code 0 after 1.50 s" in text
     assert "log of pass placement: 1 line\n  I ExecutionPlan: told\n" in text
@@ -165,7 +167,7 @@ def test_a_pass_is_shown_as_uncounted_with_the_log_it_was_for() -> None:
 def test_what_was_set_and_what_gates_could_not_see_stand_beside_the_conditions() -> None:
     cool = {"taken_at": "2031-02-03T04:05:06Z", "thermal_status": 0, "battery_level_pct": 80, "battery_c": 30}
     clock = {"name": "policy4", "current_hz": 1_200_000_000, "max_hz": 2_000_000_000}
-    cores = {"name": "cores", "asked": "4-7", "actual_before": "4-7", "actual_after": "4-6"}
+    cores = {"name": "cores", "requested": "4-7", "actual_before": "4-7", "actual_after": "4-6"}
     ended = {"code": 0, "duration_s": 2.0, "cpu_s": 1.5}
     looked = {**cool, "plugged": "usb", "screen_on": True, "cpus": [clock]}
     text = shown(evidence=evidence(before=looked, controls=[cores], exit=ended))

@@ -1,13 +1,15 @@
 """Why something waits, as a person reads it."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
-from farm.cli.jobs.pending_report import PendingReport
+from farm.cli.jobs.pending import PendingReport
+from farm.core.jobs.pending_reasons import PendingReason
 from farm.wire.documents.matrices.pending import (
     DevicePendingView,
     JobPendingView,
     MatrixPendingView,
-    ReasonView,
     RunningJobView,
 )
 from tests.support.sample_views import NOON
@@ -15,19 +17,17 @@ from tests.support.sample_views import NOON
 NOW = NOON + timedelta(hours=2, minutes=3)
 
 
-def reason(**changes: object) -> ReasonView:
-    return ReasonView.model_validate(
-        {
-            "code": "cordoned",
-            "message": "the phone is cordoned",
-            "hint": "farm device uncordon pixel-8",
-            "passes": False,
-            "since": NOON,
-            "by": "user:ann",
-            "cause": "swollen battery",
-            **changes,
-        }
+def reason(**changes: Any) -> PendingReason:
+    cordoned = PendingReason(
+        code="cordoned",
+        message="the device is cordoned",
+        hint="farm device uncordon pixel-8",
+        passes=False,
+        since=NOON,
+        by="user:ann",
+        cause="swollen battery",
     )
+    return replace(cordoned, **changes)
 
 
 def job(**changes: object) -> list[str]:
@@ -78,7 +78,7 @@ def matrix(*devices: DevicePendingView) -> list[str]:
 def test_a_reason_says_what_since_when_by_whom_why_and_what_to_do() -> None:
     assert job(reasons=(reason(),)) == [
         "job 17 on pixel-8 waits since 2 h 3 min:",
-        "- the phone is cordoned by ann since 2 h 3 min: swollen battery",
+        "- the device is cordoned by ann since 2 h 3 min: swollen battery",
         "  hint: farm device uncordon pixel-8",
         "- no job is queued ahead",
     ]
@@ -86,8 +86,8 @@ def test_a_reason_says_what_since_when_by_whom_why_and_what_to_do() -> None:
 
 def test_that_the_farm_noted_something_goes_without_saying() -> None:
     lines = job(reasons=(reason(by="farm", cause=None), reason(by="agent:bench-1", since=None)))
-    assert "- the phone is cordoned since 2 h 3 min" in lines
-    assert "- the phone is cordoned: swollen battery" in lines
+    assert "- the device is cordoned since 2 h 3 min" in lines
+    assert "- the device is cordoned: swollen battery" in lines
 
 
 def test_a_place_in_the_queue_comes_with_what_runs_now() -> None:
@@ -115,7 +115,7 @@ def test_a_matrix_is_told_phone_by_phone() -> None:
     waits = device(device="other", reasons=(), jobs_before=4)
     assert matrix(device(), active, waits) == [
         "matrix 3 (nightly): 37 jobs left on 3 devices; the last job began or ended 2 h 3 min ago",
-        "37 jobs wait for pixel-8: the phone is cordoned by ann since 2 h 3 min: swollen battery",
+        "37 jobs wait for pixel-8: the device is cordoned by ann since 2 h 3 min: swollen battery",
         "  hint: farm device uncordon pixel-8",
         "job 41 runs on pixel-8; 1 job waits for pixel-8: it is being measured since 2 h 3 min:"
         " swollen battery",

@@ -52,7 +52,7 @@ def test_without_a_terminal_a_line_is_written_when_something_changed() -> None:
 
 
 def test_without_a_terminal_phones_that_only_take_turns_add_no_lines() -> None:
-    waits = progress(finished=12, current=None, waiting_for=("another phone on the same CPU is busy",))
+    waits = progress(finished=12, current=None, waiting_for=("another device on the same CPU is busy",))
     _, text = watched(answers(RUNNING, matrix_view(progress=(waits,)), RUNNING, FINISHED))
     assert [line.split(" jobs")[0] for line in text.splitlines()] == [
         "matrix 3: 12 of 20",
@@ -101,11 +101,11 @@ def test_bars_say_what_runs_and_why_nothing_does() -> None:
     Console(file=stream, width=120).print(progress_bars(matrix_view()))
     text = stream.getvalue()
     assert "12/20 running float32 lite" in text
-    assert "12/20 waiting: another phone on the same CPU is busy" in text
+    assert "12/20 waiting: another device on the same CPU is busy" in text
     assert "matrix 3: 24 of 40 jobs, about 2 min 5 s left" in text
 
 
-def test_before_jobs_have_ended_nobody_knows_how_long_it_takes() -> None:
+def test_before_jobs_have_ended_no_one_knows_how_long_it_takes() -> None:
     assert status_line(matrix_view(eta_s=None)).endswith("time left unknown")
 
 

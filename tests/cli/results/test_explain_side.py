@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from farm.cli.results.explain_side import device_lines, side_lines
+from farm.cli.results.explain import device_lines, side_lines
+from farm.cli.shell.tables import text_lines
 from farm.core.base.ids import CellId, DeviceId, digest_of
-from farm.core.devices.condition_range import ConditionRange
+from farm.core.devices.condition import ConditionRange
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Fidelity, Format, Precision, Recipe
 from farm.wire.documents.results.explain import (
@@ -51,13 +52,13 @@ def side(**changes: object) -> SideView:
 
 
 def test_a_cell_says_how_far_its_file_agrees_with_float32() -> None:
-    text = "\n".join(side_lines(side()))
+    text = "\n".join(text_lines(side_lines(side())))
     assert "fidelity    with float32 over 8 inputs: correlation 0.9877, same best class 88%" in text
     assert "built with  torch 2.13.0" in text
 
 
 def test_what_was_asked_for_stands_beside_what_ran_with_its_proof() -> None:
-    lines = list(side_lines(side()))
+    lines = list(text_lines(side_lines(side())))
     assert "requested   nnapi" in lines
     assert "actual      cpu on cpu in 3 runs, the last one's proof: line 7" in lines
     assert "            3 x nnapi was asked for, cpu on cpu ran" in lines
@@ -66,7 +67,9 @@ def test_what_was_asked_for_stands_beside_what_ran_with_its_proof() -> None:
 
 
 def test_a_cell_without_a_model_has_no_file() -> None:
-    assert not [line for line in side_lines(side(variant=None, manifest=None)) if line.startswith("file")]
+    assert not [
+        line for line in text_lines(side_lines(side(variant=None, manifest=None))) if line.startswith("file")
+    ]
 
 
 def test_conditions_name_their_units_and_for_how_many_runs_they_are_known() -> None:
@@ -77,7 +80,7 @@ def test_conditions_name_their_units_and_for_how_many_runs_they_are_known() -> N
     run = MeasurementView.model_construct(job_id=1)
     found = [
         line
-        for line in side_lines(side().model_copy(update={"conditions": ranges, "runs": (run,)}))
+        for line in text_lines(side_lines(side().model_copy(update={"conditions": ranges, "runs": (run,)})))
         if "skin" in line
     ]
     assert found == [
@@ -96,7 +99,7 @@ def test_a_system_build_that_changed_in_between_is_pointed_out() -> None:
             DeviceBuild(facts=replace(facts, build_fingerprint="two"), runs=2),
         ),
     )
-    lines = list(device_lines(device))
+    lines = list(text_lines(device_lines(device)))
     assert lines[0] == "device      desk (p) at h"
     assert lines[1] == "            Pixel 8, one; 3 runs"
     assert "its system build changed in between" in lines[-1]

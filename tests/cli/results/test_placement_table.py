@@ -4,14 +4,14 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from farm.cli.results.placement_table import placement_table
+from farm.cli.results.placement import placement_table
 from farm.core.base.ids import AttemptId, DeviceId, SeriesId
 from farm.core.models.variant import Format, Precision, Recipe
 from farm.core.runs.measurement import Quality
-from farm.wire.documents.results.placements import SeriesPlacementView
+from farm.wire.documents.results.results import PlacedSeries
 
 
-def view(device: str = "phone-1", **changes: object) -> SeriesPlacementView:
+def view(device: str = "phone-1", **changes: object) -> PlacedSeries:
     target = "nnapi" if changes.get("backend") == "nnapi" else "cpu"
     values: dict[str, object] = {
         "series_id": SeriesId(1),
@@ -31,10 +31,10 @@ def view(device: str = "phone-1", **changes: object) -> SeriesPlacementView:
         "measured_at": datetime(2031, 5, 6, tzinfo=UTC),
         **changes,
     }
-    return SeriesPlacementView.model_validate(values)
+    return PlacedSeries.model_validate(values)
 
 
-def plain(*views: SeriesPlacementView, width: int = 140) -> list[list[str]]:
+def plain(*views: PlacedSeries, width: int = 140) -> list[list[str]]:
     """Its lines, each split where columns are apart."""
     console = Console(width=width, color_system=None, force_terminal=False)
     with console.capture() as captured:

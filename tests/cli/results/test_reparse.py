@@ -80,7 +80,7 @@ def test_a_dry_run_tells_what_would_change_and_changes_nothing(
 
 
 @pytest.mark.parametrize("words", [("--yes",), ()], ids=["told to", "a script"])
-def test_it_is_done_where_it_is_said_or_nobody_can_be_asked(
+def test_it_is_done_where_it_is_said_or_no_one_can_be_asked(
     farm: HttpFarm, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]
 ) -> None:
     done = document(capsys, *words)
@@ -102,7 +102,7 @@ def test_a_matrix_that_is_not_there_is_said_to_be_missing(
     assert "matrix 99" in capsys.readouterr().err
 
 
-def test_a_harness_that_nobody_knows_is_not_taken_for_one_without_anything_to_read(
+def test_a_harness_that_no_one_knows_is_not_taken_for_one_without_anything_to_read(
     farm: HttpFarm, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("reparse", "--yes", "--harness", "benchmark_modle") == 2

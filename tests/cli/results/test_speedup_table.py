@@ -1,8 +1,8 @@
 """The speedup table as people see it."""
 
-from farm.cli.results.speedup_table import speedup_table
-from farm.core.runs.verdict import Verdict
-from tests.support.sample_views import speedup_view, twin_view
+from farm.cli.results.speedups import pivot_tables, speedup_table, with_short_labels
+from farm.core.runs.measurement import Verdict
+from tests.support.sample_views import duplicate_view, speedup_view
 
 UNFINISHED = speedup_view(
     candidate="int8-core lite",
@@ -26,7 +26,8 @@ note: int8-core lite: 4 usable rounds, at least 5 make an interval
 smallest difference these rounds could show: 1.2% to 2.1%
 
 speedup = baseline time / candidate time: above 1 the candidate is faster.
-time = baseline → candidate, geometric means over the rounds that count.
+time = baseline → candidate, geometric means over the rounds that count;
+       tables of times show medians over rounds, which differ from them.
 same = the interval is within the margin; undecided = it spans 1, or is missing.
 (n out) = n blocks left out: one side is not valid, or the block was run again.
 A/A: the baseline against its duplicate. If its verdict is faster or slower,
@@ -43,7 +44,7 @@ int8-core lite
     2.31x               -  43.1 → 18.7 ms    -24.4 ms  4 (1 out)  undecided
 """
 
-VIEWS = [speedup_view(), twin_view(), UNFINISHED]
+VIEWS = [speedup_view(), duplicate_view(), UNFINISHED]
 
 
 def plain(*views: object, width: int = 120) -> str:
@@ -105,8 +106,8 @@ def test_a_comparison_without_any_round_shows_dashes_and_why() -> None:
         difference_ns=None,
     )
     table = plain(none)
-    assert "int8-core torchscript        -              -  - → -           -       0  undecided" in table
-    assert "note: int8-core torchscript: 0 usable rounds" in table
+    assert "int8-core        -              -  - → -           -       0  undecided" in table
+    assert "note: int8-core: 0 usable rounds" in table
     assert "smallest difference" not in table
 
 
@@ -127,15 +128,45 @@ def test_a_slower_candidate_has_a_difference_with_a_plus() -> None:
     assert "+24.4 ms" in plain(speedup_view(baseline_ns=18_660_000.0, candidate_ns=43_100_000.0))
 
 
-def test_without_twins_the_legend_does_not_speak_of_them() -> None:
+def test_without_duplicates_the_legend_does_not_mention_them() -> None:
     assert "A/A" not in plain(speedup_view())
 
 
 def test_blocks_of_two_matrices_that_differ_in_a_flag_say_so() -> None:
     table = plain(
         speedup_view(settings={"iter": 30, "report_pep": True}),
-        twin_view(settings={"iter": 30, "report_pep": False}),
+        duplicate_view(settings={"iter": 30, "report_pep": False}),
         speedup_view(matrix_id=4, settings={"iter": 100}),
     )
-    assert "matrix 3; baseline float32 torchscript\nwith iter=30\n" in table
-    assert "matrix 4; baseline float32 torchscript\nwith iter=100\n" in table
+    assert "matrix 3; baseline float32\nwith iter=30\n" in table
+    assert "matrix 4; baseline float32\nwith iter=100\n" in table
+
+
+def test_a_pivot_has_candidates_by_devices_and_never_cuts_a_number() -> None:
+    devices = ("phone-1", "phone-2", "phone-3")
+    views = [
+        view for device in devices for view in (speedup_view(device=device), duplicate_view(device=device))
+    ]
+    lines = pivot_tables(views, width=60).plain.splitlines()
+    assert lines[:4] == [
+        "mobilenet_v2, torchscript, speed_benchmark_torch, matrix 3; baseline float32",
+        "variant                  phone-1            phone-2",
+        "float32        43.1 ms            43.1 ms          ",
+        "int8-core      18.7 ms   2.31x +  18.7 ms   2.31x +",
+    ]
+    assert sum(line.count("2.31x +") for line in lines) == 3
+    assert all(len(line) <= 60 for line in lines[1:])
+
+
+def test_labels_show_what_differs_within_the_model() -> None:
+    views = [
+        speedup_view(
+            candidate=f"mobilenet_v2 {precision} lite threads=4",
+            baseline="mobilenet_v2 float32 lite threads=4",
+            settings={"threads": 4},
+        )
+        for precision in ("int8-core", "float16")
+    ]
+    assert [view.candidate for view in with_short_labels(views)] == ["int8-core", "float16"]
+    assert {view.baseline for view in with_short_labels(views)} == {"float32"}
+    assert "with threads=4" in speedup_table(views, width=120).plain

@@ -15,12 +15,13 @@ from farm.cli.run.result import (
     too_few_rounds_text,
     value_table,
 )
-from farm.core.results.cell_summary import summarize_cell
-from farm.wire.documents.results.results import CellSummaryView, MetricView, ResultView
+from farm.core.results.speedup import summarize_cell
+from farm.core.runs.measurement import CellSummary
+from farm.wire.documents.results.results import MetricView, ResultView
 from tests.support.sample_views import matrix_view, speedup_view
 
 
-def level_view(**changes: Any) -> CellSummaryView:
+def level_view(**changes: Any) -> CellSummary:
     values = {
         "rounds": 5,
         "median": 12.3e6,
@@ -29,7 +30,7 @@ def level_view(**changes: Any) -> CellSummaryView:
         "ci_low": 12.2e6,
         "ci_high": 12.5e6,
     }
-    return CellSummaryView(**{**values, **changes})
+    return CellSummary(**{**values, **changes})
 
 
 def result_view(**changes: Any) -> ResultView:
@@ -132,7 +133,7 @@ def test_too_few_rounds_are_said_and_so_is_nothing_at_all(capsys: pytest.Capture
 
 def test_the_document_has_matrix_results_and_speedups() -> None:
     document = result_document(matrix_view(), [result_view()], [speedup_view()])
-    assert list(document) == ["matrix", "results", "speedups"]
+    assert list(document.model_dump()) == ["matrix", "results", "speedups"]
 
 
 def test_a_level_has_an_interval_from_five_rounds_on_that_holds_its_median() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from farm.cli.shell.address import ANNOUNCEMENT_FILE, LOCK_FILE, find_running
-from farm.cli.shell.exit_codes import exit_code
 from farm.cli.shell.main import main
 from farm.core.errors import Blame, InvalidInput
 from farm.daemon import data_folder_lock
@@ -74,7 +73,7 @@ def test_without_comparisons_stdout_is_empty_and_stderr_says_where_to_look(
 
 
 @pytest.mark.parametrize("json_or_not", [(), ("--json",)])
-def test_a_word_nobody_knows_is_named_with_what_there_is(
+def test_a_word_no_one_knows_is_named_with_what_there_is(
     url: str, capsys: pytest.CaptureFixture[str], json_or_not: tuple[str, ...]
 ) -> None:
     assert run("speedups", "--device", "nope", *json_or_not) == 2
@@ -152,7 +151,7 @@ def test_a_matrix_file_that_is_not_there_is_named(
     assert f"error: {tmp_path / 'none.yaml'}: No such file" in capsys.readouterr().err
 
 
-def test_a_model_nobody_can_build_is_the_users_fault(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_no_one_can_build_is_the_users_fault(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("variant", "build", "mobilenet_v99") == 2
     assert "hint: did you mean" in capsys.readouterr().err
     assert run("variant", "build", "mobilenet_v2", "--precision", "int3") == 2
@@ -165,12 +164,12 @@ def test_the_exit_code_says_whose_doing_it_was(
 ) -> None:
     with scripted_server({"GET /api/v1/devices": problem("some.code", blame)}) as address:
         monkeypatch.setenv("FARM_URL", address)
-        assert run("devices") == exit_code(blame)
+        assert run("devices") == blame.exit_code
     assert capsys.readouterr().err == "error: some.code happened\nhint: do otherwise\n"
 
 
 def test_exit_codes_are_different_and_none_is_that_of_a_bug() -> None:
-    codes = [exit_code(blame) for blame in Blame]
+    codes = [blame.exit_code for blame in Blame]
     assert len({0, 1, *codes}) == len(codes) + 2
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.cli.shell.exit_codes import translate_system_error
+from farm.cli.shell.errors import translate_system_error
 
 _VERSION = [sys.executable, "-m", "farm.cli.shell.main", "--version"]
 
@@ -23,9 +23,9 @@ _VERSION = [sys.executable, "-m", "farm.cli.shell.main", "--version"]
     ],
 )
 def test_a_place_that_cannot_be_used_is_named_with_why(error: OSError, said: str) -> None:
-    trouble = translate_system_error(error)
-    assert trouble is not None
-    assert trouble.message == said
+    translated = translate_system_error(error)
+    assert translated is not None
+    assert translated.message == said
 
 
 @pytest.mark.parametrize(

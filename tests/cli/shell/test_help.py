@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer.main
 
-from farm.cli.shell.main import app, main
+from farm.cli.shell.main import COMMANDS, CommandSpec, app, main
 
 HEAVY = ("torch", "torchvision", "scipy", "numpy", "uvicorn", "fastapi", "sqlalchemy", "adbutils", "pydantic")
 
@@ -75,6 +75,12 @@ def test_every_listing_offers_json(path: tuple[str, ...], capsys: pytest.Capture
     assert "--json" in helped(path, capsys)
 
 
+@pytest.mark.parametrize("spec", COMMANDS, ids=lambda spec: spec.name)
+def test_the_line_of_a_command_is_the_beginning_of_its_help(spec: CommandSpec) -> None:
+    described = " ".join(spec.load().help.split("\n\n")[0].split())
+    assert spec.hidden or described == spec.help
+
+
 def test_help_loads_nothing_heavy() -> None:
     assert not loaded_by("--help") & {*HEAVY, "httpx", "yaml"}
 
@@ -91,7 +97,7 @@ def test_settings_are_shown_without_a_server_and_its_statistics(
     assert not loaded_by("admin", "config") & {"scipy", "numpy", "fastapi", "uvicorn", "torch"}
 
 
-def test_no_colours_are_printed_where_nobody_wants_them(
+def test_no_colours_are_printed_where_no_one_wants_them(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 from farm.cli.shell.output import MAX_ROWS, first_rows, print_json, print_json_list
-from farm.wire.documents.matrices.matrices import RejectedCellView
+from farm.wire.documents.matrices.matrices import Rejection
 
 
-def rejected(count: int) -> Iterator[RejectedCellView]:
-    return (RejectedCellView(index=index, device_id=None, label="é", reason="no") for index in range(count))
+def rejected(count: int) -> Iterator[Rejection]:
+    return (
+        Rejection(index=index, device_id=None, label="é", kind="excluded", reason="no")
+        for index in range(count)
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -25,7 +28,7 @@ def test_a_list_that_comes_piece_by_piece_is_printed_as_a_whole_one_is(
 
 
 def test_a_document_is_printed_before_the_next_one_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    def asked() -> Iterator[RejectedCellView]:
+    def asked() -> Iterator[Rejection]:
         for view in rejected(3):
             yield view
             assert f'"index": {view.index}' in capsys.readouterr().out

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 import pytest
 from rich.console import Console, RenderableType
 
+from farm.cli.files.variant import variant_table
 from farm.cli.matrices.matrix import submission_text
-from farm.cli.matrices.report import cancellation, failures, matrix_report
+from farm.cli.matrices.report import (
+    cancellation,
+    failures,
+    job_table,
+    matrix_report,
+    matrix_table,
+    rejections,
+)
 from farm.cli.shell import formatting
-from farm.cli.shell import tables as render
 from farm.core.base.ids import DeviceId
 from farm.wire.documents.matrices.matrices import MatrixView
 from tests.support.sample_views import cell_view, job_view, matrix_view, progress, speedup_view, variant_view
@@ -22,18 +29,30 @@ def shown(renderable: RenderableType, width: int = 80) -> list[str]:
 
 
 def test_variants_show_size_and_digest() -> None:
-    assert shown(render.variant_table([variant_view()]), 100) == [
-        "variant                           backends  input                fidelity     size        digest",
-        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32         -  14.2 MB  277089d91c0b",
-    ]
+    heading, row = shown(variant_table([variant_view()]), 120)
+    assert heading.split()[-3:] == ["size", "digest", "registered"]
+    start = (
+        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32         -  14.2 MB  277089d91c0b  "
+    )
+    assert row.startswith(start)
 
 
 def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
-    assert shown(render.matrix_table([matrix_view()]), 130) == [
-        "matrix  name  state    cells  rounds  jobs  progress",
-        "3       demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cell rejected;"
-        " about 2 min 5 s left",
-    ]
+    heading, row = shown(matrix_table([matrix_view()]), 150)
+    assert heading == "matrix  submitted         name  state    cells  rounds  jobs  progress"
+    assert row.endswith(
+        "demo  running      8       5    40  24 succeeded, 1 failed, 15 queued; 1 cell rejected;"
+        " about 2 min 5 s left"
+    )
+
+
+def test_at_80_columns_a_long_label_is_wrapped_and_the_time_stays() -> None:
+    label = "mobilenet_v2 int8-core torchscript channels_last threads=4 cpu"
+    lines = shown(matrix_report(matrix_view(cell_list=(cell_view(label=label),))), 80)
+    (row,) = (line for line in lines if line.startswith("1     phone-1"))
+    assert row.endswith("43.1 ms")
+    table = lines[lines.index(row) - 1 : lines.index(row) + 8]
+    assert all(word in " ".join(table) for word in label.split())
 
 
 def test_what_became_of_a_submission_counts_properly() -> None:
@@ -42,7 +61,7 @@ def test_what_became_of_a_submission_counts_properly() -> None:
 
 
 def test_a_job_says_why_it_failed_with_its_code_and_brackets_as_they_are() -> None:
-    text = shown(render.job_table([job_view()]), 140)[1]
+    text = shown(job_table([job_view()]), 140)[1]
     assert text.endswith("the program died of signal 11 [SIGSEGV] [run.crashed]")
     assert "phone-1  1      failed  9, 12     float32 torchscript" in text
 
@@ -53,11 +72,12 @@ def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
         "8 cells x 5 rounds with speed_benchmark_torch, 40 jobs: 24 succeeded, 1 failed, 15 queued; "
         "about 2 min 5 s left",
         "phone-1: 12 of 20, running float32 lite",
-        "phone-2: 12 of 20, waiting: another phone on the same CPU is busy",
+        "phone-2: 12 of 20, waiting: another device on the same CPU is busy",
         "",
         "cell  device   what          jobs                   measurements     time",
         "1     phone-1  float32 lite  4 succeeded, 1 failed  4 valid       43.1 ms",
         "Only 1 of 8 cells are shown.",
+        "time = median over rounds; `farm speedups` compares geometric means, which differ from it.",
         "phone-1, float32 lite: 1 failed (the program died of signal 11)",
         "phone-2, float32 lite: no jobs, excluded",
     ]
@@ -76,18 +96,29 @@ def test_what_went_wrong_in_a_cell_is_one_line_however_often_it_did() -> None:
 
 
 def test_a_rejection_on_every_device_names_none() -> None:
-    view = matrix_view(
-        cell_list=(), rejected_list=[{"device_id": None, "label": "int8-core", "reason": "no such file"}]
-    )
-    assert list(failures(view)) == ["int8-core: no jobs, no such file"]
+    cell = {"device_id": None, "label": "int8-core", "kind": "unsupported", "reason": "not converted"}
+    view = matrix_view(cell_list=(), rejected_list=[cell])
+    assert list(failures(view)) == ["int8-core: no jobs, not converted"]
+
+
+def test_a_cell_without_its_file_is_a_row_that_is_not_run() -> None:
+    cell = {"device_id": None, "label": "int8-core", "kind": "no_variant", "reason": "it is not registered"}
+    view = matrix_view(rejected_list=[cell])
+    assert shown(matrix_report(view), 120)[-4:] == [
+        "",
+        "cell       result   why",
+        "int8-core  not run  it is not registered",
+        "phone-1, float32 lite: 1 failed (the program died of signal 11)",
+    ]
+    assert list(rejections(view)) == ["int8-core: not run, it is not registered"]
 
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_no_listing_cuts_anything_off(width: int) -> None:
     tables: Sequence[RenderableType] = [
-        render.variant_table([variant_view()]),
-        render.matrix_table([matrix_view()]),
-        render.job_table([job_view()]),
+        variant_table([variant_view()]),
+        matrix_table([matrix_view()]),
+        job_table([job_view()]),
         matrix_report(matrix_view()),
     ]
     assert not any("…" in line for table in tables for line in shown(table, width))

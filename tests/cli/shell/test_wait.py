@@ -17,13 +17,13 @@ def is_over(found: str) -> bool:
 
 
 def test_what_is_over_already_is_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert wait_for(answers("over"), is_over, str) == "over"
+    assert wait_for(answers("over"), is_over, str, detached="") == "over"
     assert capsys.readouterr().err == ""
 
 
 def test_without_a_terminal_a_line_is_said_at_each_change_only(capsys: pytest.CaptureFixture[str]) -> None:
     look = answers("job 7 runs", "job 7 runs", "cleaning up", "cleaning up", "over")
-    assert wait_for(look, is_over, str, poll_s=0) == "over"
+    assert wait_for(look, is_over, str, detached="", poll_s=0) == "over"
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "job 7 runs\ncleaning up\n")
 
@@ -32,5 +32,5 @@ def test_on_a_terminal_a_spinner_says_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert wait_for(answers("job 7 runs", "over"), is_over, str, poll_s=0) == "over"
+    assert wait_for(answers("job 7 runs", "over"), is_over, str, detached="", poll_s=0) == "over"
     assert "job 7 runs" in capsys.readouterr().err

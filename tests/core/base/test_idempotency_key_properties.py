@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.core.base.idempotency_key import header_key, idempotency_key
+from farm.core.base.ids import header_key, idempotency_key
 from farm.core.errors import InvalidInput
 
 VISIBLE = "".join(sorted(each for each in printable if each.isprintable() and each not in ' "\\'))

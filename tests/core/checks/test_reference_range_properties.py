@@ -4,15 +4,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.core.checks.reference_range import (
+    MAX_RUNS_ALONE,
     MAX_RUNS_PER_DEVICE,
     MIN_RUNS,
+    MIN_RUNS_ALONE,
     MIN_WIDTH_FACTOR,
+    RANGE_SHARE,
     ReferenceSample,
     learn_reference_range,
     measure_drift,
@@ -116,8 +120,8 @@ def test_two_phones_that_differ_do_not_make_each_others_band_wide() -> None:
 
 
 @pytest.mark.parametrize("phones", [1, 2, 5])
-def test_a_phone_that_is_slow_for_good_does_not_teach_that_it_is_usual(phones: int) -> None:
-    usual = runs([1e8] * 8 * phones, phones)
+def test_a_phone_that_is_slow_permanently_does_not_teach_that_it_is_usual(phones: int) -> None:
+    usual = runs([1e8] * MIN_RUNS_ALONE * phones, phones)
     slow = [
         ReferenceSample(device="phone-0", value_ns=1.3e8, at=NOW + timedelta(hours=n), was_out_of_range=True)
         for n in range(40)
@@ -168,3 +172,42 @@ def test_what_was_measured_within_the_week_is_neither_then_nor_now() -> None:
     week = [ReferenceSample(device=0, value_ns=1e8, at=NOW - timedelta(days=5, hours=n)) for n in range(20)]
     recent = [ReferenceSample(device=0, value_ns=3e8, at=NOW - timedelta(hours=n)) for n in range(3)]
     assert measure_drift([*week, *recent], now=NOW) is None
+
+
+def alone(values_ms: Sequence[float]) -> list[ReferenceSample]:
+    return runs([value * 1e6 for value in values_ms], phones=1)
+
+
+def test_eight_runs_of_the_only_device_of_its_kind_are_no_range() -> None:
+    restless = [225, 241, 233, 812, 238, 497, 229, 246]
+    assert learn_reference_range(alone(restless)) is None
+    found = learn_reference_range(alone(restless * 2))
+    assert found is not None
+    assert found.lower_ns < 145e6
+    assert found.upper_ns > 812e6
+
+
+def test_the_more_runs_scatter_the_wider_the_range() -> None:
+    widths = []
+    for scatter in (0.05, 0.1, 0.2, 0.4):
+        found = learn_reference_range(
+            alone([100 * math.exp(scatter * (-1) ** n) for n in range(MIN_RUNS_ALONE)])
+        )
+        assert found is not None
+        widths.append(found.upper_ns / found.lower_ns)
+    assert widths == sorted(set(widths))
+
+
+@pytest.mark.parametrize(("devices", "each"), [(1, MIN_RUNS_ALONE), (1, MAX_RUNS_ALONE), (2, 4), (4, 8)])
+@pytest.mark.parametrize("scatter", [0.02, 0.3])
+def test_an_unchanged_device_is_rarely_out_of_its_range(devices: int, each: int, scatter: float) -> None:
+    """At most twice as often as the range says, in so many histories; the seed is fixed."""
+    random, histories = Random(7), 500
+    out = 0
+    for _ in range(histories):
+        found = learn_reference_range(
+            runs([random.lognormvariate(18, scatter) for _ in range(devices * each)], devices)
+        )
+        assert found is not None
+        out += not found.lower_ns <= random.lognormvariate(18, scatter) <= found.upper_ns
+    assert out <= 2 * (1 - RANGE_SHARE) * histories + 1

@@ -12,8 +12,8 @@ from farm.core.devices.controls import (
     non_default_controls,
     requested_cores,
 )
-from farm.core.devices.hardware import Cluster
-from farm.phone.settings.control_state import control_states, with_read_back
+from farm.core.devices.device import Cluster
+from farm.phone.settings import control_states, with_read_back
 
 LITTLE, BIG, MIDDLE, PRIME = (
     Cluster(cores=cores, max_hz=max_hz)
@@ -22,7 +22,7 @@ LITTLE, BIG, MIDDLE, PRIME = (
 
 
 def state(name: str, asked: str, held: str | None, after: str | None = None) -> ControlState:
-    return ControlState(name=name, asked=asked, actual_before=held, actual_after=after)
+    return ControlState(name=name, requested=asked, actual_before=held, actual_after=after)
 
 
 @pytest.mark.parametrize(
@@ -116,14 +116,14 @@ cpufreq/policy4/scaling_max_freq - 1200000 -
 @pytest.mark.parametrize("text", [ROWS, ROWS.replace("\n", " \r\n"), "su: ok\n" + ROWS + "cpufreq/pol"])
 def test_rows_of_the_script_are_states_in_hertz(text: str) -> None:
     assert control_states(text) == (
-        ControlState(name="cpu4.online", asked="0", before="1", actual_before="0"),
+        ControlState(name="cpu4.online", requested="0", before="1", actual_before="0"),
         ControlState(
-            name="policy0.governor", asked="performance", before="schedutil", actual_before="performance"
+            name="policy0.governor", requested="performance", before="schedutil", actual_before="performance"
         ),
         ControlState(
-            name="policy0.max_hz", asked="1200000000", before="1800000000", actual_before="1190400000"
+            name="policy0.max_hz", requested="1200000000", before="1800000000", actual_before="1190400000"
         ),
-        ControlState(name="policy4.max_hz", asked="1200000000", problem="the device does not have it"),
+        ControlState(name="policy4.max_hz", requested="1200000000", problem="the device does not have it"),
     )
 
 
@@ -134,7 +134,7 @@ def test_what_was_read_after_the_run_is_added_by_name() -> None:
 
 
 def test_what_was_asked_for_and_left_out_is_said_though_others_were_set() -> None:
-    switched = ControlState(name="cpu4.online", asked="0", before="1", actual_before="0")
+    switched = ControlState(name="cpu4.online", requested="0", before="1", actual_before="0")
     assert missing_controls(Controls(online="0-3"), [switched]) == []
     assert missing_controls(Controls(online="0-3", governor="performance", max_hz=10**9), [switched]) == [
         "clocks and cores were not set: governor, max_hz"

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import product
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.health import SUSPICIOUS_FAILURES, is_suspicious
+from farm.core.checks.failures import SUSPICIOUS_FAILURES, is_suspicious
 from farm.core.devices.condition import Condition, Gates, ThermalStatus, closed_gates
 from farm.core.devices.device import Admin, Blocker, DeviceState, Health, Presence, blockers
 from farm.core.errors import Blame
@@ -25,26 +26,31 @@ READY = DeviceState(
     cleaned_fence=3,
 )
 BOOLS = (False, True)
-STATES = [
-    DeviceState(
-        device_id=DeviceId("phone-1"),
-        session_live=live,
-        presence=presence,
-        health=health,
-        admin=admin,
-        busy=busy,
-        fence=3,
-        cleaned_fence=cleaned,
-        cpu_busy=cpu_busy,
-        held=held,
-        device_action=device_action,
-        host_draining=drains,
-        host_full=full,
+
+
+@cache
+def states() -> tuple[DeviceState, ...]:
+    """Return every state that a device can be in."""
+    return tuple(
+        DeviceState(
+            device_id=DeviceId("phone-1"),
+            session_live=live,
+            presence=presence,
+            health=health,
+            admin=admin,
+            busy=busy,
+            fence=3,
+            cleaned_fence=cleaned,
+            cpu_busy=cpu_busy,
+            reserved=reserved,
+            device_action=device_action,
+            host_draining=drains,
+            host_full=full,
+        )
+        for live, presence, health, admin, busy, cleaned, cpu_busy, reserved, device_action, drains, full in (
+            product(BOOLS, Presence, Health, Admin, BOOLS, (2, 3, 4), BOOLS, BOOLS, BOOLS, BOOLS, BOOLS)
+        )
     )
-    for live, presence, health, admin, busy, cleaned, cpu_busy, held, device_action, drains, full in product(
-        BOOLS, Presence, Health, Admin, BOOLS, (2, 3, 4), BOOLS, BOOLS, BOOLS, BOOLS, BOOLS
-    )
-]
 
 
 def is_fit(state: DeviceState, *, check: bool) -> bool:
@@ -57,7 +63,7 @@ def is_fit(state: DeviceState, *, check: bool) -> bool:
         and not state.busy
         and state.cleaned_fence >= state.fence
         and not state.cpu_busy
-        and not state.held
+        and not state.reserved
         and not state.device_action
         and not state.host_draining
         and not state.host_full
@@ -67,17 +73,17 @@ def is_fit(state: DeviceState, *, check: bool) -> bool:
 @pytest.mark.parametrize("check", BOOLS)
 @pytest.mark.invariant("I7", "I14", "I18")
 def test_a_device_is_schedulable_exactly_when_every_condition_holds(check: bool) -> None:
-    for state in STATES:
+    for state in states():
         assert (not blockers(state, check=check)) == is_fit(state, check=check), state
 
 
 def test_what_may_run_a_benchmark_may_run_a_check() -> None:
-    for state in STATES:
+    for state in states():
         assert set(blockers(state, check=True)) <= set(blockers(state, check=False))
 
 
 def test_every_blocker_can_be_met() -> None:
-    met = {blocker for state in STATES for blocker in blockers(state, check=False)}
+    met = {blocker for state in states() for blocker in blockers(state, check=False)}
     assert met == set(Blocker)
 
 
@@ -91,7 +97,7 @@ def test_every_blocker_can_be_met() -> None:
         ({"busy": True}, Blocker.BUSY),
         ({"busy": True, "cpu_busy": True}, Blocker.BUSY),
         ({"device_action": True, "cpu_busy": True}, Blocker.DEVICE_ACTION),
-        ({"held": True}, Blocker.RESERVED),
+        ({"reserved": True}, Blocker.RESERVED),
         ({"cleaned_fence": 2}, Blocker.NOT_CLEANED),
         ({"cpu_busy": True}, Blocker.CPU_SHARED),
         ({"host_draining": True}, Blocker.HOST_DRAINING),

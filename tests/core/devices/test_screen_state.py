@@ -52,7 +52,8 @@ def test_no_text_breaks_what_reads_screen_and_wakefulness(text: str) -> None:
 def test_only_what_was_asked_for_is_a_state() -> None:
     assert list(screen_controls(Controls(stay_awake=False, screen=Screen.LEAVE), ScreenState(), LOOK)) == []
     (screen,) = screen_controls(Controls(stay_awake=False), ScreenState(screen_on=False), LOOK)
-    assert (screen.name, screen.asked, screen.before, screen.actual_before) == ("screen", "on", "off", "on")
+    assert (screen.name, screen.requested) == ("screen", "on")
+    assert (screen.before, screen.actual_before) == ("off", "on")
 
 
 def test_what_did_not_hold_until_the_end_is_told_and_what_is_not_known_passes() -> None:

@@ -3,8 +3,7 @@ from typing import Any
 import pytest
 
 from farm.core.base.ids import DeviceId, HostId
-from farm.core.devices.device import DeviceFacts
-from farm.core.devices.hardware import Gpu, NnapiDriver
+from farm.core.devices.device import DeviceFacts, Gpu, NnapiDriver
 from farm.core.devices.selector import KnownDevice, Selector, closest_mismatch, select_devices, selector_text
 from farm.core.errors import SelectorEmpty
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from farm.core.base.ids import FactsId
-from farm.core.devices.device import DeviceFacts
-from farm.core.devices.hardware import Gpu, NnapiDriver
+from farm.core.devices.device import DeviceFacts, Gpu, NnapiDriver
 from farm.core.devices.software_version import build_by_facts, software_changes
 
 

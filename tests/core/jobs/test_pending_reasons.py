@@ -7,6 +7,7 @@ import pytest
 
 from farm.core.devices.device import Blocker, Presence
 from farm.core.devices.host_state import IncidentKind, SessionState
+from farm.core.devices.remediation import MESSAGE_BY_BLOCKER
 from farm.core.jobs.attempt import LIVE_STATES, AttemptState
 from farm.core.jobs.pending_reasons import (
     TEMPORARY,
@@ -45,8 +46,8 @@ def live(state: AttemptState, **changes: object) -> LiveAttempt:
 @pytest.mark.parametrize("presence", Presence)
 def test_everything_in_the_way_comes_with_something_to_do(blocker: Blocker, presence: Presence) -> None:
     reason = blocker_reason(blocker, place(presence), StateOrigin())
-    assert reason.code == blocker.name.lower()
-    assert reason.message.startswith(blocker.value)
+    assert reason.code == blocker
+    assert reason.message.startswith(MESSAGE_BY_BLOCKER[blocker])
     assert reason.hint
     # What goes by itself says so, and what does not says what a person can do.
     assert reason.hint.startswith("wait") == reason.passes
@@ -79,7 +80,7 @@ def test_that_a_busy_phone_is_not_clean_goes_without_saying() -> None:
 
 
 @pytest.mark.parametrize("kind", IncidentKind)
-def test_what_a_host_goes_through_is_somebodys_to_see_to(kind: IncidentKind) -> None:
+def test_what_a_host_goes_through_is_someones_to_see_to(kind: IncidentKind) -> None:
     reason = incident_reason(kind, "bench-1", StateOrigin(cause="its disk is full"))
     assert "bench-1" in reason.hint
     assert not reason.passes
@@ -88,7 +89,7 @@ def test_what_a_host_goes_through_is_somebodys_to_see_to(kind: IncidentKind) -> 
 @pytest.mark.parametrize("state", LIVE_STATES)
 def test_each_phase_of_a_run_is_told_with_its_beginning(state: AttemptState) -> None:
     (reason,) = attempt_reasons(live(state))
-    assert (reason.code, reason.since.at, reason.passes) == (state.value, NOON, True)
+    assert (reason.code, reason.since, reason.passes) == (state.value, NOON, True)
 
 
 def test_a_phone_that_is_too_warm_is_told_in_its_agents_words() -> None:

@@ -58,7 +58,7 @@ def test_no_history_leads_to_more_attempts_than_the_budget(endings: list[Finishe
 
 @given(endings=st.lists(INCONCLUSIVE, min_size=MAX_ATTEMPTS, max_size=20))
 @pytest.mark.invariant("I13", "I16")
-def test_trouble_without_end_ends_the_job(endings: list[FinishedAttempt]) -> None:
+def test_endless_failures_end_the_job(endings: list[FinishedAttempt]) -> None:
     assert not may_retry(tried(endings))
 
 
@@ -101,7 +101,7 @@ def test_a_job_is_tried_so_often_at_most(blame: Blame, code: str | None, attempt
 
 
 @pytest.mark.invariant("I16")
-def test_trouble_of_hosts_and_of_the_farm_share_a_budget_and_lost_hosts_have_their_own() -> None:
+def test_failures_of_hosts_and_of_the_farm_share_a_budget_and_lost_hosts_have_their_own() -> None:
     def past(blame: Blame, code: str) -> FinishedAttempt:
         return FinishedAttempt(
             outcome=Outcome.INCONCLUSIVE, blame=blame, code=code, device_id=DeviceId("phone-1")

@@ -13,13 +13,13 @@ from farm.core.jobs.timeouts import AgentTimeouts
 
 def test_a_farm_is_as_patient_as_its_settings_say(tmp_path: Path) -> None:
     config = FarmConfig(data_dir=tmp_path, silent_after_s=7, lost_after_s=15, start_within_s=5)
-    assert config.patience == AgentTimeouts(
+    assert config.agent_timeouts == AgentTimeouts(
         silent_after=timedelta(seconds=7), lost_after=timedelta(seconds=15), start_within=timedelta(seconds=5)
     )
 
 
 def test_settings_that_are_left_out_are_the_defaults(tmp_path: Path) -> None:
-    assert FarmConfig(data_dir=tmp_path).patience == AgentTimeouts()
+    assert FarmConfig(data_dir=tmp_path).agent_timeouts == AgentTimeouts()
 
 
 @pytest.mark.invariant("I8")
@@ -32,7 +32,7 @@ def test_settings_that_are_left_out_are_the_defaults(tmp_path: Path) -> None:
         ({"start_within_s": 130}, "FARM_UNSTARTED_AFTER_S"),
     ],
 )
-def test_nobody_is_lost_before_they_are_silent_and_no_grant_starts_after_it_was_taken_back(
+def test_no_one_is_lost_before_they_are_silent_and_no_grant_starts_after_it_was_taken_back(
     tmp_path: Path, given: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(ValidationError) as refused:

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from farm.core.matrices.matrix import (
     Expansion,
     KnownHarness,
     KnownVariant,
-    MatrixPlan,
+    MatrixSpec,
     RejectionKind,
-    cell_label,
-    shuffle_round,
+    cell_label_by_axes,
+    shuffle_block,
+    varying_axes,
 )
 from farm.core.models.variant import Format, Manifest, Precision, Recipe
 
@@ -75,15 +77,15 @@ def device(device_id: str, *, abi: str | None = "x86_64", virtual: bool = True) 
     return KnownDevice(device_id=DeviceId(device_id), host=HostId("host-1"), facts=facts)
 
 
-def plan(**changed: Any) -> MatrixPlan:
+def plan(**changed: Any) -> MatrixSpec:
     facts: dict[str, Any] = {
         "name": "test",
         "harness": "speed_benchmark_torch",
         "axes": AXES,
-        "selectors": ({},),
+        "devices": ({},),
         "rounds": 5,
     }
-    return MatrixPlan(**{**facts, **changed})
+    return MatrixSpec(**{**facts, **changed})
 
 
 def expanded(
@@ -200,16 +202,18 @@ def test_an_absolute_baseline_serves_every_cell_of_its_device() -> None:
     assert [cell.baseline_index for cell in answer.cells] == [None, 0, 0, 0, None, 4, 4, 4]
 
 
-def test_each_baseline_gets_a_twin_that_is_compared_to_it() -> None:
+def test_each_baseline_gets_a_duplicate_that_is_compared_to_it() -> None:
     answer = expanded(baseline={"precision": "float32"}, aa=True, devices=[device("a"), device("b")])
-    twins = [cell for cell in answer.cells if cell.replica == 2]
-    assert [(twin.index, twin.baseline_index, twin.is_baseline) for twin in twins] == [
+    duplicates = [cell for cell in answer.cells if cell.replica == 2]
+    assert [
+        (duplicate.index, duplicate.baseline_index, duplicate.is_baseline) for duplicate in duplicates
+    ] == [
         (1, 0, False),
         (3, 2, False),
         (7, 6, False),
         (9, 8, False),
     ]
-    assert all(answer.cells[twin.baseline_index or 0].key == twin.key for twin in twins)
+    assert all(answer.cells[duplicate.baseline_index or 0].key == duplicate.key for duplicate in duplicates)
     assert [cell.baseline_index for cell in answer.cells[4:6]] == [0, 2]
 
 
@@ -241,7 +245,7 @@ def test_include_alone_makes_a_matrix() -> None:
 
 def test_include_that_leaves_an_axis_open_is_refused() -> None:
     answer = refusal(include=({"format": "lite"},))
-    assert answer.message == "include[0]: lacks `precision`"
+    assert answer.message == "include[0]: is missing `precision`"
 
 
 def test_include_of_a_cell_that_is_there_is_refused() -> None:
@@ -317,7 +321,7 @@ def test_a_setting_of_the_wrong_kind_is_refused(settings: dict[str, Any], messag
         ({"exclude": ({"precison": "float32"},)}, "exclude[0].precison: `precison` is neither"),
         ({"baseline": {"precision": "bfloat16"}}, "baseline.precision: no precision `bfloat16`"),
         ({"baseline": {"threads": 1}}, "baseline: every cell has {threads: 1}"),
-        ({"aa": True}, "aa: an A/A pair is a baseline and its twin"),
+        ({"aa": True}, "aa: an A/A pair is a baseline and its replica"),
         ({"axes": {**AXES, "iter": tuple(range(1, 300_000))}}, "1199996 cells, at most 1000000"),
         (
             {"axes": {**AXES, "iter": tuple(range(1, 60_000))}},
@@ -334,6 +338,20 @@ def test_a_matrix_that_makes_no_sense_is_refused(changed: dict[str, Any], messag
     assert message in refusal(**changed).message
 
 
+def test_a_baseline_whose_candidates_all_lack_their_files_is_refused() -> None:
+    answer = refusal(variants=FOUR[:1], baseline={"precision": "float32", "format": "torchscript"}, aa=True)
+    assert "nothing is left to compare with the baseline: mobilenet_v2/float32/lite is not" in answer.message
+    assert answer.hint == "`farm variant build mobilenet_v2 --precision float32 --format lite`"
+
+
+def test_of_many_missing_files_the_first_are_named() -> None:
+    models = tuple(f"net-{number}" for number in range(9))
+    variants = [variant(at, name, "float32", "lite", target="vulkan") for at, name in enumerate(models, 1)]
+    message = refusal(axes={**AXES, "model": models}, variants=variants, baseline=None).message
+    assert message.count("is not registered") == 5
+    assert message.splitlines()[0].endswith(" more reasons")
+
+
 def test_everything_that_is_wrong_is_told_at_once() -> None:
     answer = refusal(axes={**AXES, "format": ("lit", "torchscript")}, settings={"itr": 1})
     assert answer.message.splitlines() == [
@@ -346,21 +364,28 @@ def test_everything_that_is_wrong_is_told_at_once() -> None:
 
 def test_a_baseline_that_cannot_run_is_refused_with_the_reason() -> None:
     answer = refusal(variants=FOUR[1:], baseline={"precision": "float32", "format": "torchscript"})
-    assert "cannot run: no such file of mobilenet_v2 is registered" in answer.message
+    assert "cannot run: mobilenet_v2/float32/torchscript is not registered" in answer.message
     assert answer.hint == "`farm variant build mobilenet_v2 --precision float32 --format torchscript`"
 
 
 def test_a_selector_that_fits_nothing_is_refused() -> None:
     with pytest.raises(SelectorEmpty, match="virtual: false"):
-        expanded(selectors=({"virtual": (False,)},))
+        expand(
+            plan(devices=({"virtual": (False,)},)),
+            variants=FOUR,
+            harness=harness(),
+            devices=[device("phone-1")],
+        )
 
 
 def test_a_label_shows_only_what_varies() -> None:
     cells = expanded(axes={**AXES, "threads": (1, 2)}).cells
     among = [cell.key for cell in cells]
-    assert cell_label(cells[7].key, among) == "int8-core lite threads=2"
-    assert cell_label(cells[0].key, among, replica=2) == "float32 torchscript threads=1 (A/A)"
-    assert cell_label(cells[0].key, among[:1]) == "mobilenet_v2 float32 torchscript cpu threads=1"
+    varying = varying_axes(among)
+    assert cell_label_by_axes(cells[7].key, varying) == "int8-core lite threads=2"
+    assert cell_label_by_axes(cells[0].key, varying, replica=2) == "float32 torchscript threads=1 (A/A)"
+    alone = cell_label_by_axes(cells[0].key, varying_axes(among[:1]))
+    assert alone == "mobilenet_v2 float32 torchscript cpu threads=1"
 
 
 def test_a_label_tells_a_target_from_the_backend_of_that_name() -> None:
@@ -368,13 +393,20 @@ def test_a_label_tells_a_target_from_the_backend_of_that_name() -> None:
         {"precision": "float32", "backend": name, "memory_format": "contiguous", "target": name}
         for name in ("cpu", "nnapi")
     ]
-    assert [cell_label(key, keys) for key in keys] == ["cpu target=cpu", "nnapi target=nnapi"]
+    labels = [cell_label_by_axes(key, varying_axes(keys)) for key in keys]
+    assert labels == ["cpu target=cpu", "nnapi target=nnapi"]
+
+
+def order_of(cells: Sequence[Cell], *, round: int, seed: int, repeat: int = 0) -> list[int]:
+    """The order of cells of one device in a round."""
+    indexes = [cell.index for cell in cells]
+    return shuffle_block(indexes, device_id=cells[0].device_id, round=round, seed=seed, repeat=repeat)
 
 
 def test_a_round_is_every_cell_once_in_an_order_of_its_own() -> None:
     cells = expanded(axes={**AXES, "threads": tuple(range(5))}).cells
     orders = {
-        tuple(cell.index for cell in shuffle_round(cells, round=round, seed=seed, repeat=repeat))
+        tuple(order_of(cells, round=round, seed=seed, repeat=repeat))
         for round in range(3)
         for seed in range(3)
         for repeat in range(2)
@@ -385,15 +417,14 @@ def test_a_round_is_every_cell_once_in_an_order_of_its_own() -> None:
 
 def test_the_order_of_a_round_does_not_depend_on_the_order_of_the_cells() -> None:
     cells = expanded().cells
-    assert shuffle_round(cells[::-1], round=1, seed=2) == shuffle_round(cells, round=1, seed=2)
+    assert order_of(cells[::-1], round=1, seed=2) == order_of(cells, round=1, seed=2)
 
 
 def test_the_order_of_a_round_is_the_same_for_ever() -> None:
-    order = [cell.index for cell in shuffle_round(expanded().cells, round=0, seed=1)]
-    assert order == [3, 1, 2, 0]
+    assert order_of(expanded().cells, round=0, seed=1) == [3, 1, 2, 0]
 
 
 def test_every_cell_is_first_equally_often() -> None:
     cells = expanded().cells
-    first = [shuffle_round(cells, round=round, seed=5)[0].index for round in range(2000)]
+    first = [order_of(cells, round=round, seed=5)[0] for round in range(2000)]
     assert all(430 <= first.count(index) <= 570 for index in range(4))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from farm.core.matrices.expansion import expand
-from farm.core.matrices.matrix import Expansion, KnownHarness, MatrixPlan, RejectionKind
+from farm.core.matrices.matrix import Expansion, KnownHarness, MatrixSpec, RejectionKind
 from farm.core.models.variant import Manifest
 from tests.core.matrices.test_expansion import AXES, FOUR, device, expanded, harness, refusal
 
@@ -54,7 +54,7 @@ def test_a_backend_that_a_harness_without_models_cannot_measure_is_kept_with_the
     ]
 
 
-def test_a_baseline_and_its_twin_need_no_model() -> None:
+def test_a_baseline_and_its_duplicate_need_no_model() -> None:
     answer = expanded(
         on=script(), axes={"backend": ("cpu",), "threads": (1, 2)}, baseline={"threads": 1}, aa=True
     )
@@ -72,7 +72,7 @@ def lacking(**changed: Any) -> Expansion:
         abis=("arm64-v8a", "x86_64"),
         missing_flags={"arm64-v8a": frozenset({"threads"}), "x86_64": frozenset()},
     )
-    plan = MatrixPlan(name="m", harness=on.name, selectors=({},), **{"axes": AXES, **changed})
+    plan = MatrixSpec(name="m", harness=on.name, devices=({},), **{"axes": AXES, **changed})
     phones = [device("old", abi="arm64-v8a"), device("new")]
     return expand(plan, variants=FOUR, harness=on, devices=phones)
 

@@ -14,14 +14,14 @@ from farm.core.matrices.expansion import expand
 from farm.core.matrices.matrix import (
     KnownHarness,
     KnownVariant,
-    MatrixPlan,
+    MatrixSpec,
     cell_label_by_axes,
-    shuffle_round,
+    shuffle_block,
     varying_axes,
 )
 from farm.core.models.variant import Format, Manifest, Precision, Recipe
 from farm.wire.documents.matrices.matrix import matrix_from_text, matrix_spec
-from farm.wire.documents.matrices.matrix_text import line_of
+from farm.wire.yaml_positions import line_of
 
 RECIPES = [Recipe(precision=precision, format=format) for precision in Precision for format in Format]
 VALUES: dict[str, list[Any]] = {
@@ -83,11 +83,11 @@ def test_every_cell_runs_or_has_a_reason_and_knows_its_baseline(
 ) -> None:
     axes["backend"] = sorted({"cpu", *axes["backend"]})
     threads = axes["threads"][0]
-    plan = MatrixPlan(
+    plan = MatrixSpec(
         name="m",
         harness="h",
         axes={axis: tuple(values) for axis, values in axes.items()},
-        selectors=({},),
+        devices=({},),
         baseline={"threads": threads},
         aa=aa,
     )
@@ -115,11 +115,11 @@ def test_every_cell_runs_or_has_a_reason_and_knows_its_baseline(
 @given(AXES)
 def test_labels_tell_the_cells_of_a_device_apart(axes: dict[str, list[Any]]) -> None:
     axes["backend"] = ["cpu"]
-    plan = MatrixPlan(
+    plan = MatrixSpec(
         name="m",
         harness="h",
         axes={axis: tuple(values) for axis, values in axes.items()},
-        selectors=({},),
+        devices=({},),
         baseline={"threads": axes["threads"][0]},
         aa=True,
     )
@@ -128,8 +128,8 @@ def test_labels_tell_the_cells_of_a_device_apart(axes: dict[str, list[Any]]) -> 
     assert set(
         Counter(cell_label_by_axes(cell.key, varying, replica=cell.replica) for cell in cells).values()
     ) == {1}
-    order = shuffle_round(cells, round=1, seed=1)
-    assert Counter(cell.index for cell in order) == Counter(range(len(cells)))
+    order = shuffle_block(range(len(cells)), device_id=cells[0].device_id, round=1, seed=1)
+    assert Counter(order) == Counter(range(len(cells)))
 
 
 @given(st.dictionaries(st.sampled_from(PARTS.split()) | st.text(max_size=5), JSON) | JSON)
@@ -162,11 +162,11 @@ def test_without_models_and_with_flags_that_a_program_lacks_every_cell_has_its_f
         missing_flags={"x86_64": frozenset(missing_flags)},
     )
     known = baseline in threads
-    plan = MatrixPlan(
+    plan = MatrixSpec(
         name="m",
         harness="h",
         axes={"backend": tuple(backends), "threads": tuple(threads)},
-        selectors=({},),
+        devices=({},),
         baseline={"threads": baseline} if baseline is not None and known else None,
         aa=aa and known,
     )

@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.core.matrices.expansion import expand
-from farm.core.matrices.matrix import Cell, Expansion, MatrixPlan
+from farm.core.matrices.matrix import Cell, Expansion, MatrixSpec
 from farm.core.matrices.partial_rerun import compared_cells, select_cells
 from tests.core.matrices.test_expansion_properties import HARNESS, VARIANTS, device
 
 
 def expansion(*, aa: bool, threads: int) -> Expansion:
-    plan = MatrixPlan(
+    plan = MatrixSpec(
         name="m",
         harness="h",
         axes={
@@ -20,7 +20,7 @@ def expansion(*, aa: bool, threads: int) -> Expansion:
             "backend": ("cpu",),
             "threads": tuple(range(1, threads + 1)),
         },
-        selectors=({},),
+        devices=({},),
         baseline={"precision": "float32"},
         aa=aa,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.blobs.model_file import check_model_file
+from farm.blobs.inspection import check_model_file
 from farm.core.errors import VariantInvalid
 from farm.core.models.file_format import archive_format
 from farm.core.models.variant import Format
@@ -96,7 +96,7 @@ def test_a_flatbuffer_cut_short_is_refused(tmp_path: Path, size: int) -> None:
     assert f"starts as tflite, and {size} bytes are not all of it" in said.message
 
 
-def test_a_flatbuffer_of_somebody_else_is_of_no_known_kind(tmp_path: Path) -> None:
+def test_a_flatbuffer_of_someone_else_is_of_no_known_kind(tmp_path: Path) -> None:
     assert "no known kind" in refused(tmp_path / "m.bin", flatbuffer(b"ABCD")).message
 
 

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from farm.core.base.ids import digest_of
 from farm.core.errors import InvalidInput
 from farm.core.programs.abi import program_abi, select_entry
-from farm.core.programs.binary_inspection import FileInspection, inspect_file
+from farm.core.programs.binary_inspection import FileInspection, find_missing_flags, inspect_file
 from farm.core.programs.bundle import Bundle, BundleFile
-from farm.core.programs.missing_flags import find_missing_flags
 from farm.core.programs.warnings import program_warnings
 from tests.support.models.elf_samples import ARM, DESKTOP_LOADER, HEXAGON, SPARC, X86_64, elf_file
 
@@ -86,7 +85,7 @@ def test_a_wrong_abi_is_told_with_the_file() -> None:
         abi_of("any", run__bench=elf_file())
 
 
-def test_an_abi_nobody_knows_is_told_with_the_one_that_was_meant() -> None:
+def test_an_abi_no_one_knows_is_told_with_the_one_that_was_meant() -> None:
     with pytest.raises(InvalidInput) as caught:
         abi_of("arm64-v8", bench=elf_file())
     assert caught.value.hint == "did you mean `arm64-v8a`?"
@@ -153,6 +152,8 @@ def test_a_library_that_is_nowhere_is_noted_once() -> None:
 def test_a_script_whose_interpreter_android_lacks_is_noted() -> None:
     (note,) = noted(bench=b"#!/usr/bin/env python3\n")
     assert "Android has no /usr" in note
+    # The Python of virtual phones: such a script is not meant for Android.
+    assert noted(bench=b"#!/usr/bin/env benchfarm-python\n") == []
     assert noted(bench=b"#!/system/bin/sh\n", other=b"#!/usr/bin/perl\n") == []
 
 
@@ -258,4 +259,4 @@ def test_the_program_that_comes_with_the_farm_knows_every_flag_of_its_adapter() 
 def test_no_content_makes_a_look_fail(beginning: bytes, rest: bytes) -> None:
     found = inspect_file(beginning + rest, FLAGS)
     assert found.flags.found <= set(FLAGS)
-    assert not (found.elf and found.foreign)
+    assert not (found.elf and found.unsupported)

@@ -8,8 +8,15 @@ import pytest
 import agents.device.run
 from farm.core.base.ids import digest_of
 from farm.core.errors import InvalidInput
-from farm.core.programs.bundle import PLAIN_COMMAND, Bundle, BundleFile
-from farm.core.programs.bundle_rules import MAX_FILES, MAX_PATH_BYTES, RUN_FILES, check_bundle
+from farm.core.programs.bundle import (
+    MAX_FILES,
+    MAX_PATH_BYTES,
+    PLAIN_COMMAND,
+    RUN_FILES,
+    Bundle,
+    BundleFile,
+    check_bundle,
+)
 
 SUPERVISOR = Path(agents.device.run.__file__).with_name("supervisor.sh").read_text()
 

@@ -103,3 +103,21 @@ def test_offsets_far_beyond_the_end_are_no_trouble() -> None:
     whole = bytearray(elf_file())
     whole[32:40] = struct.pack("<Q", 2**64 - 1)
     elf(bytes(whole))
+
+
+def test_of_a_file_with_huge_names_and_tables_little_is_read() -> None:
+    read = []
+
+    class Content(bytes):
+        def __getitem__(self, part: slice) -> bytes:  # type: ignore[override]
+            read.append(len(super().__getitem__(part)))
+            return super().__getitem__(part)
+
+    whole = bytearray(elf_file())
+    for row in range(64, 64 + 3 * 56, 56):
+        whole[row + 8 : row + 16] = struct.pack("<Q", len(whole))
+        whole[row + 32 : row + 40] = struct.pack("<Q", 1 << 40)
+    program = elf(Content(whole + struct.pack("<QQ", 1, 1) * (1 << 20)))
+    assert program is not None
+    assert program.is_program
+    assert sum(read) < 20_000_000

@@ -18,6 +18,7 @@ def judged(
     samples_ns: tuple[int, ...] = STEADY,
     *,
     mean_ns: float | None = None,
+    deviation_ns: float | None = None,
     summed: int | None = None,
     expected: int = 5,
     actual: str = "cpu",
@@ -32,6 +33,7 @@ def judged(
     reading = Reading(
         samples_ns=samples_ns,
         mean_ns=mean_ns,
+        deviation_ns=deviation_ns,
         expected_samples=expected,
         summed_samples=summed,
         actual_backend=actual,
@@ -93,6 +95,12 @@ def test_another_backend_than_the_requested_one_is_a_fallback_with_its_proof() -
 def test_fewer_samples_than_asked_for_are_short() -> None:
     answer = judged(expected=30)
     assert answer == QualityAssessment(quality=Quality.SHORT, reasons=("5 samples, 30 were asked for",))
+
+
+@pytest.mark.parametrize(("expected", "quality"), [(5, Quality.VALID), (6, Quality.SHORT)])
+def test_a_run_is_incomplete_from_the_first_missing_sample_on(expected: int, quality: Quality) -> None:
+    assert judged(expected=expected).quality is quality
+    assert judged((), mean_ns=1e6, summed=5, expected=expected).quality is quality
 
 
 def test_a_tools_mean_is_not_short_for_want_of_samples() -> None:
@@ -167,7 +175,7 @@ def test_a_clock_that_is_limited_after_the_run_is_throttling() -> None:
 
 
 def test_what_was_set_and_did_not_stay_so_is_uncontrolled() -> None:
-    changed = ControlState(name="cores", asked="4-7", actual_before="4-7", actual_after="4-5")
+    changed = ControlState(name="cores", requested="4-7", actual_before="4-7", actual_after="4-5")
     answer = judged(evidence=Evidence(fence=1, controls=(changed,)))
     assert answer.quality is Quality.UNCONTROLLED
     assert answer.reasons == ("cores was 4-5 after the run, 4-7 was asked for",)
@@ -188,6 +196,14 @@ def test_what_an_agent_of_an_earlier_release_did_not_set_is_uncontrolled() -> No
     assert answer.quality is Quality.UNCONTROLLED
     assert answer.reasons == ("the run was not bound to big cores", "clocks and cores were not set: governor")
     assert judged(evidence=nothing_set, controls=Controls()).quality is Quality.VALID
-    bound = ControlState(name="cores", asked="4-7", actual_before="4-7", actual_after="4-7")
+    bound = ControlState(name="cores", requested="4-7", actual_before="4-7", actual_after="4-7")
     was_set = Evidence(fence=1, controls=(bound,))
     assert judged(evidence=was_set, controls=Controls(cores="big")).quality is Quality.VALID
+
+
+def test_a_mean_is_judged_by_its_deviation() -> None:
+    noisy = judged((), mean_ns=1e6, deviation_ns=470_000.0)
+    assert noisy.quality is Quality.NOISY
+    assert noisy.reasons == ("the deviation of the iterations is 47.0% of their mean, at most 25.0%",)
+    assert judged((), mean_ns=1e6, deviation_ns=240_000.0).quality is Quality.VALID
+    assert judged((), mean_ns=1e6).quality is Quality.VALID

@@ -51,7 +51,7 @@ def test_a_limit_within_the_margin_makes_no_difference() -> None:
 
 
 def test_a_limit_that_a_control_set_is_meant_so() -> None:
-    meant = ControlState(name="policy4.max_hz", asked="1500000000", actual_before="1500000000")
+    meant = ControlState(name="policy4.max_hz", requested="1500000000", actual_before="1500000000")
     evidence = ran(look(policy()), look(policy(limit_ghz=1.5), uptime_s=111))
     assert said(replace(evidence, controls=(meant,))) == []
 
@@ -87,7 +87,7 @@ def test_what_shows_nothing_is_not_held_against_a_run(evidence: Evidence) -> Non
 def test_only_the_cores_that_a_run_was_bound_to_tell_of_it() -> None:
     before = look(policy(), policy("policy0"))
     after = look(policy(high_ms=9000), policy("policy0", low_ms=9000), uptime_s=110.5)
-    bound = ControlState(name="cores", asked="0", actual_before="0")
+    bound = ControlState(name="cores", requested="0", actual_before="0")
     assert said(ran(before, after)) == []
     assert len(said(replace(ran(before, after), controls=(bound,)))) == 1
 

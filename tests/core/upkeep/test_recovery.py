@@ -59,7 +59,7 @@ def test_what_is_not_allowed_is_left_out() -> None:
     ]
 
 
-def test_a_phone_that_is_gone_is_nobodys_concern_where_no_port_can_be_switched() -> None:
+def test_a_phone_that_is_gone_is_no_ones_concern_where_no_port_can_be_switched() -> None:
     assert climbed(FailureMode.ABSENT, replace(ALL, may_switch_power=False)) == []
 
 
@@ -74,13 +74,13 @@ def test_android_has_five_minutes_to_start() -> None:
 
 
 @pytest.mark.fault(5)
-def test_a_phone_that_restarts_by_itself_is_not_restarted() -> None:
+def test_a_phone_that_restarts_unexpectedly_is_not_restarted() -> None:
     episode = RecoveryEpisode(failure_mode=FailureMode.BOOTING, since_s=0.0, boots=ALL.boot_loop)
     assert next_step(episode, ALL, now_s=DAY_S) is RecoveryStep.POWER_CYCLE
 
 
 @pytest.mark.fault(5)
-def test_starts_are_counted_over_the_whole_climb() -> None:
+def test_starts_are_counted_over_the_whole_recovery_episode() -> None:
     episode = None
     for now, what in enumerate(
         [FailureMode.OFFLINE, FailureMode.BOOTING, FailureMode.BOOTING, FailureMode.ABSENT] * 2
@@ -90,16 +90,16 @@ def test_starts_are_counted_over_the_whole_climb() -> None:
     assert episode.boots == 2
 
 
-def test_a_phone_that_is_connected_anew_is_not_given_up_while_it_is_probed() -> None:
+def test_a_phone_that_is_connected_again_is_not_given_up_while_it_is_probed() -> None:
     steps = (RecoveryStep.REPROBE, RecoveryStep.RECONNECT)
-    episode = RecoveryEpisode(failure_mode=FailureMode.OFFLINE, since_s=0.0, taken=steps, last_step_at_s=9.0)
+    episode = RecoveryEpisode(failure_mode=FailureMode.OFFLINE, since_s=0.0, steps=steps, last_step_at_s=9.0)
     probed = observe(episode, FailureMode.BOOTING, now_s=10.0)
     assert next_step(probed, DEFAULT_RULES, now_s=10.0 + DEFAULT_RULES.step_interval_s) is None
 
 
 @pytest.mark.parametrize("presence", [Presence.UNAUTHORIZED, Presence.NO_PERMISSION])
 @pytest.mark.fault(6)
-def test_what_only_a_person_can_allow_is_not_climbed(presence: Presence) -> None:
+def test_what_only_a_person_can_allow_starts_no_recovery_episode(presence: Presence) -> None:
     assert failure_mode(presence, is_unclean=True) is None
 
 
@@ -108,7 +108,7 @@ def test_a_phone_that_is_online_and_clean_is_well() -> None:
     assert failure_mode(Presence.ONLINE, is_unclean=True) is FailureMode.UNCLEAN
 
 
-def test_a_phone_that_nothing_helped_is_tried_ever_more_rarely() -> None:
+def test_a_phone_that_nothing_helped_is_tried_with_increasing_back_off() -> None:
     waits = [episode_cooldown_s(times, DEFAULT_RULES) for times in range(1, 40)]
     assert waits[:3] == [3600.0, 7200.0, 14400.0]
     assert max(waits) == waits[-1] == DAY_S

@@ -15,8 +15,6 @@ from math import exp, log, sqrt
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import t as student_t
-
 _CONFIDENCE = 0.95
 _MIN_ROUNDS = 5
 
@@ -131,6 +129,9 @@ def _is_valid(side: Side, round: int, repeat: int) -> bool:
 
 
 def _interval(ratios: Sequence[float]) -> tuple[float | None, float | None]:
+    # Its import takes half a second, which only this test needs.
+    from scipy.stats import t as student_t
+
     if len(ratios) < _MIN_ROUNDS:
         return None, None
     logs = [log(ratio) for ratio in ratios]

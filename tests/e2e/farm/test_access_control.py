@@ -27,7 +27,7 @@ def farm_command(folder: Path, *words: str, **variables: str) -> subprocess.Comp
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.1"])
 @pytest.mark.invariant("I19")
-def test_nobody_else_is_served_before_an_admin_has_a_token(
+def test_no_one_else_is_served_before_an_admin_has_a_token(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], address: str
 ) -> None:
     with pytest.raises(SystemExit) as left:

@@ -13,7 +13,7 @@ import pytest
 
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.devices.device import Health
-from tests.support.fakes import matrix_spec, stand_in_model, steady_program
+from tests.support.fakes import matrix_spec, stand_in_model, steady_program, waiting_program
 from tests.support.farm.processes import (
     AgentProcess,
     FarmProcess,
@@ -74,23 +74,26 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
             yield lab
 
 
-def benchmark(farm: FarmProcess, seconds: float) -> int:
-    """Queue two runs that each take so long."""
-    farm.register_program(steady_program(seconds))
+def benchmark(farm: FarmProcess, program: bytes) -> int:
+    """Queue two runs of the program."""
+    farm.register_program(program)
     for precision in ("float32", "int8-core"):
         farm.register_model(*stand_in_model(precision))
     return farm.submit(matrix_spec(rounds=1, settings={"iter": 2}, baseline=None))
 
 
 def test_a_person_takes_a_phone_works_on_it_and_gives_it_back(lab: Lab, tmp_path: Path) -> None:
-    # Long enough for a command to come while the first one runs, on a busy machine too.
-    matrix_id = benchmark(lab.farm, 6.0)
+    go = tmp_path / "go"
+    matrix_id = benchmark(lab.farm, waiting_program(go))
     with lab.farm.client() as client:
         eventually(lambda: client.device("bench-a").job_id, "a run begins")
-        held = lab.command("device", "reserve", "bench-a", "--for", "1h", "--reason", "a driver to try")
-        assert held.returncode == 0, held.stderr
-        assert "waiting for job" in held.stderr
-        assert "It is reserved for you. Connect to it: farm adb bench-a shell" in held.stderr
+        with lab.start("device", "reserve", "bench-a", "--for", "1h", "--reason", "a driver") as reserving:
+            assert reserving.stderr is not None
+            lines = iter(reserving.stderr.readline, "")
+            assert any("waiting for job" in line for line in lines)
+            go.touch()
+            assert "It is reserved for you. Connect to it: farm adb bench-a shell" in "".join(lines)
+        assert reserving.returncode == 0
         assert client.device("bench-a").blocked_by == ("reserved",)
     works_with_adb(lab, tmp_path)
     refuses_what_disturbs_others(lab)
@@ -140,7 +143,7 @@ def test_adb_without_a_hold_says_how_to_get_one(lab: Lab) -> None:
 
 
 @pytest.mark.long
-def test_a_hold_ends_by_itself_and_the_phone_is_checked(lab: Lab) -> None:
+def test_a_hold_ends_automatically_and_the_phone_is_checked(lab: Lab) -> None:
     assert lab.command("device", "reserve", "bench-a", "--for", "1s").returncode == 0
     with lab.farm.client() as client:
         eventually(lambda: client.device("bench-a").reserved_by is None, "the hold ends")
@@ -174,7 +177,7 @@ def test_the_cache_of_a_phone_is_freed_by_its_agent(lab: Lab) -> None:
 
 @pytest.mark.long
 def test_a_phone_shows_its_label_while_nothing_runs_on_it(lab: Lab) -> None:
-    matrix_id = benchmark(lab.farm, 0.2)
+    matrix_id = benchmark(lab.farm, steady_program(0.2))
     lab.farm.await_matrix(matrix_id, within_s=60.0)
     asked = lab.start("device", "identify", "bench-a")
     try:
@@ -189,7 +192,7 @@ def test_a_phone_shows_its_label_while_nothing_runs_on_it(lab: Lab) -> None:
 
 
 @pytest.mark.long
-def test_an_errand_for_a_phone_that_is_away_stays_asked_for_when_its_person_leaves(lab: Lab) -> None:
+def test_a_device_action_for_a_phone_that_is_away_stays_asked_for_when_its_person_leaves(lab: Lab) -> None:
     lab.agent.stop()
     with lab.start("device", "identify", "bench-a") as asked, lab.farm.client() as client:
         assert asked.stderr is not None

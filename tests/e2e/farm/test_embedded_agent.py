@@ -49,7 +49,7 @@ def test_a_join_token_is_made_only_for_an_agent_that_the_farm_does_not_know(tmp_
         farm.stop()
         # A database made anew, and an agent that was enrolled with the old one.
         farm.database.close()
-        for path in farm.folder.glob("farm.sqlite3*"):
+        for path in (*farm.folder.glob("farm.sqlite3*"), farm.folder / "blobs" / "database-epoch"):
             path.unlink()
         farm.start()
         _await_agent(farm, sessions=1)
@@ -57,7 +57,7 @@ def test_a_join_token_is_made_only_for_an_agent_that_the_farm_does_not_know(tmp_
 
 
 @pytest.mark.fault(24, 36)
-def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_its_next_life_takes_it_over(
+def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_takes_it_over_after_its_restart(
     tmp_path: Path,
 ) -> None:
     farm = FarmProcess(tmp_path / "farm", command=_UP)
@@ -73,7 +73,7 @@ def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_its_next_life
 @pytest.mark.long
 @pytest.mark.invariant("I8")
 @pytest.mark.fault(24)
-def test_farm_and_agent_killed_at_once_in_a_run_take_it_over_in_their_next_life(tmp_path: Path) -> None:
+def test_farm_and_agent_killed_at_once_in_a_run_take_it_over_after_their_restart(tmp_path: Path) -> None:
     farm = FarmProcess(tmp_path / "farm", command=_UP)
     with running_farm_with_agent(farm):
         matrix_id = _in_a_run(farm)

@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.processes import journal
 from farm.core.base.ids import MatrixId
 from farm.variants.model_zoo import recipes_of
 from tests.e2e.farm.speedup_recalculation import recounted_rows
+from tests.support.agents.run_spans import overlapping_runs
 from tests.support.fakes import matrix_spec, unsteady_program
 from tests.support.farm.processes import (
     AgentProcess,
@@ -193,7 +193,7 @@ def test_every_file_travels_to_each_phone_once(attempts: list[dict[str, Any]]) -
 @pytest.mark.invariant("I8", "I18")
 def test_phones_that_share_a_cpu_never_run_at_the_same_time(lab: Lab, attempts: list[dict[str, Any]]) -> None:
     spans = runs_of(lab.phones)
-    assert journal.overlapping_runs(spans) == []
+    assert overlapping_runs(spans) == []
     # The journal looks ten times a second.
     long_enough = [each for each in attempts if each["evidence"]["exit"]["duration_s"] > 0.5]
     assert len(long_enough) >= 15

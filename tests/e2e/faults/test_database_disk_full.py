@@ -23,7 +23,7 @@ def token_asked(http: httpx.Client) -> httpx.Response:
 
 @pytest.mark.invariant("I10", "I17")
 @pytest.mark.fault(41)
-def test_a_farm_on_a_full_disk_answers_reads_refuses_writes_for_now_and_goes_on_by_itself(
+def test_a_farm_on_a_full_disk_answers_reads_refuses_writes_for_now_and_goes_on_automatically(
     tmp_path: Path,
 ) -> None:
     farm = FarmProcess(tmp_path / "farm", environment={"FARM_REAP_EVERY_S": "0.1"})
@@ -43,6 +43,27 @@ def test_a_farm_on_a_full_disk_answers_reads_refuses_writes_for_now_and_goes_on_
             farm.check_alive()
         assert token_asked(http).is_success
         check_invariants(farm.database_path)
+
+
+@pytest.mark.long
+@pytest.mark.fault(41)
+def test_a_farm_starts_on_a_full_disk_to_be_able_to_tell(tmp_path: Path) -> None:
+    farm = FarmProcess(tmp_path / "farm", environment={"FARM_REAP_EVERY_S": "0.2"})
+    with running_farm(farm), httpx.Client(base_url=farm.url, trust_env=False, timeout=30) as http:
+        farm.stop()
+        farm.database.engine.dispose()
+        # Room for SQLite's index of its log (32 KiB), and for hardly more than one page of the log.
+        farm._base = ["/bin/sh", "-c", 'ulimit -f 66; exec "$@"', "sh", *farm._base]
+        farm.start()
+        assert http.get("/api/v1/health").status_code == 200
+        assert http.get("/api/v1/variants").json() == []
+        refused = [token_asked(http) for _ in range(5)][-1]
+        assert (refused.status_code, refused.json()["code"]) == (503, "farm.busy")
+
+
+def test_a_farm_that_cannot_store_its_own_programs_starts(tmp_path: Path) -> None:
+    with http_farm(tmp_path / "farm", disk_reserve_bytes=2**60) as farm:
+        assert farm.http.get("/api/v1/health").json() == {"status": "ok"}
 
 
 @pytest.mark.fault(40)

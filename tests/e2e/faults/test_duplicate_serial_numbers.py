@@ -29,12 +29,12 @@ class NamingAgent(AgentProcess):
 
 
 @pytest.fixture
-def twins(tmp_path: Path) -> Iterator[list[VirtualDeviceHandle]]:
+def duplicates(tmp_path: Path) -> Iterator[list[VirtualDeviceHandle]]:
     """Phones that both say they are the same one."""
     folders = [tmp_path / name for name in ("a", "b")]
     for folder in folders:
         folder.mkdir()
-        (folder / "suffix").write_text("twin")
+        (folder / "suffix").write_text("same")
     with running_phones(1, folders[0]) as one, running_phones(1, folders[1]) as two:
         yield [*one, *two]
 
@@ -42,15 +42,15 @@ def twins(tmp_path: Path) -> Iterator[list[VirtualDeviceHandle]]:
 @pytest.mark.invariant("I21")
 @pytest.mark.fault(21)
 def test_phones_of_one_serial_number_get_no_work_and_an_alarm_until_their_places_have_names(
-    tmp_path: Path, twins: list[VirtualDeviceHandle]
+    tmp_path: Path, duplicates: list[VirtualDeviceHandle]
 ) -> None:
-    one, two = twins
+    one, two = duplicates
     assert one.serial == two.serial
     with running_farm(FarmProcess(tmp_path / "farm", environment={"FARM_REAP_EVERY_S": "0.5"})) as farm:
         farm.register_program(steady_program(0.05))
         for precision in ("float32", "int8-core"):
             farm.register_model(*stand_in_model(precision))
-        agent = NamingAgent(farm, tmp_path / "agent", twins, host="bench-1")
+        agent = NamingAgent(farm, tmp_path / "agent", duplicates, host="bench-1")
         with running_agent(agent), farm.client() as client:
             # A round is made once a minute, and one may just have been.
             alarms = eventually(lambda: client.alarms(), "somebody is called", within_s=120)
@@ -67,7 +67,7 @@ def test_phones_of_one_serial_number_get_no_work_and_an_alarm_until_their_places
             farm.await_matrix(matrix_id, within_s=60)
             outcomes = Counter((job.device_id, job.outcome) for job in client.jobs(matrix_id))
             assert outcomes == {("left", "succeeded"): 2, ("right", "succeeded"): 2}
-        assert [len((phone.state / STARTS).read_text().split()) for phone in twins] == [2, 2]
+        assert [len((phone.state / STARTS).read_text().split()) for phone in duplicates] == [2, 2]
         check_invariants(farm.database_path)
 
 

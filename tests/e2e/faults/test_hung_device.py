@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.virtual.state.faults import Faults, set_faults
+from agents.virtual.faults import Faults, set_faults
 from farm.core.base.ids import MatrixId
 from tests.support.fakes import matrix_spec, stand_in_model, steady_program
 from tests.support.farm.processes import (

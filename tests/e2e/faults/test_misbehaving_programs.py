@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import pytest
 
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.processes import journal
-from farm.cli.jobs.attempt_report import attempt_report
+from agents.virtual.processes import JOURNAL_FILE, open_runs
+from farm.cli.jobs.attempt import attempt_report
 from farm.core.errors import Blame
 from farm.wire.documents.matrices.matrices import AttemptView, JobView
+from tests.support.agents.run_spans import overlapping_runs
 from tests.support.fakes import failing_program, matrix_spec, stand_in_model, steady_program
 from tests.support.farm.processes import (
     AgentProcess,
@@ -97,15 +98,15 @@ def test_a_program_that_misbehaves_is_named_with_what_it_did_and_a_hint(
 
 
 def test_after_all_that_the_phone_is_healthy_empty_and_of_use(lab: Lab) -> None:
-    path = lab.phone.state / journal.FILE
-    eventually(lambda: not journal.open_runs(path), "nothing of a run lives on")
+    path = lab.phone.state / JOURNAL_FILE
+    eventually(lambda: not open_runs(path), "nothing of a run lives on")
     with lab.farm.client() as client:
         (device,) = [each for each in client.devices() if each.device_id == lab.phone.serial]
     assert (device.presence, device.health) == ("online", "good")
     lab.farm.register_program(steady_program(0.1))
     job, attempt = lab.ended_job(lab.phone)
     assert (job.outcome, attempt.quality) == ("succeeded", "valid")
-    assert journal.overlapping_runs(runs_of([lab.phone])) == []
+    assert overlapping_runs(runs_of([lab.phone])) == []
 
 
 def test_a_phone_whose_commands_run_in_mksh_measures_like_any_other(lab: Lab) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from farm.core.base.ids import MatrixId
-from farm.wire.documents.hosts import IncidentView
+from farm.core.checks.failures import HostIncident
 from tests.support.fakes import matrix_spec, stand_in_model, steady_program
 from tests.support.farm.processes import (
     AgentProcess,
@@ -33,7 +33,7 @@ class ListeningAgent(AgentProcess):
         self._environment |= {"FARM_AGENT_KERNEL_LOG": str(log), "FARM_AGENT_USB_FULL_S": str(LASTS_S)}
 
 
-def incidents(farm: FarmProcess, *, past: bool = False) -> list[IncidentView]:
+def incidents(farm: FarmProcess, *, past: bool = False) -> list[HostIncident]:
     with farm.client() as client:
         host = client.host("bench-1")
     return list(host.past_incidents if past else host.incidents)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.database.tables import attempts, events, incidents
 from tests.support.fakes import STARTS, matrix_spec, stand_in_model, steady_program
 from tests.support.farm.processes import (

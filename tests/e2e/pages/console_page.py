@@ -78,8 +78,15 @@ def _plain(line: str) -> str:
 class Console:
     """A reader's terminal: one folder, one environment, and what was left running."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], here_by_said: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        here_by_said: Mapping[str, str],
+        command_s: float = _COMMAND_S,
+    ) -> None:
         self._folder = folder
+        self._command_s = command_s
         self._here_by_said = here_by_said
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("FARM_")},
@@ -120,7 +127,7 @@ class Console:
 
     def _printed_by(self, typed: "subprocess.Popen[str]", command: str) -> str:
         """What a command prints; it is not waited for any more when what it needs has ended."""
-        deadline_s = time.monotonic() + _COMMAND_S
+        deadline_s = time.monotonic() + self._command_s
         while True:
             try:
                 return typed.communicate(timeout=_LOOK_S)[0]
@@ -129,7 +136,7 @@ class Console:
                 if has_ended or time.monotonic() > deadline_s:
                     os.killpg(typed.pid, signal.SIGKILL)
                     printed = typed.communicate()[0]
-                    why = "what it needs has ended" if has_ended else f"no end within {_COMMAND_S:.0f} s"
+                    why = "what it needs has ended" if has_ended else f"no end within {self._command_s:.0f} s"
                     raise AssertionError(f"$ {command}\n{printed}[{why}]\n{self._tails()}") from None
 
     def _tails(self) -> str:
@@ -178,6 +185,7 @@ def console(
     *,
     environment: Mapping[str, str] | None = None,
     here_by_said: Mapping[str, str] | None = None,
+    command_s: float = _COMMAND_S,
 ) -> Iterator[Console]:
     """A terminal in a folder; whatever a page leaves running ends with it.
 
@@ -185,8 +193,9 @@ def console(
         folder: where its reader is.
         environment: on top of this process's own.
         here_by_said: what the page calls things, and what they are on this machine.
+        command_s: how long one command may take.
     """
-    opened = Console(folder, environment or {}, here_by_said or {})
+    opened = Console(folder, environment or {}, here_by_said or {}, command_s)
     try:
         yield opened
     finally:

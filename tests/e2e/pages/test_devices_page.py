@@ -2,13 +2,14 @@
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
-from agents.virtual.state.profile import host_soc
+from agents.virtual.sandbox import host_soc
 from farm.cli.shell.main import app
 from tests.e2e.pages.console_page import console, steps
 
@@ -39,9 +40,15 @@ def test_the_phones_page_is_as_it_says(tmp_path: Path) -> None:
             opened.play(step)
 
 
+@cache
+def commands() -> Any:
+    """Return the tree of the CLI's commands, whose building takes a while."""
+    return get_command(app)
+
+
 def command_of(line: str) -> tuple[list[str], list[str], Any]:
     """The words that name a command, what it is given, and the command."""
-    command: Any = get_command(app)
+    command = commands()
     given, path = shlex.split(line.replace(" ID", " 7"))[1:], ["farm"]
     while given and given[0] in getattr(command, "commands", {}):
         path.append(given[0])

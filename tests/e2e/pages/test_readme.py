@@ -1,7 +1,10 @@
 """What the README tells people to type exists."""
 
+import os
 import re
 import shlex
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import yaml
 from typer.main import get_command
 
 from farm.cli.shell.main import app, main
+from tests.e2e.pages.console_page import Step, console
 
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text()
@@ -56,6 +60,28 @@ def test_every_make_target_exists(line: str) -> None:
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", README))))
 def test_every_file_that_is_linked_is_there(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+# Builds four files and runs the demo's matrix.
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_the_two_terminals_can_be_typed_after_an_installation(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    # A new terminal finds only what the system has: each block activates the environment.
+    path = os.pathsep.join(
+        folder for folder in os.environ["PATH"].split(os.pathsep) if not (Path(folder) / "farm").exists()
+    )
+    first, second = re.findall(r"^```\n(\. .*?)^```", README, re.MULTILINE | re.DOTALL)
+    environment = {"FARM_PORT": "0", "PATH": path, "COLUMNS": "80"}
+    with console(tmp_path, environment=environment, command_s=1500.0) as terminals:
+        terminals.play(Step(command=f"bash -ec '{first}' &", expected="The farm listens at ...\n..."))
+        terminals.play(Step(command=f"set -ex\n{second}", expected="...\nvirtual-...-# ... free ..."))
+
+
+def test_the_second_paragraph_names_platforms_and_license() -> None:
+    second = README.split("\n\n")[2]
+    assert second == "Android devices; clients on Linux and macOS. License: [Apache-2.0](LICENSE)."
 
 
 def test_matrix_files_that_are_named_are_there() -> None:

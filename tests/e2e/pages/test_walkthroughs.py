@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agents.virtual.pool import start_devices, stop_devices
-from agents.virtual.state.profile import host_soc
-from tests.e2e.pages.console_page import console, steps
+from agents.virtual.sandbox import host_soc
+from tests.e2e.pages.console_page import Step, console, steps
 from tests.support.faults.port_faults import held_port
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -61,8 +61,26 @@ def test_the_engineers_page_is_as_it_says(desk: Path) -> None:
     name_phones(desk / "farm-data" / "virtual")
     environment = {**ENVIRONMENT, "FARM_AGENT_HOST": MACHINE}
     with console(desk, environment=environment, here_by_said=said_here(desk)) as opened:
-        for step in steps(page("engineer.md")):
+        _, behind_laptop = page("engineer.md").split("## Start a farm to try")
+        for step in steps(behind_laptop):
             opened.play(step)
+
+
+@pytest.mark.long
+def test_a_laptop_is_logged_in_as_the_engineers_page_says(desk: Path, tmp_path: Path) -> None:
+    laptop, _ = page("engineer.md").split("## Start a farm to try")
+    lab = f"env FARM_DATA_DIR={tmp_path / 'lab'}"
+    with held_port() as port, console(desk, environment=ENVIRONMENT) as server:
+        create = f"{lab} farm token create --role {{}} --name {{}} --out {{}} --data {tmp_path / 'lab'} 2>&1"
+        server.play(Step(command=create.format("admin", "bo", "bo.token"), expected="..."))
+        server.play(Step(command=create.format("submitter", "ann", "ann.token"), expected="..."))
+        up = f"{lab} FARM_REQUIRE_TOKENS=1 FARM_PORT={port} farm up &"
+        server.play(Step(command=up, expected="The farm listens at ...\n..."))
+        here = {**said_here(desk), "https://farm.lab": f"http://127.0.0.1:{port}"}
+        environment = {**ENVIRONMENT, "XDG_CONFIG_HOME": str(desk / ".config")}
+        with console(desk, environment=environment, here_by_said=here) as opened:
+            for step in steps(laptop):
+                opened.play(step)
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.plan import PlanFile
 from farm.harness.base.device_check import failure, plan, reference_time
-from farm.services.files.check_files import check_program
+from farm.services.files.builtin_programs import check_program
 
 #: Of a phone whose date knows nanoseconds, and of one whose date prints the N.
 BY_DATE = """\

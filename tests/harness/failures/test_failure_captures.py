@@ -5,7 +5,7 @@ import pytest
 from farm.core.errors import Blame
 from farm.core.runs.measurement import Outcome
 from farm.harness.failures.classification import classify
-from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
+from farm.harness.failures.patterns import RUNTIME_PATTERNS
 from tests.support.harness import tool_samples as sample
 from tests.support.harness.run_samples import evidence
 

@@ -4,7 +4,7 @@ import pytest
 
 from farm.core.runs.measurement import Outcome
 from farm.harness.failures.classification import classify
-from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
+from farm.harness.failures.patterns import RUNTIME_PATTERNS
 from tests.support.harness import run_samples as sample
 
 TOO_NEW, NO_MEMORY = "variant.too_new", "run.out_of_memory"

@@ -9,7 +9,7 @@ from farm.core.errors import Blame, ControlImpossible
 from farm.core.runs.evidence import Evidence, RunError
 from farm.core.runs.measurement import Outcome
 from farm.harness.failures.classification import classify
-from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
+from farm.harness.failures.patterns import RUNTIME_PATTERNS
 from tests.support.harness import run_samples as sample
 
 LINKER = 'CANNOT LINK EXECUTABLE "./sbt": library "libvendor.so" not found: needed by main executable'
@@ -17,10 +17,10 @@ THROWN = "terminate called after throwing an instance of 'c10::Error'\n  what():
 
 
 def test_trouble_of_the_agent_keeps_its_code_and_blame() -> None:
-    trouble = RunError(
+    error = RunError(
         code="device.offline", blame=Blame.DEVICE, transient=True, message="gone", hint="plug it in"
     )
-    failure = classify(Evidence(fence=7, trouble=trouble))
+    failure = classify(Evidence(fence=7, error=error))
     assert failure is not None
     assert (failure.code, failure.outcome, failure.blame) == (
         "device.offline",
@@ -32,14 +32,14 @@ def test_trouble_of_the_agent_keeps_its_code_and_blame() -> None:
 
 def test_what_a_phone_can_never_be_set_to_is_unsupported_there() -> None:
     error = ControlImpossible("phone-1 has no root, which is required to set clocks and cores")
-    trouble = RunError(
+    error = RunError(
         code=error.code,
         blame=error.blame,
         transient=error.transient,
         message=error.message,
         hint=error.hint,
     )
-    failure = classify(Evidence(fence=7, trouble=trouble))
+    failure = classify(Evidence(fence=7, error=error))
     assert failure is not None
     assert (failure.outcome, failure.blame) == (Outcome.UNSUPPORTED, Blame.USER)
 

@@ -4,7 +4,7 @@ import pytest
 
 from farm.core.runs.measurement import Outcome
 from farm.harness.failures.classification import classify
-from farm.harness.failures.generic_patterns import DEVICE_PATTERNS
+from farm.harness.failures.patterns import DEVICE_PATTERNS
 from tests.support.harness import run_samples as sample
 
 ABI, LAYOUT, MEMORY, KILLED = "run.wrong_abi", "run.wrong_layout", "run.out_of_memory", "run.killed"

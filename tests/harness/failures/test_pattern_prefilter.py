@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from farm.harness.base import log_lines
 from farm.harness.base.log_lines import LogLine, matching_lines
 from farm.harness.executorch import placement as executorch_placement
-from farm.harness.failures.generic_patterns import GENERIC_PATTERNS
 from farm.harness.failures.pattern_prefilter import PatternPrefilter, find_prefilter, pattern_prefilter
-from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
+from farm.harness.failures.patterns import GENERIC_PATTERNS, RUNTIME_PATTERNS
 from farm.harness.nnapi import armnn
 from farm.harness.nnapi import placement as nnapi_placement
 from farm.harness.onnxruntime import placement as onnxruntime_placement

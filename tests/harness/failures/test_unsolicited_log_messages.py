@@ -5,7 +5,7 @@ import pytest
 from farm.core.runs.measurement import Outcome
 from farm.core.runs.placement import Accelerator, placement_text, resolve_actual_backend
 from farm.harness.failures.classification import classify
-from farm.harness.failures.runtime_patterns import RUNTIME_PATTERNS
+from farm.harness.failures.patterns import RUNTIME_PATTERNS
 from farm.harness.nnapi.placement import nnapi_placement
 from farm.harness.onnxruntime.placement import ort_placement
 from farm.harness.tflite.placement import tflite_placement
@@ -52,7 +52,7 @@ def test_a_driver_is_named_where_the_cpu_has_most_nodes() -> None:
     assert _words(NNAPI_TOOK.format(20, 64), f"{FINISHED}google-edgetpu") == "cpu 44/64, npu 20"
 
 
-def test_the_drivers_of_two_processes_are_of_nobody() -> None:
+def test_the_drivers_of_two_processes_are_of_no_one() -> None:
     lines = [
         f"11-02 10:00:00.000  {pid}  {pid} I ExecutionPlan: {FINISHED}google-edgetpu" for pid in (71, 72)
     ]
@@ -101,7 +101,7 @@ def test_counts_that_are_more_than_the_whole_leave_no_count_for_the_cpu() -> Non
 @pytest.mark.parametrize(
     "said", ["Initialized OpenCL-based API.", "Initializing WebGPU-based API from graph."]
 )
-def test_a_gpus_api_that_was_set_up_shows_a_gpu_that_nobody_counted(said: str) -> None:
+def test_a_gpus_api_that_was_set_up_shows_a_gpu_that_no_one_counted(said: str) -> None:
     assert _words(f"INFO: {said}") == "gpu"
 
 

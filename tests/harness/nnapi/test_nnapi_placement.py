@@ -237,3 +237,13 @@ def test_what_was_offered_stands_beside_what_took_the_model_and_proves_nothing()
     assert placed(log(BEST.format("ADD", 1, "acme-npu"), "Found interface acme-npu\n")).offered == (
         "acme-npu",
     )
+
+
+def test_a_list_of_accelerators_that_is_cut_takes_no_time() -> None:
+    names = ",".join(
+        f"{vendor}-{part}" for vendor in ("qti", "mtk", "acme") for part in ("gpu", "dsp", "hta")
+    )
+    line = "NNAPI accelerators available: ["
+    assert nnapi_accelerators(log_lines(f"{line}{names}]\n")) == tuple(names.split(","))
+    # With the pattern that this replaced, each of these would have taken longer than the machine lasts.
+    assert nnapi_accelerators(log_lines(f"{line}{names}\n{line}{names * 40}\n{line}{names},,]\n")) == ()

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.core.runs.measurement import Outcome
-from farm.harness.onnxruntime.output import ort_output
+from farm.harness.onnxruntime.onnxruntime_perf_test import ort_output
 from tests.support.harness import tool_samples as sample
 
 NAME = "onnxruntime_perf_test"
@@ -70,6 +70,17 @@ def test_an_output_that_was_cut_before_the_average_gives_it_from_total_and_count
 def test_a_part_of_the_samples_is_refused(kept: int) -> None:
     rows = "".join(ROWS.splitlines(keepends=True)[:kept])
     assert sample.failure(NAME, NEWER + rows).code == "run.output_unreadable"
+
+
+def test_an_output_whose_head_is_cut_keeps_what_its_tail_says() -> None:
+    tail = "".join(ROWS.splitlines(keepends=True)[2:])
+    cut = sample.reading(NAME, tail, repeated_times=4)
+    assert (cut.samples_ns, cut.expected_samples) == ((6_300_000, 6_500_000), 4)
+    with_average = sample.reading(NAME, NEWER + tail, repeated_times=4)
+    assert (with_average.samples_ns, with_average.mean_ns, with_average.summed_samples) == ((), 6.25e6, 4)
+    older = sample.reading(NAME, OLDER[OLDER.index("Average") :])
+    assert sample.metrics(older)["max"] == pytest.approx(9.02)
+    assert older.mean_ns == pytest.approx(8.004e6)
 
 
 def test_samples_that_contradict_the_average_are_refused() -> None:

@@ -3,13 +3,12 @@
 import pytest
 
 from farm.core.runs.measurement import Reading, RunFailure
-from farm.harness.executorch.executorch_inspector import inspector_table_rows
-from farm.harness.executorch.output import reports_execution
-from farm.harness.mnn.output import mnn_output
-from farm.harness.ncnn.output import ncnn_output
+from farm.harness.executorch.executor_runner import reports_execution
+from farm.harness.executorch.placement import inspector_table_rows
+from farm.harness.mnn import mnn_output
+from farm.harness.ncnn import ncnn_output
 from farm.harness.registry import get_harness, harness_names
-from farm.harness.tflite.output import tflite_output
-from farm.harness.tflite.profile import operator_times
+from farm.harness.tflite.output import operator_times, tflite_output
 from tests.support.harness import tool_samples as sample
 
 TFLITE = "benchmark_model/"

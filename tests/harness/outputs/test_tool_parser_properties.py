@@ -10,15 +10,14 @@ from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.output_lines import plain_lines
-from farm.harness.executorch.executorch_inspector import inspector_table_rows
-from farm.harness.executorch.output import executions
-from farm.harness.mnn.output import mnn_output
-from farm.harness.ncnn.output import ncnn_output
-from farm.harness.onnxruntime.output import ort_output
+from farm.harness.executorch.executor_runner import executions
+from farm.harness.executorch.placement import inspector_table_rows
+from farm.harness.mnn import mnn_output
+from farm.harness.ncnn import ncnn_output
+from farm.harness.onnxruntime.onnxruntime_perf_test import ort_output
 from farm.harness.registry import get_harness, harness_names
-from farm.harness.tflite.litert_output import litert_output
-from farm.harness.tflite.output import tflite_output
-from farm.harness.tflite.profile import operator_times
+from farm.harness.tflite.litert_benchmark import litert_output
+from farm.harness.tflite.output import operator_times, tflite_output
 
 FILES = sorted(
     (

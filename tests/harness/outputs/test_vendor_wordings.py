@@ -4,9 +4,8 @@ import pytest
 
 from farm.core.runs.placement import Accelerator, placement_text, resolve_actual_backend
 from farm.harness.onnxruntime.placement import ort_placement
-from farm.harness.tflite.output import tflite_output
+from farm.harness.tflite.output import operator_times, tflite_output
 from farm.harness.tflite.placement import tflite_placement
-from farm.harness.tflite.profile import operator_times
 from tests.support.harness import tool_samples as sample
 
 SUMMARY = (

@@ -2,8 +2,12 @@
 
 import pytest
 
+from farm.core.base.ids import AttemptId
 from farm.core.runs.placement import Accelerator, Placement, Share, placement_text, resolve_actual_backend
+from farm.core.runs.plan import EarlierPlacement, RunPlan
 from farm.harness.base.log_lines import own_lines
+from farm.harness.base.placement_probe import actual_backend_of_plan
+from farm.harness.executorch.placement import executorch_placement
 from farm.harness.nnapi.placement import nnapi_placement
 from farm.harness.onnxruntime.placement import ort_placement
 from farm.harness.tflite.placement import tflite_placement
@@ -45,7 +49,7 @@ def test_two_models_of_one_log_are_added_up_and_one_that_is_told_twice_counts_on
     assert placement_text(found) == "gpu 65/101, cpu 36"
 
 
-def test_nodes_that_were_given_back_when_a_delegate_failed_are_the_cpus() -> None:
+def test_nodes_that_were_returned_when_a_delegate_failed_are_the_cpus() -> None:
     taken = replacing(60, 61, "TfLiteGpuDelegateV2")
     assert ran(taken, "gpu") == ("gpu", Accelerator.GPU)
     assert ran(taken + RESTORED, "gpu") == ("cpu", CPU)
@@ -168,3 +172,85 @@ def test_another_programs_option_is_no_provider_that_was_taken() -> None:
     found = ort_placement(STARTED)
     assert found is not None
     assert resolve_actual_backend(found, "qnn").accelerator is UNKNOWN
+
+
+XNNPACK_CREATED = "INFO: Created TensorFlow Lite XNNPACK delegate for CPU.\n"
+QNN_STARTED = "[INFO] [Qnn ExecuTorch]: Initialize Qnn backend parameters for Qnn executorch backend type 2\n"
+QNN_SAID = (
+    "Number of partitions supported by QNN EP: 1, number of nodes in the graph: 40, "
+    "number of nodes supported by QNN: 40\n"
+)
+HTP_LIBRARY = "loaded /data/local/tmp/libQnnHtp.so\n"
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        "[ERROR] [Qnn ExecuTorch]: Can't create context from binary. Error 5005.\n",
+        "[ERROR] [Qnn ExecuTorch]: Context could not be restored\n",
+        "[ERROR] [Qnn ExecuTorch]: Fail to execute graph\n",
+        "I 00:00:00.2 executorch:QnnManager.cpp:309] failed to restore the context from its cache\n",
+    ],
+)
+def test_an_accelerator_that_failed_after_it_was_planned_did_not_run(failed: str) -> None:
+    for parse, planned, backend in (
+        (executorch_placement, QNN_STARTED, "qnn"),
+        (ort_placement, QNN_SAID + HTP_LIBRARY, "qnn"),
+        (tflite_placement, replacing(61, 61, "TfLiteQnnDelegate") + HTP_LIBRARY, "qnn"),
+    ):
+        assert resolve_actual_backend(parse(planned), backend).accelerator is Accelerator.NPU
+        found = resolve_actual_backend(parse(planned + failed), backend)
+        assert found.accelerator is UNKNOWN
+        assert failed.split("]: ")[-1].strip() in found.proof
+
+
+def test_operations_of_a_driver_whose_execution_failed_are_not_proven() -> None:
+    found = nnapi_placement(logged("qti-dsp") + "E ExecutionBuilder: **Execution failed** (status 4)\n")
+    assert found is not None
+    assert resolve_actual_backend(found, "nnapi").accelerator is UNKNOWN
+
+
+def test_an_earlier_proof_does_not_stand_in_for_an_accelerator_that_failed() -> None:
+    share = Share(accelerator=Accelerator.NPU, by="QNN", line="QNN took all")
+    shown = EarlierPlacement(attempt_id=AttemptId(7), placement=Placement(shares=(share,)))
+    plan = RunPlan(harness="x", backend="qnn", files=(), argv=(), timeout_s=1.0, shown=shown)
+    failed = executorch_placement(f"{QNN_STARTED}Can't create context from binary. Error 5005.\n")
+    assert actual_backend_of_plan(plan, None)[0].accelerator is Accelerator.NPU
+    assert actual_backend_of_plan(plan, failed)[0].accelerator is UNKNOWN
+
+
+@pytest.mark.parametrize("backend", ["npu", "gpu", "nnapi", "qnn", "external"])
+def test_that_xnnpack_was_created_beside_another_delegate_does_not_mean_the_cpu_ran(backend: str) -> None:
+    assert resolve_actual_backend(tflite_placement(XNNPACK_CREATED, backend), backend).accelerator is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    "dispatch",
+    [
+        "INFO: [dispatch_api.cc:71] Loading shared library: /data/local/tmp/libLiteRtDispatch_Qualcomm.so\n",
+        "INFO: Initializing Dispatch API\n",
+        "External delegate path : [/data/local/tmp/libQnnTFLiteDelegate.so]\n",
+    ],
+)
+def test_nor_where_only_the_output_says_that_another_was_used(dispatch: str) -> None:
+    assert ran(dispatch + XNNPACK_CREATED, "npu") == ("npu", UNKNOWN)
+    assert ran(XNNPACK_CREATED, "xnnpack") == ("xnnpack", CPU)
+
+
+def test_xnnpacks_part_leaves_open_who_did_the_rest_where_another_was_asked_for() -> None:
+    part, whole = (replacing(nodes, 64, "TfLiteXNNPackDelegate") for nodes in (60, 64))
+    assert resolve_actual_backend(tflite_placement(part, "gpu"), "gpu").accelerator is UNKNOWN
+    assert ran(f"Use gpu : [1]\n{part}", "gpu") == ("gpu", UNKNOWN)
+    assert resolve_actual_backend(tflite_placement(whole, "gpu"), "gpu").backend == "cpu"
+    assert resolve_actual_backend(tflite_placement(part, "xnnpack"), "xnnpack").accelerator is CPU
+
+
+def test_nodes_of_a_gpus_delegate_are_no_part_of_nnapi() -> None:
+    text = replacing(60, 61, "TfLiteGpuDelegateV2")
+    assert resolve_actual_backend(tflite_placement(text, "gpu"), "gpu").accelerator is Accelerator.GPU
+    assert resolve_actual_backend(tflite_placement(text, "nnapi"), "nnapi").accelerator is UNKNOWN
+
+
+def test_one_of_the_two_ways_to_a_gpu_may_fail() -> None:
+    text = replacing(61, 61, "TfLiteGpuDelegateV2") + "ERROR: Failed to create EGL context\n"
+    assert ran(text, "gpu") == ("gpu", Accelerator.GPU)

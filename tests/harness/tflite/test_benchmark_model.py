@@ -12,8 +12,7 @@ from farm.core.runs.plan import EarlierPlacement
 from farm.core.runs.quality import Quality, assess_quality
 from farm.core.runs.stats import summarize_samples
 from farm.harness.registry import get_harness
-from farm.harness.tflite.output import tflite_output
-from farm.harness.tflite.profile import operator_times
+from farm.harness.tflite.output import operator_times, tflite_output
 from tests.support.harness import tool_samples as sample
 
 NAME = "benchmark_model"
@@ -117,9 +116,46 @@ def test_the_newest_ones_median_and_percentiles_are_metrics() -> None:
 
 
 def test_a_warm_up_of_one_run_has_no_average_but_its_one_time() -> None:
-    warmup = tflite_output("count=1 curr=905463 p5=905463 median=905463 p95=905463\n").warmup
+    warmup = tflite_output("STARTING!\ncount=1 curr=905463 p5=905463 median=905463 p95=905463\n").warmup
     assert warmup is not None
     assert (warmup.count, warmup.mean_us) == (1, 905463)
+
+
+def test_a_lone_line_of_counts_is_the_main_loops() -> None:
+    found = sample.reading(NAME, "count=50 first=9 curr=9 min=700 max=1200 avg=1000 std=90\n")
+    assert (found.mean_ns, found.summed_samples, found.deviation_ns) == (1e6, 50, 90e3)
+    assert sample.metrics(found) == {"min": 700, "max": 1200, "std": 90}
+
+
+@pytest.mark.parametrize("name", ["benchmark_model_2020", "benchmark_model_newest", "benchmark_model_2019"])
+def test_an_output_whose_head_is_cut_keeps_what_its_tail_says(name: str) -> None:
+    text = sample.output(name)
+    first = next(line for line in text.splitlines(keepends=True) if "count=" in line)
+    whole, cut = sample.reading(NAME, text), sample.reading(NAME, text[text.index(first) + len(first) :])
+    assert (cut.mean_ns, cut.summed_samples, cut.deviation_ns) == (
+        whole.mean_ns,
+        whole.summed_samples,
+        whole.deviation_ns,
+    )
+    assert sample.metrics(cut) == sample.metrics(whole)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "STARTING!\n{}",
+        "Loaded model a.tflite\n{}",
+        "{}Running benchmark for at least 50 iterations and at least 1 seconds\n",
+    ],
+)
+def test_a_warm_up_is_no_main_loop(around: str) -> None:
+    loop = "count=50 first=9 curr=9 min=700 max=1200 avg=1000 std=90\n"
+    assert sample.failure(NAME, around.format(loop)).code == "run.output_unreadable"
+
+
+def test_nor_is_a_lone_line_before_the_end_that_was_dropped() -> None:
+    loop = "count=50 first=9 curr=9 min=700 max=1200 avg=1000 std=90\n"
+    assert tflite_output(loop, is_cut=True).main is None
 
 
 def test_warnings_of_the_linker_before_it_do_not_matter() -> None:

@@ -112,7 +112,7 @@ def test_only_files_that_name_vulkan_run_on_it() -> None:
     assert HARNESS.unsupported(sample.manifest(backends=("cpu", "vulkan")), "vulkan") is None
 
 
-def test_a_backend_nobody_offers_is_refused() -> None:
+def test_a_backend_no_one_offers_is_refused() -> None:
     assert "offers cpu, nnapi, vulkan" in (HARNESS.unsupported(sample.manifest(), "qnn") or "")
 
 

@@ -105,7 +105,7 @@ def test_only_the_lines_of_its_own_process_count() -> None:
         (
             PassEvidence(
                 name="placement",
-                trouble=RunError(
+                error=RunError(
                     code="device.offline", blame=Blame.DEVICE, transient=True, message="it is away", hint=""
                 ),
             ),

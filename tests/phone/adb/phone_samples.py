@@ -5,9 +5,8 @@ from dataclasses import dataclass, fields, is_dataclass
 
 from farm.phone.adb.listing import adb_device_rows
 from farm.phone.condition.battery import battery_status
-from farm.phone.condition.clocks import clocks
-from farm.phone.condition.thermal import thermal
-from farm.phone.condition.thermal_limits import skin_limit_c, thermal_limits
+from farm.phone.condition.thermal import skin_limit_c, thermal, thermal_limits
+from farm.phone.hardware.clocks import clocks
 from farm.phone.hardware.cpu import clusters, core_by_number, hardware_line, possible_cores
 from farm.phone.hardware.gpu import gpu
 from farm.phone.hardware.nnapi import nnapi_drivers

@@ -3,7 +3,7 @@
 import pytest
 
 from farm.core.devices.device import Presence
-from farm.phone.adb.state import presence
+from farm.phone.adb.listing import presence
 
 
 @pytest.mark.parametrize(

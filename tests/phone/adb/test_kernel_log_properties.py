@@ -39,7 +39,7 @@ def test_every_refusal_can_be_told_to_the_farm(text: str) -> None:
     for refusal in usb_refusals(text):
         assert (refusal.controller is None) != (refusal.bus is None)
         assert refusal.at_s is None or refusal.at_s >= 0
-        FullController(controller=refusal.controller or f"usb{refusal.bus}", said=refusal.message)
+        FullController(controller=refusal.controller or f"usb{refusal.bus}", message=refusal.message)
 
 
 @given(_TEXTS, _TEXTS)

@@ -4,9 +4,13 @@ import pytest
 
 from farm.core.runs.evidence import ExitRecord
 from farm.phone.adb.decoding import complete_lines, decimal_number, lines, whole_number
-from farm.phone.adb.digests import digest_by_path
-from farm.phone.adb.exit_record import exit_record
-from farm.phone.adb.shell_sections import output_by_section, section_command, section_head
+from farm.phone.adb.shell_output import (
+    digest_by_path,
+    exit_record,
+    output_by_section,
+    section_command,
+    section_head,
+)
 from tests.phone.adb.capture_text import decode_output
 
 

@@ -23,7 +23,7 @@ LLB MAN:
 @pytest.mark.parametrize("text", [DUMP, DUMP.replace("\n", "\r\n")])
 def test_level_temperature_and_charging_are_read(text: str) -> None:
     assert battery_status(text) == BatteryStatus(
-        level_pct=81, temperature_c=28.7, charging=True, plugged="usb"
+        level_pct=81, temperature_c=28.7, voltage_v=4.1, charging=True, plugged="usb"
     )
 
 
@@ -111,7 +111,9 @@ def test_what_a_vendor_logs_behind_its_state_is_not_its_state() -> None:
         "  Capacity level: 3\nAcmeBatteryService first usage time:\n  mNtpTime=177\n"
         "07-07 07:07:07.007  Sending ACTION_BATTERY_CHANGED: level:12, status:2, temperature:501\n"
     )
-    assert battery_status(text) == BatteryStatus(level_pct=64, temperature_c=28.8, charging=False)
+    assert battery_status(text) == BatteryStatus(
+        level_pct=64, temperature_c=28.8, voltage_v=3.875, charging=False
+    )
 
 
 def test_what_a_box_without_a_battery_makes_up_is_no_temperature() -> None:
@@ -128,5 +130,21 @@ def test_oppos_own_state_before_androids_is_passed_over() -> None:
         "  level: 71\n  scale: 100\n  voltage: 4102\n  temperature: 297\n"
     )
     assert battery_status(text) == BatteryStatus(
-        level_pct=71, temperature_c=29.7, charging=True, plugged="ac"
+        level_pct=71, temperature_c=29.7, voltage_v=4.102, charging=True, plugged="ac"
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "volts"),
+    [("3764", 3.764), ("8410", 8.41), ("4189000", 4.189), ("0", None), ("12", None), ("-4000", None)],
+)
+def test_the_voltage_is_read_in_volts(said: str, volts: float | None) -> None:
+    assert battery_status(DUMP.replace("voltage: 4100", f"voltage: {said}")).voltage_v == volts
+
+
+@pytest.mark.parametrize(
+    ("said", "health"),
+    [(1, None), (2, "good"), (3, "overheat"), (5, "over voltage"), (7, "cold"), (99, None)],
+)
+def test_the_health_is_read_in_words(said: int, health: str | None) -> None:
+    assert battery_status(DUMP.replace("  present", f"  health: {said}\n  present")).health == health

@@ -1,25 +1,24 @@
 """Whatever a phone prints, no parser raises, and what it says keeps to its range."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from farm.phone.adb.decoding import decimal_number, whole_number
-from farm.phone.adb.digests import digest_by_path
-from farm.phone.adb.exit_record import exit_record
-from farm.phone.adb.shell_sections import output_by_section
+from farm.phone.adb.shell_output import digest_by_path, exit_record, output_by_section
 from farm.phone.condition.battery import battery_status
-from farm.phone.condition.clocks import clocks
 from farm.phone.condition.cpuinfo_dump import cpu_load
 from farm.phone.condition.screen import screen_on
-from farm.phone.condition.thermal import thermal
-from farm.phone.condition.thermal_limits import skin_limit_c, thermal_limits
+from farm.phone.condition.thermal import skin_limit_c, thermal, thermal_limits
+from farm.phone.hardware.clocks import clocks
 from farm.phone.hardware.proc import core_count_of_nproc, load_1m, memory_bytes, uptime_s
 from farm.phone.hardware.storage import storage_free_bytes
 from farm.phone.identity import facts
 from farm.phone.identity.properties import properties
+from farm.phone.identity.soc import chip
 from tests.phone.adb.capture_text import decode_output
 
 SCRAPS = st.sampled_from(
@@ -109,11 +108,11 @@ def test_facts_come_of_any_properties(known: dict[str, str], values: list[str]) 
         **dict(zip(["ro.build.version.sdk", "ro.soc.model", "ro.product.cpu.abilist"], values, strict=False)),
     }
     for fact in [
-        facts.device_model,
-        facts.soc,
+        partial(facts.text_fact, name="device_model"),
+        chip,
         facts.api_level,
         facts.abis,
-        facts.serialno,
+        partial(facts.text_fact, name="serialno"),
         facts.is_virtual,
     ]:
         fact(given_facts)

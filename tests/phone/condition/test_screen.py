@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from agents.device.state.conditions import SCREEN_LINES
+from agents.device.conditions import SCREEN_LINES
 from farm.phone.condition.screen import screen_on
 
 DUMP = """\

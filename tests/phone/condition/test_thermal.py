@@ -1,5 +1,7 @@
+import pytest
+
 from farm.core.devices.condition import ThermalStatus
-from farm.phone.condition.thermal import Thermal, thermal, thermal_status
+from farm.phone.condition.thermal import Thermal, thermal, thermal_hal_version, thermal_status
 
 HIDL = """\
 IsStatusOverride: false
@@ -29,6 +31,7 @@ READ = Thermal(
     status=ThermalStatus.LIGHT,
     temperatures_c={"CPU0": 35.2, "skin": 31.25, "back cover sensor": 33.5, "USB-MINUS": -0.98},
     skin_c=33.5,
+    cooling={"thermal-cpufreq-6": 11},
 )
 
 
@@ -169,3 +172,16 @@ def test_complaints_between_the_lines_end_no_section() -> None:
         "\tTemperature{mValue=12.5, mType=0, mName=fan, mStatus=0}\n"
     )
     assert thermal(text).temperatures_c == {"back": 38.5, "big": 51.5}
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("\tThermalHAL 2.0 connected: yes", "2.0"),
+        ("ThermalHAL AIDL 3  connected: yes\r", "AIDL 3"),
+        ("\tThermalHAL 2.0 connected: no", None),
+        ("HAL connection:", None),
+    ],
+)
+def test_the_version_of_a_connected_hal_is_read(line: str, version: str | None) -> None:
+    assert thermal_hal_version(f"HAL connection:\n{line}\nCurrent temperatures from HAL:\n") == version

@@ -1,7 +1,7 @@
 import pytest
 
 from farm.core.devices.condition import ThermalStatus
-from farm.phone.condition.thermal_limits import skin_limit_c, thermal_limits
+from farm.phone.condition.thermal import skin_limit_c, thermal_limits
 
 NOTHING = ", ".join(["NaN"] * 7)
 

@@ -1,6 +1,6 @@
 """Cores and clusters of invented phones, in the forms of real kernels."""
 
-from farm.core.devices.hardware import Cluster
+from farm.core.devices.device import Cluster
 from farm.phone.hardware.cpu import clusters, core_by_number, hardware_line, possible_cores
 
 BIG_LITTLE = """processor\t: 0

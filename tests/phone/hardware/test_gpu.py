@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from farm.core.devices.hardware import Gpu
+from farm.core.devices.device import Gpu
 from farm.phone.hardware.gpu import gpu
 
 

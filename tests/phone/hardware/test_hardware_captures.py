@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.core.devices.hardware import NnapiDriver
+from farm.core.devices.device import NnapiDriver
 from farm.phone.assemble import device_facts
 from farm.phone.hardware.cpu import clusters, core_by_number, hardware_line
 from farm.phone.hardware.gpu import gpu

@@ -1,6 +1,6 @@
 """NNAPI drivers of invented phones."""
 
-from farm.core.devices.hardware import NnapiDriver
+from farm.core.devices.device import NnapiDriver
 from farm.phone.hardware.nnapi import nnapi_drivers, nnapi_feature_level
 
 AIDL = "android.hardware.neuralnetworks.IDevice"

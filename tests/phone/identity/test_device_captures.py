@@ -11,6 +11,7 @@ from farm.phone.condition.thermal import thermal
 from farm.phone.hardware.storage import storage_free_bytes
 from farm.phone.identity import facts
 from farm.phone.identity.properties import properties
+from farm.phone.identity.soc import chip
 from tests.phone.adb.capture_text import decode_output
 
 CAPTURES = Path(__file__).parents[4] / "shared" / "captures"
@@ -142,10 +143,10 @@ def test_a_dump_has_the_facts_of_its_phone(
 ) -> None:
     found = properties(read(f"getprop/getprop_{name}.txt"))
     assert len(found) == count
-    assert facts.device_model(found) == model
-    assert facts.manufacturer(found) == maker
-    assert facts.soc(found) == soc
-    assert facts.android_release(found) == android
+    assert facts.text_fact(found, "device_model") == model
+    assert facts.text_fact(found, "manufacturer") == maker
+    assert chip(found).text == soc
+    assert facts.text_fact(found, "android") == android
     assert facts.api_level(found) == api_level
     assert facts.abis(found)[0] == abi
 
@@ -154,7 +155,11 @@ def test_a_dump_has_the_facts_of_its_phone(
 def test_a_cut_dump_names_the_model_by_the_vendors_partition() -> None:
     found = properties(read("getprop/getprop_pixel6pro_tensor_g1_a13_cut.txt"))
     assert len(found) == 34
-    assert (facts.device_model(found), facts.manufacturer(found), facts.soc(found)) == (
+    assert (
+        facts.text_fact(found, "device_model"),
+        facts.text_fact(found, "manufacturer"),
+        chip(found).text,
+    ) == (
         "Pixel 6 Pro",
         "Google",
         "Google Tensor",
@@ -164,23 +169,38 @@ def test_a_cut_dump_names_the_model_by_the_vendors_partition() -> None:
 @needs_captures
 def test_a_build_prop_names_its_phone() -> None:
     found = properties(read("getprop/build_prop_galaxy_s8_exynos8895_a7.txt"))
-    assert (facts.device_model(found), facts.android_release(found), facts.api_level(found)) == (
+    assert (
+        facts.text_fact(found, "device_model"),
+        facts.text_fact(found, "android"),
+        facts.api_level(found),
+    ) == (
         "SM-G950F",
         "7.0",
         24,
     )
-    assert facts.soc(found) == "Samsung exynos8895"
+    assert chip(found).text == "Samsung exynos8895"
+
+
+def _charging_by_usb(level_pct: int, temperature_c: float, voltage_v: float) -> BatteryStatus:
+    return BatteryStatus(
+        level_pct=level_pct,
+        temperature_c=temperature_c,
+        voltage_v=voltage_v,
+        health="good",
+        charging=True,
+        plugged="usb",
+    )
 
 
 @needs_captures
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("emulator_2016", BatteryStatus(level_pct=89, charging=True, plugged="ac")),
+        ("emulator_2016", BatteryStatus(level_pct=89, health="good", charging=True, plugged="ac")),
         ("galaxy_zflip4_a16_trimmed", BatteryStatus(level_pct=96, temperature_c=30.4)),
-        ("nexus5_crlf", BatteryStatus(level_pct=45, temperature_c=18.0, charging=True, plugged="usb")),
-        ("pixel8pro_a17", BatteryStatus(level_pct=22, temperature_c=28.0, charging=True, plugged="usb")),
-        ("samsung_swelling", BatteryStatus(level_pct=100, temperature_c=30.9, charging=True, plugged="usb")),
+        ("nexus5_crlf", _charging_by_usb(45, 18.0, 4.189)),
+        ("pixel8pro_a17", _charging_by_usb(22, 28.0, 3.764)),
+        ("samsung_swelling", _charging_by_usb(100, 30.9, 4.312)),
     ],
 )
 def test_a_battery_dump_has_its_phones_state(name: str, expected: BatteryStatus) -> None:

@@ -2,6 +2,7 @@ import pytest
 
 from farm.phone.identity import facts
 from farm.phone.identity.properties import properties
+from farm.phone.identity.soc import chip
 
 DUMP = """\
 [persist.sys.boot.reason.history]: [reboot,ota,1700000001
@@ -66,27 +67,27 @@ def test_a_build_prop_is_read_too() -> None:
 
 def test_the_facts_of_a_phone_are_read_off_its_properties() -> None:
     found = properties(DUMP)
-    assert facts.device_model(found) == "One [global]"
-    assert facts.manufacturer(found) == "Acme"
-    assert facts.soc(found) == "Qualcomm SM8650 (Snapdragon 8 Gen 3)"
-    assert facts.android_release(found) == "14"
+    assert facts.text_fact(found, "device_model") == "One [global]"
+    assert facts.text_fact(found, "manufacturer") == "Acme"
+    assert chip(found).text == "Qualcomm SM8650 (Snapdragon 8 Gen 3)"
+    assert facts.text_fact(found, "android") == "14"
     assert facts.api_level(found) == 34
     assert facts.abis(found) == ("arm64-v8a", "armeabi-v7a")
-    assert facts.build_fingerprint(found) == "acme/one/one:14/AP1A.1/7:user/release-keys"
-    assert facts.serialno(found) == "A1B2C3"
+    assert facts.text_fact(found, "build_fingerprint") == "acme/one/one:14/AP1A.1/7:user/release-keys"
+    assert facts.text_fact(found, "serialno") == "A1B2C3"
     assert not facts.is_virtual(found)
-    assert facts.cpu_domain(found) is None
+    assert facts.text_fact(found, "cpu_domain") is None
 
 
 def test_a_phone_that_says_nothing_has_no_facts() -> None:
-    assert facts.device_model({}) is None
-    assert facts.soc({}) is None
+    assert facts.text_fact({}, "device_model") is None
+    assert chip({}).text is None
     assert facts.api_level({"ro.build.version.sdk": "?"}) is None
     assert facts.abis({}) == ()
 
 
 def test_a_vendors_partition_names_the_model_where_nothing_else_does() -> None:
-    assert facts.device_model({"ro.product.vendor.model": "Pixel 6 Pro"}) == "Pixel 6 Pro"
+    assert facts.text_fact({"ro.product.vendor.model": "Pixel 6 Pro"}, "device_model") == "Pixel 6 Pro"
 
 
 def test_an_old_phone_has_two_single_abis() -> None:
@@ -105,7 +106,7 @@ def test_a_machine_without_android_has_the_abi_of_its_kernel(machine: str, abi: 
 def test_a_virtual_phone_says_so_and_names_its_cpu() -> None:
     found = properties("[ro.benchfarm.virtual]: [1]\n[ro.benchfarm.cpu_domain]: [host-a]\n")
     assert facts.is_virtual(found)
-    assert facts.cpu_domain(found) == "host-a"
+    assert facts.text_fact(found, "cpu_domain") == "host-a"
 
 
 def test_the_last_assignment_of_a_build_prop_that_may_be_cut_is_left_out() -> None:
@@ -185,7 +186,7 @@ def test_the_phones_own_partition_goes_before_that_of_its_board() -> None:
         "ro.product.odm.model": "A-9",
         "ro.product.system.model": "s",
     }
-    assert facts.device_model(said) == "A-9"
+    assert facts.text_fact(said, "device_model") == "A-9"
     assert facts.fact_source(said, "device_model") == "ro.product.odm.model"
 
 
@@ -212,12 +213,24 @@ def test_brackets_within_one_value_of_a_dump_that_has_its_line_ends_are_the_valu
     }
 
 
-def test_what_nobody_filled_in_is_no_fact() -> None:
+def test_what_no_one_filled_in_is_no_fact() -> None:
     said = {
         "ro.product.manufacturer": "unknown",
         "ro.product.odm.manufacturer": "Acme",
         "ro.serialno": "unknown",
     }
-    assert facts.manufacturer(said) == "Acme"
+    assert facts.text_fact(said, "manufacturer") == "Acme"
     assert facts.fact_source(said, "manufacturer") == "ro.product.odm.manufacturer"
-    assert facts.serialno(said) is None
+    assert facts.text_fact(said, "serialno") is None
+
+
+@pytest.mark.parametrize("prefix", ["12:", "12-", "getprop.txt:12:", "dumps/one-getprop.txt-12-", "  12: "])
+def test_lines_of_grep_are_properties(prefix: str) -> None:
+    lines = [line for line in DUMP.splitlines() if line.startswith("[ro.")]
+    found = properties("".join(f"{prefix}{line}\n" for line in lines))
+    assert found == {name: value for name, value in properties(DUMP).items() if name.startswith("ro.")}
+    assert properties(f"{prefix}ro.product.model=One\n") == {"ro.product.model": "One"}
+
+
+def test_a_property_is_read_where_grep_cut_its_first_bracket() -> None:
+    assert properties("7:ro.soc.model]: [SM8650]\n") == {"ro.soc.model": "SM8650"}

@@ -7,10 +7,17 @@ import pytest
 
 from farm.core.errors import IdempotencyKeyReused, InvalidInput
 from farm.core.operations.role import Role
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import issue_join_token, revoke_join_token
 from farm.services.access.tokens import authenticate_caller, issue_access_token, revoke_access_token
-from farm.wire.documents.access import AccessRequest, AccessState, NewAccessTokenView
-from farm.wire.documents.join_tokens import NewTokenView, TokenRequest, TokenState
+from farm.wire.documents.access import (
+    AccessRequest,
+    AccessState,
+    NewAccessToken,
+    NewJoinToken,
+    TokenRequest,
+    TokenState,
+)
 from farm.wire.tokens import TokenKind, derive_secret, new_secret
 from tests.support.farm.service_fixture import FarmRig
 
@@ -18,14 +25,14 @@ USER = "bfu_Zk3vQm8aTn0YxWc5LrJd7EhPgUo1BsKi_9fNbV2e-4t"[:47]
 JOIN = USER.replace("bfu", "bfj")
 
 
-def access(farm: FarmRig, actor: str = "user:root", **asked: object) -> NewAccessTokenView:
+def access(farm: FarmRig, actor: str = "user:root", **asked: object) -> NewAccessToken:
     request = AccessRequest.model_validate({"name": "ann", "role": "viewer", "token": USER, **asked})
-    return farm.write(issue_access_token, request, now=farm.clock.now(), actor=actor)
+    return farm.write(bind_tx(issue_access_token, now=farm.clock.now(), actor=actor), request)
 
 
-def join(farm: FarmRig, **asked: object) -> NewTokenView:
+def join(farm: FarmRig, **asked: object) -> NewJoinToken:
     request = TokenRequest.model_validate({"token": JOIN, **asked})
-    return farm.write(issue_join_token, request, now=farm.clock.now(), actor="user:root")
+    return farm.write(bind_tx(issue_join_token, now=farm.clock.now(), actor="user:root"), request)
 
 
 def told(farm: FarmRig, kind: str) -> int:
@@ -41,7 +48,7 @@ def test_an_access_token_that_is_asked_for_again_is_one_token_with_one_event(far
     assert again == first
     assert again.token == USER
     assert told(farm, "access_token_created") == 1
-    caller = farm.read(authenticate_caller, USER, now=farm.clock.now())
+    caller = farm.read(bind_tx(authenticate_caller, now=farm.clock.now()), USER)
     assert (caller.name, caller.role) == ("ann", Role.VIEWER)
 
 
@@ -61,7 +68,7 @@ def test_an_access_token_is_no_other_ones_too(farm: FarmRig, change: dict[str, s
     with pytest.raises(IdempotencyKeyReused) as refused:
         access(farm, **change)
     assert USER not in refused.value.message + refused.value.hint
-    assert farm.read(authenticate_caller, USER, now=farm.clock.now()).role is Role.VIEWER
+    assert farm.read(bind_tx(authenticate_caller, now=farm.clock.now()), USER).role is Role.VIEWER
 
 
 @pytest.mark.invariant("I19")
@@ -74,9 +81,9 @@ def test_a_join_token_is_no_other_one_too(farm: FarmRig, change: dict[str, objec
 
 def test_asking_again_for_what_was_revoked_brings_it_not_back(farm: FarmRig) -> None:
     now = farm.clock.now()
-    farm.write(revoke_access_token, access(farm).token_id, now=now, actor="user:root")
+    farm.write(bind_tx(revoke_access_token, now=now, actor="user:root"), access(farm).token_id)
     assert access(farm).state is AccessState.REVOKED
-    farm.write(revoke_join_token, join(farm).token_id, now=now, actor="user:root")
+    farm.write(bind_tx(revoke_join_token, now=now, actor="user:root"), join(farm).token_id)
     assert join(farm).state is TokenState.EXPIRED
 
 
@@ -107,7 +114,7 @@ def test_without_one_that_the_caller_drew_each_request_is_another_token(farm: Fa
         f" {USER}"[:47],
     ],
 )
-def test_what_nobody_drew_at_random_is_no_token(farm: FarmRig, said: str) -> None:
+def test_what_no_one_drew_at_random_is_no_token(farm: FarmRig, said: str) -> None:
     with pytest.raises(InvalidInput, match="256 random bits"):
         access(farm, token=said)
     assert told(farm, "access_token_created") == 0

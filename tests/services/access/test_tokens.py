@@ -10,31 +10,32 @@ from farm.core.errors import AuthError, Conflict, InvalidInput, NotFound
 from farm.core.operations.event import FarmEvent
 from farm.core.operations.role import ROLES_BY_RANK, Caller, Role
 from farm.database.tables import access_tokens, events
+from farm.database.transaction import bind_tx
 from farm.services.access.refused_requests import RECORD_EVERY, record_refusal
 from farm.services.access.tokens import (
     authenticate_caller,
     check_an_admin_can_call,
     issue_access_token,
-    list_access_views,
     revoke_access_token,
 )
-from farm.wire.documents.access import AccessRequest, NewAccessTokenView
+from farm.store.operations.access_tokens import list_access_tokens
+from farm.wire.documents.access import AccessRequest, NewAccessToken
 from tests.support.farm.service_fixture import FarmRig, HostRig
 
 
 def issue(
     farm: FarmRig, role: Role = Role.SUBMITTER, *, name: str = "ann", valid_s: int | None = None
-) -> NewAccessTokenView:
+) -> NewAccessToken:
     request = AccessRequest(name=name, role=role, valid_s=valid_s)
-    return farm.write(issue_access_token, request, now=farm.clock.now(), actor="user:root")
+    return farm.write(bind_tx(issue_access_token, now=farm.clock.now(), actor="user:root"), request)
 
 
 def caller(farm: FarmRig, token: str) -> Caller:
-    return farm.read(authenticate_caller, token, now=farm.clock.now())
+    return farm.read(bind_tx(authenticate_caller, now=farm.clock.now()), token)
 
 
 def revoke(farm: FarmRig, token_id: str) -> None:
-    farm.write(revoke_access_token, token_id, now=farm.clock.now(), actor="user:root")
+    farm.write(bind_tx(revoke_access_token, now=farm.clock.now(), actor="user:root"), token_id)
 
 
 @pytest.mark.parametrize("role", ROLES_BY_RANK)
@@ -98,7 +99,7 @@ def test_the_listing_says_who_may_what_and_until_when(farm: FarmRig) -> None:
     issue(farm, Role.ADMIN, name="cid")
     revoke(farm, revoked.token_id)
     farm.clock.advance(60)
-    listed = farm.read(list_access_views, now=farm.clock.now())
+    listed = farm.read(bind_tx(list_access_tokens, now=farm.clock.now()))
     assert [(view.name, view.role, view.state) for view in listed] == [
         ("cid", "admin", "open"),
         ("ben", "operator", "expired"),
@@ -124,13 +125,13 @@ def test_making_and_revoking_are_events_with_their_actor(farm: FarmRig) -> None:
 def test_others_may_call_only_once_there_is_an_admin(farm: FarmRig, role: Role) -> None:
     issue(farm, role)
     with pytest.raises(InvalidInput) as refused:
-        farm.read(check_an_admin_can_call, now=farm.clock.now())
+        farm.read(bind_tx(check_an_admin_can_call, now=farm.clock.now()))
     assert "farm token create --role admin" in refused.value.hint
     admin = issue(farm, Role.ADMIN, valid_s=60)
-    farm.read(check_an_admin_can_call, now=farm.clock.now())
+    farm.read(bind_tx(check_an_admin_can_call, now=farm.clock.now()))
     farm.clock.advance(60)
     with pytest.raises(InvalidInput):
-        farm.read(check_an_admin_can_call, now=farm.clock.now())
+        farm.read(bind_tx(check_an_admin_can_call, now=farm.clock.now()))
     assert admin.role is Role.ADMIN
 
 
@@ -143,7 +144,7 @@ def test_a_token_that_makes_no_sense_is_not_asked_for(values: dict[str, object])
 @pytest.mark.invariant("I19")
 def test_a_flood_of_refusals_is_told_once_a_minute_for_each_host(farm: FarmRig) -> None:
     def refused(host: HostRig) -> None:
-        farm.write(record_refusal, host.host_id, "attempt 7 is another's", now=farm.clock.now())
+        farm.write(bind_tx(record_refusal, now=farm.clock.now()), host.host_id, "attempt 7 is another's")
 
     first, second = farm.host("bench-1"), farm.host("bench-2")
     for _ in range(3):

@@ -3,7 +3,6 @@
 import pytest
 
 from farm.core.jobs.attempt import AttemptState
-from farm.services.agents.exchange.loop_call import answer_call
 from farm.wire.agents.protocol import AttemptReport, Exchange, ExchangeAnswer
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase
 
@@ -13,11 +12,11 @@ def pressed(host: HostRig, *attempts: AttemptReport) -> ExchangeAnswer:
     host.seq += 1
     devices = tuple(host.phones.values())
     said = Exchange(seq=host.seq, devices=devices, attempts=attempts, pressure="the disk is full")
-    return host.farm.write(answer_call, host.host_id, host.session_id, said, now=host.farm.clock.now()).answer
+    return host.call(said).answer
 
 
 @pytest.mark.fault(18, 29)
-def test_a_host_under_pressure_keeps_what_it_has_and_gets_nothing_new(farm: FarmRig, host: HostRig) -> None:
+def test_a_host_under_pressure_keeps_what_it_has_and_gets_no_new_work(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     assert pressed(host).assignments == ()
     (running, *others) = host.exchange().assignments

@@ -3,6 +3,7 @@
 import pytest
 
 from farm.core.jobs.attempt import AttemptState
+from farm.wire.agents.protocol import Exchange
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase, plan_of
 
 
@@ -18,9 +19,27 @@ def test_a_phone_gets_no_work_until_it_is_clean_up_to_its_last_claim(farm: FarmR
     assert len(host.exchange().assignments) == 1
 
 
+@pytest.mark.invariant("I3", "I7", "I13")
+def test_an_agent_that_lost_its_folder_does_not_take_a_confirmed_clean_up_back(
+    farm: FarmRig, host: HostRig
+) -> None:
+    """It knows of no clean-up, and reports more that is new: the device's state is written."""
+    farm.submit(devices={"device_id": "phone-1"})
+    (assignment,) = host.exchange().assignments
+    host.report(assignment.attempt_id, good_evidence(assignment))
+    host.clean(assignment)
+    host.call(Exchange(seq=10, devices=tuple(host.phones.values()), pressure="its disk is full"))
+    forgot = {"cleaned_fence": 0, "serial": "another transport"}
+    host.phones["phone-1"] = host.phones["phone-1"].model_copy(update=forgot)
+    host.restart()
+    answer = host.exchange()
+    assert answer.clean_ups == ()
+    assert [each.fence for each in answer.assignments] == [assignment.fence + 1]
+
+
 @pytest.mark.invariant("I7", "I13")
 @pytest.mark.fault(31)
-def test_an_attempt_its_agent_never_heard_of_leaves_the_phone_free(farm: FarmRig, host: HostRig) -> None:
+def test_an_attempt_its_agent_never_received_leaves_the_phone_free(farm: FarmRig, host: HostRig) -> None:
     farm.submit(devices={"device_id": "phone-1"})
     host.exchange()  # the answer is lost, and the agent restarts with an empty journal
     host.restart()
@@ -29,7 +48,7 @@ def test_an_attempt_its_agent_never_heard_of_leaves_the_phone_free(farm: FarmRig
 
 
 @pytest.mark.invariant("I7")
-def test_an_attempt_that_was_given_back_is_waited_for_while_the_agent_holds_it(
+def test_an_attempt_that_was_returned_is_waited_for_while_the_agent_holds_it(
     farm: FarmRig, host: HostRig
 ) -> None:
     farm.submit(devices={"device_id": "phone-1"})
@@ -42,7 +61,7 @@ def test_an_attempt_that_was_given_back_is_waited_for_while_the_agent_holds_it(
 
 @pytest.mark.invariant("I7", "I8")
 @pytest.mark.fault(23, 26)
-def test_a_phone_that_knows_the_token_of_what_was_given_back_is_cleaned_up_first(
+def test_a_phone_that_knows_the_token_of_what_was_returned_is_cleaned_up_first(
     farm: FarmRig, host: HostRig
 ) -> None:
     """The run began, its agent's word of that was lost, and so was its journal."""
@@ -70,7 +89,7 @@ def test_a_phone_ahead_of_the_database_raises_its_token(farm: FarmRig, host: Hos
 
 @pytest.mark.invariant("I7", "I13")
 @pytest.mark.fault(22)
-def test_a_phone_that_nobody_cleans_up_after_a_lost_attempt_is_named_until_its_new_host_did(
+def test_a_phone_that_no_one_cleans_up_after_a_lost_attempt_is_named_until_its_new_host_did(
     farm: FarmRig, host: HostRig
 ) -> None:
     """The phone never heard of the attempt's token, and its new agent not of the attempt."""

@@ -6,10 +6,13 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.base.bounds import MAX_FENCE
 from farm.core.base.ids import AttemptId, DeviceId
 from farm.core.errors import NotFound
 from farm.core.jobs.attempt import AttemptState
+from farm.core.operations.alarm import AlarmKind
 from farm.database.tables import attempts, devices, events, jobs
+from farm.store.operations.alarms import open_alarms
 from farm.wire.agents.protocol import AttemptReport
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase
 
@@ -97,8 +100,43 @@ def test_what_a_phone_alone_knows_is_raised_to(farm: FarmRig, one: HostRig) -> N
     assert [each.fence for each in answer.clean_ups] == [fence + 7]
 
 
+@pytest.mark.invariant("I3")
+@pytest.mark.parametrize("claimed", [{"known_fence": MAX_FENCE}, {"cleaned_fence": 2_000_000}])
+def test_a_device_that_claims_a_run_it_cannot_have_had_gets_no_work_and_harms_no_other(
+    farm: FarmRig, one: HostRig, claimed: dict[str, int]
+) -> None:
+    farm.submit(rounds=1)
+    before, fence = one.phones[PHONE], fence_of(farm)
+    one.phones[PHONE] = before.model_copy(update=claimed)
+    one.exchange()
+    answer = one.exchange()
+    assert answer.assignments == ()
+    assert answer.facts_wanted == ()
+    assert [(each.device_id, each.fence, each.resets) for each in answer.clean_ups] == [(PHONE, fence, True)]
+    assert fence_of(farm) == fence
+    assert raised(farm) == []
+    [alarm] = farm.read(open_alarms)
+    assert (alarm.kind, alarm.subject_id) == (AlarmKind.REPORT_IMPLAUSIBLE, PHONE)
+    assert str(*claimed.values()) in alarm.message
+    one.phones[PHONE] = before
+    one.exchange()
+    assert farm.read(open_alarms) == []
+    assert one.exchange().assignments[0].fence == fence + 1
+
+
+@pytest.mark.invariant("I3")
+def test_an_agent_that_quotes_a_run_that_cannot_be_raises_nothing(farm: FarmRig, one: HostRig) -> None:
+    fence = fence_of(farm)
+    report = AttemptReport(
+        attempt_id=AttemptId(99), device_id=PHONE, fence=MAX_FENCE, phase=AttemptState.MEASURING
+    )
+    one.exchange([report])
+    one.restart([report])
+    assert fence_of(farm) == fence
+
+
 @pytest.mark.invariant("I3", "I19")
-def test_nobody_raises_the_tokens_of_another_hosts_phone(farm: FarmRig, one: HostRig) -> None:
+def test_no_one_raises_the_tokens_of_another_hosts_phone(farm: FarmRig, one: HostRig) -> None:
     fence = fence_of(farm)
     other = farm.host("bench-2")
     report = AttemptReport(

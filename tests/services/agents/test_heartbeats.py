@@ -12,12 +12,11 @@ from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Health, Presence
 from farm.core.errors import FarmBusy
 from farm.core.upkeep.device_action import DeviceActionKind
-from farm.services.agents.exchange.loop_call import answer_call
+from farm.database.transaction import bind_tx
 from farm.services.agents.heartbeats import ExchangeCall, find_still_idle, record_idle_heartbeats
 from farm.services.hosts.admin import retire_host
 from farm.services.upkeep.device_actions import request_device_action
-from farm.store.devices.fencing_tokens import raise_fence_to
-from farm.store.devices.transitions import move_health
+from farm.store.devices.transitions import move_health, raise_fence_to
 from farm.wire.agents.protocol import Exchange, FullController
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig
@@ -45,12 +44,12 @@ def call_of(host: HostRig, **said: Any) -> ExchangeCall:
         host_id=host.host_id,
         session_id=host.session_id,
         credential_hash=row["credential_hash"],
-        said=Exchange(**values),
+        exchange=Exchange(**values),
     )
 
 
 def note(farm: FarmRig, *calls: ExchangeCall) -> frozenset[ExchangeCall]:
-    return farm.write(record_idle_heartbeats, calls, now=farm.clock.now())
+    return farm.write(bind_tx(record_idle_heartbeats, now=farm.clock.now()), calls)
 
 
 def beat(farm: FarmRig, host: HostRig) -> tuple[int, object]:
@@ -77,15 +76,15 @@ def test_a_call_with_nothing_in_it_does_what_the_loop_call_does_of_it(farm: Farm
     assert noted[0][0] == phones
     assert all(new > old for new, old in zip(noted[0][1], seen_at, strict=True))
     again = call_of(host)
-    farm.write(answer_call, host.host_id, host.session_id, again.said, now=farm.clock.now())
-    assert (seen(farm), beat(farm, host)) == (noted[0], (again.said.seq, noted[1][1]))
+    host.call(again.exchange)
+    assert (seen(farm), beat(farm, host)) == (noted[0], (again.exchange.seq, noted[1][1]))
     assert farm.rows("SELECT event_id FROM events") == events
 
 
 def test_calls_of_many_hosts_are_noted_apart_from_those_with_something_in_them(farm: FarmRig) -> None:
     idle, empty, busy = idle_host(farm), farm.host("bench-2"), farm.host("bench-3")
     pressed = farm.host("bench-4")
-    full = FullController(controller="0000:00:14.0", said="no slot is left")
+    full = FullController(controller="0000:00:14.0", message="no slot is left")
     calls = [call_of(idle), call_of(empty), call_of(busy, full_controllers=(full,))]
     calls.append(call_of(pressed, pressure="the disk is full"))
     before = beat(farm, busy)
@@ -100,7 +99,7 @@ def test_of_a_sessions_calls_only_one_that_is_newer_than_all_is_noted(farm: Farm
     older, newer = call_of(host), call_of(host)
     assert note(farm, newer, older) == {newer}
     assert note(farm, older) == note(farm, newer) == frozenset()
-    assert beat(farm, host)[0] == newer.said.seq
+    assert beat(farm, host)[0] == newer.exchange.seq
 
 
 def other_serial(host: HostRig) -> None:
@@ -141,16 +140,15 @@ def jobs_are_queued(host: HostRig) -> None:
 
 def an_errand_is_asked(host: HostRig) -> None:
     host.farm.write(
-        request_device_action,
+        bind_tx(request_device_action, now=host.farm.clock.now()),
         "phone-1",
         DeviceActionKind.IDENTIFY,
         OperatorRequest(by="kim"),
-        now=host.farm.clock.now(),
     )
 
 
 def is_retired(host: HostRig) -> None:
-    host.farm.write(retire_host, host.host_id, OperatorRequest(by="kim"), now=host.farm.clock.now())
+    host.farm.write(bind_tx(retire_host, now=host.farm.clock.now()), host.host_id, OperatorRequest(by="kim"))
 
 
 def was_silent(host: HostRig) -> None:
@@ -166,28 +164,27 @@ def is_fenced(host: HostRig) -> None:
 
 def was_under_pressure(host: HostRig) -> None:
     call = call_of(host, pressure="the disk is full")
-    host.farm.write(answer_call, host.host_id, host.session_id, call.said, now=host.farm.clock.now())
+    host.call(call.exchange)
 
 
 def had_a_full_controller(host: HostRig) -> None:
-    full = FullController(controller="0000:00:14.0", said="no slot is left")
+    full = FullController(controller="0000:00:14.0", message="no slot is left")
     call = call_of(host, full_controllers=(full,))
-    host.farm.write(answer_call, host.host_id, host.session_id, call.said, now=host.farm.clock.now())
+    host.call(call.exchange)
 
 
 def is_not_clean(host: HostRig) -> None:
     host.farm.write(
-        raise_fence_to, DeviceId("phone-1"), 100, now=host.farm.clock.now(), actor="farm", cause="a test"
+        bind_tx(raise_fence_to, now=host.farm.clock.now()), DeviceId("phone-1"), 100, cause="a test"
     )
 
 
 def is_of_unknown_health(host: HostRig) -> None:
     host.farm.write(
-        move_health,
+        bind_tx(move_health, now=host.farm.clock.now()),
         DeviceId("phone-1"),
         sources=[Health.GOOD],
         to=Health.UNKNOWN,
-        now=host.farm.clock.now(),
         cause="a test",
     )
 
@@ -252,13 +249,13 @@ def test_who_shows_another_credential_than_the_hosts_is_not_noted(farm: FarmRig)
         host_id=host.host_id,
         session_id=host.session_id,
         credential_hash=others.credential_hash,
-        said=own.said,
+        exchange=own.exchange,
     )
     elsewhere = ExchangeCall(
         host_id=other.host_id,
         session_id=host.session_id,
         credential_hash=others.credential_hash,
-        said=own.said,
+        exchange=own.exchange,
     )
     before = beat(farm, host)
     assert note(farm, stolen) == note(farm, elsewhere) == frozenset()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from farm.core.devices.hardware import Gpu, NnapiDriver
+from farm.core.devices.device import Gpu, NnapiDriver
+from farm.database.transaction import bind_tx
 from farm.services.devices.admin import retire
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig
@@ -46,7 +47,7 @@ def test_a_phones_number_stays_its_own_when_it_is_retired_or_updated(farm: FarmR
     host.plug_in("a", device_model="Pixel 8")
     host.exchange()
     del host.phones["a"]
-    farm.write(retire, "a", OperatorRequest(by="kim"), now=farm.clock.now())
+    farm.write(bind_tx(retire, now=farm.clock.now()), "a", OperatorRequest(by="kim"))
     host.plug_in("b", device_model="Pixel 8")
     host.exchange()
     host.plug_in("b", device_model="Pixel 8", build_fingerprint="another build")

@@ -54,7 +54,7 @@ def test_a_run_goes_on_and_counts_though_its_agent_was_given_up(farm: FarmRig, h
 
 
 @pytest.mark.fault(25)
-def test_a_run_whose_phone_was_cleaned_meanwhile_does_not_go_on(farm: FarmRig, host: HostRig) -> None:
+def test_a_run_whose_phone_was_cleaned_in_between_does_not_go_on(farm: FarmRig, host: HostRig) -> None:
     run = begun(farm, host)
     be_quiet(farm, 600)
     host.restart()
@@ -66,7 +66,7 @@ def test_a_run_whose_phone_was_cleaned_meanwhile_does_not_go_on(farm: FarmRig, h
 
 @pytest.mark.invariant("I16")
 @pytest.mark.fault(25)
-def test_what_was_only_being_prepared_when_its_agent_was_given_up_is_begun_anew(
+def test_what_was_only_being_prepared_when_its_agent_was_given_up_is_begun_again(
     farm: FarmRig, host: HostRig
 ) -> None:
     farm.submit(devices={"device_id": "phone-1"}, rounds=1)

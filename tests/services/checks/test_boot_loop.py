@@ -58,7 +58,7 @@ def test_a_phone_that_comes_up_after_all_is_checked_before_it_gets_work(farm: Fa
 
 @pytest.mark.invariant("I15")
 @pytest.mark.fault(5)
-def test_phones_that_loop_together_are_their_hosts_trouble(farm: FarmRig, host: HostRig) -> None:
+def test_phones_that_loop_together_are_their_hosts_incident(farm: FarmRig, host: HostRig) -> None:
     names = ("phone-1", "phone-2")
     for name in names:
         host.plug_in(name)

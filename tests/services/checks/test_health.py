@@ -6,8 +6,7 @@ from farm.core.checks.check_schedule import RECHECK_AFTER
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame
 from farm.core.jobs.attempt import AttemptState
-from farm.core.jobs.deferral import LONGEST_PAUSE
-from farm.core.jobs.retry import MAX_RETURNS
+from farm.core.jobs.retry import LONGEST_PAUSE, MAX_RETURNS
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.service_fixture import (
     FarmRig,
@@ -44,7 +43,7 @@ def test_a_check_that_the_host_spoiled_says_nothing_and_is_made_again_later(farm
 
 
 @pytest.mark.invariant("I13", "I16")
-def test_a_check_that_is_put_off_too_often_is_made_again_later(farm: FarmRig) -> None:
+def test_a_check_that_is_deferred_too_often_is_made_again_later(farm: FarmRig) -> None:
     host = farm.host()
     host.plug_in("phone-1")
     for _ in range(MAX_RETURNS):
@@ -122,7 +121,35 @@ def test_an_unstarted_grant_of_a_lost_host_leaves_its_phone_free(farm: FarmRig, 
     farm.clock.advance(400)
     farm.reap()
     host.restart()
-    assert len(host.exchange().assignments) == 1
+    (order,) = host.exchange().clean_ups
+    before = host.phones["phone-1"]
+    host.phones["phone-1"] = before.model_copy(update={"cleaned_fence": order.fence})
+    host.run()
+    assert farm.rows("SELECT DISTINCT outcome FROM jobs") == [{"outcome": "succeeded"}]
+
+
+@pytest.mark.invariant("I5", "I9")
+@pytest.mark.parametrize("silent_s", [150, 400])
+def test_a_grant_whose_host_is_cut_off_counts_when_it_was_run(
+    farm: FarmRig, host: HostRig, silent_s: float
+) -> None:
+    farm.submit(devices={"device_id": "phone-1"}, rounds=1)
+    (assignment,) = host.exchange().assignments
+    # The run begins, and its host cannot say so.
+    farm.clock.advance(silent_s)
+    farm.reap()
+    assert not farm.rows("SELECT * FROM attempts WHERE state = 'returned'")
+    assert host.report(assignment.attempt_id, good_evidence(assignment)).counted
+
+
+def test_a_grant_that_an_agent_calls_without_starting_is_taken_back(farm: FarmRig, host: HostRig) -> None:
+    farm.submit(devices={"device_id": "phone-1"}, rounds=1)
+    (assignment,) = host.exchange().assignments
+    farm.clock.advance(121)
+    claimed = [phase(assignment, AttemptState.CLAIMED)]
+    host.exchange(claimed)
+    farm.reap()
+    assert farm.rows("SELECT state FROM attempts WHERE state = 'returned'") == [{"state": "returned"}]
 
 
 @pytest.mark.invariant("I14")

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.incident import MAX_DURATION, QUIET_AFTER, WINDOW
+from farm.core.checks.failures import MAX_DURATION, QUIET_AFTER, WINDOW
 from farm.core.devices.device import Presence
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
-from farm.services.agents.exchange.loop_call import answer_call
+from farm.database.transaction import bind_tx
 from farm.services.devices.admin import retire
 from farm.store.jobs import jobs
 from farm.wire.agents.protocol import Assignment, Exchange
@@ -51,8 +51,8 @@ def health(farm: FarmRig) -> set[str]:
 
 def lost(assignment: Assignment, code: str = "device.lost") -> Evidence:
     evidence = device_trouble(assignment)
-    assert evidence.trouble is not None
-    return replace(evidence, trouble=replace(evidence.trouble, code=code))
+    assert evidence.error is not None
+    return replace(evidence, error=replace(evidence.error, code=code))
 
 
 def rest(farm: FarmRig, host: HostRig) -> None:
@@ -125,7 +125,9 @@ def test_a_phone_that_is_retired_is_not_waited_for(farm: FarmRig, three: HostRig
     three.exchange()
     put(three, Presence.ONLINE, "phone-2")
     three.exchange()
-    farm.write(retire, "phone-1", OperatorRequest(by="ann", reason="it is gone"), now=farm.clock.now())
+    farm.write(
+        bind_tx(retire, now=farm.clock.now()), "phone-1", OperatorRequest(by="ann", reason="it is gone")
+    )
     rest(farm, three)
     assert incidents(farm) == [("correlated_failures", False)]
 
@@ -184,7 +186,7 @@ def test_failures_that_counted_before_the_incident_was_seen_are_forgiven(
 
 
 @pytest.mark.fault(4)
-def test_a_phone_that_started_anew_is_to_blame_and_checked_whatever_its_host_does(
+def test_a_phone_that_started_again_is_to_blame_and_checked_whatever_its_host_does(
     farm: FarmRig, three: HostRig
 ) -> None:
     farm.submit(rounds=1, devices={"device_id": "phone-1"})
@@ -219,7 +221,7 @@ def test_a_host_under_pressure_says_so_until_it_is_over(farm: FarmRig, host: Hos
     for pressure in ("no room on its disk", "no room on its disk", "its adb server keeps dying", None):
         host.seq += 1
         said = Exchange(seq=host.seq, devices=tuple(host.phones.values()), pressure=pressure)
-        farm.write(answer_call, host.host_id, host.session_id, said, now=farm.clock.now())
+        host.call(said)
     rows = farm.rows("SELECT cause, ended_at FROM incidents ORDER BY incident_id")
     assert [row["cause"] for row in rows] == ["no room on its disk", "its adb server keeps dying"]
     assert all(row["ended_at"] is not None for row in rows)
@@ -232,7 +234,7 @@ def test_a_phone_that_failed_its_check_in_an_incident_is_not_forgiven_with_the_n
     rest(farm, three)
     put(three, Presence.OFFLINE, "phone-1", "phone-2")
     three.exchange()
-    farm.write(jobs.add_check, DeviceId("phone-1"), now=farm.clock.now(), cause="it looks worn")
+    farm.write(bind_tx(jobs.add_check, now=farm.clock.now()), DeviceId("phone-1"), cause="it looks worn")
     put(three, Presence.ONLINE, "phone-1")
     (check,) = three.exchange().assignments
     three.report(check.attempt_id, ended(check, "shell_exit 1\n", code=23))

@@ -3,6 +3,7 @@
 from farm.core.checks.check_schedule import CheckRules
 from farm.core.devices.condition import ThermalStatus
 from farm.core.devices.device import Presence
+from farm.database.transaction import bind_tx
 from farm.services.checks.periodic import UNFIT_MAX_RETRIES, UNFIT_RETRY_AFTER, queue_due_checks
 from farm.services.devices.reservations import reserve
 from farm.wire.documents.devices import ReservationRequest
@@ -20,7 +21,7 @@ def checks(farm: FarmRig, device_id: str = "phone-1") -> int:
 def due(farm: FarmRig, after_s: float = 0.0) -> int:
     """How many checks of phone-1 there are after a round."""
     farm.clock.advance(after_s)
-    farm.write(queue_due_checks, RULES, now=farm.clock.now())
+    farm.write(bind_tx(queue_due_checks, now=farm.clock.now()), RULES)
     return checks(farm)
 
 
@@ -51,8 +52,10 @@ def test_after_so_many_jobs_one_check_comes_before_the_next(farm: FarmRig, host:
     assert [place for place, is_check in enumerate(kinds) if is_check] == [10, 21]
 
 
-def test_a_phone_that_somebody_holds_or_that_is_away_is_not_checked(farm: FarmRig, host: HostRig) -> None:
-    farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=14 * 86400), now=farm.clock.now())
+def test_a_phone_that_someone_holds_or_that_is_away_is_not_checked(farm: FarmRig, host: HostRig) -> None:
+    farm.write(
+        bind_tx(reserve, now=farm.clock.now()), "phone-1", ReservationRequest(by="ann", for_s=14 * 86400)
+    )
     host.phones["phone-2"] = host.phones["phone-2"].model_copy(update={"presence": Presence.OFFLINE})
     host.exchange()
     assert due(farm, 2 * RULES.every.total_seconds()) == 1

@@ -2,11 +2,12 @@
 
 import pytest
 
-from farm.core.checks.reference_range import MIN_RUNS
+from farm.core.checks.reference_range import MIN_RUNS_ALONE
 from farm.core.checks.reference_run import COOLDOWN
 from farm.core.errors import Conflict
+from farm.database.transaction import bind_tx
 from farm.services.checks.device_detail import device_detail
-from farm.services.checks.rebaseline import rebaseline
+from farm.services.checks.requested import rebaseline
 from farm.services.devices.admin import retire
 from farm.wire.documents.devices import DeviceChange, OperatorRequest, RebaselineRequest
 from tests.support.farm.reference_fixture import (
@@ -29,7 +30,7 @@ def phone(farm: FarmRig) -> HostRig:
 
 def accept(farm: FarmRig, device: str = "phone-1") -> DeviceChange:
     asked = RebaselineRequest(by="ann", reason="a new battery")
-    return farm.write(rebaseline, device, asked, now=farm.clock.now())
+    return farm.write(bind_tx(rebaseline, now=farm.clock.now()), device, asked)
 
 
 def make_bad(farm: FarmRig, host: HostRig, ms: float = 26.0) -> None:
@@ -54,7 +55,7 @@ def test_a_bad_phone_whose_level_is_accepted_is_checked_and_good_and_its_alarm_o
     assert alarms(farm) == ["reference_drift phone-1"]
     farm.clock.advance(60)
     change = accept(farm)
-    assert change.said.startswith(
+    assert change.message.startswith(
         "phone-1 is compared with its own reference runs from now on; the last took 26.0 ms, which was slow."
         " phone-1 is checked next"
     )
@@ -80,7 +81,7 @@ def test_an_accepted_level_is_a_band_of_its_own_that_is_left_to_both_sides(
     farm.clock.advance(60)
     accept(farm)
     phone.run(answer(26.0))
-    for _ in range(MIN_RUNS):
+    for _ in range(MIN_RUNS_ALONE):
         check_again(phone, 26.0)
     assert verdicts(farm)[-1] == "in_range"
     check_again(phone, 20.0)
@@ -130,15 +131,15 @@ def test_an_old_slow_run_does_not_cost_an_accepted_phone_its_health_by_a_check_w
     assert health(farm) == "good"
 
 
-def test_a_phone_without_a_golden_run_has_no_level_to_accept(farm: FarmRig, phone: HostRig) -> None:
+def test_a_phone_without_a_reference_run_has_no_level_to_accept(farm: FarmRig, phone: HostRig) -> None:
     phone.plug_in("phone-2", **REAL)
     phone.exchange()
-    with pytest.raises(Conflict, match="no golden run yet") as refused:
+    with pytest.raises(Conflict, match="no reference run yet") as refused:
         accept(farm, "phone-2")
     assert refused.value.hint == "farm device check phone-2"
 
 
 def test_a_retired_phone_has_no_level_to_accept(farm: FarmRig, phone: HostRig) -> None:
-    farm.write(retire, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
+    farm.write(bind_tx(retire, now=farm.clock.now()), "phone-1", OperatorRequest(by="ann"))
     with pytest.raises(Conflict, match="is retired"):
         accept(farm)

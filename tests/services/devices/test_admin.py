@@ -6,6 +6,7 @@ from pydantic import TypeAdapter
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Presence
 from farm.core.errors import Conflict, InvalidInput, NotFound
+from farm.database.transaction import bind_tx
 from farm.services.checks.device_detail import device_detail
 from farm.services.devices.admin import (
     cancel_jobs_of_retired,
@@ -35,11 +36,11 @@ def host(farm: FarmRig) -> HostRig:
 
 
 def admin(farm: FarmRig, event: AdminEvent, name: str = "phone-1") -> DeviceChange:
-    return farm.write(change_admin, name, event, ASKED, now=farm.clock.now())
+    return farm.write(bind_tx(change_admin, now=farm.clock.now()), name, event, ASKED)
 
 
 def retired(farm: FarmRig, name: str = "phone-1") -> DeviceChange:
-    return farm.write(retire, name, ASKED, now=farm.clock.now())
+    return farm.write(bind_tx(retire, now=farm.clock.now()), name, ASKED)
 
 
 def detail(farm: FarmRig, name: str = "phone-1") -> DeviceDetail:
@@ -48,13 +49,15 @@ def detail(farm: FarmRig, name: str = "phone-1") -> DeviceDetail:
 
 def label(farm: FarmRig, name: str, new: str | None) -> DeviceChange:
     return farm.write(
-        change_label, name, LabelRequest(by="anna", label=new, reason="it stands first"), now=farm.clock.now()
+        bind_tx(change_label, now=farm.clock.now()),
+        name,
+        LabelRequest(by="anna", label=new, reason="it stands first"),
     )
 
 
 def tags(farm: FarmRig, add: tuple[str, ...] = (), remove: tuple[str, ...] = ()) -> DeviceChange:
     request = TagRequest(by="anna", add=add, remove=remove)
-    return farm.write(change_tags, "phone-1", request, now=farm.clock.now())
+    return farm.write(bind_tx(change_tags, now=farm.clock.now()), "phone-1", request)
 
 
 def outcomes(farm: FarmRig, device_id: str) -> list[str]:
@@ -88,7 +91,7 @@ def test_what_is_so_already_is_said_and_leaves_no_event(farm: FarmRig, host: Hos
     admin(farm, AdminEvent.CORDONED)
     before = farm.rows("SELECT count(*) n FROM events")
     again = admin(farm, AdminEvent.CORDONED)
-    assert (again.changed, again.said) == (False, "phone-1 is cordoned already")
+    assert (again.changed, again.message) == (False, "phone-1 is cordoned already")
     assert farm.rows("SELECT count(*) n FROM events") == before
 
 
@@ -103,7 +106,10 @@ def test_of_two_operators_with_one_view_of_a_phone_one_moves_it(farm: FarmRig, h
     seen = farm.read(device_named, "phone-1")
     moves = [
         farm.write(
-            device_transitions.move_admin, seen, event, now=farm.clock.now(), actor="user:anna", cause=None
+            bind_tx(device_transitions.move_admin, now=farm.clock.now(), actor="user:anna"),
+            seen,
+            event,
+            cause=None,
         )
         for event in (AdminEvent.CORDONED, AdminEvent.RETIRED)
     ]
@@ -131,7 +137,7 @@ def test_retiring_cancels_what_waits_and_lets_the_run_end(farm: FarmRig, host: H
     (running,) = host.exchange().assignments
     plan = farm.read(retirement_plan, "phone-1")
     assert (plan.queued_jobs, matrix_id in plan.matrices) == (5, True)
-    said = retired(farm).said
+    said = retired(farm).message
     assert (
         said
         == f"phone-1 is retired now; 5 queued jobs were cancelled, and job {running.job_id} runs to its end"
@@ -150,7 +156,7 @@ def test_another_try_on_a_retired_phone_is_cancelled_by_the_next_tick(farm: Farm
     retired(farm)
     host.restart()  # gives the attempt back, so that its job is queued again
     assert sorted(outcomes(farm, "phone-1")) == ["cancelled", "queued"]
-    farm.write(cancel_jobs_of_retired, now=farm.clock.now())
+    farm.write(bind_tx(cancel_jobs_of_retired, now=farm.clock.now()))
     assert outcomes(farm, "phone-1") == ["cancelled", "cancelled"]
 
 
@@ -186,7 +192,7 @@ def test_a_phone_named_like_the_beginning_of_another_is_still_found(farm: FarmRi
 
 
 def test_a_label_names_one_phone_and_can_be_taken_away(farm: FarmRig, host: HostRig) -> None:
-    assert label(farm, "phone-1", "bench-a").said == "phone-1 has the label 'bench-a' now"
+    assert label(farm, "phone-1", "bench-a").message == "phone-1 has the label 'bench-a' now"
     assert label(farm, "bench-a", "bench-a").changed is False
     for taken in ("bench-a", "phone-1"):
         with pytest.raises(Conflict, match="phone-1 already"):
@@ -197,17 +203,17 @@ def test_a_label_names_one_phone_and_can_be_taken_away(farm: FarmRig, host: Host
 
 
 def test_tags_are_added_and_removed_and_sorted(farm: FarmRig, host: HostRig) -> None:
-    assert tags(farm, ("rooted", "camera")).said == "phone-1 has the tags camera, rooted now"
+    assert tags(farm, ("rooted", "camera")).message == "phone-1 has the tags camera, rooted now"
     assert tags(farm, ("camera",)).changed is False
     assert tags(farm, ("fast",), ("rooted", "old")).device.tags == ("camera", "fast")
-    assert tags(farm, (), ("camera", "fast")).said == "phone-1 has no tags now"
+    assert tags(farm, (), ("camera", "fast")).message == "phone-1 has no tags now"
     tags(farm, tuple(f"t{number}" for number in range(32)))
     with pytest.raises(InvalidInput, match="33 tags, 32 at most"):
         tags(farm, ("one-more",))
 
 
 @pytest.mark.parametrize("bad", ["", " x", "a/b", "a\n", "x" * 65, "-a"])
-def test_a_label_that_nobody_could_type_is_refused(bad: str) -> None:
+def test_a_label_that_no_one_could_type_is_refused(bad: str) -> None:
     with pytest.raises(ValueError, match="label"):
         LabelRequest(by="anna", label=bad)
 

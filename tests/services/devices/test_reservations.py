@@ -4,6 +4,7 @@ import pytest
 
 from farm.core.devices.admin import AdminEvent
 from farm.core.errors import Conflict, HostError
+from farm.database.transaction import bind_tx
 from farm.services.agents.sessions import open_session
 from farm.services.devices.admin import change_admin, retire
 from farm.services.devices.reservations import adb_access, end_overdue_reservations, release, reserve
@@ -27,11 +28,13 @@ def host(farm: FarmRig) -> HostRig:
 
 
 def held(farm: FarmRig, by: str = "anna", for_s: int = 3600) -> DeviceChange:
-    return farm.write(reserve, "phone-1", ReservationRequest(by=by, for_s=for_s), now=farm.clock.now())
+    return farm.write(
+        bind_tx(reserve, now=farm.clock.now()), "phone-1", ReservationRequest(by=by, for_s=for_s)
+    )
 
 
 def released(farm: FarmRig, by: str = "anna", *, force: bool = False) -> DeviceChange:
-    return farm.write(release, "phone-1", ReleaseRequest(by=by, force=force), now=farm.clock.now())
+    return farm.write(bind_tx(release, now=farm.clock.now()), "phone-1", ReleaseRequest(by=by, force=force))
 
 
 def next_harness(host: HostRig) -> str | None:
@@ -91,13 +94,13 @@ def test_a_bad_phone_that_was_in_hand_is_checked_again(farm: FarmRig) -> None:
     assert next_harness(host) == "device_check"
 
 
-def test_a_hold_ends_by_itself_when_its_time_is_over(farm: FarmRig, host: HostRig) -> None:
+def test_a_hold_ends_automatically_when_its_time_is_over(farm: FarmRig, host: HostRig) -> None:
     held(farm, for_s=60)
     farm.clock.advance(59)
-    farm.write(end_overdue_reservations, now=farm.clock.now())
+    farm.write(bind_tx(end_overdue_reservations, now=farm.clock.now()))
     assert next_harness(host) is None
     farm.clock.advance(1)
-    farm.write(end_overdue_reservations, now=farm.clock.now())
+    farm.write(bind_tx(end_overdue_reservations, now=farm.clock.now()))
     assert next_harness(host) == "device_check"
     assert ("farm", "device_released") in last_device_events(farm)
 
@@ -117,12 +120,10 @@ def test_of_two_persons_with_one_view_of_a_phone_one_gets_it(farm: FarmRig, host
     seen, now = farm.read(device_named, "phone-1"), farm.clock.now()
     taken = [
         farm.write(
-            device_transitions.put_reservation,
+            bind_tx(device_transitions.put_reservation, now=now, actor=f"user:{by}"),
             seen,
             by=by,
             until=now,
-            now=now,
-            actor=f"user:{by}",
             cause="test",
         )
         for by in ("anna", "bert")
@@ -133,7 +134,7 @@ def test_of_two_persons_with_one_view_of_a_phone_one_gets_it(farm: FarmRig, host
 
 @pytest.mark.invariant("I11")
 @pytest.mark.fault(43)
-def test_a_hold_that_was_extended_meanwhile_is_not_ended_by_a_tick_that_saw_the_old_end(
+def test_a_hold_that_was_extended_in_between_is_not_ended_by_a_tick_that_saw_the_old_end(
     farm: FarmRig, host: HostRig
 ) -> None:
     held(farm, for_s=60)
@@ -141,7 +142,7 @@ def test_a_hold_that_was_extended_meanwhile_is_not_ended_by_a_tick_that_saw_the_
     held(farm, for_s=3600)
     now = farm.clock.now()
     assert not farm.write(
-        device_transitions.end_reservation, seen, now=now, actor="farm", cause="its time is over"
+        bind_tx(device_transitions.end_reservation, now=now), seen, cause="its time is over"
     )
 
 
@@ -156,11 +157,11 @@ def test_another_persons_hold_is_ended_by_force_only(farm: FarmRig, host: HostRi
     assert released(farm, "bert").changed is False
 
 
-def test_a_held_phone_is_not_retired_by_somebody_else(farm: FarmRig, host: HostRig) -> None:
+def test_a_held_phone_is_not_retired_by_someone_else(farm: FarmRig, host: HostRig) -> None:
     held(farm)
     with pytest.raises(Conflict, match="reserved by anna"):
-        farm.write(retire, "phone-1", OperatorRequest(by="bert"), now=farm.clock.now())
-    farm.write(retire, "phone-1", OperatorRequest(by="anna"), now=farm.clock.now())
+        farm.write(bind_tx(retire, now=farm.clock.now()), "phone-1", OperatorRequest(by="bert"))
+    farm.write(bind_tx(retire, now=farm.clock.now()), "phone-1", OperatorRequest(by="anna"))
     with pytest.raises(Conflict, match="is retired"):
         held(farm)
 
@@ -169,11 +170,11 @@ def test_a_cordoned_phone_stays_cordoned_after_a_hold_and_is_checked_later(
     farm: FarmRig, host: HostRig
 ) -> None:
     cordoned = OperatorRequest(by="anna", reason="it is odd")
-    farm.write(change_admin, "phone-1", AdminEvent.CORDONED, cordoned, now=farm.clock.now())
+    farm.write(bind_tx(change_admin, now=farm.clock.now()), "phone-1", AdminEvent.CORDONED, cordoned)
     held(farm)
     released(farm)
     assert next_harness(host) is None
-    farm.write(change_admin, "phone-1", AdminEvent.UNCORDONED, cordoned, now=farm.clock.now())
+    farm.write(bind_tx(change_admin, now=farm.clock.now()), "phone-1", AdminEvent.UNCORDONED, cordoned)
     assert next_harness(host) == "device_check"
 
 
@@ -189,7 +190,7 @@ def test_adb_is_for_who_holds_the_phone_and_its_server_is_where_its_agent_said(
     with pytest.raises(HostError, match="does not say where"):
         farm.read(adb_access, "phone-1", "anna")
     opening = SessionOpening(boot_id="boot-2", agent_version="test", adb_port=5137)
-    farm.write(open_session, host.host_id, opening, now=farm.clock.now())
+    farm.write(bind_tx(open_session, now=farm.clock.now()), host.host_id, opening)
     access = farm.read(adb_access, "phone-1", "anna")
     assert (access.host, access.boot_id) == ("bench-1", "boot-2")
     assert (access.adb_port, access.serial) == (5137, "phone-1")

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import SecretStr
 
-from farm.cli.admin.database_checks import check_database, probe_database
+from farm.cli.admin.machine_checks import check_database
 from farm.config import FarmConfig
 from farm.core.errors import (
     BackupDamaged,
@@ -27,8 +27,7 @@ from farm.core.operations.diagnostic import Severity
 from farm.database.engine import Database, create_engine, sqlite_url
 from farm.database.migrate import upgrade
 from farm.database.tables import metadata
-from farm.services.files.backup.backup import Backup, make_backup
-from farm.services.files.backup.layout import find_backup
+from farm.services.files.backup.backup import Backup, find_backup, make_backup
 from farm.services.files.backup.restore import check_empty, restore_backup
 from farm.store.operations.database_copy import count_rows, has_rows
 from tests.support.database.postgres import PostgresServer
@@ -175,7 +174,7 @@ def test_a_run_that_goes_on_over_a_restore_is_adopted(
 
 @pytest.mark.invariant("I9")
 @pytest.mark.fault(44)
-def test_every_session_has_to_be_opened_anew_after_a_restore(
+def test_every_session_has_to_be_opened_again_after_a_restore(
     farm: FarmRig, host: HostRig, tmp_path: Path
 ) -> None:
     made = backed_up(farm, tmp_path / "backups")
@@ -297,9 +296,7 @@ def damaged_manifest(backup: Path) -> None:
     (backup / "manifest.json").write_text("{")
 
 
-@pytest.mark.parametrize(
-    "damage", [damaged_database, short_database, damaged_artifact, missing_rows, damaged_manifest]
-)
+@pytest.mark.parametrize("damage", [damaged_database, short_database, missing_rows, damaged_manifest])
 def test_a_backup_that_is_not_what_was_written_is_refused_and_leaves_no_database(
     sqlite_farm: FarmRig, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
@@ -310,6 +307,42 @@ def test_a_backup_that_is_not_what_was_written_is_refused_and_leaves_no_database
         restore_backup(made.folder, sqlite_url(place), blobs, FakeClock(), actor="user:ann")
     assert not place.exists()
     assert list(place.parent.glob(".restoring*")) == []
+
+
+@pytest.mark.parametrize("is_in_place_before", [False, True])
+def test_a_damaged_artifact_of_a_backup_counts_as_missing_and_the_rest_is_restored(
+    sqlite_farm: FarmRig, tmp_path: Path, is_in_place_before: bool
+) -> None:
+    made = backed_up(sqlite_farm, tmp_path / "backups")
+    damaged_artifact(made.folder)
+    url, blobs = sqlite_url(tmp_path / "restored" / "farm.sqlite3"), tmp_path / "restored" / "blobs"
+    if is_in_place_before:
+        shutil.copytree(made.folder.parent / "artifacts", blobs)
+    restored = restore_backup(made.folder, url, blobs, FakeClock(), actor="user:ann")
+    assert (restored.missing, restored.artifacts) == (1, made.manifest.artifacts - 1)
+    with checked_rig(tmp_path / "restored", url) as again:
+        (event,) = again.rows("SELECT cause FROM events WHERE kind = 'artifact_expired'")
+        assert event["cause"] == "the backup has no intact file of it"
+
+
+def test_a_damaged_file_of_the_farm_that_the_backup_has_is_replaced_by_a_restore(
+    sqlite_farm: FarmRig, tmp_path: Path
+) -> None:
+    made = backed_up(sqlite_farm, tmp_path / "backups")
+    url, blobs = sqlite_url(tmp_path / "restored" / "farm.sqlite3"), tmp_path / "restored" / "blobs"
+    shutil.copytree(made.folder.parent / "artifacts", blobs)
+    next(blobs.glob("??/*")).write_bytes(b"damaged")
+    restored = restore_backup(made.folder, url, blobs, FakeClock(), actor="user:ann")
+    assert (restored.missing, restored.artifacts) == (0, made.manifest.artifacts)
+
+
+def test_a_damaged_file_of_the_farm_is_left_out_of_a_backup_and_named(farm: FarmRig, tmp_path: Path) -> None:
+    variant = farm.variant("int8-full")
+    path = farm.blobs.path(variant.manifest.digest)
+    path.write_bytes(b"x" + path.read_bytes()[1:])
+    made = backed_up(farm, tmp_path / "backups")
+    assert made.manifest.damaged == (variant.manifest.digest,)
+    assert not list((tmp_path / "backups" / "artifacts").glob(f"*/{variant.manifest.digest}"))
 
 
 @pytest.mark.parametrize("folder", ["/proc/backups", "/dev/null/backups", "/proc", "/dev/null"])
@@ -347,7 +380,7 @@ def test_a_database_of_others_is_left_as_it_is(
 
 
 @pytest.mark.parametrize("table", ["invoices", "jobs"])
-def test_a_farm_begins_in_no_database_of_somebody_else(postgres: PostgresServer, table: str) -> None:
+def test_a_farm_begins_in_no_database_of_someone_else(postgres: PostgresServer, table: str) -> None:
     with postgres.database() as name:
         engine = create_engine(postgres.url(name))
         try:
@@ -356,8 +389,8 @@ def test_a_farm_begins_in_no_database_of_somebody_else(postgres: PostgresServer,
             with pytest.raises(Conflict, match=f"it has a table {table}"):
                 upgrade(engine)
             assert sa.inspect(engine).get_table_names() == [table]
-            look = probe_database(FarmConfig(database_url=SecretStr(postgres.url(name))))
-            assert check_database(look).level is Severity.PROBLEM
+            config = FarmConfig(database_url=SecretStr(postgres.url(name)))
+            assert check_database(config).level is Severity.PROBLEM
         finally:
             engine.dispose()
 
@@ -434,6 +467,23 @@ def test_a_backup_can_be_moved_with_its_artifacts_and_restored_twice(farm: FarmR
             numbers.append(again.host(f"bench-{name}").session_id)
     # Two lives of one backup give no number twice, unless they give many in a second.
     assert numbers[1] - numbers[0] == 600
+
+
+def test_numbers_that_people_type_stay_short_after_a_restore(
+    farm: FarmRig, host: HostRig, tmp_path: Path, new_url: NewUrl
+) -> None:
+    for _ in range(4):
+        farm.submit(rounds=1)
+    made = backed_up(farm, tmp_path / "backups")
+    # A farm that is restored a day later may have taken so many matrices meanwhile.
+    farm.clock.advance(24 * 3600)
+    restore_backup(made.folder, new_url(), tmp_path / "restored" / "blobs", farm.clock, actor="user:ann")
+    with checked_rig(tmp_path / "restored", new_url()) as again:
+        again.clock = farm.clock
+        matrix = again.submit(rounds=1)
+        (row,) = again.rows("SELECT min(job_id) AS first FROM jobs WHERE matrix_id = :matrix", matrix=matrix)
+        assert 4 + 100 < matrix < 2000
+        assert 16 + 100 < row["first"] < 2000
 
 
 def test_the_log_of_a_database_that_was_moved_away_is_not_left_to_the_new_one(

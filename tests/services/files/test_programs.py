@@ -6,9 +6,10 @@ import pytest
 
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import ArtifactMissing, MatrixInvalid
+from farm.database.transaction import bind_tx
 from farm.harness.registry import get_harness
 from farm.services.files.programs import harness_view, inspect_program, list_program_views, register_program
-from farm.services.files.registration import register_artifact
+from farm.store.files.artifacts import put_artifact
 from farm.wire.documents.files.programs import ProgramRegistration, RegisteredProgramView
 from tests.support.farm.service_fixture import FarmRig, HostRig, plan_of
 from tests.support.models.elf_samples import elf_file
@@ -20,7 +21,7 @@ OLD_FLAGS = ("iter", "warmup", "input_dims", "input_type", "print_output", "pyte
 def upload(farm: FarmRig, content: bytes) -> Digest:
     digest = digest_of(content)
     farm.blobs.put([content], digest)
-    farm.write(register_artifact, digest, len(content), now=farm.clock.now())
+    farm.write(bind_tx(put_artifact, now=farm.clock.now()), digest, len(content))
     return digest
 
 
@@ -40,7 +41,7 @@ def register(farm: FarmRig, content_by_path: dict[str, bytes], **said: object) -
     )
     inspection = inspect_program(registration, farm.blobs)
     farm.clock.advance(1)
-    return farm.write(register_program, inspection, now=farm.clock.now(), actor="user")
+    return farm.write(bind_tx(register_program, now=farm.clock.now(), actor="user"), inspection)
 
 
 def program_with(flags: tuple[str, ...]) -> bytes:
@@ -97,7 +98,7 @@ def test_a_flag_that_the_program_lacks_cannot_be_set(farm: FarmRig, host: HostRi
 def test_looking_again_after_an_update_of_the_farm_mends_what_is_known_of_a_program(farm: FarmRig) -> None:
     first = register(farm, {"bench": program_with(OLD_FLAGS)})
     again = register(farm, {"bench": program_with(OLD_FLAGS)})
-    assert (again.known, again.replaces) == (True, None)
+    assert (again.was_registered, again.replaces) == (True, None)
     assert again.program.created_at == first.program.created_at
     assert again.program.chosen_at - first.program.chosen_at == timedelta(seconds=1)
 
@@ -126,7 +127,7 @@ def test_a_file_that_is_no_longer_recorded_is_missed_at_registration(farm: FarmR
     )
     inspection = inspect_program(registration, farm.blobs)
     with pytest.raises(ArtifactMissing, match="bench"):
-        farm.write(register_program, inspection, now=farm.clock.now(), actor="user")
+        farm.write(bind_tx(register_program, now=farm.clock.now(), actor="user"), inspection)
 
 
 def test_a_generic_harness_is_shown_by_its_definition(farm: FarmRig) -> None:

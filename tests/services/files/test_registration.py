@@ -6,9 +6,10 @@ import pytest
 
 from farm.core.base.ids import digest_of
 from farm.core.errors import Conflict, VariantInvalid
-from farm.core.models.variant import Fidelity, Manifest, TensorSpec
-from farm.services.files.registration import register_artifact, register_variant
-from farm.wire.documents.matrices.matrices import VariantView
+from farm.core.models.variant import Fidelity, Manifest, TensorSpec, Variant
+from farm.database.transaction import bind_tx
+from farm.services.files.registration import register_variant
+from farm.store.files.artifacts import put_artifact
 from tests.support.farm.service_fixture import FarmRig, model_file
 
 AGREEMENT = Fidelity(inputs=6, correlation=0.97, max_difference=1.5, top1_share=0.5)
@@ -16,19 +17,19 @@ MADE_WITH = {"torch": "2.13.0"}
 
 
 @pytest.fixture
-def known(farm: FarmRig) -> VariantView:
+def known(farm: FarmRig) -> Variant:
     return farm.variant("int8-core")
 
 
-def registered(farm: FarmRig, manifest: Manifest) -> VariantView:
-    return farm.write(register_variant, manifest, farm.blobs, now=farm.clock.now())
+def registered(farm: FarmRig, manifest: Manifest) -> Variant:
+    return farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest, farm.blobs)
 
 
-def test_the_same_manifest_again_is_the_same_variant(farm: FarmRig, known: VariantView) -> None:
+def test_the_same_manifest_again_is_the_same_variant(farm: FarmRig, known: Variant) -> None:
     assert registered(farm, known.manifest) == known
 
 
-def test_a_newer_builder_of_the_same_bytes_is_believed(farm: FarmRig, known: VariantView) -> None:
+def test_a_newer_builder_of_the_same_bytes_is_believed(farm: FarmRig, known: Variant) -> None:
     newer = replace(
         known.manifest, fidelity=AGREEMENT, built_with=MADE_WITH, recipe_digest=digest_of(b"newer")
     )
@@ -37,9 +38,7 @@ def test_a_newer_builder_of_the_same_bytes_is_believed(farm: FarmRig, known: Var
     assert registered(farm, newer) == again
 
 
-def test_a_file_added_by_hand_takes_nothing_from_what_its_builder_said(
-    farm: FarmRig, known: VariantView
-) -> None:
+def test_a_file_added_by_hand_takes_nothing_from_what_its_builder_said(farm: FarmRig, known: Variant) -> None:
     built = registered(
         farm, replace(known.manifest, built_with=MADE_WITH, fidelity=AGREEMENT, recipe_digest=digest_of(b"b"))
     )
@@ -54,20 +53,18 @@ def test_a_file_added_by_hand_takes_nothing_from_what_its_builder_said(
     [{"backends": ("cpu", "vulkan")}, {"inputs": (TensorSpec(shape=(1, 3, 96, 96), dtype="float32"),)}],
 )
 def test_other_backends_or_inputs_contradict_what_is_known(
-    farm: FarmRig, known: VariantView, said: dict[str, tuple[object, ...]]
+    farm: FarmRig, known: Variant, said: dict[str, tuple[object, ...]]
 ) -> None:
     with pytest.raises(Conflict, match="with other backends or inputs"):
         registered(farm, replace(known.manifest, **said))  # type: ignore[arg-type]
     assert registered(farm, known.manifest) == known
 
 
-def test_a_file_that_was_converted_for_nnapi_is_no_file_for_the_cpu(
-    farm: FarmRig, known: VariantView
-) -> None:
+def test_a_file_that_was_converted_for_nnapi_is_no_file_for_the_cpu(farm: FarmRig, known: Variant) -> None:
     content = model_file("torchscript", marker="__torch__.torch.classes._nnapi.Compilation")
     digest = digest_of(content)
     farm.blobs.put([content], digest)
-    farm.write(register_artifact, digest, len(content), now=farm.clock.now())
+    farm.write(bind_tx(put_artifact, now=farm.clock.now()), digest, len(content))
     said = replace(known.manifest, model="net", digest=digest, size_bytes=len(content))
     with pytest.raises(VariantInvalid, match="was converted for NNAPI, its manifest says cpu"):
         registered(farm, said)

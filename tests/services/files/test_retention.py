@@ -2,31 +2,60 @@
 
 import random
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from farm.blobs.disk import DiskBlobs
 from farm.core.base.ids import AttemptId, Digest, digest_of
-from farm.core.errors import ArtifactExpired, ArtifactMissing, FarmBusy, MatrixInvalid
+from farm.core.errors import (
+    ArtifactExpired,
+    ArtifactMissing,
+    Conflict,
+    FarmBusy,
+    FarmDiskFull,
+    FarmFault,
+    MatrixInvalid,
+)
 from farm.core.jobs.attempt import AttemptState
-from farm.core.jobs.deferral import FIRST_PAUSE
+from farm.core.jobs.retry import FIRST_PAUSE
 from farm.core.operations.retention import StorageRules
 from farm.core.programs.bundle import single_file
+from farm.core.results.settle.effects import KeepReport
+from farm.database.transaction import bind_tx
 from farm.services.files.artifacts import get_artifact, record_upload
+from farm.services.files.backup.restore import begin_epoch
 from farm.services.files.builtin_programs import builtin_digests
+from farm.services.files.folder_owner import claim_folder
 from farm.services.files.programs import list_program_views
-from farm.services.files.registration import list_variants, register_variant
-from farm.services.files.retention import BATCH, SweepResult, sweep_storage
+from farm.services.files.registration import register_variant
+from farm.services.files.retention import BATCH, Sweeper, sweep_storage
 from farm.services.jobs.views import attempt_view
 from farm.store.files.artifacts import mark_used
 from farm.store.files.disk_use import free_bytes_inside
 from farm.store.files.programs import put_program
-from farm.store.results.evidence import NewReport, add_reports
+from farm.store.files.variants import list_variants
+from farm.store.results.evidence import add_reports
 from farm.wire.agents.protocol import Assignment
-from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase
+from farm.wire.documents.files.storage import SweepResult
+from tests.support.farm.service_fixture import FarmRig, HostRig, checked_rig, good_evidence, phase
 
 NOTHING = StorageRules(blobs_limit_bytes=0)
+#: The result of a sweep that finds nothing to do.
+NOTHING_SWEPT = SweepResult(
+    artifacts=0,
+    artifact_bytes=0,
+    reports=0,
+    report_bytes=0,
+    files=0,
+    file_bytes=0,
+    deleted=0,
+    deleted_bytes=0,
+    lost=0,
+)
 _LATER_S = 2 * 3600.0
+_DAYS_S = timedelta(days=1).total_seconds()
 
 
 def sweep(farm: FarmRig, rules: StorageRules = NOTHING) -> SweepResult:
@@ -37,7 +66,7 @@ def upload(farm: FarmRig, content: bytes) -> Digest:
     """A file that was sent, as the route does it."""
     digest = digest_of(content)
     farm.blobs.put([content], digest)
-    farm.write(record_upload, farm.blobs, digest, len(content), now=farm.clock.now())
+    farm.write(bind_tx(record_upload, now=farm.clock.now()), farm.blobs, digest, len(content))
     return digest
 
 
@@ -59,7 +88,7 @@ def test_what_was_not_used_for_longest_goes_first_and_no_more_than_must(farm: Fa
     for name in (b"a", b"b", b"c"):
         files.append(upload(farm, name * 100))
         farm.clock.advance(60)
-    farm.write(mark_used, [files[0]], now=farm.clock.now())
+    farm.write(bind_tx(mark_used, now=farm.clock.now()), [files[0]])
     farm.clock.advance(_LATER_S)
     own = int(farm.rows("SELECT sum(size_bytes) AS size FROM artifacts")[0]["size"]) - 300
     swept = sweep(farm, StorageRules(blobs_limit_bytes=own + 150))
@@ -69,19 +98,19 @@ def test_what_was_not_used_for_longest_goes_first_and_no_more_than_must(farm: Fa
     assert farm.blobs.size_bytes(files[0]) == 100
     assert farm.blobs.size_bytes(files[1]) is None
     assert [event["subject_id"] for event in events(farm, "artifact_expired")] == files[1:]
-    assert sweep(farm, StorageRules(blobs_limit_bytes=own + 150)) == SweepResult()
+    assert sweep(farm, StorageRules(blobs_limit_bytes=own + 150)) == NOTHING_SWEPT
 
 
 def test_without_a_limit_nothing_goes(farm: FarmRig) -> None:
     upload(farm, b"a")
     farm.clock.advance(10**9)
-    assert sweep(farm, StorageRules()) == SweepResult()
+    assert sweep(farm, StorageRules()) == NOTHING_SWEPT
 
 
 def test_a_file_that_was_just_sent_waits_for_its_registration(farm: FarmRig) -> None:
     digest = upload(farm, b"a")
     farm.clock.advance(60)
-    assert sweep(farm) == SweepResult()
+    assert sweep(farm) == NOTHING_SWEPT
     farm.clock.advance(_LATER_S)
     assert sweep(farm).artifacts == 1
     assert expired(farm) == {digest}
@@ -89,7 +118,7 @@ def test_a_file_that_was_just_sent_waits_for_its_registration(farm: FarmRig) -> 
 
 def test_the_farms_own_files_stay(farm: FarmRig) -> None:
     farm.clock.advance(_LATER_S)
-    assert sweep(farm) == SweepResult()
+    assert sweep(farm) == NOTHING_SWEPT
     assert all(farm.blobs.size_bytes(digest) for digest in builtin_digests())
 
 
@@ -138,7 +167,7 @@ def test_a_matrix_that_needs_an_expired_file_is_refused_with_what_to_do(farm: Fa
 
 def test_cells_whose_files_are_there_run_beside_those_whose_expired(farm: FarmRig, host: HostRig) -> None:
     farm.clock.advance(_LATER_S)
-    farm.write(mark_used, [digest_of_variant(farm, "float32")], now=farm.clock.now())
+    farm.write(bind_tx(mark_used, now=farm.clock.now()), [digest_of_variant(farm, "float32")])
     assert sweep(farm).artifacts == 1
     matrix = farm.matrix(farm.submit(baseline=None))
     assert {cell.variant for cell in matrix.cell_list} == {"mobilenet_v2/float32/torchscript"}
@@ -150,11 +179,11 @@ def test_a_matrix_whose_program_expired_is_refused_with_what_to_do(farm: FarmRig
     program = upload(farm, b"#!/bin/sh")
     bundle = single_file("speed_benchmark_torch", program, 9)
     known = {"harness": "speed_benchmark_torch", "abi": "arm64-v8a", "bundle": bundle}
-    farm.write(put_program, **known, now=farm.clock.now())
+    farm.write(bind_tx(put_program, now=farm.clock.now()), **known)
     host.plug_in("arm", abis=("arm64-v8a",))
     host.earn_health()
     farm.clock.advance(_LATER_S)
-    farm.write(mark_used, [digest_of_variant(farm, "float32")], now=farm.clock.now())
+    farm.write(bind_tx(mark_used, now=farm.clock.now()), [digest_of_variant(farm, "float32")])
     sweep(farm)
     with pytest.raises(MatrixInvalid) as refused:
         farm.submit(axes=axes("float32"), baseline=None, devices={"device": "arm"})
@@ -173,7 +202,7 @@ def test_a_file_that_is_sent_again_is_there_again(farm: FarmRig, host: HostRig) 
     farm.variant("float32")
     assert digest_of_variant(farm, "float32") not in expired(farm)
     assert len(events(farm, "artifact_restored")) == 1
-    assert sweep(farm) == SweepResult()
+    assert sweep(farm) == NOTHING_SWEPT
     farm.submit(axes=axes("float32"), baseline=None)
 
 
@@ -182,7 +211,7 @@ def test_an_expired_file_cannot_be_registered_until_it_is_sent_again(farm: FarmR
     farm.clock.advance(_LATER_S)
     sweep(farm)
     with pytest.raises(ArtifactMissing, match="uploaded again"):
-        farm.write(register_variant, manifest, farm.blobs, now=farm.clock.now())
+        farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest, farm.blobs)
     with pytest.raises(ArtifactExpired):
         farm.read(get_artifact, manifest.digest)
 
@@ -196,18 +225,18 @@ def test_a_farm_that_died_between_mark_and_removal_removes_at_the_next_sweep(far
     assert farm.blobs.size_bytes(digest) is None
 
 
-def test_a_file_nobody_knows_goes_once_it_is_old(farm: FarmRig) -> None:
+def test_a_file_no_one_knows_goes_once_it_is_old(farm: FarmRig) -> None:
     digest = digest_of(b"stray")
     farm.blobs.put([b"stray"], digest)
     put_at_s = farm.blobs.path(digest).stat().st_mtime
     farm.clock.advance(put_at_s - farm.clock.now().timestamp() + 60)
-    assert sweep(farm) == SweepResult()
+    assert sweep(farm) == NOTHING_SWEPT
     farm.clock.advance(_LATER_S)
     assert sweep(farm).files == 1
     assert farm.blobs.size_bytes(digest) is None
 
 
-def test_an_artifact_whose_file_somebody_removed_is_marked_and_said(farm: FarmRig) -> None:
+def test_an_artifact_whose_file_someone_removed_is_marked_and_said(farm: FarmRig) -> None:
     digest = upload(farm, b"a")
     farm.blobs.path(digest).unlink()
     assert sweep(farm, StorageRules()).lost == 1
@@ -221,20 +250,62 @@ def test_an_upload_whose_file_a_sweep_set_aside_takes_it_back_or_is_asked_for_ag
     farm.clock.advance(_LATER_S)
     sweep(farm)
     farm.blobs.put([b"twice"], digest)
-    assert farm.blobs.set_aside(digest)
-    farm.write(record_upload, farm.blobs, digest, 5, now=farm.clock.now())
+    assert farm.blobs.set_aside(digest, farm.clock.now())
+    farm.write(bind_tx(record_upload, now=farm.clock.now()), farm.blobs, digest, 5)
     assert farm.blobs.size_bytes(digest) == 5
-    assert farm.blobs.set_aside(digest)
-    farm.blobs.remove_set_aside()
+    assert farm.blobs.set_aside(digest, farm.clock.now())
+    farm.blobs.empty_trash(float("inf"))
     with pytest.raises(FarmBusy):
-        farm.write(record_upload, farm.blobs, digest, 5, now=farm.clock.now())
+        farm.write(bind_tx(record_upload, now=farm.clock.now()), farm.blobs, digest, 5)
 
 
-def test_a_farm_that_starts_again_removes_what_was_set_aside(farm: FarmRig) -> None:
+def test_a_removed_file_lies_in_the_trash_for_days_and_is_deleted_then(farm: FarmRig) -> None:
+    digest = upload(farm, b"a" * 100)
+    farm.clock.advance(_LATER_S)
+    swept = sweep(farm)
+    assert (swept.files, swept.file_bytes, swept.deleted) == (1, 100, 0)
+    farm.blobs = type(farm.blobs)(farm.blobs.folder)
+    farm.clock.advance(6.9 * _DAYS_S)
+    assert sweep(farm) == NOTHING_SWEPT
+    assert [file.digest for file in farm.blobs.trash()] == [digest]
+    farm.clock.advance(0.2 * _DAYS_S)
+    swept = sweep(farm)
+    assert (swept.files, swept.deleted, swept.deleted_bytes) == (0, 1, 100)
+    assert farm.blobs.trash() == []
+
+
+def test_the_trash_gives_way_to_an_upload_that_has_no_space_the_oldest_first(farm: FarmRig) -> None:
+    older, newer = upload(farm, b"a" * 100), upload(farm, b"b" * 100)
+    farm.blobs.set_aside(older, farm.clock.now())
+    farm.clock.advance(1)
+    farm.blobs.set_aside(newer, farm.clock.now())
+    farm.blobs.check_space(100)
+    assert len(farm.blobs.trash()) == 2
+    with pytest.raises(FarmDiskFull):
+        farm.blobs.check_space(1 << 62)
+    assert farm.blobs.trash() == []
+
+
+def test_a_sweep_removes_nothing_from_the_folder_of_another_database(farm: FarmRig, tmp_path: Path) -> None:
     digest = upload(farm, b"a")
-    farm.blobs.set_aside(digest)
-    again = type(farm.blobs)(farm.blobs.folder)
-    assert again.restore(digest) is False
+    # As after a move to another database, whose folder this is now.
+    now = farm.clock.now()
+    farm.write(bind_tx(begin_epoch, now=now, actor="user:ann"), cause="moved", forgot_since=now)
+    farm.read(claim_folder, farm.blobs.folder)
+    with checked_rig(tmp_path / "left_behind") as other:
+        stranger = DiskBlobs(farm.blobs.folder)
+        other.clock.advance(30 * _DAYS_S)
+        with pytest.raises(Conflict, match="belong to another database") as refused:
+            sweep_storage(other.database, stranger, StorageRules(), other.clock)
+        assert "FARM_DATABASE_URL" in refused.value.hint
+        with pytest.raises(Conflict):
+            other.read(claim_folder, farm.blobs.folder)
+    assert farm.blobs.size_bytes(digest) == 1
+    # Nor from one that is not mounted.
+    (farm.blobs.folder / "database-epoch").unlink()
+    with pytest.raises(FarmFault, match="does not belong"):
+        sweep(farm)
+    assert expired(farm) == set()
 
 
 @pytest.mark.long
@@ -337,7 +408,7 @@ def test_the_room_of_output_that_went_is_free_for_what_comes(farm: FarmRig, host
     attempt_id = AttemptId(kept_attempt(farm))
     for number in range(60):
         body = random.Random(number).randbytes(1500)
-        new = NewReport(
+        new = KeepReport(
             attempt_id=attempt_id, digest=digest_of(body), body=body, counted=False, at=farm.clock.now()
         )
         farm.write(add_reports, [new])
@@ -345,3 +416,34 @@ def test_the_room_of_output_that_went_is_free_for_what_comes(farm: FarmRig, host
     farm.clock.advance(timedelta(days=3).total_seconds())
     assert sweep(farm, StorageRules(evidence_keep_days=1)).report_bytes > 90_000
     assert farm.read(free_bytes_inside) - free_bytes > 80_000
+
+
+@pytest.fixture
+def sweeper(farm: FarmRig, host: HostRig) -> Sweeper:
+    """Of a farm that has the output of two checks."""
+    rules = StorageRules(evidence_keep_days=30, blobs_limit_bytes=0)
+    return Sweeper(farm.database, farm.blobs, rules, farm.clock)
+
+
+@pytest.mark.invariant("I10")
+@pytest.mark.fault(50)
+def test_a_clock_that_jumped_ahead_lets_no_output_go(farm: FarmRig, sweeper: Sweeper) -> None:
+    farm.clock.jump(365 * _DAYS_S)
+    swept = sweeper()
+    assert swept.reports == 0
+    assert swept.artifacts == 2, "what can be sent again goes all the same"
+
+
+def test_a_clock_that_was_put_right_lets_output_go_in_its_time(farm: FarmRig, sweeper: Sweeper) -> None:
+    farm.clock.jump(365 * _DAYS_S)
+    sweeper()
+    farm.clock.jump(-365 * _DAYS_S)
+    farm.clock.advance(31 * _DAYS_S)
+    assert sweeper().reports == 2
+
+
+def test_small_corrections_of_the_clock_change_nothing(farm: FarmRig, sweeper: Sweeper) -> None:
+    farm.clock.jump(-30.0)
+    farm.clock.advance(31 * _DAYS_S)
+    farm.clock.jump(60.0)
+    assert sweeper().reports == 2

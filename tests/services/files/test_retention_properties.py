@@ -14,6 +14,7 @@ from farm.core.base.ids import HostId, digest_of
 from farm.core.errors import MatrixInvalid
 from farm.core.operations.retention import StorageRules
 from farm.core.runs.evidence import Evidence
+from farm.database.transaction import bind_tx
 from farm.services.files.builtin_programs import builtin_digests
 from farm.services.files.retention import expire_over_limit, sweep_storage
 from farm.store.files.artifacts import expired_at_by_digest, stored_artifacts
@@ -120,7 +121,7 @@ class Storage(RuleBasedStateMachine):
     @rule(limit_bytes=st.sampled_from(LIMITS))
     def sweep_cut_short_between_mark_and_removal(self, limit_bytes: int) -> None:
         rules = StorageRules(blobs_limit_bytes=limit_bytes)
-        self.farm.write(expire_over_limit, rules, now=self.farm.clock.now())
+        self.farm.write(bind_tx(expire_over_limit, now=self.farm.clock.now()), rules)
 
     @rule()
     def restart_the_farm(self) -> None:

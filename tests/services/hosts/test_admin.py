@@ -6,6 +6,7 @@ from pydantic import SecretStr
 from farm.core.devices.host_state import HostEvent
 from farm.core.errors import AuthError, Conflict, NotFound, SessionFenced
 from farm.core.jobs.attempt import AttemptState
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import authenticate, create_join_token, enroll
 from farm.services.checks.requested import assert_clean, request_check
 from farm.services.hosts.admin import change_host, limit_host, retire_host, retirement_plan
@@ -19,11 +20,11 @@ KIM = OperatorRequest(by="kim", reason="a new hub")
 
 
 def drain(farm: FarmRig, event: HostEvent = HostEvent.DRAINED, host: str = "bench-1") -> HostChange:
-    return farm.write(change_host, host, event, KIM, now=farm.clock.now())
+    return farm.write(bind_tx(change_host, now=farm.clock.now()), host, event, KIM)
 
 
 def retire(farm: FarmRig) -> HostChange:
-    return farm.write(retire_host, "bench-1", KIM, now=farm.clock.now())
+    return farm.write(bind_tx(retire_host, now=farm.clock.now()), "bench-1", KIM)
 
 
 def view(farm: FarmRig) -> HostView:
@@ -32,22 +33,23 @@ def view(farm: FarmRig) -> HostView:
 
 
 def rejoin(farm: FarmRig) -> str:
-    token = farm.write(create_join_token, auto_admit=True, now=farm.clock.now())
+    token = farm.write(bind_tx(create_join_token, now=farm.clock.now()), auto_admit=True)
     enrollment = Enrollment(host="bench-1", join_token=SecretStr(token))
-    return farm.write(enroll, enrollment, now=farm.clock.now()).credential
+    return farm.write(bind_tx(enroll, now=farm.clock.now()), enrollment).credential
 
 
 @pytest.mark.invariant("I19")
 def test_a_join_token_is_used_up_or_too_old_whoever_asked_before_whether_it_is_good(farm: FarmRig) -> None:
     used, old = (
-        SecretStr(farm.write(create_join_token, auto_admit=True, now=farm.clock.now())) for _ in range(2)
+        SecretStr(farm.write(bind_tx(create_join_token, now=farm.clock.now()), auto_admit=True))
+        for _ in range(2)
     )
-    farm.write(enroll, Enrollment(host="bench-7", join_token=used), now=farm.clock.now())
+    farm.write(bind_tx(enroll, now=farm.clock.now()), Enrollment(host="bench-7", join_token=used))
     with pytest.raises(AuthError, match="used up"):
-        farm.write(enroll, Enrollment(host="bench-8", join_token=used), now=farm.clock.now())
+        farm.write(bind_tx(enroll, now=farm.clock.now()), Enrollment(host="bench-8", join_token=used))
     farm.clock.advance(365 * 86_400)
     with pytest.raises(AuthError, match="too old"):
-        farm.write(enroll, Enrollment(host="bench-8", join_token=old), now=farm.clock.now())
+        farm.write(bind_tx(enroll, now=farm.clock.now()), Enrollment(host="bench-8", join_token=old))
     assert view(farm).host_id == "bench-7"
 
 
@@ -93,10 +95,10 @@ def test_a_new_life_of_a_draining_hosts_agent_adopts_its_runs(farm: FarmRig, hos
 
 
 @pytest.mark.invariant("I18")
-def test_a_host_has_no_more_runs_than_it_may_whoever_dies(farm: FarmRig, host: HostRig) -> None:
+def test_a_host_has_no_more_runs_than_it_may_whichever_agent_dies(farm: FarmRig, host: HostRig) -> None:
     request = LimitRequest(by="kim", max_runs=1)
-    assert farm.write(limit_host, "bench-1", request, now=farm.clock.now()).changed
-    assert not farm.write(limit_host, "bench-1", request, now=farm.clock.now()).changed
+    assert farm.write(bind_tx(limit_host, now=farm.clock.now()), "bench-1", request).changed
+    assert not farm.write(bind_tx(limit_host, now=farm.clock.now()), "bench-1", request).changed
     farm.submit(rounds=1)
     (first,) = host.exchange().assignments
     waiting = next(each for each in farm.read(host_detail, "bench-1").devices if each.job_id is None)
@@ -112,7 +114,7 @@ def test_a_host_has_no_more_runs_than_it_may_whoever_dies(farm: FarmRig, host: H
 
 @pytest.mark.invariant("I9", "I19")
 @pytest.mark.fault(52)
-def test_a_retired_host_is_nobody_at_once_and_its_runs_are_lost(farm: FarmRig, host: HostRig) -> None:
+def test_a_retired_host_is_no_one_at_once_and_its_runs_are_lost(farm: FarmRig, host: HostRig) -> None:
     farm.clock.advance(60)
     credential = rejoin(farm)
     matrix_id = farm.submit(rounds=1)
@@ -156,7 +158,7 @@ def test_a_retired_host_comes_back_with_a_new_token_only(farm: FarmRig, host: Ho
     host.exchange()
 
 
-def test_a_host_that_nobody_knows_is_told_with_those_that_there_are(farm: FarmRig, host: HostRig) -> None:
+def test_a_host_that_no_one_knows_is_told_with_those_that_there_are(farm: FarmRig, host: HostRig) -> None:
     with pytest.raises(NotFound) as refused:
         drain(farm, host="bench-7")
     assert "bench-1" in refused.value.hint
@@ -164,9 +166,9 @@ def test_a_host_that_nobody_knows_is_told_with_those_that_there_are(farm: FarmRi
 
 def test_a_check_that_is_asked_for_comes_before_everything(farm: FarmRig, host: HostRig) -> None:
     farm.submit(devices={"device_id": "phone-1"})
-    change = farm.write(request_check, "phone-1", KIM, now=farm.clock.now())
+    change = farm.write(bind_tx(request_check, now=farm.clock.now()), "phone-1", KIM)
     assert change.changed
-    assert not farm.write(request_check, "phone-1", KIM, now=farm.clock.now()).changed
+    assert not farm.write(bind_tx(request_check, now=farm.clock.now()), "phone-1", KIM).changed
     (check,) = host.exchange().assignments
     assert plan_of(check).harness == "device_check"
     (event,) = farm.rows("SELECT actor, cause FROM events WHERE actor = 'user:kim' AND kind = 'job_queued'")
@@ -176,11 +178,11 @@ def test_a_check_that_is_asked_for_comes_before_everything(farm: FarmRig, host: 
 def test_a_phone_that_could_not_be_checked_is_refused_with_the_reason(farm: FarmRig, host: HostRig) -> None:
     drain(farm)
     with pytest.raises(Conflict, match="bench-1 is draining"):
-        farm.write(request_check, "phone-1", KIM, now=farm.clock.now())
+        farm.write(bind_tx(request_check, now=farm.clock.now()), "phone-1", KIM)
     del host.phones["phone-2"]
     host.exchange()
     with pytest.raises(Conflict, match="phone-2 is absent"):
-        farm.write(request_check, "phone-2", KIM, now=farm.clock.now())
+        farm.write(bind_tx(request_check, now=farm.clock.now()), "phone-2", KIM)
 
 
 @pytest.mark.invariant("I7")
@@ -192,15 +194,15 @@ def test_a_persons_word_that_a_phone_is_clean_counts_when_no_agent_can_look(
     (run,) = host.exchange().assignments
     host.exchange([phase(run, AttemptState.MEASURING)])
     with pytest.raises(Conflict, match="job"):
-        farm.write(assert_clean, "phone-1", KIM, now=farm.clock.now())
+        farm.write(bind_tx(assert_clean, now=farm.clock.now()), "phone-1", KIM)
     host.restart()
     with pytest.raises(Conflict, match="can see for itself"):
-        farm.write(assert_clean, "phone-1", KIM, now=farm.clock.now())
+        farm.write(bind_tx(assert_clean, now=farm.clock.now()), "phone-1", KIM)
     farm.clock.advance(400)
     farm.reap()
     farm.reap()
-    assert farm.write(assert_clean, "phone-1", KIM, now=farm.clock.now()).changed
-    assert not farm.write(assert_clean, "phone-1", KIM, now=farm.clock.now()).changed
+    assert farm.write(bind_tx(assert_clean, now=farm.clock.now()), "phone-1", KIM).changed
+    assert not farm.write(bind_tx(assert_clean, now=farm.clock.now()), "phone-1", KIM).changed
     (event,) = farm.rows("SELECT actor, cause FROM events WHERE kind = 'device_asserted_clean'")
     assert event["actor"] == "user:kim"
     assert event["cause"].endswith("a new hub")
@@ -214,7 +216,7 @@ def test_a_persons_word_that_a_phone_is_clean_counts_when_no_agent_can_look(
 def test_a_run_that_goes_on_though_it_was_given_up_counts_among_those_a_host_may_have(
     farm: FarmRig, host: HostRig
 ) -> None:
-    farm.write(limit_host, "bench-1", LimitRequest(by="kim", max_runs=1), now=farm.clock.now())
+    farm.write(bind_tx(limit_host, now=farm.clock.now()), "bench-1", LimitRequest(by="kim", max_runs=1))
     farm.submit(rounds=1)
     (run,) = host.exchange().assignments
     said = [phase(run, AttemptState.MEASURING)]

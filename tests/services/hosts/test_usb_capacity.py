@@ -5,21 +5,21 @@ from datetime import timedelta
 import pytest
 
 from farm.core.base.ids import JobId
-from farm.core.checks.incident import find_usb_full_cause
+from farm.core.checks.failures import find_usb_full_cause
 from farm.core.jobs.timeouts import DEFAULT_TIMEOUTS
 from farm.core.operations.alarm import AlarmRules
-from farm.services.agents.exchange.loop_call import answer_call
+from farm.database.transaction import bind_tx
 from farm.services.hosts.admin import retire_host
 from farm.services.hosts.views import list_host_views
 from farm.services.jobs.pending_reasons import job_waiting
 from farm.services.operations.alarm_scan import AlarmScan
-from farm.services.operations.alarm_views import list_alarms
+from farm.services.operations.alarms import list_alarms
 from farm.wire.agents.protocol import Exchange, ExchangeAnswer, FullController
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
-FULL = FullController(controller="0000:00:14.0", said="can't set config #1, error -28")
-OTHER = FullController(controller="0000:05:00.0", said="Error while assigning device slot ID")
+FULL = FullController(controller="0000:00:14.0", message="can't set config #1, error -28")
+OTHER = FullController(controller="0000:05:00.0", message="Error while assigning device slot ID")
 
 
 def said(host: HostRig, *full: FullController, pressure: str | None = None) -> ExchangeAnswer:
@@ -27,7 +27,7 @@ def said(host: HostRig, *full: FullController, pressure: str | None = None) -> E
     host.seq += 1
     devices = tuple(host.phones.values())
     call = Exchange(seq=host.seq, devices=devices, full_controllers=full, pressure=pressure)
-    return host.farm.write(answer_call, host.host_id, host.session_id, call, now=host.farm.clock.now()).answer
+    return host.call(call).answer
 
 
 def incidents(farm: FarmRig) -> list[tuple[str, bool]]:
@@ -61,7 +61,7 @@ def test_a_full_controller_is_an_incident_that_names_it_and_is_over_when_its_age
 
 
 @pytest.mark.fault(20)
-def test_phones_of_a_host_with_a_full_controller_get_work_and_nobody_is_told_to_wait_for_it(
+def test_phones_of_a_host_with_a_full_controller_get_work_and_no_one_is_told_to_wait_for_it(
     farm: FarmRig, host: HostRig
 ) -> None:
     farm.submit(rounds=1)
@@ -83,7 +83,7 @@ def test_a_second_controller_that_is_full_is_told_of_with_the_first(farm: FarmRi
     said(host, FULL, OTHER, pressure="the disk is full")
     assert incidents(farm) == [("usb_full", False), ("pressure", True), ("usb_full", True)]
     (cause,) = farm.rows("SELECT cause FROM incidents WHERE kind = 'usb_full' AND ended_at IS NULL")
-    assert cause["cause"] == find_usb_full_cause({each.controller: each.said for each in (FULL, OTHER)})
+    assert cause["cause"] == find_usb_full_cause({each.controller: each.message for each in (FULL, OTHER)})
 
 
 @pytest.mark.fault(20)
@@ -92,7 +92,7 @@ def test_a_controller_that_stays_full_is_an_alarm_until_it_is_not(farm: FarmRig,
     for _ in range(2):
         said(host, FULL)
         farm.write(rounds.look, now=farm.clock.now(), up_since=farm.up_since)
-        farm.clock.advance(AlarmRules().trouble_after.total_seconds())
+        farm.clock.advance(AlarmRules().failing_after.total_seconds())
     said(host, FULL)
     farm.write(rounds.look, now=farm.clock.now(), up_since=farm.up_since)
     (alarm,) = farm.read(list_alarms)
@@ -104,7 +104,7 @@ def test_a_controller_that_stays_full_is_an_alarm_until_it_is_not(farm: FarmRig,
 
 
 @pytest.mark.fault(20, 27)
-def test_what_an_agent_said_of_its_host_is_over_when_nothing_is_heard_of_it_for_good(
+def test_what_an_agent_said_of_its_host_is_over_when_it_is_lost_permanently(
     farm: FarmRig, host: HostRig
 ) -> None:
     said(host, FULL, pressure="the disk is full")
@@ -114,7 +114,7 @@ def test_what_an_agent_said_of_its_host_is_over_when_nothing_is_heard_of_it_for_
     lose(farm)
     assert incidents(farm) == [("pressure", False), ("usb_full", False)]
     ended = farm.rows("SELECT DISTINCT cause FROM events WHERE kind = 'incident_ended'")
-    assert [row["cause"] for row in ended] == ["bench-1: nothing is heard of its agent any more"]
+    assert [row["cause"] for row in ended] == ["bench-1: its agent does not report any more"]
     host.restart()
     said(host, FULL)
     farm.reap()
@@ -125,5 +125,5 @@ def test_what_an_agent_said_of_its_host_is_over_when_nothing_is_heard_of_it_for_
 def test_what_an_agent_said_of_its_host_is_over_when_that_is_retired(farm: FarmRig, host: HostRig) -> None:
     said(host, FULL, pressure="the disk is full")
     asked = OperatorRequest(by="ann", reason="it is sold")
-    farm.write(retire_host, host.host_id, asked, now=farm.clock.now())
+    farm.write(bind_tx(retire_host, now=farm.clock.now()), host.host_id, asked)
     assert incidents(farm) == [("pressure", False), ("usb_full", False)]

@@ -3,8 +3,8 @@
 import pytest
 
 from farm.core.jobs.attempt import AttemptState
-from farm.core.jobs.deferral import FIRST_PAUSE, LONGEST_PAUSE
-from farm.core.jobs.retry import MAX_RETURNS
+from farm.core.jobs.retry import FIRST_PAUSE, LONGEST_PAUSE, MAX_RETURNS
+from farm.database.transaction import bind_tx
 from farm.services.checks.requested import request_check
 from farm.services.jobs.pending_reasons import job_waiting
 from farm.wire.agents.protocol import Assignment
@@ -41,7 +41,7 @@ def claimed(farm: FarmRig, host: HostRig, *, after_s: float) -> Assignment:
 
 
 @pytest.mark.fault(47)
-def test_a_phone_that_is_not_fit_is_asked_ever_more_rarely_and_the_job_ends_after_an_hour(
+def test_a_phone_that_is_not_fit_is_asked_with_increasing_back_off_and_the_job_ends_after_an_hour(
     farm: FarmRig, host: HostRig
 ) -> None:
     submit(farm)
@@ -54,11 +54,11 @@ def test_a_phone_that_is_not_fit_is_asked_ever_more_rarely_and_the_job_ends_afte
     assert put_off(host, assignment) == ()
     (job,) = farm.rows("SELECT outcome, code, message FROM jobs WHERE kind = 'benchmark'")
     assert (job["outcome"], job["code"]) == ("inconclusive", "job.deferred")
-    assert job["message"] == f"put off {MAX_RETURNS} times, last because {LOW}"
+    assert job["message"] == f"deferred {MAX_RETURNS} times, last because {LOW}"
 
 
 @pytest.mark.fault(47)
-def test_why_a_job_that_was_put_off_waits_says_until_when(farm: FarmRig, host: HostRig) -> None:
+def test_why_a_job_that_was_deferred_waits_says_until_when(farm: FarmRig, host: HostRig) -> None:
     submit(farm)
     (assignment,) = host.exchange().assignments
     until = farm.clock.now() + FIRST_PAUSE
@@ -81,7 +81,7 @@ def test_a_check_does_not_wait_for_a_job_that_pauses(farm: FarmRig, host: HostRi
     submit(farm)
     (assignment,) = host.exchange().assignments
     assert put_off(host, assignment) == ()
-    farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
+    farm.write(bind_tx(request_check, now=farm.clock.now()), "phone-1", OperatorRequest(by="ann"))
     (check,) = host.exchange().assignments
     assert check.job_id != assignment.job_id
 

@@ -3,6 +3,7 @@
 import pytest
 
 from farm.core.base.ids import MatrixId
+from farm.database.transaction import bind_tx
 from farm.services.matrices.submit import submit_matrix
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
@@ -21,7 +22,7 @@ def submit(farm: FarmRig, who: str, *, rounds: int, **changes: object) -> Matrix
         "seed": 7,
         **changes,
     }
-    return farm.write(submit_matrix, matrix_spec(spec), now=farm.clock.now(), actor=f"user:{who}")
+    return farm.write(bind_tx(submit_matrix, now=farm.clock.now(), actor=f"user:{who}"), matrix_spec(spec))
 
 
 def order(farm: FarmRig, host: HostRig) -> str:

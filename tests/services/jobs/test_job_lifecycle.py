@@ -5,10 +5,8 @@ import pytest
 from farm.core.base.ids import AttemptId
 from farm.core.errors import Blame, Forbidden, InvalidInput, NotFound, ReportConflict, SessionFenced
 from farm.core.jobs.attempt import AttemptState
-from farm.core.jobs.deferral import LONGEST_PAUSE
-from farm.core.jobs.retry import MAX_RETURNS
-from farm.core.runs.verdict import Verdict
-from farm.services.agents.exchange.loop_call import answer_call
+from farm.core.jobs.retry import LONGEST_PAUSE, MAX_RETURNS
+from farm.core.runs.measurement import Verdict
 from farm.wire.agents.protocol import Assignment, Exchange
 from tests.support.farm.service_fixture import (
     FarmRig,
@@ -206,7 +204,7 @@ def test_a_report_of_an_unknown_attempt_is_not_found(farm: FarmRig, host: HostRi
 
 @pytest.mark.invariant("I16")
 @pytest.mark.fault(2)
-def test_trouble_with_the_phone_is_retried_within_its_budget(farm: FarmRig, host: HostRig) -> None:
+def test_a_failure_of_the_phone_is_retried_within_its_budget(farm: FarmRig, host: HostRig) -> None:
     host.phones.pop("phone-2")
     matrix_id = farm.submit(
         axes={"model": "mobilenet_v2", "precision": "float32", "format": "torchscript", "backend": "cpu"},
@@ -245,7 +243,7 @@ def test_output_without_numbers_fails_with_the_place_and_a_hint(
 
 
 @pytest.mark.invariant("I13", "I16")
-def test_a_job_that_is_given_back_costs_nothing_until_it_happened_too_often(
+def test_a_job_that_is_returned_costs_nothing_until_it_happened_too_often(
     farm: FarmRig, host: HostRig
 ) -> None:
     host.phones.pop("phone-2")
@@ -341,7 +339,7 @@ def test_an_older_session_is_fenced_by_a_newer_one(farm: FarmRig, host: HostRig)
     older = host.session_id
     host.restart()
     with pytest.raises(SessionFenced, match="a newer one of bench-1 was opened"):
-        farm.write(answer_call, host.host_id, older, Exchange(seq=99), now=farm.clock.now())
+        host.call(Exchange(seq=99), session_id=older)
 
 
 @pytest.mark.on_postgresql
@@ -381,7 +379,7 @@ def test_nothing_expires_while_the_farm_itself_was_down(farm: FarmRig, host: Hos
 
 @pytest.mark.invariant("I13")
 @pytest.mark.fault(31)
-def test_a_grant_nobody_starts_is_taken_back_at_no_cost(farm: FarmRig, host: HostRig) -> None:
+def test_a_grant_no_one_starts_is_taken_back_at_no_cost(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit(devices={"device_id": "phone-1"})
     host.exchange()
     for _ in range(13):

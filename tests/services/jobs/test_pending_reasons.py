@@ -9,7 +9,7 @@ from farm.core.devices.host_state import HostEvent
 from farm.core.errors import NotFound, SelectorEmpty
 from farm.core.jobs.attempt import AttemptState
 from farm.core.upkeep.device_action import DeviceActionKind
-from farm.services.agents.exchange.loop_call import answer_call
+from farm.database.transaction import bind_tx
 from farm.services.devices.admin import cancel_jobs_of_retired, change_admin, retire
 from farm.services.devices.reservations import reserve
 from farm.services.hosts.admin import change_host, limit_host
@@ -72,7 +72,7 @@ def test_a_job_that_is_next_waits_for_nothing(farm: FarmRig, job: JobId) -> None
 def test_a_cordoned_phone_is_told_with_who_since_when_why_and_what_to_do(farm: FarmRig, job: JobId) -> None:
     asked = OperatorRequest(by="ann", reason="swollen battery")
     cordoned_at = farm.clock.now()
-    farm.write(change_admin, "phone-1", AdminEvent.CORDONED, asked, now=cordoned_at)
+    farm.write(bind_tx(change_admin, now=cordoned_at), "phone-1", AdminEvent.CORDONED, asked)
     farm.clock.advance(7200)
     (reason,) = why(farm, job).reasons
     assert (reason.code, reason.by, reason.cause) == ("cordoned", "user:ann", "swollen battery")
@@ -82,7 +82,7 @@ def test_a_cordoned_phone_is_told_with_who_since_when_why_and_what_to_do(farm: F
 
 
 def test_a_held_phone_is_told_with_who_has_it(farm: FarmRig, job: JobId) -> None:
-    farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=600), now=farm.clock.now())
+    farm.write(bind_tx(reserve, now=farm.clock.now()), "phone-1", ReservationRequest(by="ann", for_s=600))
     (reason,) = why(farm, job).reasons
     assert (reason.code, reason.by) == ("reserved", "user:ann")
     assert "by ann until" in (reason.cause or "")
@@ -144,11 +144,11 @@ def test_a_phone_that_is_not_online_is_told_with_how_to_get_it_back(
     host.phones["phone-1"] = phone("phone-1", presence=Presence.UNAUTHORIZED)
     host.exchange()
     (reason,) = why(farm, job).reasons
-    assert (reason.code, reason.message) == ("not_online", "the phone is not online (unauthorized)")
+    assert (reason.code, reason.message) == ("not_online", "the device is not online (unauthorized)")
     assert "USB debugging" in reason.hint
 
 
-def test_a_phone_that_nobody_admitted_waits_for_an_operator(farm: FarmRig, host: HostRig) -> None:
+def test_a_phone_that_no_one_admitted_waits_for_an_operator(farm: FarmRig, host: HostRig) -> None:
     other = farm.host("bench-2", auto_admit=False)
     other.plug_in("phone-9")
     other.run()
@@ -156,13 +156,12 @@ def test_a_phone_that_nobody_admitted_waits_for_an_operator(farm: FarmRig, host:
     assert codes(why(farm, first_job(farm, matrix_id, "phone-9")))[0] == "pending"
 
 
-def test_an_errand_goes_first(farm: FarmRig, job: JobId) -> None:
+def test_a_device_action_goes_first(farm: FarmRig, job: JobId) -> None:
     farm.write(
-        request_device_action,
+        bind_tx(request_device_action, now=farm.clock.now()),
         "phone-1",
         DeviceActionKind.CLEAN,
         OperatorRequest(by="ann"),
-        now=farm.clock.now(),
     )
     (reason,) = why(farm, job).reasons
     assert (reason.code, reason.by, reason.passes) == ("device_action", "user:ann", True)
@@ -192,14 +191,14 @@ def test_a_phone_whose_cpu_another_uses_waits_its_turn(farm: FarmRig) -> None:
 
 def test_a_host_that_is_drained_is_told_with_who_drained_it(farm: FarmRig, host: HostRig, job: JobId) -> None:
     asked = OperatorRequest(by="ann", reason="new disk")
-    farm.write(change_host, "bench-1", HostEvent.DRAINED, asked, now=farm.clock.now())
+    farm.write(bind_tx(change_host, now=farm.clock.now()), "bench-1", HostEvent.DRAINED, asked)
     (reason,) = why(farm, job).reasons
     assert (reason.code, reason.by, reason.cause) == ("host_draining", "user:ann", "new disk")
     assert reason.hint == "farm host activate bench-1"
 
 
 def test_a_host_that_has_all_the_runs_it_may_have_is_told_as_that(farm: FarmRig, host: HostRig) -> None:
-    farm.write(limit_host, "bench-1", LimitRequest(by="ann", max_runs=1), now=farm.clock.now())
+    farm.write(bind_tx(limit_host, now=farm.clock.now()), "bench-1", LimitRequest(by="ann", max_runs=1))
     matrix_id = farm.submit(rounds=1)
     (running,) = host.exchange().assignments
     waiting = "phone-2" if running.device_id == "phone-1" else "phone-1"
@@ -211,7 +210,7 @@ def test_a_host_whose_disk_is_full_is_told_in_its_agents_words(
     farm: FarmRig, host: HostRig, job: JobId
 ) -> None:
     said = Exchange(seq=host.seq + 1, devices=tuple(host.phones.values()), pressure="its disk is full")
-    farm.write(answer_call, host.host_id, host.session_id, said, now=farm.clock.now())
+    host.call(said)
     (reason,) = why(farm, job).reasons
     assert (reason.code, reason.cause) == ("host_pressure", "its disk is full")
     assert reason.since == farm.clock.now()
@@ -267,7 +266,7 @@ def test_when_all_phones_of_a_matrix_are_retired_its_jobs_are_over_and_say_why(
     matrix_id = farm.submit(rounds=2)
     job = first_job(farm, matrix_id)
     for device in ("phone-1", "phone-2"):
-        farm.write(retire, device, OperatorRequest(by="ann"), now=farm.clock.now())
+        farm.write(bind_tx(retire, now=farm.clock.now()), device, OperatorRequest(by="ann"))
     view = why(farm, job)
     assert (view.state, view.outcome, view.by) == ("finished", "cancelled", "user:ann")
     assert view.cause == "phone-1 was retired"
@@ -280,18 +279,20 @@ def test_a_job_that_comes_back_to_a_retired_phone_says_so_until_it_is_cancelled(
     farm: FarmRig, host: HostRig, job: JobId
 ) -> None:
     first = {each.device_id: each for each in host.exchange().assignments}["phone-1"]
-    farm.write(retire, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
+    farm.write(bind_tx(retire, now=farm.clock.now()), "phone-1", OperatorRequest(by="ann"))
     host.report(first.attempt_id, device_trouble(first))
     host.clean(first)
     host.exchange()
     assert codes(why(farm, job))[0] == "retired"
-    farm.write(cancel_jobs_of_retired, now=farm.clock.now())
+    farm.write(bind_tx(cancel_jobs_of_retired, now=farm.clock.now()))
     assert why(farm, job).outcome == "cancelled"
 
 
-def test_a_matrix_is_told_phone_by_phone_those_first_that_need_somebody(farm: FarmRig, host: HostRig) -> None:
+def test_a_matrix_is_told_phone_by_phone_those_first_that_need_someone(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit(rounds=2)
-    farm.write(change_admin, "phone-2", AdminEvent.CORDONED, OperatorRequest(by="ann"), now=farm.clock.now())
+    farm.write(
+        bind_tx(change_admin, now=farm.clock.now()), "phone-2", AdminEvent.CORDONED, OperatorRequest(by="ann")
+    )
     (running,) = host.exchange().assignments
     view = of_matrix(farm, matrix_id)
     assert view.left == 8

@@ -31,8 +31,8 @@ def four(farm: FarmRig, host: HostRig) -> HostRig:
 
 def went(assignment: Assignment, code: str = "device.rebooted") -> Evidence:
     evidence = device_trouble(assignment)
-    assert evidence.trouble is not None
-    return replace(evidence, trouble=replace(evidence.trouble, code=code))
+    assert evidence.error is not None
+    return replace(evidence, error=replace(evidence.error, code=code))
 
 
 def jobs(farm: FarmRig, outcome: str) -> list[dict[str, object]]:
@@ -119,7 +119,7 @@ def test_work_of_another_matrix_is_not_condemned(farm: FarmRig, four: HostRig) -
 
 @pytest.mark.invariant("I16")
 @pytest.mark.fault(25, 53)
-def test_a_late_report_that_shows_a_killer_ends_its_work(farm: FarmRig, four: HostRig) -> None:
+def test_a_late_report_that_shows_a_poison_job_ends_its_work(farm: FarmRig, four: HostRig) -> None:
     farm.submit(rounds=1, axes=ONE_VARIANT, baseline=None)
     runs = four.exchange().assignments
     four.exchange([phase(each, AttemptState.MEASURING) for each in runs])
@@ -155,7 +155,7 @@ def test_a_late_report_that_a_budget_does_not_allow_ends_the_job(farm: FarmRig, 
 
 @pytest.mark.invariant("I16")
 @pytest.mark.fault(53)
-def test_what_a_third_phone_gives_back_after_two_went_away_is_not_queued_again(
+def test_what_a_third_phone_returns_after_two_went_away_is_not_queued_again(
     farm: FarmRig, four: HostRig
 ) -> None:
     farm.submit(rounds=1, devices={"device_id": list(THREE)}, axes=ONE_VARIANT, baseline=None)

@@ -5,9 +5,11 @@ import pytest
 from farm.core.base.ids import MatrixId
 from farm.core.errors import Blame, NotFound
 from farm.core.jobs.attempt import AttemptState
-from farm.services.matrices.cancel import cancel_chunk, cancel_matrix
+from farm.database.transaction import bind_tx
+from farm.services.matrices.cancel import cancel_chunk
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.matrices.plans import CancellationView
+from tests.support.farm.direct_calls import cancel_matrix
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
@@ -38,7 +40,7 @@ def host(farm: FarmRig) -> HostRig:
 
 
 def cancel(farm: FarmRig, matrix_id: MatrixId, device: str | None = None) -> CancellationView:
-    return farm.write(cancel_matrix, matrix_id, device=device, now=farm.clock.now(), actor="user")
+    return farm.write(bind_tx(cancel_matrix, now=farm.clock.now(), actor="user"), matrix_id, device=device)
 
 
 def attempt_row(farm: FarmRig, attempt: Assignment) -> dict[str, object]:
@@ -117,7 +119,7 @@ def test_a_report_that_comes_before_the_cancel_counts(farm: FarmRig, host: HostR
 
 
 @pytest.mark.invariant("I13", "I16")
-def test_a_run_that_its_agent_never_heard_of_leaves_the_phone_free(farm: FarmRig, host: HostRig) -> None:
+def test_a_run_that_its_agent_never_received_leaves_the_phone_free(farm: FarmRig, host: HostRig) -> None:
     matrix_id, attempt = under_way(farm, host, AttemptState.CLAIMED)
     cancel(farm, matrix_id)
     farm.submit()
@@ -237,7 +239,9 @@ def test_what_is_cancelled_in_several_transactions_comes_to_what_one_does(
     assert len(host.exchange().assignments) == 1
     found, steps = None, 0
     while found is None or not found.is_done:
-        found = farm.write(cancel_chunk, matrix_id, limit=4, before=found, now=farm.clock.now(), actor="user")
+        found = farm.write(
+            bind_tx(cancel_chunk, now=farm.clock.now(), actor="user"), matrix_id, limit=4, before=found
+        )
         steps += 1
         # Until the last of them, what is under way goes on.
         assert outcomes(farm, matrix_id).get("active", 0) == (0 if found.is_done else 1)
@@ -251,7 +255,7 @@ def test_what_is_cancelled_in_several_transactions_comes_to_what_one_does(
 
 def test_what_would_begin_first_is_cancelled_first(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit()
-    farm.write(cancel_chunk, matrix_id, limit=4, now=farm.clock.now(), actor="user")
+    farm.write(bind_tx(cancel_chunk, now=farm.clock.now(), actor="user"), matrix_id, limit=4)
     states = farm.rows(
         "SELECT state FROM jobs WHERE matrix_id = :id ORDER BY virtual_time, job_id", id=matrix_id
     )

@@ -15,7 +15,7 @@ from farm.services.jobs.pending_reasons import job_waiting
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase, plan_of
 
-BOUND = ControlState(name="cores", asked="0-1", actual_before="0-1", actual_after="0-1")
+BOUND = ControlState(name="cores", requested="0-1", actual_before="0-1", actual_after="0-1")
 COOL = Condition(
     taken_at=datetime(2031, 2, 3, tzinfo=UTC),
     thermal_status=ThermalStatus.NONE,
@@ -142,14 +142,14 @@ def test_a_phone_that_cannot_be_set_as_asked_ends_the_job_as_unsupported_and_kee
     error = ControlImpossible("phone-1 has no prime cores: its clusters are 0-3; 4-7")
 
     def impossible(assignment: Assignment) -> Evidence:
-        trouble = RunError(
+        failure = RunError(
             code=error.code,
             blame=error.blame,
             transient=error.transient,
             message=error.message,
             hint=error.hint,
         )
-        return Evidence(fence=assignment.fence, trouble=trouble)
+        return Evidence(fence=assignment.fence, error=failure)
 
     submit(farm, controls={"cores": "prime"})
     assert host.run(impossible) == 1

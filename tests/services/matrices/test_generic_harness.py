@@ -8,10 +8,10 @@ from farm.core.base.ids import MatrixId, digest_of
 from farm.core.errors import HarnessInvalid, MatrixInvalid
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
-from farm.services.files.adapters import check_successor, default_of_flags
-from farm.services.files.harness_options import known_harness
-from farm.services.files.registration import register_artifact
+from farm.database.transaction import bind_tx
+from farm.services.files.harnesses import check_successor, default_of_flags, known_harness
 from farm.services.results.cells import list_results
+from farm.store.files.artifacts import put_artifact
 from farm.store.files.programs import put_program
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.files.harness_definition import harness_definition
@@ -37,16 +37,15 @@ MATRIX: dict[str, Any] = {
 def register(farm: FarmRig, *, abi: str = "any", content: bytes = b"#!/bin/sh\n", **changes: Any) -> None:
     digest = digest_of(content)
     farm.blobs.put([content], digest)
-    farm.write(register_artifact, digest, len(content), now=farm.clock.now())
+    farm.write(bind_tx(put_artifact, now=farm.clock.now()), digest, len(content))
     farm.clock.advance(1)
     definition = harness_definition({**BENCH, **changes})
     farm.write(
-        put_program,
+        bind_tx(put_program, now=farm.clock.now()),
         harness="bench",
         abi=abi,
         bundle=single_file("bench", digest, len(content)),
         definition=definition.model_dump(mode="json"),
-        now=farm.clock.now(),
     )
 
 

@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 
-from farm.core.base.idempotency_key import IdempotencyKey, idempotency_key
-from farm.core.base.ids import MatrixId
+from farm.core.base.ids import IdempotencyKey, MatrixId, idempotency_key
 from farm.core.errors import IdempotencyKeyReused
-from farm.services.matrices.idempotency import find_submitted_matrix
-from farm.services.matrices.rerun import prepare_rerun
-from farm.services.matrices.submit import PreparedMatrix, prepare_matrix, queue_prepared
+from farm.database.transaction import bind_tx
+from farm.services.matrices.submit import (
+    PreparedMatrix,
+    find_submitted_matrix,
+    prepare_matrix,
+    prepare_rerun,
+    queue_if_unchanged,
+)
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.farm.service_fixture import FarmRig
 
@@ -47,7 +51,9 @@ def submit(
 ) -> MatrixId:
     request = None if key is None else asked(spec, key)
     now = farm.clock.now()
-    matrix_id = farm.write(queue_prepared, ready(farm, spec), request=request, now=now, actor=actor)
+    matrix_id = farm.write(
+        bind_tx(queue_if_unchanged, now=now, actor=actor), ready(farm, spec), idempotency=request
+    )
     assert matrix_id is not None
     return matrix_id
 
@@ -73,7 +79,7 @@ def test_the_same_submission_under_the_same_key_is_one_matrix_with_one_event(far
 
 def test_another_submission_under_the_same_key_is_refused(farm: FarmRig) -> None:
     first = submit(farm)
-    with pytest.raises(IdempotencyKeyReused, match=f"matrix {first} "):
+    with pytest.raises(IdempotencyKeyReused, match=f"matrix {first},"):
         submit(farm, {**SPEC, "seed": 8})
     assert counts(farm)[0] == 1
 
@@ -94,7 +100,10 @@ def test_of_many_that_come_at_once_under_one_key_one_is_stored(farm: FarmRig) ->
     with ThreadPoolExecutor(max_workers=8) as threads:
         answers = [
             threads.submit(
-                farm.write, queue_prepared, made, request=asked(SPEC), now=farm.clock.now(), actor=ANN
+                farm.write,
+                bind_tx(queue_if_unchanged, now=farm.clock.now(), actor=ANN),
+                made,
+                idempotency=asked(SPEC),
             )
             for _ in range(8)
         ]
@@ -117,7 +126,12 @@ def test_a_rerun_under_one_key_is_one_matrix(farm: FarmRig) -> None:
     again = farm.read(prepare_rerun, whose, failed=False)
     request = idempotency_key("k-1", f"matrices/{whose}/rerun", {"failed": False})
     made = {
-        farm.write(queue_prepared, again, rerun_of=whose, request=request, now=farm.clock.now(), actor=ANN)
+        farm.write(
+            bind_tx(queue_if_unchanged, now=farm.clock.now(), actor=ANN),
+            again,
+            rerun_of=whose,
+            idempotency=request,
+        )
         for _ in range(2)
     }
     assert len(made) == 1

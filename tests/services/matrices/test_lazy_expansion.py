@@ -9,22 +9,22 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId
 from farm.core.errors import Conflict
+from farm.core.matrices.matrix import MatrixSpec
 from farm.core.runs.evidence import Evidence
+from farm.database.transaction import Tx, bind_tx
 from farm.services.checks.device_detail import device_detail
 from farm.services.devices.admin import retire, retirement_plan
 from farm.services.hosts.admin import retirement_plan as host_retirement_plan
 from farm.services.hosts.views import host_detail
 from farm.services.jobs.pending_reasons import matrix_waiting
-from farm.services.matrices.cancel import cancel_matrix
-from farm.services.matrices.expansion import expand_matrix
+from farm.services.matrices.current_expansion import expand_matrix
 from farm.services.matrices.lazy_expansion import RowBatch, RowBuilder, open_row_builder, put_row_batch
-from farm.services.matrices.rerun import rerun_matrix
 from farm.services.matrices.submit import (
     PreparedMatrix,
     prepare_expanded,
     prepare_matrix,
+    queue_if_unchanged,
     queue_matrix,
-    queue_prepared,
 )
 from farm.services.matrices.views import list_job_views, list_matrix_summaries
 from farm.store.files.artifacts import needed_digests
@@ -32,7 +32,8 @@ from farm.store.matrices.lazy_expansion import next_batches, next_matrix, remain
 from farm.store.results.evidence import expirable_reports
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
-from farm.wire.documents.matrices.matrix import MatrixSpec, matrix_spec
+from farm.wire.documents.matrices.matrix import matrix_spec
+from tests.support.farm.direct_calls import cancel_matrix, rerun_matrix
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
@@ -77,21 +78,21 @@ def large(connection: Connection, wanted: MatrixSpec) -> PreparedMatrix:
 
 def submit(farm: FarmRig, *, inline: bool = False, actor: str = "user", **changed: Any) -> MatrixId:
     ready = farm.read(prepare_matrix if inline else large, spec(**changed))
-    return farm.write(queue_matrix, ready, now=farm.clock.now(), actor=actor)
+    return farm.write(bind_tx(queue_matrix, now=farm.clock.now(), actor=actor), ready)
 
 
 def next_chunk(farm: FarmRig, matrix_id: MatrixId, jobs: int) -> tuple[RowBuilder, RowBatch]:
-    maker = farm.read(open_row_builder, matrix_id)
-    assert maker is not None
-    return maker, maker.chunk(farm.read(next_batches, matrix_id, jobs=jobs))
+    builder = farm.read(open_row_builder, matrix_id)
+    assert builder is not None
+    return builder, builder.build(farm.read(next_batches, matrix_id, jobs=jobs))
 
 
 def unfold(farm: FarmRig, matrix_id: MatrixId, *, jobs: int = 4, chunks: int | None = None) -> int:
     """Queue so many chunks, or all that are left, each by a process of its own; how many those were."""
     done = 0
     while done != chunks and farm.read(next_batches, matrix_id, jobs=jobs):
-        maker, chunk = next_chunk(farm, matrix_id, jobs)
-        assert farm.write(put_row_batch, maker, chunk, now=farm.clock.now())
+        builder, chunk = next_chunk(farm, matrix_id, jobs)
+        assert farm.write(bind_tx(put_row_batch, now=farm.clock.now()), builder, chunk)
         done += 1
     return done
 
@@ -144,7 +145,7 @@ def test_a_matrix_says_what_is_not_queued_yet_and_counts_it(farm: FarmRig, host:
     for chunks in (0, 1, 3):
         unfold(farm, matrix_id, jobs=4, chunks=chunks)
         view = farm.matrix(matrix_id)
-        (summary,) = farm.read(list_matrix_summaries, now=farm.clock.now())
+        (summary,) = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
         queued = len(farm.rows("SELECT job_id FROM jobs WHERE matrix_id IS NOT NULL"))
         assert view.not_queued == summary.not_queued == JOBS - queued > 0
         assert (view.jobs, summary.jobs) == (JOBS, JOBS)
@@ -176,7 +177,7 @@ def test_a_matrix_whose_queued_jobs_are_done_is_not_finished_before_the_others(
 def test_phones_that_run_while_it_is_unfolded_keep_to_the_order(farm: FarmRig, host: HostRig) -> None:
     whole = submit(farm, inline=True, actor="ann")
     expected = {phone: [label for label, _, _ in queue_of(farm, whole, phone)] for phone in host.phones}
-    farm.write(cancel_matrix, whole, now=farm.clock.now(), actor="ann")
+    farm.write(bind_tx(cancel_matrix, now=farm.clock.now(), actor="ann"), whole)
     matrix_id = submit(farm)
     while unfold(farm, matrix_id, jobs=2, chunks=1):
         host.run(limit=4)
@@ -201,13 +202,13 @@ def test_a_process_that_is_killed_leaves_no_half_piece(farm: FarmRig, host: Host
     matrix_id = submit(farm)
     unfold(farm, matrix_id, jobs=4, chunks=2)
     before = farm.rows("SELECT * FROM lazy_expansions ORDER BY device_id"), cells_of(farm, matrix_id)
-    maker, chunk = next_chunk(farm, matrix_id, 4)
+    builder, chunk = next_chunk(farm, matrix_id, 4)
     if moment == "before":
         # Its cells are stored and its cursors moved when the jobs turn out to lack a cell.
         chunk = replace(chunk, jobs=[(9999, *row[1:]) for row in chunk.jobs])
 
     def killed(connection: Connection) -> None:
-        put_row_batch(connection, maker, chunk, now=farm.clock.now())
+        put_row_batch(Tx(connection, farm.clock.now()), builder, chunk)
         raise _Killed
 
     with pytest.raises((_Killed, KeyError)):
@@ -227,13 +228,13 @@ def test_a_process_that_is_killed_leaves_no_half_piece(farm: FarmRig, host: Host
 def test_of_two_processes_at_one_piece_the_second_does_nothing(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm)
     one, other = next_chunk(farm, matrix_id, 4), next_chunk(farm, matrix_id, 9)
-    assert farm.write(put_row_batch, *one, now=farm.clock.now())
+    assert farm.write(bind_tx(put_row_batch, now=farm.clock.now()), *one)
     there = cells_of(farm, matrix_id), queue_of(farm, matrix_id, "phone-1")
-    assert not farm.write(put_row_batch, *other, now=farm.clock.now())
-    assert not farm.write(put_row_batch, *one, now=farm.clock.now())
+    assert not farm.write(bind_tx(put_row_batch, now=farm.clock.now()), *other)
+    assert not farm.write(bind_tx(put_row_batch, now=farm.clock.now()), *one)
     assert (cells_of(farm, matrix_id), queue_of(farm, matrix_id, "phone-1")) == there
     unfold(farm, matrix_id)
-    assert not farm.write(put_row_batch, *one, now=farm.clock.now())
+    assert not farm.write(bind_tx(put_row_batch, now=farm.clock.now()), *one)
     assert farm.matrix(matrix_id).jobs == JOBS
 
 
@@ -242,15 +243,15 @@ def test_once_it_is_cancelled_nothing_more_is_queued(farm: FarmRig, host: HostRi
     matrix_id = submit(farm)
     unfold(farm, matrix_id, jobs=4, chunks=2)
     under_way = next_chunk(farm, matrix_id, 4)
-    told = farm.write(cancel_matrix, matrix_id, now=farm.clock.now(), actor="user")
+    told = farm.write(bind_tx(cancel_matrix, now=farm.clock.now(), actor="user"), matrix_id)
     assert (told.queued, told.active, told.finished) == (JOBS, 0, 0)
-    assert not farm.write(put_row_batch, *under_way, now=farm.clock.now())
+    assert not farm.write(bind_tx(put_row_batch, now=farm.clock.now()), *under_way)
     assert (farm.read(next_matrix), farm.read(open_row_builder, matrix_id)) == (None, None)
     assert host.exchange().assignments == ()
     view = farm.matrix(matrix_id)
     assert (view.state, view.not_queued, view.cells) == ("cancelled", 0, CELLS * PHONES)
     assert view.jobs_by_outcome == {"cancelled": JOBS}
-    again = farm.write(cancel_matrix, matrix_id, now=farm.clock.now(), actor="user")
+    again = farm.write(bind_tx(cancel_matrix, now=farm.clock.now(), actor="user"), matrix_id)
     assert (again.queued, again.active) == (0, 0)
     (event,) = farm.rows("SELECT cause FROM events WHERE kind = 'matrix_cancelled'")
     assert event["cause"] == f"all devices: {JOBS} queued and 0 active jobs"
@@ -259,7 +260,7 @@ def test_once_it_is_cancelled_nothing_more_is_queued(farm: FarmRig, host: HostRi
 @pytest.mark.invariant("I16")
 def test_one_phone_of_it_is_cancelled_before_it_has_a_job(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm)
-    told = farm.write(cancel_matrix, matrix_id, device="phone-2", now=farm.clock.now(), actor="user")
+    told = farm.write(bind_tx(cancel_matrix, now=farm.clock.now(), actor="user"), matrix_id, device="phone-2")
     assert told.queued == CELLS * ROUNDS
     unfold(farm, matrix_id)
     assert (len(queue_of(farm, matrix_id, "phone-1")), queue_of(farm, matrix_id, "phone-2")) == (12, [])
@@ -277,7 +278,7 @@ def test_a_phone_that_is_retired_gets_none_of_what_was_to_come(farm: FarmRig, ho
     assert (of_host.queued_jobs, of_host.matrices) == (JOBS, (matrix_id,))
     assert farm.read(device_detail, "phone-1").queued_jobs == CELLS * ROUNDS
     assert farm.read(host_detail, host.host_id).queued_jobs == JOBS
-    farm.write(retire, "phone-2", OperatorRequest(by="ann", reason="broken"), now=farm.clock.now())
+    farm.write(bind_tx(retire, now=farm.clock.now()), "phone-2", OperatorRequest(by="ann", reason="broken"))
     unfold(farm, matrix_id)
     assert len(queue_of(farm, matrix_id, "phone-2")) == 4
     assert farm.matrix(matrix_id).jobs_by_outcome == {"queued": 12, "cancelled": 12}
@@ -289,8 +290,8 @@ def test_a_phone_that_is_retired_gets_none_of_what_was_to_come(farm: FarmRig, ho
 def test_what_failed_is_not_run_again_before_all_is_queued(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm)
     with pytest.raises(Conflict, match="still being queued"):
-        farm.write(rerun_matrix, matrix_id, failed=True, now=farm.clock.now(), actor="user")
-    again = farm.write(rerun_matrix, matrix_id, failed=False, now=farm.clock.now(), actor="user")
+        farm.write(bind_tx(rerun_matrix, now=farm.clock.now(), actor="user"), matrix_id, failed=True)
+    again = farm.write(bind_tx(rerun_matrix, now=farm.clock.now(), actor="user"), matrix_id, failed=False)
     assert farm.matrix(again).jobs == JOBS
 
 
@@ -298,8 +299,8 @@ def test_cells_that_were_never_queued_count_as_failed(farm: FarmRig, host: HostR
     matrix_id = submit(farm, rounds=1)
     unfold(farm, matrix_id, jobs=CELLS, chunks=1)
     assert host.run() == CELLS
-    farm.write(cancel_matrix, matrix_id, now=farm.clock.now(), actor="user")
-    again = farm.write(rerun_matrix, matrix_id, failed=True, now=farm.clock.now(), actor="user")
+    farm.write(bind_tx(cancel_matrix, now=farm.clock.now(), actor="user"), matrix_id)
+    again = farm.write(bind_tx(rerun_matrix, now=farm.clock.now(), actor="user"), matrix_id, failed=True)
     assert {row["device_id"] for row in cells_of(farm, again)} == {"phone-2"}
     assert farm.matrix(again).cells == CELLS
 
@@ -326,7 +327,7 @@ def test_output_of_a_matrix_stays_while_some_of_it_is_to_come(farm: FarmRig, hos
     unfold(farm, matrix_id, jobs=2, chunks=1)
     assert host.run() == 2
     assert going_output(farm) == 0
-    farm.write(cancel_matrix, matrix_id, now=farm.clock.now(), actor="user")
+    farm.write(bind_tx(cancel_matrix, now=farm.clock.now(), actor="user"), matrix_id)
     assert going_output(farm) == 2
 
 
@@ -367,8 +368,8 @@ def test_work_that_kills_phones_is_ended_where_it_is_queued_later(farm: FarmRig,
         if poison not in {file.digest for file in plan_of(assignment).files}:
             return good_evidence(assignment)
         gone = device_trouble(assignment)
-        assert gone.trouble is not None
-        return replace(gone, trouble=replace(gone.trouble, code="device.rebooted"))
+        assert gone.error is not None
+        return replace(gone, error=replace(gone.error, code="device.rebooted"))
 
     host.run(answer)
     assert farm.matrix(matrix_id).jobs_by_outcome == {"succeeded": 2, "failed": 2, "queued": 4}
@@ -381,9 +382,9 @@ def test_what_changed_since_it_was_prepared_is_noticed(farm: FarmRig, host: Host
     ready = farm.read(prepare_matrix, wanted)
     host.plug_in("phone-3")
     host.exchange()
-    assert farm.write(queue_prepared, ready, now=farm.clock.now(), actor="user") is None
+    assert farm.write(bind_tx(queue_if_unchanged, now=farm.clock.now(), actor="user"), ready) is None
     ready = farm.read(prepare_matrix, wanted)
-    matrix_id = farm.write(queue_prepared, ready, now=farm.clock.now(), actor="user")
+    matrix_id = farm.write(bind_tx(queue_if_unchanged, now=farm.clock.now(), actor="user"), ready)
     assert matrix_id is not None
     assert {row["device_id"] for row in cells_of(farm, matrix_id)} == {"phone-1", "phone-2", "phone-3"}
 

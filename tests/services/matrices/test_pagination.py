@@ -7,16 +7,16 @@ import pytest
 
 from farm.core.base.ids import CellId, MatrixId
 from farm.core.errors import NotFound
-from farm.services.matrices.expansion import expand_matrix
+from farm.database.transaction import bind_tx
+from farm.services.matrices.current_expansion import expand_matrix
 from farm.services.matrices.lazy_expansion import open_row_builder, put_row_batch
 from farm.services.matrices.submit import prepare_expanded, queue_matrix
-from farm.services.matrices.views import list_rejected_views, matrix_view
+from farm.services.matrices.views import list_matrix_summaries, list_rejected_views, matrix_view
 from farm.services.results.cells import list_results
-from farm.services.results.explain.cell import explain_cell
-from farm.services.results.latest_speedups import list_latest_speedups
-from farm.services.results.speedups import list_speedups
+from farm.services.results.explanations import explain_cell
+from farm.services.results.speedups import list_latest_speedups, list_speedups
 from farm.store.matrices.lazy_expansion import next_batches
-from farm.store.matrices.rejections import PAGE, add_rejections, page_of_rejections
+from farm.store.matrices.matrices import PAGE, add_rejections, page_of_rejections
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.matrices.matrix import matrix_spec
 from farm.wire.documents.results.results import MAX_RESULTS_PAGE
@@ -47,13 +47,13 @@ def submit(
         **changed,
     }
     ready = prepare_expanded(farm.read(expand_matrix, matrix_spec(spec)), inline_jobs=inline_jobs)
-    return farm.write(queue_matrix, ready, now=farm.clock.now(), actor="user")
+    return farm.write(bind_tx(queue_matrix, now=farm.clock.now(), actor="user"), ready)
 
 
 def unfold(farm: FarmRig, matrix_id: MatrixId, *, jobs: int) -> None:
-    if (maker := farm.read(open_row_builder, matrix_id)) is not None:
-        chunk = maker.chunk(farm.read(next_batches, matrix_id, jobs=jobs))
-        assert farm.write(put_row_batch, maker, chunk, now=farm.clock.now())
+    if (builder := farm.read(open_row_builder, matrix_id)) is not None:
+        chunk = builder.build(farm.read(next_batches, matrix_id, jobs=jobs))
+        assert farm.write(bind_tx(put_row_batch, now=farm.clock.now()), builder, chunk)
 
 
 def stored(farm: FarmRig, matrix_id: MatrixId) -> set[int]:
@@ -175,7 +175,9 @@ def test_a_cells_own_comparison_is_the_one_in_the_listing(farm: FarmRig, host: H
 @pytest.mark.parametrize("count", [0, 1, PAGE, 2 * PAGE + 1])
 def test_rejected_cells_come_in_pages_each_once(farm: FarmRig, host: HostRig, count: int) -> None:
     matrix_id = submit(farm, warmups=[1], inline_jobs=100)
-    farm.write(add_rejections, matrix_id, [("phone-1", f"cell {index}", "no") for index in range(count)])
+    farm.write(
+        add_rejections, matrix_id, [("phone-1", f"cell {index}", "excluded", "no") for index in range(count)]
+    )
     for step in (PAGE, 700):
         seen: list[int] = []
         while page := farm.read(page_of_rejections, matrix_id, after=seen[-1] if seen else -1):
@@ -190,8 +192,24 @@ def test_a_matrix_says_how_many_of_its_cells_are_rejected_and_shows_the_first(
 ) -> None:
     excluded = [{"precision": "int8-core", "warmup": warmup} for warmup in (1, 2)]
     matrix_id = submit(farm, warmups=[1, 2, 3], inline_jobs=100, exclude=excluded)
-    view = farm.read(matrix_view, matrix_id, now=farm.clock.now())
+    view = farm.read(bind_tx(matrix_view, now=farm.clock.now()), matrix_id)
     assert view.rejected == len(view.rejected_list) == 2
     assert view.rejected_list == farm.read(list_rejected_views, matrix_id, after=-1)
     assert farm.read(list_rejected_views, matrix_id, after=0) == view.rejected_list[1:]
     assert farm.read(list_rejected_views, matrix_id, after=1) == ()
+
+
+def test_matrices_are_listed_newest_first_and_page_by_page(sqlite_farm: FarmRig) -> None:
+    farm = sqlite_farm
+    for precision in ("float32", "int8-core"):
+        farm.variant(precision)
+    host = farm.host()
+    host.plug_in("phone-1")
+    host.exchange()
+    ids = [submit(farm, warmups=[5], inline_jobs=MANY) for _ in range(3)]
+
+    def page(before: MatrixId | None) -> list[MatrixId]:
+        listing = bind_tx(list_matrix_summaries, now=farm.clock.now())
+        return [summary.matrix_id for summary in farm.read(listing, before=before, limit=2)]
+
+    assert (page(None), page(ids[1]), page(ids[0])) == ([ids[2], ids[1]], [ids[0]], [])

@@ -1,6 +1,7 @@
 """How far a matrix is, and how long it will still take."""
 
 from farm.core.devices.device import Presence
+from farm.database.transaction import bind_tx
 from farm.services.matrices.views import list_matrix_summaries
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, torch_output
 
@@ -45,7 +46,7 @@ def test_a_phone_that_waits_for_a_person_is_left_out_and_named(farm: FarmRig, ho
     view = farm.matrix(matrix_id)
     assert view.without_eta == ("phone-2",)
     assert view.eta_s is not None
-    (summary,) = farm.read(list_matrix_summaries, now=farm.clock.now())
+    (summary,) = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
     assert (summary.eta_s, summary.without_eta) == (view.eta_s, view.without_eta)
 
 
@@ -62,5 +63,5 @@ def test_a_finished_matrix_has_nothing_left(farm: FarmRig, host: HostRig) -> Non
     matrix_id = farm.submit(rounds=1)
     host.run()
     assert farm.matrix(matrix_id).eta_s == 0.0
-    (summary,) = farm.read(list_matrix_summaries, now=farm.clock.now())
+    (summary,) = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
     assert summary.finished_at is not None

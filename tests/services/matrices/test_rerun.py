@@ -6,12 +6,12 @@ import pytest
 
 from farm.core.base.ids import MatrixId
 from farm.core.errors import Conflict, SelectorEmpty
+from farm.database.transaction import bind_tx
 from farm.services.devices.admin import retire
-from farm.services.matrices.cancel import cancel_matrix
-from farm.services.matrices.rerun import prepare_rerun, rerun_matrix
-from farm.services.matrices.submit import queue_prepared
+from farm.services.matrices.submit import prepare_rerun, queue_if_unchanged
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
+from tests.support.farm.direct_calls import cancel_matrix, rerun_matrix
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, plan_of
 
 AXES = {
@@ -60,18 +60,18 @@ def run_with_crashes(farm: FarmRig, host: HostRig, variant: str) -> MatrixId:
 
 
 def rerun(farm: FarmRig, matrix_id: MatrixId, *, failed: bool = False) -> MatrixId:
-    return farm.write(rerun_matrix, matrix_id, failed=failed, now=farm.clock.now(), actor="user")
+    return farm.write(bind_tx(rerun_matrix, now=farm.clock.now(), actor="user"), matrix_id, failed=failed)
 
 
-def test_a_rerun_that_was_prepared_over_other_phones_is_made_anew(farm: FarmRig, host: HostRig) -> None:
+def test_a_rerun_that_was_prepared_over_other_phones_is_made_again(farm: FarmRig, host: HostRig) -> None:
     matrix_id = run_with_crashes(farm, host, "int8-core/lite")
     ready = farm.read(prepare_rerun, matrix_id, failed=False)
     host.plug_in("phone-9")
     host.exchange()
     now = farm.clock.now()
-    assert farm.write(queue_prepared, ready, rerun_of=matrix_id, now=now, actor="user") is None
+    assert farm.write(bind_tx(queue_if_unchanged, now=now, actor="user"), ready, rerun_of=matrix_id) is None
     ready = farm.read(prepare_rerun, matrix_id, failed=False)
-    again = farm.write(queue_prepared, ready, rerun_of=matrix_id, now=now, actor="user")
+    again = farm.write(bind_tx(queue_if_unchanged, now=now, actor="user"), ready, rerun_of=matrix_id)
     phones = farm.rows("SELECT DISTINCT device_id FROM cells WHERE matrix_id = :matrix", matrix=again)
     assert "phone-9" in {row["device_id"] for row in phones}
     assert farm.rows("SELECT rerun_of FROM matrices WHERE matrix_id = :m", m=again) == [
@@ -96,7 +96,9 @@ def test_a_rerun_is_a_new_matrix_of_the_same_spec_on_the_devices_that_fit_now(
     assert [progress.device_id for progress in again.progress] == ["phone-1", "phone-2"]
 
 
-def test_only_failed_cells_run_again_with_their_baseline_and_its_twin(farm: FarmRig, host: HostRig) -> None:
+def test_only_failed_cells_run_again_with_their_baseline_and_its_duplicate(
+    farm: FarmRig, host: HostRig
+) -> None:
     first = run_with_crashes(farm, host, "int8-core/lite")
     assert labels(farm, rerun(farm, first, failed=True)) == [
         ("float32 lite", None),
@@ -125,7 +127,7 @@ def test_cells_that_were_cancelled_have_failed_too(farm: FarmRig, host: HostRig)
     first = farm.submit()
     host.run(limit=1000)
     second = farm.submit()
-    farm.write(cancel_matrix, second, now=farm.clock.now(), actor="user")
+    farm.write(bind_tx(cancel_matrix, now=farm.clock.now(), actor="user"), second)
     assert len(labels(farm, rerun(farm, second, failed=True))) == 2
     with pytest.raises(Conflict, match=f"every cell of matrix {first} has a valid measurement"):
         rerun(farm, first, failed=True)
@@ -133,6 +135,6 @@ def test_cells_that_were_cancelled_have_failed_too(farm: FarmRig, host: HostRig)
 
 def test_a_rerun_whose_devices_are_gone_is_refused(farm: FarmRig, host: HostRig) -> None:
     first = farm.submit()
-    farm.write(retire, "phone-1", OperatorRequest(by="kim"), now=farm.clock.now())
+    farm.write(bind_tx(retire, now=farm.clock.now()), "phone-1", OperatorRequest(by="kim"))
     with pytest.raises(SelectorEmpty):
         rerun(farm, first)

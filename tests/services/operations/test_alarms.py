@@ -7,12 +7,14 @@ import pytest
 from farm.core.base.ids import DeviceId
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Presence
-from farm.core.operations.alarm import QUIET_AFTER_ACKNOWLEDGED, AlarmKind, AlarmSubject
-from farm.services.agents.unchanged_report import is_report_unchanged
+from farm.core.operations.alarm import QUIET_AFTER_ACKNOWLEDGED, AlarmKind, AlarmSubject, DueAlarm
+from farm.database.transaction import bind_tx
+from farm.services.agents.heartbeats import is_report_unchanged
 from farm.services.devices.admin import change_admin
-from farm.services.operations.alarms import clear_alarm, raise_alarm
+from farm.services.operations.alarms import clear_alarm
 from farm.store.devices.devices import get_device
 from farm.store.operations import alarms as alarm_store
+from farm.store.operations.alarms import add_alarm
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.alarm_scan import RULES, Rounds, silent_phone
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
@@ -26,22 +28,23 @@ def rounds(farm: FarmRig) -> Rounds:
 
 
 @pytest.mark.invariant("I17")
-def test_the_same_trouble_is_one_alarm_and_one_event_until_it_is_cleared(farm: FarmRig) -> None:
+def test_the_same_failure_is_one_alarm_and_one_event_until_it_is_cleared(farm: FarmRig) -> None:
     def tell() -> bool:
         return farm.write(
-            raise_alarm,
-            AlarmKind.PLACEMENT_CHANGED,
-            AlarmSubject.SERIES,
-            "7",
-            message="it ran on the NPU, and runs on the CPU",
-            hint="look at the driver",
-            now=farm.clock.now(),
+            bind_tx(add_alarm, now=farm.clock.now()),
+            DueAlarm(
+                kind=AlarmKind.PLACEMENT_CHANGED,
+                subject=AlarmSubject.SERIES,
+                subject_id="7",
+                message="it ran on the NPU, and runs on the CPU",
+                hint="look at the driver",
+            ),
         )
 
     assert [tell(), tell()] == [True, False]
     kind, subject = AlarmKind.PLACEMENT_CHANGED, AlarmSubject.SERIES
-    assert farm.write(clear_alarm, kind, subject, "7", cause="it is back", now=farm.clock.now())
-    assert not farm.write(clear_alarm, kind, subject, "7", cause="it is back", now=farm.clock.now())
+    assert farm.write(bind_tx(clear_alarm, now=farm.clock.now()), kind, subject, "7", cause="it is back")
+    assert not farm.write(bind_tx(clear_alarm, now=farm.clock.now()), kind, subject, "7", cause="it is back")
     assert tell()
     kinds = [
         row["kind"] for row in farm.rows("SELECT kind FROM events WHERE subject = 'alarm' ORDER BY event_id")
@@ -87,17 +90,17 @@ def test_a_phone_that_forgot_the_key_is_told_of_soon_with_what_its_agent_says(
         update={"presence": Presence.UNAUTHORIZED, "detail": "it does not know the key AB:CD"}
     )
     host.exchange()
-    farm.clock.advance(RULES.trouble_after.total_seconds())
+    farm.clock.advance(RULES.failing_after.total_seconds())
     host.exchange()
     assert rounds.look(0) == ["device_unauthorized device:phone-1"]
     assert "the key AB:CD" in str(farm.rows("SELECT message FROM alarms"))
 
 
-def test_a_phone_that_somebody_took_out_of_the_pool_is_missed_by_nobody(
+def test_a_phone_that_someone_took_out_of_the_pool_is_missed_by_no_one(
     farm: FarmRig, host: HostRig, rounds: Rounds
 ) -> None:
     asked = OperatorRequest(by="ann", reason="its battery swells")
-    farm.write(change_admin, "phone-1", AdminEvent.CORDONED, asked, now=farm.clock.now())
+    farm.write(bind_tx(change_admin, now=farm.clock.now()), "phone-1", AdminEvent.CORDONED, asked)
     silent_phone(host)
     farm.clock.advance(2 * HOUR_S)
     host.exchange()
@@ -105,7 +108,7 @@ def test_a_phone_that_somebody_took_out_of_the_pool_is_missed_by_nobody(
 
 
 @pytest.mark.invariant("I10")
-def test_nobody_was_silent_while_the_farm_was_down(farm: FarmRig, host: HostRig, rounds: Rounds) -> None:
+def test_no_one_was_silent_while_the_farm_was_down(farm: FarmRig, host: HostRig, rounds: Rounds) -> None:
     silent_phone(host)
     farm.clock.advance(24 * HOUR_S)
     farm.up_since = farm.clock.now()
@@ -180,7 +183,9 @@ def test_what_a_person_cleared_is_not_raised_again_for_a_day(
     rounds.look(1)
     (alarm,) = farm.read(alarm_store.open_alarms)
     assert farm.write(
-        alarm_store.clear_alarm, alarm, now=farm.clock.now(), actor="user:ann", cause="a new cable is ordered"
+        bind_tx(alarm_store.clear_alarm, now=farm.clock.now(), actor="user:ann"),
+        alarm,
+        cause="a new cable is ordered",
     )
     host.exchange()
     assert rounds.look(1) == []

@@ -4,17 +4,18 @@ import pytest
 
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.operations.event import EventSubject
+from farm.database.transaction import bind_tx
 from farm.services.devices.admin import change_label
 from farm.services.devices.reservations import reserve
 from farm.services.operations.events import EventQuery, event_filter, last_page, next_page
 from farm.store.operations.event_watermark import event_watermark
 from farm.wire.documents.devices import LabelRequest, ReservationRequest
-from farm.wire.documents.events import EventPage
+from farm.wire.documents.operations import EventPage
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
 
 def asked(farm: FarmRig, limit: int = 100, **words: str | int | None) -> EventPage:
-    which = farm.read(event_filter, EventQuery(**words), now=farm.clock.now())  # type: ignore[arg-type]
+    which = farm.read(bind_tx(event_filter, now=farm.clock.now()), EventQuery(**words))  # type: ignore[arg-type]
     return farm.read(last_page, which, until=farm.read(event_watermark).event_id, limit=limit)
 
 
@@ -23,9 +24,11 @@ def kinds(page: EventPage) -> list[str]:
 
 
 def test_a_phone_is_found_by_its_label_and_its_story_is_told_in_order(farm: FarmRig, host: HostRig) -> None:
-    farm.write(change_label, "phone-1", LabelRequest(by="ann", label="desk"), now=farm.clock.now())
+    farm.write(bind_tx(change_label, now=farm.clock.now()), "phone-1", LabelRequest(by="ann", label="desk"))
     farm.write(
-        reserve, "phone-1", ReservationRequest(by="ann", for_s=60, reason="demo"), now=farm.clock.now()
+        bind_tx(reserve, now=farm.clock.now()),
+        "phone-1",
+        ReservationRequest(by="ann", for_s=60, reason="demo"),
     )
     page = asked(farm, subject="device:desk")
     assert {event.subject_id for event in page.events} == {"phone-1"}
@@ -58,7 +61,7 @@ def test_the_story_of_a_host_has_its_sessions_and_no_others(farm: FarmRig, host:
 
 
 def test_a_person_is_found_by_their_name(farm: FarmRig, host: HostRig) -> None:
-    farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=60), now=farm.clock.now())
+    farm.write(bind_tx(reserve, now=farm.clock.now()), "phone-1", ReservationRequest(by="ann", for_s=60))
     assert kinds(asked(farm, actor="ann")) == ["device_reserved"]
     assert kinds(asked(farm, actor="user:ann")) == ["device_reserved"]
     assert {event.actor for event in asked(farm, actor="agent:bench-1").events} == {"agent:bench-1"}
@@ -66,14 +69,14 @@ def test_a_person_is_found_by_their_name(farm: FarmRig, host: HostRig) -> None:
 
 def test_a_span_leaves_out_what_was_before(farm: FarmRig, host: HostRig) -> None:
     farm.clock.advance(3600)
-    farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=60), now=farm.clock.now())
+    farm.write(bind_tx(reserve, now=farm.clock.now()), "phone-1", ReservationRequest(by="ann", for_s=60))
     assert kinds(asked(farm, since_s=60)) == ["device_reserved"]
     assert len(kinds(asked(farm, since_s=7200))) > 1
 
 
 def test_pages_put_together_are_the_whole_log(farm: FarmRig, host: HostRig) -> None:
     until = farm.read(event_watermark).event_id
-    which = farm.read(event_filter, EventQuery(), now=farm.clock.now())
+    which = farm.read(bind_tx(event_filter, now=farm.clock.now()), EventQuery())
     found, after = [], 0
     while page := farm.read(next_page, which, after=after, until=until, limit=3):
         found += page.events
@@ -86,11 +89,11 @@ def test_pages_put_together_are_the_whole_log(farm: FarmRig, host: HostRig) -> N
 def test_what_came_after_a_page_is_not_missed_though_none_of_it_was_asked_for(
     farm: FarmRig, host: HostRig
 ) -> None:
-    which = farm.read(event_filter, EventQuery(kind="device_reserved"), now=farm.clock.now())
+    which = farm.read(bind_tx(event_filter, now=farm.clock.now()), EventQuery(kind="device_reserved"))
     until = farm.read(event_watermark).event_id
     page = farm.read(next_page, which, after=0, until=until, limit=100)
     assert (page.events, page.next) == ((), until)
-    farm.write(reserve, "phone-1", ReservationRequest(by="ann", for_s=60), now=farm.clock.now())
+    farm.write(bind_tx(reserve, now=farm.clock.now()), "phone-1", ReservationRequest(by="ann", for_s=60))
     later = farm.read(event_watermark).event_id
     assert kinds(farm.read(next_page, which, after=page.next, until=later, limit=100)) == ["device_reserved"]
 
@@ -103,6 +106,7 @@ def test_what_came_after_a_page_is_not_missed_though_none_of_it_was_asked_for(
         ({"subject": "device"}, "write KIND:ID"),
         ({"subject": "job:seven"}, "write job:17"),
         ({"subject": f"job:{'9' * 40}"}, "write job:17"),
+        ({"subject": f"job:{'9' * 5000}"}, "write job:17"),
     ],
 )
 def test_what_names_nothing_is_refused_with_what_would(
@@ -113,11 +117,11 @@ def test_what_names_nothing_is_refused_with_what_would(
     assert said in caught.value.hint
 
 
-def test_a_phone_nobody_knows_is_not_found(farm: FarmRig) -> None:
+def test_a_phone_no_one_knows_is_not_found(farm: FarmRig) -> None:
     with pytest.raises(NotFound):
         asked(farm, subject="device:nowhere")
 
 
 def test_a_number_is_found_however_it_is_written(farm: FarmRig) -> None:
-    which = farm.read(event_filter, EventQuery(subject="job:007"), now=farm.clock.now())
+    which = farm.read(bind_tx(event_filter, now=farm.clock.now()), EventQuery(subject="job:007"))
     assert which.about == (EventSubject.JOB, "7")

@@ -2,11 +2,12 @@
 
 import pytest
 
-from farm.core.operations.alarm import AlarmKind, AlarmSubject
+from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
 from farm.core.runs.evidence import Evidence
+from farm.database.transaction import bind_tx
 from farm.services.checks.requested import request_check
 from farm.services.devices.admin import retire
-from farm.services.operations.alarms import raise_alarm
+from farm.store.operations.alarms import add_alarm
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.alarm_scan import RULES, Rounds, silent_phone
@@ -52,7 +53,7 @@ def test_a_bad_phone_stays_told_of_while_it_is_checked(farm: FarmRig, host: Host
     def broken(assignment: Assignment) -> Evidence:
         return ended(assignment, "shell_exit 0\n", code=1)
 
-    farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=farm.clock.now())
+    farm.write(bind_tx(request_check, now=farm.clock.now()), "phone-1", OperatorRequest(by="ann"))
     assert host.run(broken) == 1
     for _ in range(2):
         farm.clock.advance(HOUR_S)
@@ -63,14 +64,15 @@ def test_a_bad_phone_stays_told_of_while_it_is_checked(farm: FarmRig, host: Host
 
 def test_a_retired_phone_leaves_no_alarm(farm: FarmRig, host: HostRig, rounds: Rounds) -> None:
     farm.write(
-        raise_alarm,
-        AlarmKind.REFERENCE_DRIFT,
-        AlarmSubject.DEVICE,
-        "phone-1",
-        message="slow",
-        hint="look",
-        now=farm.clock.now(),
+        bind_tx(add_alarm, now=farm.clock.now()),
+        DueAlarm(
+            kind=AlarmKind.REFERENCE_DRIFT,
+            subject=AlarmSubject.DEVICE,
+            subject_id="phone-1",
+            message="slow",
+            hint="look",
+        ),
     )
     assert rounds.look(1) == ["reference_drift device:phone-1"]
-    farm.write(retire, "phone-1", OperatorRequest(by="ann", reason="sold"), now=farm.clock.now())
+    farm.write(bind_tx(retire, now=farm.clock.now()), "phone-1", OperatorRequest(by="ann", reason="sold"))
     assert rounds.look(1) == []

@@ -2,8 +2,9 @@
 
 from farm.core.devices.device import Presence
 from farm.core.upkeep.recovery import FailureMode, Recovery, RecoveryAttempt, RecoveryStep
-from farm.services.operations.alarm_views import clear_by_operator
-from farm.wire.documents.alarms import ClearRequest
+from farm.database.transaction import bind_tx
+from farm.services.operations.alarms import clear_by_operator
+from farm.wire.documents.operations import ClearRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, phone
 
 
@@ -13,7 +14,7 @@ def says(host: HostRig, recovery: Recovery | None, presence: Presence = Presence
 
 
 def failed(farm: FarmRig) -> Recovery:
-    last = RecoveryAttempt(step=RecoveryStep.HUMAN, at=farm.clock.now(), said="nothing helped")
+    last = RecoveryAttempt(step=RecoveryStep.HUMAN, at=farm.clock.now(), result="nothing helped")
     return Recovery(failure_mode=FailureMode.WRONG_MODE, tries=(last,), failed=True)
 
 
@@ -22,7 +23,7 @@ def alarms(farm: FarmRig) -> list[tuple[str, bool]]:
     return [(row["kind"], bool(row["is_open"])) for row in rows]
 
 
-def test_a_climb_that_begins_anew_neither_ends_the_alarm_nor_tells_it_again(
+def test_a_climb_that_begins_again_neither_ends_the_alarm_nor_tells_it_again(
     farm: FarmRig, host: HostRig
 ) -> None:
     says(host, failed(farm))
@@ -46,7 +47,9 @@ def test_a_phone_that_is_back_when_its_agent_has_forgotten_it_ends_the_alarm(
 def test_what_a_person_has_seen_to_is_not_told_of_by_the_next_climb(farm: FarmRig, host: HostRig) -> None:
     says(host, failed(farm))
     farm.write(
-        clear_by_operator, 1, ClearRequest(by="ann", reason="it is at the repair"), now=farm.clock.now()
+        bind_tx(clear_by_operator, now=farm.clock.now()),
+        1,
+        ClearRequest(by="ann", reason="it is at the repair"),
     )
     for hours, count in ((2, 1), (24, 2)):
         farm.clock.advance(hours * 3600)

@@ -8,10 +8,10 @@ from farm.core.base.ids import AttemptId, HostId
 from farm.core.results.settle.report import IncomingReport
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.database.notifications import HostNotification
+from farm.database.transaction import bind_tx
 from farm.services.devices.reservations import reserve
 from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
-from farm.services.results.preparse import parse_reports
-from farm.services.results.settle import settle_batch
+from farm.services.results.settle import receive_reports
 from farm.services.upkeep.device_actions import request_device_action
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest, ReservationRequest
@@ -49,11 +49,11 @@ def woken_by_ticks(farm: FarmRig, *, for_s: float) -> set[HostNotification]:
 BENCH_1 = {HostNotification(frozenset({HostId("bench-1")}))}
 
 
-def test_a_tick_with_nothing_due_wakes_nobody(farm: FarmRig, host: HostRig) -> None:
+def test_a_tick_with_nothing_due_wakes_no_one(farm: FarmRig, host: HostRig) -> None:
     assert woken_by_ticks(farm, for_s=30) == set()
 
 
-def test_an_agent_that_is_lost_wakes_nobody(farm: FarmRig, host: HostRig) -> None:
+def test_an_agent_that_is_lost_wakes_no_one(farm: FarmRig, host: HostRig) -> None:
     assert woken_by_ticks(farm, for_s=600) == set()
     states = {row["state"] for row in farm.rows("SELECT state FROM sessions")}
     assert states == {"lost"}
@@ -62,23 +62,24 @@ def test_an_agent_that_is_lost_wakes_nobody(farm: FarmRig, host: HostRig) -> Non
 def test_a_grant_that_is_taken_back_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     assert host.exchange().assignments
-    assert woken_by_ticks(farm, for_s=140) == BENCH_1
+    farm.clock.advance(125)
+    host.exchange()
+    assert woken_by_ticks(farm, for_s=125) == BENCH_1
     assert farm.rows("SELECT 1 FROM attempts WHERE state = 'returned'")
 
 
 def test_a_hold_that_ends_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
-    farm.write(reserve, "phone-1", ReservationRequest(by="kim", for_s=60), now=farm.clock.now())
+    farm.write(bind_tx(reserve, now=farm.clock.now()), "phone-1", ReservationRequest(by="kim", for_s=60))
     assert woken_by_ticks(farm, for_s=50) == set()
     assert woken_by_ticks(farm, for_s=20) == BENCH_1
 
 
-def test_an_errand_that_expires_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
+def test_a_device_action_that_expires_wakes_its_host_alone(farm: FarmRig, host: HostRig) -> None:
     farm.write(
-        request_device_action,
+        bind_tx(request_device_action, now=farm.clock.now()),
         "phone-1",
         DeviceActionKind.IDENTIFY,
         OperatorRequest(by="kim"),
-        now=farm.clock.now(),
     )
     assert woken_by_ticks(farm, for_s=700) == BENCH_1
 
@@ -88,12 +89,11 @@ def settled(farm: FarmRig, host: HostRig, attempt_id: AttemptId, body: bytes) ->
     arrived = IncomingReport(host_id=host.host_id, attempt_id=attempt_id, body=body, at=farm.clock.now())
     woken: set[HostNotification] = set()
     farm.database.on_change = woken.add
-    parsed = farm.read(parse_reports, [arrived])
-    farm.database.submit_change(settle_batch, parsed).result()
+    farm.database.submit_change(receive_reports, [arrived]).result()
     return woken
 
 
-def test_a_report_wakes_its_host_and_one_that_says_nothing_new_nobody(farm: FarmRig, host: HostRig) -> None:
+def test_a_report_wakes_its_host_and_one_that_says_nothing_new_no_one(farm: FarmRig, host: HostRig) -> None:
     farm.submit()
     (given,) = host.exchange().assignments
     body = report_body(good_evidence(given))
@@ -103,7 +103,9 @@ def test_a_report_wakes_its_host_and_one_that_says_nothing_new_nobody(farm: Farm
 
 
 @pytest.mark.fault(53)
-def test_a_report_that_shows_a_killer_wakes_those_who_have_its_phones(farm: FarmRig, host: HostRig) -> None:
+def test_a_report_that_shows_a_poison_job_wakes_those_who_have_its_phones(
+    farm: FarmRig, host: HostRig
+) -> None:
     other = farm.host("bench-3")
     other.plug_in("phone-2")
     other.earn_health()
@@ -116,5 +118,5 @@ def test_a_report_that_shows_a_killer_wakes_those_who_have_its_phones(farm: Farm
 
 def rebooted(assignment: Assignment) -> bytes:
     gone = device_trouble(assignment)
-    assert gone.trouble is not None
-    return report_body(replace(gone, trouble=replace(gone.trouble, code="device.rebooted")))
+    assert gone.error is not None
+    return report_body(replace(gone, error=replace(gone.error, code="device.rebooted")))

@@ -19,7 +19,7 @@ def test_ticks_in_time_leave_the_start_where_it_was() -> None:
 
 
 @pytest.mark.parametrize("gap_s", [16, 600, 86400])
-def test_after_a_break_serving_begins_anew(gap_s: int) -> None:
+def test_after_a_break_serving_begins_again(gap_s: int) -> None:
     own = serving()
     own.reached(START + timedelta(seconds=5))
     again = START + timedelta(seconds=5 + gap_s)

@@ -2,9 +2,12 @@
 
 import asyncio
 import threading
+from datetime import datetime, timedelta, tzinfo
 
 import pytest
+from apscheduler.schedulers import base as scheduler_module
 
+from farm import ticks
 from farm.core.errors import FarmBusy
 from farm.ticks import run_sweeps
 
@@ -25,3 +28,38 @@ async def test_a_sweep_that_fails_is_followed_by_the_next_off_the_event_loop(err
     async with asyncio.timeout(30), run_sweeps(sweep, every_s=0.01):
         await again.wait()
     assert threading.get_ident() not in threads
+
+
+class SetClock(datetime):
+    """A wall clock that somebody has set."""
+
+    off = timedelta(0)
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:
+        return datetime.now(tz) + cls.off
+
+
+@pytest.mark.parametrize("off", [timedelta(days=-365), timedelta(days=365)])
+async def test_ticks_go_on_at_their_pace_after_the_wall_clock_was_set(
+    off: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A year back would be waited for, and a year ahead would be walked through."""
+    for module in (ticks, scheduler_module):
+        monkeypatch.setattr(module, "datetime", SetClock)
+    monkeypatch.setattr(SetClock, "off", timedelta(0))
+    loop, ticked, count = asyncio.get_running_loop(), asyncio.Event(), 0
+
+    def sweep() -> None:
+        nonlocal count
+        count += 1
+        loop.call_soon_threadsafe(ticked.set)
+
+    async with asyncio.timeout(20), run_sweeps(sweep, every_s=0.05):
+        await ticked.wait()
+        SetClock.off = off
+        at_step, began_s = count, loop.time()
+        while count < at_step + 3:
+            ticked.clear()
+            await ticked.wait()
+        assert count - at_step <= (loop.time() - began_s) / 0.05 + 2

@@ -9,8 +9,7 @@ from farm.core.base.ids import CellId, JobId, MatrixId
 from farm.core.devices.condition import Condition, ThermalStatus
 from farm.core.errors import NotFound
 from farm.core.runs.evidence import Evidence
-from farm.services.results.explain.cell import explain_cell
-from farm.services.results.explain.job import explain_job, job_detail
+from farm.services.results.explanations import explain_cell, explain_job, job_detail
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.results.explain import CellExplanation
 from tests.support.farm.service_fixture import (
@@ -124,14 +123,16 @@ def test_both_sides_say_file_program_proof_and_conditions(farm: FarmRig, host: H
     assert (build.facts.soc, build.runs) == ("host CPU", 10)
 
 
-def test_a_baseline_is_told_with_its_twin_and_those_compared_to_it(farm: FarmRig, host: HostRig) -> None:
+def test_a_baseline_is_shown_with_its_duplicate_and_those_compared_to_it(
+    farm: FarmRig, host: HostRig
+) -> None:
     by_label = cells(farm, measured(farm, host))
-    twin, baseline, candidate = by_label["float32 (A/A)"], by_label["float32"], by_label["int8-core"]
+    duplicate, baseline, candidate = by_label["float32 (A/A)"], by_label["float32"], by_label["int8-core"]
     assert (view := explained(farm, candidate)).aa is not None
-    assert view.aa.cell_id == twin
+    assert view.aa.cell_id == duplicate
     alone = explained(farm, baseline)
     assert (alone.speedup, alone.baseline, alone.rounds) == (None, None, ())
-    assert alone.compared_to_it == (twin, candidate)
+    assert alone.compared_to_it == (duplicate, candidate)
     assert alone.aa is not None
 
 

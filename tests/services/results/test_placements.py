@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from farm.core.base.ids import MatrixId
-from farm.core.results.settle.placement_change import place_in_words
+from farm.core.results.settle.consequences import place_in_words
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.services.results.placements import list_placements
 from farm.wire.agents.protocol import Assignment
-from farm.wire.documents.results.placements import SeriesPlacementView
+from farm.wire.documents.results.results import PlacedSeries
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, report_body, torch_output
 
 OUTPUT = torch_output([1000.0] * 5)
@@ -64,7 +64,7 @@ def counting(answer: Callable[[Assignment], Evidence], seen: list[int]) -> Calla
     return counted
 
 
-def shown(farm: FarmRig, matrix_id: MatrixId | None = None) -> list[SeriesPlacementView]:
+def shown(farm: FarmRig, matrix_id: MatrixId | None = None) -> list[PlacedSeries]:
     return farm.read(list_placements, matrix_id=matrix_id)
 
 
@@ -102,7 +102,7 @@ def test_a_pass_whose_driver_says_nothing_of_hardware_has_shown_nothing(farm: Fa
     assert [row["quality"] for row in rows] == ["unproven", "valid", "valid"]
 
 
-def test_another_build_of_the_phone_is_asked_anew(farm: FarmRig, host: HostRig) -> None:
+def test_another_build_of_the_phone_is_asked_again(farm: FarmRig, host: HostRig) -> None:
     passes = list[int]()
     submit(farm, rounds=2)
     host.run(counting(on("qti-dsp"), passes))
@@ -114,9 +114,7 @@ def test_another_build_of_the_phone_is_asked_anew(farm: FarmRig, host: HostRig) 
     assert told(farm) == []
 
 
-def test_work_that_moves_to_other_hardware_is_told_of_and_calls_somebody(
-    farm: FarmRig, host: HostRig
-) -> None:
+def test_work_that_moves_to_other_hardware_is_told_of_and_calls_someone(farm: FarmRig, host: HostRig) -> None:
     submit(farm, rounds=1)
     host.run(on("google-edgetpu", "google-edgetpu"))
     submit(farm, rounds=1)
@@ -134,7 +132,7 @@ def test_work_that_moves_to_other_hardware_is_told_of_and_calls_somebody(
 
 
 @pytest.mark.invariant("I17", "I20")
-def test_of_reports_that_come_together_each_is_told_of_before_the_next(farm: FarmRig, host: HostRig) -> None:
+def test_of_reports_that_come_together_each_is_reported_before_the_next(farm: FarmRig, host: HostRig) -> None:
     host.plug_in("phone-2")
     host.earn_health()
     for _ in range(2):

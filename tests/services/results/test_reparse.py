@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId, MatrixId
 from farm.core.results.reparse import ReparseChange, ReparseKind
 from farm.core.runs.evidence import Evidence
+from farm.database.transaction import Tx, bind_tx
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
 from farm.services.jobs.views import attempt_view
 from farm.services.results.cells import list_results
@@ -40,12 +41,12 @@ def look(
     farm: FarmRig, selection: ReparseSelection = ALL, *, after: int = 0, limit: int = 100
 ) -> ReparseScan:
     now = farm.clock.now()
-    return farm.read(scan_attempts, selection, after=AttemptId(after), limit=limit, now=now)
+    return farm.read(bind_tx(scan_attempts, now=now), selection, after=AttemptId(after), limit=limit)
 
 
 def reparse(farm: FarmRig, selection: ReparseSelection = ALL) -> list[ReparseChange]:
-    found = look(farm, selection).found
-    return farm.write(apply_changes, found, now=farm.clock.now(), actor="user:ann")
+    found = look(farm, selection).pending
+    return farm.write(bind_tx(apply_changes, now=farm.clock.now(), actor="user:ann"), found)
 
 
 def change(farm: FarmRig, sql: str, **values: Any) -> None:
@@ -134,7 +135,7 @@ def test_doing_it_again_changes_nothing(farm: FarmRig, host: HostRig, matrix: Ma
     assert reparse(farm)
     rows, told = measured(farm), events(farm)
     assert reparse(farm) == []
-    assert look(farm).up_to_date == len(jobs_of(farm, matrix))
+    assert look(farm).page.up_to_date == len(jobs_of(farm, matrix))
     assert (measured(farm), events(farm)) == (rows, told)
 
 
@@ -147,7 +148,7 @@ def test_what_is_read_alike_stays_as_it_is(farm: FarmRig, host: HostRig, matrix:
     read_by_an_older_one(farm, "accepted = accepted")
     rows = measured(farm)
     looked = look(farm)
-    assert (looked.examined, looked.found) == (len(rows), ())
+    assert (looked.page.examined, looked.pending) == (len(rows), ())
     assert (measured(farm), events(farm)) == (rows, [])
 
 
@@ -155,7 +156,7 @@ def test_looking_changes_nothing(farm: FarmRig, host: HostRig, matrix: MatrixId)
     host.run()
     read_by_an_older_one(farm)
     rows = measured(farm)
-    assert len(look(farm).found) == len(rows)
+    assert len(look(farm).pending) == len(rows)
     assert (measured(farm), events(farm)) == (rows, [])
 
 
@@ -163,7 +164,7 @@ def test_only_what_an_older_version_read_is_looked_at(farm: FarmRig, host: HostR
     host.run()
     change(farm, "UPDATE measurements SET value_ns = 5e9")
     looked = look(farm)
-    assert (looked.examined, looked.found) == (0, ())
+    assert (looked.page.examined, looked.pending) == (0, ())
 
 
 @pytest.mark.parametrize("column", ["accelerator = 'gpu'", "quality = 'noisy', quality_reasons = '[\"x\"]'"])
@@ -243,8 +244,8 @@ def test_an_attempt_with_two_readings_shows_the_one_that_counts(
 def test_what_failed_and_still_fails_is_no_news(farm: FarmRig, host: HostRig, matrix: MatrixId) -> None:
     host.run(failing)
     looked = look(farm)
-    assert looked.examined == len(jobs_of(farm, matrix))
-    assert looked.found == ()
+    assert looked.page.examined == len(jobs_of(farm, matrix))
+    assert looked.pending == ()
 
 
 def test_what_ended_without_a_word_of_an_adapter_is_not_looked_at(
@@ -256,7 +257,7 @@ def test_what_ended_without_a_word_of_an_adapter_is_not_looked_at(
         )
     )
     assert {row["outcome"] for row in jobs_of(farm, matrix)} <= {"inconclusive", None}
-    assert look(farm).examined == 0
+    assert look(farm).page.examined == 0
 
 
 def test_what_lost_its_evidence_is_told_and_stays(farm: FarmRig, host: HostRig, matrix: MatrixId) -> None:
@@ -266,20 +267,20 @@ def test_what_lost_its_evidence_is_told_and_stays(farm: FarmRig, host: HostRig, 
     change(farm, "UPDATE evidence SET body = NULL, expired_at = :now, expired_by = 'age'", now=now)
     rows = measured(farm)
     looked = look(farm)
-    assert (looked.examined, looked.expired, looked.found) == (0, len(rows), ())
+    assert (looked.page.examined, looked.page.expired, looked.pending) == (0, len(rows), ())
 
 
 def test_pieces_come_to_the_same_as_the_whole(farm: FarmRig, host: HostRig, matrix: MatrixId) -> None:
     host.run()
     read_by_an_older_one(farm)
-    whole = [each.reparse_change for each in look(farm).found]
+    whole = [each.reparse_change for each in look(farm).pending]
     pieces, after = [], AttemptId(0)
     while True:
         looked = look(farm, after=after, limit=1)
-        pieces += farm.write(apply_changes, looked.found, now=farm.clock.now(), actor="user:ann")
-        if looked.next_after is None:
+        pieces += farm.write(bind_tx(apply_changes, now=farm.clock.now(), actor="user:ann"), looked.pending)
+        if looked.page.next_after is None:
             break
-        after = looked.next_after
+        after = looked.page.next_after
     assert pieces == whole
 
 
@@ -288,11 +289,11 @@ def test_two_who_do_it_at_once_do_it_once(farm: FarmRig, host: HostRig, matrix: 
     host.run()
     read_by_an_older_one(farm)
     swap_output(farm, measured(farm)[0]["attempt_id"], "no numbers\n")
-    ones, others = look(farm).found, look(farm).found
+    ones, others = look(farm).pending, look(farm).pending
     now = farm.clock.now()
-    assert len(farm.write(apply_changes, ones, now=now, actor="user:ann")) == len(ones)
+    assert len(farm.write(bind_tx(apply_changes, now=now, actor="user:ann"), ones)) == len(ones)
     rows = measured(farm)
-    assert farm.write(apply_changes, others, now=now, actor="user:bob") == []
+    assert farm.write(bind_tx(apply_changes, now=now, actor="user:bob"), others) == []
     assert measured(farm) == rows
     assert len(events(farm)) == len(ones)
 
@@ -303,11 +304,11 @@ def test_who_is_stopped_in_a_piece_has_done_none_of_it(
 ) -> None:
     host.run()
     read_by_an_older_one(farm)
-    found = look(farm).found
+    found = look(farm).pending
     rows = measured(farm)
 
     def stopped(connection: Connection) -> None:
-        apply_changes(connection, found, now=farm.clock.now(), actor="user:ann")
+        apply_changes(Tx(connection, farm.clock.now(), "user:ann"), found)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -324,7 +325,9 @@ def test_a_selection_leaves_all_others_alone(farm: FarmRig, host: HostRig, matri
     host.run()
     read_by_an_older_one(farm)
     count = len(jobs_of(farm, matrix))
-    assert look(farm, ReparseSelection(matrix_id=other)).examined == len(jobs_of(farm, other))
-    assert look(farm, ReparseSelection(since=start)).examined == len(jobs_of(farm, other))
-    assert look(farm, ReparseSelection(harness="benchmark_model")).examined == 0
-    assert look(farm, ReparseSelection(harness="speed_benchmark_torch", matrix_id=matrix)).examined == count
+    assert look(farm, ReparseSelection(matrix_id=other)).page.examined == len(jobs_of(farm, other))
+    assert look(farm, ReparseSelection(since=start)).page.examined == len(jobs_of(farm, other))
+    assert look(farm, ReparseSelection(harness="benchmark_model")).page.examined == 0
+    assert (
+        look(farm, ReparseSelection(harness="speed_benchmark_torch", matrix_id=matrix)).page.examined == count
+    )

@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
+from farm.database.transaction import bind_tx
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
 from farm.services.results.reparse import apply_changes, scan_attempts
 from farm.store.results.reparse import ReparseSelection
@@ -80,9 +81,11 @@ def reparse(farm: FarmRig, *, limit: int) -> None:
     after: int | None = 0
     while after is not None:
         now = farm.clock.now()
-        looked = farm.read(scan_attempts, ReparseSelection(), after=AttemptId(after), limit=limit, now=now)
-        farm.write(apply_changes, looked.found, now=now, actor="user:ann")
-        after = looked.next_after
+        looked = farm.read(
+            bind_tx(scan_attempts, now=now), ReparseSelection(), after=AttemptId(after), limit=limit
+        )
+        farm.write(bind_tx(apply_changes, now=now, actor="user:ann"), looked.pending)
+        after = looked.page.next_after
 
 
 def qualities(farm: FarmRig) -> list[str]:

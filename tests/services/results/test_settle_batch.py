@@ -13,13 +13,15 @@ from farm.core.base.ids import AttemptId
 from farm.core.errors import FarmBusy, FarmError, Forbidden, InvalidInput, NotFound, ReportConflict
 from farm.core.jobs.attempt import AttemptEvent, AttemptOutcome
 from farm.core.results.settle.effects import EndAttempt, EndJob
+from farm.core.results.settle.report import ReportAnswer
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome
-from farm.services.matrices.cancel import cancel_matrix
-from farm.services.results.settle import apply
+from farm.database.transaction import bind_tx
 from farm.store.jobs.attempts import find_attempt
 from farm.store.jobs.jobs import find_job
-from farm.wire.agents.protocol import Assignment, ReportAnswer
+from farm.store.results.settle.effects import write
+from farm.wire.agents.protocol import Assignment
+from tests.support.farm.direct_calls import cancel_matrix
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
@@ -183,14 +185,14 @@ def test_reports_of_cancelled_jobs_are_kept_beside_others_that_count(farm: FarmR
     host = hosted(farm, 3)
     reports = claimed(host)
     now = farm.clock.now()
-    farm.write(cancel_matrix, 1, device="phone-1", now=now, actor="user")
+    farm.write(bind_tx(cancel_matrix, now=now, actor="user"), 1, device="phone-1")
     assert counted(host.report_together(reports)) == [True, False, True]
     assert farm.rows("SELECT count(*) n FROM evidence WHERE NOT counted") == [{"n": 1}]
     assert farm.rows("SELECT count(*) n FROM measurements") == [{"n": 2}]
 
 
 @pytest.mark.invariant("I6", "I17")
-def test_what_was_moved_meanwhile_is_not_ended_and_leaves_no_event(farm: FarmRig) -> None:
+def test_what_was_moved_in_between_is_not_ended_and_leaves_no_event(farm: FarmRig) -> None:
     host = hosted(farm, 1)
     ((attempt_id, body),) = claimed(host)
     attempt = farm.read(find_attempt, attempt_id)
@@ -206,7 +208,7 @@ def test_what_was_moved_meanwhile_is_not_ended_and_leaves_no_event(farm: FarmRig
     end_job = EndJob(at=now, job=job, outcome=outcome, actor=actor)
     for effects in ([end_attempt], [end_job], [end_attempt, end_job]):
         with pytest.raises(FarmBusy):
-            farm.write(apply, effects)
+            farm.write(write, effects)
     assert everything(farm) == before
 
 

@@ -15,17 +15,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame, ReportConflict, SessionFenced
 from farm.core.jobs.attempt import LIVE_STATES, AttemptState
+from farm.core.results.settle.report import ReportAnswer
 from farm.core.runs.evidence import Evidence
-from farm.services.agents.exchange.loop_call import answer_call
-from farm.services.matrices.cancel import cancel_matrix
+from farm.database.transaction import bind_tx
 from farm.wire.agents.protocol import (
     Assignment,
     AttemptReport,
     DeviceReport,
     Exchange,
-    ReportAnswer,
     SessionAnswer,
 )
+from tests.support.farm.direct_calls import cancel_matrix
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
@@ -171,7 +171,7 @@ class FarmInAnyOrder(RuleBasedStateMachine):
     def cancel(self, device: str | None) -> None:
         """Cancel a matrix, or its part on one phone, and ask for another."""
         now = self.farm.clock.now()
-        self.farm.write(cancel_matrix, self.matrix_id, device=device, now=now, actor="user")
+        self.farm.write(bind_tx(cancel_matrix, now=now, actor="user"), self.matrix_id, device=device)
         self.matrix_id = self.farm.submit(rounds=1)
 
     @rule(index=st.integers(0, 1), with_journal=st.booleans())
@@ -268,7 +268,7 @@ class FarmInAnyOrder(RuleBasedStateMachine):
         if host.seq > 1:
             before = self.farm.rows("SELECT count(*) n FROM events")
             with suppress(SessionFenced):
-                self.farm.write(answer_call, host.host_id, host.session_id, said, now=self.farm.clock.now())
+                host.call(said)
             assert self.farm.rows("SELECT count(*) n FROM events") == before
 
     @invariant()

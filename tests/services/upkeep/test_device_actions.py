@@ -9,8 +9,8 @@ from farm.core.devices.device import Presence
 from farm.core.errors import Conflict, NotFound
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.core.upkeep.device_settings import SettingRestore, SettingResult, SettingState
+from farm.database.transaction import bind_tx
 from farm.services.agents.exchange.answer import CallAnswer
-from farm.services.agents.exchange.loop_call import answer_call
 from farm.services.checks.device_detail import device_detail
 from farm.services.devices.reservations import reserve
 from farm.services.upkeep.device_actions import (
@@ -39,7 +39,9 @@ def host(farm: FarmRig) -> HostRig:
 def asked(
     farm: FarmRig, kind: DeviceActionKind = DeviceActionKind.IDENTIFY, by: str = "anna"
 ) -> DeviceActionView:
-    return farm.write(request_device_action, "phone-1", kind, OperatorRequest(by=by), now=farm.clock.now())
+    return farm.write(
+        bind_tx(request_device_action, now=farm.clock.now()), "phone-1", kind, OperatorRequest(by=by)
+    )
 
 
 def said(
@@ -58,14 +60,16 @@ def said(
         device_actions_in_progress=tuple(in_hand),
         attempts=tuple(attempts),
     )
-    return host.farm.write(answer_call, host.host_id, host.session_id, message, now=host.farm.clock.now())
+    return host.call(message)
 
 
 def state(farm: FarmRig, device_action: DeviceActionView) -> DeviceActionView:
     return farm.read(get_device_action, device_action.device_action_id)
 
 
-def test_an_errand_is_news_goes_before_jobs_and_is_over_when_reported(farm: FarmRig, host: HostRig) -> None:
+def test_a_device_action_is_news_goes_before_jobs_and_is_over_when_reported(
+    farm: FarmRig, host: HostRig
+) -> None:
     device_action = asked(farm)
     told = said(host)
     (listed,) = told.answer.device_actions
@@ -85,7 +89,7 @@ def test_an_errand_is_news_goes_before_jobs_and_is_over_when_reported(farm: Farm
     assert (state(farm, device_action).done, state(farm, device_action).error) == ("woke it", None)
 
 
-def test_an_errand_in_hand_keeps_the_phone_and_is_no_news(farm: FarmRig, host: HostRig) -> None:
+def test_a_device_action_in_hand_keeps_the_phone_and_is_no_news(farm: FarmRig, host: HostRig) -> None:
     device_action = asked(farm)
     held = said(host, in_hand=[device_action.device_action_id])
     assert (held.has_news, len(held.answer.device_actions), held.answer.assignments) == (False, 1, ())
@@ -120,7 +124,7 @@ def test_a_repeated_report_changes_nothing(farm: FarmRig, host: HostRig) -> None
 
 
 @pytest.mark.invariant("I14")
-def test_an_errand_waits_for_the_run_and_its_clean_up(farm: FarmRig, host: HostRig) -> None:
+def test_a_device_action_waits_for_the_run_and_its_clean_up(farm: FarmRig, host: HostRig) -> None:
     (running,) = host.exchange().assignments
     device_action = asked(farm)
     assert device_action.waiting_for == f"job {running.job_id} runs on it"
@@ -134,7 +138,7 @@ def test_an_errand_waits_for_the_run_and_its_clean_up(farm: FarmRig, host: HostR
     assert (len(answer.device_actions), answer.assignments) == (1, ())
 
 
-def test_an_errand_falls_due_between_the_runs_of_phones_that_share_its_cpu(farm: FarmRig) -> None:
+def test_a_device_action_falls_due_between_the_runs_of_phones_that_share_its_cpu(farm: FarmRig) -> None:
     host = farm.host()
     host.plug_in("phone-1", cpu_domain="cpu")
     host.plug_in("phone-2", cpu_domain="cpu")
@@ -144,7 +148,7 @@ def test_an_errand_falls_due_between_the_runs_of_phones_that_share_its_cpu(farm:
     farm.submit(devices={"device_id": "phone-2"}, rounds=1)
     (running,) = host.exchange().assignments
     device_action = asked(farm)
-    assert device_action.waiting_for == "another phone on the same CPU is busy"
+    assert device_action.waiting_for == "another device on the same CPU is busy"
     host.report(running.attempt_id, good_evidence(running))
     host.clean(running)
     answer = said(host).answer
@@ -154,7 +158,7 @@ def test_an_errand_falls_due_between_the_runs_of_phones_that_share_its_cpu(farm:
 
 
 @pytest.mark.invariant("I19")
-def test_another_hosts_agent_cannot_end_an_errand(farm: FarmRig, host: HostRig) -> None:
+def test_another_hosts_agent_cannot_end_a_device_action(farm: FarmRig, host: HostRig) -> None:
     device_action = asked(farm)
     said(
         farm.host("bench-2"),
@@ -163,37 +167,39 @@ def test_another_hosts_agent_cannot_end_an_errand(farm: FarmRig, host: HostRig) 
     assert state(farm, device_action).finished_at is None
 
 
-def test_an_errand_for_a_phone_that_is_away_expires_with_the_reason(farm: FarmRig, host: HostRig) -> None:
+def test_a_device_action_for_a_phone_that_is_away_expires_with_the_reason(
+    farm: FarmRig, host: HostRig
+) -> None:
     host.phones["phone-1"] = phone("phone-1", presence=Presence.OFFLINE)
     host.exchange()
     device_action = asked(farm)
     assert said(host).answer.device_actions == ()
     for early in (True, False):
         farm.clock.advance(EXPIRES_AFTER.total_seconds() / 2)
-        farm.write(expire_device_actions, now=farm.clock.now(), up_since=farm.up_since)
+        farm.write(bind_tx(expire_device_actions, now=farm.clock.now()), up_since=farm.up_since)
         assert (state(farm, device_action).finished_at is None) is early
-    assert state(farm, device_action).error == "not done within 10 min: the phone is offline"
+    assert state(farm, device_action).error == "not done within 10 min: the device is offline"
 
 
 @pytest.mark.invariant("I10")
 @pytest.mark.fault(36)
-def test_no_errand_expires_because_the_farm_was_down(farm: FarmRig, host: HostRig) -> None:
+def test_no_device_action_expires_because_the_farm_was_down(farm: FarmRig, host: HostRig) -> None:
     device_action = asked(farm)
     farm.clock.advance(3600)
-    farm.write(expire_device_actions, now=farm.clock.now(), up_since=farm.clock.now())
+    farm.write(bind_tx(expire_device_actions, now=farm.clock.now()), up_since=farm.clock.now())
     assert state(farm, device_action).finished_at is None
 
 
 @pytest.mark.invariant("I14")
-def test_nobody_cleans_a_phone_that_somebody_else_works_on(farm: FarmRig, host: HostRig) -> None:
-    farm.write(reserve, "phone-1", ReservationRequest(by="bert", for_s=60), now=farm.clock.now())
+def test_no_one_cleans_a_phone_that_someone_else_works_on(farm: FarmRig, host: HostRig) -> None:
+    farm.write(bind_tx(reserve, now=farm.clock.now()), "phone-1", ReservationRequest(by="bert", for_s=60))
     with pytest.raises(Conflict, match="reserved by bert"):
         asked(farm, DeviceActionKind.CLEAN)
     assert asked(farm, DeviceActionKind.CLEAN, by="bert").finished_at is None
     assert asked(farm).finished_at is None
 
 
-def test_there_is_nothing_to_say_of_an_errand_nobody_asked_for(farm: FarmRig) -> None:
+def test_there_is_nothing_to_say_of_a_device_action_no_one_asked_for(farm: FarmRig) -> None:
     with pytest.raises(NotFound):
         farm.read(get_device_action, 9)
 
@@ -261,8 +267,8 @@ def test_a_phone_of_a_host_that_sets_up_its_phones_is_set_up_once(farm: FarmRig,
     assert said(host).answer.device_actions == ()
 
 
-def test_nobody_sets_up_a_phone_that_another_holds(farm: FarmRig, host: HostRig) -> None:
-    farm.write(reserve, "phone-1", ReservationRequest(by="anna", for_s=60), now=farm.clock.now())
+def test_no_one_sets_up_a_phone_that_another_holds(farm: FarmRig, host: HostRig) -> None:
+    farm.write(bind_tx(reserve, now=farm.clock.now()), "phone-1", ReservationRequest(by="anna", for_s=60))
     with pytest.raises(Conflict):
         asked(farm, DeviceActionKind.PROVISION, by="bert")
     assert asked(farm, DeviceActionKind.CHECK_SETTINGS, by="bert").finished_at is None

@@ -8,7 +8,8 @@ from farm.core.base.ids import DeviceId
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Presence
 from farm.core.upkeep.recovery import FailureMode, Recovery, RecoveryAttempt, RecoveryStep
-from farm.services.agents.unchanged_report import is_report_unchanged
+from farm.database.transaction import bind_tx
+from farm.services.agents.heartbeats import is_report_unchanged
 from farm.services.devices.admin import change_admin
 from farm.services.devices.reservations import reserve
 from farm.services.devices.views import list_device_views
@@ -24,7 +25,7 @@ ANN = OperatorRequest(by="ann", reason="a look at it")
 def episode(
     farm: FarmRig, *steps: RecoveryStep, what: FailureMode = FailureMode.WRONG_MODE, **more: Any
 ) -> Recovery:
-    tries = tuple(RecoveryAttempt(step=step, at=farm.clock.now(), said="done") for step in steps)
+    tries = tuple(RecoveryAttempt(step=step, at=farm.clock.now(), result="done") for step in steps)
     return Recovery(**{"failure_mode": what, "tries": tries, **more})
 
 
@@ -56,7 +57,10 @@ def test_each_step_is_told_once_and_the_end_of_the_climb_too(farm: FarmRig, host
     says(host, first)
     second = Recovery(
         failure_mode=FailureMode.OFFLINE,
-        tries=(*first.tries, RecoveryAttempt(step=RecoveryStep.RECONNECT, at=farm.clock.now(), said="done")),
+        tries=(
+            *first.tries,
+            RecoveryAttempt(step=RecoveryStep.RECONNECT, at=farm.clock.now(), result="done"),
+        ),
     )
     says(host, second)
     shown = {view.device_id: view.recovery for view in farm.read(list_device_views)}
@@ -68,7 +72,7 @@ def test_each_step_is_told_once_and_the_end_of_the_climb_too(farm: FarmRig, host
 
 
 @pytest.mark.fault(15)
-def test_the_end_of_the_ladder_calls_somebody_and_makes_a_phone_bad_until_it_is_back(
+def test_the_end_of_the_ladder_calls_someone_and_makes_a_phone_bad_until_it_is_back(
     farm: FarmRig, host: HostRig
 ) -> None:
     failed = episode(farm, RecoveryStep.REBOOT, RecoveryStep.HUMAN, failed=True)
@@ -93,7 +97,7 @@ def test_a_cable_may_be_to_blame_so_a_silent_phone_keeps_its_health(
 
 
 @pytest.mark.invariant("I14")
-def test_a_phone_may_be_disturbed_while_nobody_is_at_work_on_it(farm: FarmRig, host: HostRig) -> None:
+def test_a_phone_may_be_disturbed_while_no_one_is_at_work_on_it(farm: FarmRig, host: HostRig) -> None:
     assert says(host, episode(farm, next=RecoveryStep.REBOOT)) == ["phone-1"]
     assert says(host, episode(farm, next=RecoveryStep.RECONNECT)) == []
     assert says(host, episode(farm)) == []
@@ -111,13 +115,13 @@ def test_a_phone_with_a_live_attempt_is_not_disturbed(farm: FarmRig, host: HostR
 @pytest.mark.invariant("I14")
 def test_a_phone_in_a_persons_hands_is_not_disturbed(farm: FarmRig, host: HostRig) -> None:
     asked = ReservationRequest(by="ann", reason="a driver to try", for_s=60)
-    farm.write(reserve, "phone-1", asked, now=farm.clock.now())
+    farm.write(bind_tx(reserve, now=farm.clock.now()), "phone-1", asked)
     assert says(host, episode(farm, next=RecoveryStep.REBOOT)) == []
 
 
 @pytest.mark.invariant("I14")
 def test_a_cordoned_phone_is_not_disturbed(farm: FarmRig, host: HostRig) -> None:
-    farm.write(change_admin, "phone-1", AdminEvent.CORDONED, ANN, now=farm.clock.now())
+    farm.write(bind_tx(change_admin, now=farm.clock.now()), "phone-1", AdminEvent.CORDONED, ANN)
     assert says(host, episode(farm, next=RecoveryStep.POWER_CYCLE)) == []
 
 

@@ -7,7 +7,7 @@ from farm.core.base.ids import JobId, MatrixId
 from farm.core.jobs.job import Job
 from farm.database import tables
 from farm.database.engine import Database
-from farm.store.jobs import positions as queue_positions
+from farm.store.jobs import counts as job_counts
 from farm.store.jobs.jobs import find_job
 from tests.store.query_plans.test_sqlite_query_plans import is_table_scan, plans
 from tests.support.database.sample_rows import JOB, PHONE, add
@@ -34,7 +34,7 @@ def test_counting_ends_at_its_limit(filled: Database, limit: int, counted: int) 
         for priority in (3, 7, -1):
             queued(connection, priority=priority)
         queued(connection, priority=9, device_id="phone-2")
-        return queue_positions.count_before(connection, get(connection, last), limit=limit)
+        return job_counts.count_before(connection, get(connection, last), limit=limit)
 
     # One that was there, two that came before, two that are more urgent.
     assert filled.write(scene) == counted
@@ -42,7 +42,7 @@ def test_counting_ends_at_its_limit(filled: Database, limit: int, counted: int) 
 
 def test_a_place_is_counted_in_the_queues_index(sqlite_filled: Database) -> None:
     job = sqlite_filled.read(get, JobId(1))
-    found = plans(sqlite_filled, lambda c: queue_positions.count_before(c, job, limit=10))
+    found = plans(sqlite_filled, lambda c: job_counts.count_before(c, job, limit=10))
     steps = [step for plan in found for step in plan if "jobs" in step]
     assert sorted(steps) == [
         "SEARCH jobs USING INDEX ix_jobs_queue (device_id=? AND priority=? AND virtual_time<?)",
@@ -51,7 +51,7 @@ def test_a_place_is_counted_in_the_queues_index(sqlite_filled: Database) -> None
     ]
 
 
-@pytest.mark.parametrize("query", [queue_positions.open_jobs, queue_positions.last_progress_at])
+@pytest.mark.parametrize("query", [job_counts.open_jobs, job_counts.last_progress_at])
 def test_what_is_left_of_a_matrix_is_found_by_its_index(sqlite_filled: Database, query: object) -> None:
     assert callable(query)
     found = plans(sqlite_filled, lambda c: query(c, MatrixId(1)))
@@ -62,10 +62,10 @@ def test_what_is_left_of_a_matrix_is_found_by_its_index(sqlite_filled: Database,
 def test_the_jobs_of_others_are_none_of_a_matrix(filled: Database) -> None:
     def scene(connection: Connection) -> object:
         queued(connection, device_id="phone-2")
-        return queue_positions.open_jobs(connection, MatrixId(1))
+        return job_counts.open_jobs(connection, MatrixId(1))
 
     found = filled.write(scene)
     assert found == {
-        PHONE: queue_positions.OpenJobs(queued=1, first_queued=JobId(1)),
-        "phone-2": queue_positions.OpenJobs(queued=1, first_queued=JobId(2)),
+        PHONE: job_counts.OpenJobs(queued=1, first_queued=JobId(1)),
+        "phone-2": job_counts.OpenJobs(queued=1, first_queued=JobId(2)),
     }

@@ -87,7 +87,7 @@ def test_numbers_go_on_after_those_that_were_copied_and_none_is_given_twice(
         target.write(lambda connection: copy_rows(source, connection))
     target.write(add, tables.events, EVENT)
     assert last_event(target) == 2
-    target.write(skip_sequence_numbers, 1000)
+    target.write(skip_sequence_numbers, lambda table, last: 1000)
     target.write(add, tables.events, EVENT)
     assert last_event(target) == 1003
     target.write(lambda connection: connection.execute(tables.events.delete()))
@@ -106,7 +106,7 @@ def test_a_text_that_postgresql_cannot_keep_loses_one_character_and_no_row(
 
 
 def test_numbers_are_left_out_in_tables_that_never_had_a_row(target: Database) -> None:
-    target.write(skip_sequence_numbers, 1000)
+    target.write(skip_sequence_numbers, lambda table, last: 1000)
     target.write(add, tables.events, EVENT)
     assert last_event(target) == 1001
 

@@ -8,9 +8,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.operations.event import DeviceEvent, EventSubject
+from farm.core.operations.event import DeviceEvent
 from farm.database.engine import Database
 from farm.database.tables import events
+from farm.database.transaction import Tx
 from farm.store.operations.event_log import EventFilter, events_after
 from farm.store.operations.event_watermark import event_watermark, unfinished_writers
 from farm.store.operations.events import record_event
@@ -19,15 +20,7 @@ from tests.support.database.sample_rows import NOW, PHONE
 
 
 def note(connection: Connection, cause: str = "test") -> None:
-    record_event(
-        connection,
-        at=NOW,
-        actor="farm",
-        kind=DeviceEvent.FOUND,
-        subject=EventSubject.DEVICE,
-        subject_id=PHONE,
-        cause=cause,
-    )
+    record_event(Tx(connection, NOW), DeviceEvent.FOUND, PHONE, cause=cause)
 
 
 class Follower:
@@ -93,7 +86,7 @@ def test_a_later_number_is_held_back_while_an_earlier_one_may_still_come(
     assert [cause for _, cause in follower.seen] == ["begun first", "begun later"]
 
 
-def test_a_number_that_never_comes_holds_nobody_up(postgres_database: Database) -> None:
+def test_a_number_that_never_comes_holds_no_one_up(postgres_database: Database) -> None:
     follower = Follower(postgres_database)
     with writing(postgres_database) as connection:
         connection.rollback()
@@ -102,7 +95,7 @@ def test_a_number_that_never_comes_holds_nobody_up(postgres_database: Database) 
     assert [cause for _, cause in follower.seen] == ["after a gap"]
 
 
-def test_another_database_of_the_server_holds_nobody_up(
+def test_another_database_of_the_server_holds_no_one_up(
     postgres: PostgresServer, postgres_database: Database
 ) -> None:
     # Copies of one template have tables of the same oid.
@@ -113,7 +106,7 @@ def test_another_database_of_the_server_holds_nobody_up(
         other.close()
 
 
-def test_a_reader_of_the_log_holds_nobody_up(database: Database) -> None:
+def test_a_reader_of_the_log_holds_no_one_up(database: Database) -> None:
     with database.engine.connect() as reader:
         assert reader.execute(sa.select(events)).all() == []
         assert Follower(database).look()

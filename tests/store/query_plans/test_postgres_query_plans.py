@@ -14,15 +14,16 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId
 from farm.core.jobs.attempt import Attempt
 from farm.database.engine import Database
-from farm.services.agents.exchange.loop_call import answer_call
-from farm.services.results.settle import settle
-from farm.store.devices import capacity as device_capacity
+from farm.database.transaction import Tx
+from farm.services.agents.exchange.exchange import answer_call
 from farm.store.devices import devices
+from farm.store.devices import workload as device_workload
 from farm.store.jobs import attempts, queues
-from farm.store.operations import event_history
+from farm.store.operations import event_log
 from farm.wire.agents.protocol import Assignment, Exchange
 from tests.store.query_plans.test_sqlite_query_plans import sent_by
 from tests.support.database.postgres import PostgresServer
+from tests.support.farm.direct_calls import settle
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, report_body
 
 PHONES = 5
@@ -184,7 +185,8 @@ def claims(full: Full) -> Callable[[Connection], object]:
     def claim(connection: Connection) -> None:
         said = Exchange(seq=full.host.seq + 1, devices=tuple(full.host.phones.values()))
         host, session = full.host.host_id, full.host.session_id
-        answer = answer_call(connection, host, session, said, now=full.farm.clock.now()).answer
+        plans = full.farm.planner.plan_next_jobs(connection, host)
+        answer = answer_call(Tx(connection, full.farm.clock.now()), host, session, said, plans=plans).answer
         assert len(answer.assignments) == PHONES
 
     return claim
@@ -201,7 +203,7 @@ def test_a_settled_report_reads_no_big_table_to_its_end(long: Full) -> None:
         claims(long)(connection)
         (attempt, *_) = attempts.live_attempts(connection, long.host.session_id)
         body = report_body(good_evidence(assignment_of(attempt)))
-        settle(connection, long.host.host_id, attempt.attempt_id, body, now=long.farm.clock.now())
+        settle(Tx(connection, long.farm.clock.now()), long.host.host_id, attempt.attempt_id, body)
 
     found = plans(long, run_and_settle)
     assert not scanned(found) & BIG
@@ -220,13 +222,17 @@ def assignment_of(attempt: Attempt) -> Assignment:
 HOT: dict[str, tuple[Callable[[Full, Connection], object], str]] = {
     "what phones run next": (lambda full, c: queues.queue_heads(c, full.phones), "ix_jobs_queue"),
     "what a host needs next": (lambda full, c: queues.next_job_files(c, full.host.host_id), "ix_jobs_queue"),
+    "what is planned for a host": (
+        lambda full, c: queues.next_jobs_by_plan(c, full.host.host_id),
+        "ix_jobs_queue",
+    ),
     "what a session owns": (
         lambda full, c: attempts.live_attempts(c, full.host.session_id),
         "ix_attempts_session_live",
     ),
-    "CPUs on which something runs": (lambda _, c: device_capacity.busy_cpus(c), "_live"),
+    "CPUs on which something runs": (lambda _, c: device_workload.busy_cpus(c), "_live"),
     "what happened to a phone": (
-        lambda full, c: event_history.last_events(c, "device", full.phones[0], kinds=("device_reserved",)),
+        lambda full, c: event_log.last_events(c, "device", full.phones[0], kinds=("device_reserved",)),
         "ix_events_",
     ),
     "the phones of a host": (
@@ -244,9 +250,9 @@ def test_a_hot_query_uses_its_index(long: Full, name: str) -> None:
     assert not scanned(found) & BIG
 
 
-def test_grants_that_nobody_started_are_looked_for_among_live_attempts(long: Full) -> None:
-    before = long.farm.clock.now() - timedelta(hours=1)
-    found = plans(long, lambda connection: attempts.unstarted_attempts(connection, claimed_before=before))
+def test_grants_that_no_one_started_are_looked_for_among_live_attempts(long: Full) -> None:
+    hour, now = timedelta(hours=1), long.farm.clock.now()
+    found = plans(long, lambda connection: attempts.unstarted_attempts(connection, after=hour, now=now))
     assert not scanned(found) & BIG
     assert any("_live" in index for index in indexes(found))
 

@@ -14,20 +14,19 @@ from farm.core.devices.host_state import SessionState
 from farm.core.jobs.job import JobState
 from farm.core.operations.alarm import AlarmKind, AlarmSubject
 from farm.database.engine import Database
-from farm.store.checks import outcomes as check_outcomes
+from farm.database.transaction import Tx
+from farm.store.checks import failures as device_failures
 from farm.store.checks import reference_runs
-from farm.store.devices import capacity as device_capacity
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.hosts import hosts
 from farm.store.jobs import attempts, jobs, queues
 from farm.store.jobs import counts as job_counts
 from farm.store.jobs import durations as job_durations
-from farm.store.jobs import pages as job_pages
-from farm.store.matrices import comparison_pages, equivalent_cells, lazy_expansion, matrices
+from farm.store.jobs import jobs as job_store
+from farm.store.matrices import equivalent_cells, lazy_expansion, matrices
 from farm.store.operations import alarms as alarm_store
-from farm.store.operations import event_history, heartbeats
-from farm.store.results import detail as measurement_detail
+from farm.store.operations import event_log, heartbeats
 from farm.store.results import evidence as evidence_store
 from farm.store.results import measurements, placements, provenance, recurrence
 from farm.store.results.settle import report_context
@@ -94,7 +93,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "attempts_1 (device_id=?)",
     ),
     "what happened to a phone": (
-        lambda c: event_history.last_events(c, "device", PHONE, kinds=("device_reserved",)),
+        lambda c: event_log.last_events(c, "device", PHONE, kinds=("device_reserved",)),
         "ix_events_subject",
     ),
     "the heads of queues": (lambda c: queues.queue_heads(c, [PHONE, DeviceId("phone-2")]), "ix_jobs_queue"),
@@ -103,8 +102,9 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "uq_jobs_one_open_check_per_device",
     ),
     "what a host needs next": (lambda c: queues.next_job_files(c, HOST), "ix_jobs_queue"),
+    "what is planned for a host": (lambda c: queues.next_jobs_by_plan(c, HOST), "ix_jobs_queue"),
     "whether a check is open": (
-        lambda c: jobs.add_check(c, PHONE, now=NOW, cause="test"),
+        lambda c: jobs.add_check(Tx(c, NOW), PHONE, cause="test"),
         "uq_jobs_one_open_check_per_device",
     ),
     "what a session owns": (
@@ -112,14 +112,14 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_attempts_session_live",
     ),
     "grants nobody started": (
-        lambda c: attempts.unstarted_attempts(c, claimed_before=NOW - timedelta(hours=1)),
+        lambda c: attempts.unstarted_attempts(c, after=timedelta(hours=1), now=NOW),
         "_live",
     ),
-    "how much runs on each host": (device_capacity.runs_by_host, "_live"),
-    "CPUs on which something runs": (device_capacity.busy_cpus, "uq_attempts_one_live_per_cpu"),
+    "how much runs on each host": (device_workload.runs_by_host, "_live"),
+    "CPUs on which something runs": (device_workload.busy_cpus, "uq_attempts_one_live_per_cpu"),
     "the tries of a job": (lambda c: attempts.past_attempts(c, JOB), "ix_attempts_job_id"),
     "the last endings on a device": (
-        lambda c: report_context.recent_endings(c, PHONE, 5),
+        lambda c: report_context.recent_outcomes(c, PHONE, 5),
         "attempts_1 (device_id=?)",
     ),
     "the reports of an attempt": (
@@ -129,7 +129,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     "the phones of a host": (lambda c: devices.list_devices(c, host_id=HOST), "ix_devices_host_id"),
     "the phones of hosts": (lambda c: devices.devices_of_hosts(c, [HOST]), "ix_devices_host_id"),
     "phones that were seen as before": (
-        lambda c: heartbeats.record_devices_seen(c, [HOST], now=NOW),
+        lambda c: heartbeats.record_devices_seen(Tx(c, NOW), [HOST]),
         "ix_devices_host_id",
     ),
     "whether a job waits for a session's host": (
@@ -144,7 +144,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: devices.list_devices(c, host_id=HOST),
         "uq_attempts_one_live_per_device",
     ),
-    "a phone's last checks": (lambda c: check_outcomes.last_checks(c, PHONE), "ix_jobs_checks"),
+    "a phone's last checks": (lambda c: device_failures.last_checks(c, PHONE), "ix_jobs_checks"),
     "a phone's newest check": (lambda c: report_context.last_check_id(c, PHONE), "ix_jobs_checks"),
     "the reference runs of a kind": (
         lambda c: reference_runs.runs_of_kind(c, "Pixel 8", DIGEST, before=NOW),
@@ -155,7 +155,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_reference_runs_device_id",
     ),
     "when a phone could last be used": (
-        lambda c: event_history.last_online_at(c, PHONE),
+        lambda c: event_log.last_online_at(c, PHONE),
         "ix_events_subject",
     ),
     "when a series had results": (
@@ -176,11 +176,11 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "uq_sessions_one_live_per_host",
     ),
     "the jobs of a matrix": (
-        lambda c: job_pages.list_jobs(c, MatrixId(1), after=7, limit=100),
+        lambda c: job_store.list_jobs(c, MatrixId(1), after=7, limit=100),
         "ix_jobs_matrix_id (matrix_id=? AND state=? AND job_id>?)",
     ),
     "the jobs of a page of cells": (
-        lambda c: job_pages.jobs_of_cells(c, MatrixId(1), 10, 20),
+        lambda c: job_store.jobs_of_cells(c, MatrixId(1), 10, 20),
         "cells_1 (matrix_id=? AND cell_index>? AND cell_index<?)",
     ),
     "the cells of a phone": (
@@ -205,7 +205,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_attempts_session_live",
     ),
     "the jobs that a cancellation ends": (
-        lambda c: jobs.cancel_jobs(c, MatrixId(1), JobState.QUEUED, now=NOW, actor="user"),
+        lambda c: jobs.cancel_jobs(Tx(c, NOW, "user"), MatrixId(1), JobState.QUEUED),
         "ix_jobs_matrix_id",
     ),
     "how far a matrix is on its devices": (
@@ -242,9 +242,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_measurements_cell_id (cell_id=?)",
     ),
     "a page of candidates": (
-        lambda c: comparison_pages.page_of_candidates(
-            c, MatrixId(1), comparison_pages.CandidateFilter(), after=7, limit=100
-        ),
+        lambda c: matrices.page_of_candidates(c, MatrixId(1), matrices.CandidateFilter(), after=7, limit=100),
         "(matrix_id=? AND cell_index>?)",
     ),
     "the baselines of a page": (
@@ -252,7 +250,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "(matrix_id=? AND cell_index=?)",
     ),
     "the measurement of an attempt": (
-        lambda c: measurement_detail.find_reading(c, AttemptId(1)),
+        lambda c: measurements.find_reading(c, AttemptId(1)),
         "measurements_1 (attempt_id=?)",
     ),
 }
@@ -296,7 +294,13 @@ def test_what_comes_next_is_found_without_sorting_the_queues(sqlite_filled: Data
 
 def test_listing_matrices_takes_a_fixed_number_of_statements(sqlite_filled: Database) -> None:
     def listing(connection: Connection) -> object:
-        tallies, cells = job_counts.tallies(connection), matrices.cell_counts(connection)
-        return tallies, cells, matrices.list_matrices(connection)
+        page = matrices.list_matrices(connection, before=MatrixId(2), limit=10)
+        matrix_ids = [matrix.matrix_id for matrix in page]
+        tallies = job_counts.tallies(connection, matrix_ids)
+        return tallies, matrices.cell_counts(connection, matrix_ids)
 
-    assert len(plans(sqlite_filled, listing)) == 3
+    found = plans(sqlite_filled, listing)
+    assert len(found) == 3
+    # Jobs and cells of other matrices are not read.
+    steps = [step for plan in found for step in plan]
+    assert not any(step.startswith(("SCAN jobs", "SCAN cells", "SCAN matrices")) for step in steps), steps

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
@@ -25,7 +24,7 @@ def attach(server: AdbServer) -> Attach:
     """Have the server connect to a phone."""
 
     async def attached(phone: VirtualDeviceHandle) -> AdbDevice:
-        await connect(server.port, phone.address)
+        await AdbClient(server.port).connect(phone.address)
         return AdbClient(server.port).device(phone.address)
 
     return attached

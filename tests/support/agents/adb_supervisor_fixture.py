@@ -9,9 +9,8 @@ from random import Random
 import pytest
 
 from agents.adb.client import AdbClient
-from agents.adb.external_server import ExternalServer
-from agents.adb.server import AdbServer
-from agents.devices.active import ActiveAttempts
+from agents.adb.server import AdbServer, ExternalServer
+from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.adb_supervisor import PING_S, AdbSupervisor
 from agents.devices.backpressure import Backpressure
 from agents.devices.inventory import TransportObservation

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agents.adb.server import AdbServer
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
-from agents.virtual.state.faults import Faults, set_faults
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agents.devices.inventory import TransportObservation
-from agents.outbox.journal import JournalRecord
+from agents.outbox.attempt_journal import JournalRecord
 from farm.core.base.ids import AttemptId, DeviceId, JobId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Presence

@@ -11,6 +11,7 @@ from typing import Any, Literal, cast
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from pydantic_core import to_json
 
 from agents.daemon import run_agent
 from agents.host.config import AgentConfig
@@ -18,6 +19,7 @@ from farm.clock import SystemClock
 from farm.core.base.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
 from farm.core.devices.device import Presence
 from farm.core.jobs.attempt import AttemptState
+from farm.core.results.settle.report import ReportAnswer
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.wire.agents.protocol import (
@@ -29,7 +31,6 @@ from farm.wire.agents.protocol import (
     Exchange,
     ExchangeAnswer,
     Report,
-    ReportAnswer,
     SessionAnswer,
     SessionOpening,
 )
@@ -233,7 +234,7 @@ class _Server(uvicorn.Server):
 
 
 def _json(answer: Any) -> Response:
-    return Response(answer.model_dump_json(), media_type="application/json")
+    return Response(to_json(answer), media_type="application/json")
 
 
 def _problem(status: int, code: str, detail: str) -> Response:

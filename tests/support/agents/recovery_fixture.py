@@ -60,7 +60,7 @@ class RunningLadder:
 
     def said(self, step: RecoveryStep) -> str:
         assert self.recovery is not None
-        return next(each.said for each in self.recovery.tries if each.step is step)
+        return next(each.result for each in self.recovery.tries if each.step is step)
 
     def allow(self) -> None:
         self.ladder.record_permission(self.device_ids, SystemClock().monotonic())

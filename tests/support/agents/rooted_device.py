@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from agents.virtual.state.faults import Faults, set_faults
+from agents.virtual.faults import Faults, set_faults
 
 
 def make_rooted(state: Path) -> None:

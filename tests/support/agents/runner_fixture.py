@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,19 +11,18 @@ from typing import Any
 
 import httpx
 
-from agents.adb.adbutils_listing import connect
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.server import AdbServer
 from agents.adb.shell_v2 import ShellResult
 from agents.adb.smartsocket import smart_socket
 from agents.attempts.artifact_cache import ArtifactCache
 from agents.attempts.runner import AttemptRunner
-from agents.devices.active import ActiveAttempts
+from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.adb_supervisor import AdbSupervisor
 from agents.devices.backpressure import Backpressure
 from agents.devices.monitor import CONDITION_INTERVAL_S, DeviceMonitor, OnlineDevice
 from agents.farm_api import FarmApi
-from agents.outbox.journal import JournalRecord
+from agents.outbox.attempt_journal import JournalRecord
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.clock import SystemClock
 from farm.core.base.ids import AttemptId, DeviceId, JobId
@@ -42,6 +41,7 @@ class CountingDevice(AdbDevice):
 
     async def shell(self, command: str, *, deadline_s: float, **more: Any) -> ShellResult:
         self._counting.asked += 1
+        self._counting.last_command = command
         return await super().shell(command, deadline_s=deadline_s, **more)
 
 
@@ -49,6 +49,7 @@ class CountingAdb(AdbClient):
     """Gives out phones that count together."""
 
     asked = 0
+    last_command = ""
 
     def device(self, serial: str) -> CountingDevice:
         return CountingDevice(self, serial)
@@ -80,7 +81,7 @@ class Bench:
         async with asyncio.timeout(30):
             while True:
                 try:
-                    return await connect(self.server.port, self.handle.address)
+                    return await AdbClient(self.server.port).connect(self.handle.address)
                 except DeviceOffline:
                     await asyncio.sleep(0.1)
 
@@ -114,8 +115,8 @@ class Bench:
     async def come_back(self) -> OnlineDevice:
         """Have the agent notice that the phone was away, as soon as adb lists it again."""
         self.monitor.apply_listing({self.handle.address: "offline"})
-        async with asyncio.timeout(20):
-            async for state_by_serial in self.adb.track_devices():
+        async with asyncio.timeout(20), aclosing(self.adb.track_devices()) as listings:
+            async for state_by_serial in listings:
                 if state_by_serial.get(self.handle.address) == "device":
                     break
         self.monitor.apply_listing({self.handle.address: "device"})

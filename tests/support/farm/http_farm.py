@@ -18,6 +18,7 @@ from farm.api.context import Context
 from farm.api.http.server import bind_socket, url_of
 from farm.clock import SystemClock
 from farm.config import FarmConfig
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from farm.wire.agents.protocol import Exchange
 from tests.support.database.migrated_database import put_migrated
@@ -44,7 +45,9 @@ class HttpFarm:
 
     def enroll(self, host: str = "bench-1") -> "HttpAgent":
         """A new host with an open session."""
-        token = self.context.database.write(create_join_token, auto_admit=True, now=self.context.clock.now())
+        token = self.context.database.write(
+            bind_tx(create_join_token, now=self.context.clock.now()), auto_admit=True
+        )
         answer = self.http.post("/api/v1/agent/enroll", json={"host": host, "join_token": token})
         assert answer.status_code == 200, answer.text
         return HttpAgent(self, answer.json()["credential"])

@@ -16,8 +16,7 @@ import farm
 from agents.adb.server import find_record, is_our_server
 from agents.host.process import command_line, end_process, start_ticks
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
-from agents.virtual.processes import journal
-from agents.virtual.processes.journal import RunSpan
+from agents.virtual.processes import JOURNAL_FILE, open_runs
 from farm.blobs.disk import DiskBlobs
 from farm.cli.shell.address import ANNOUNCEMENT_FILE
 from farm.client.farm_client import FarmClient
@@ -28,10 +27,12 @@ from farm.core.devices.device import Health
 from farm.core.models.variant import Manifest
 from farm.core.programs.bundle import single_file
 from farm.database.engine import Database, sqlite_url
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from farm.store.files.artifacts import put_artifact
 from farm.store.files.programs import put_program
 from farm.wire.documents.matrices.matrices import MatrixView
+from tests.support.agents.run_spans import RunSpan, run_spans
 from tests.support.faults.port_faults import held_port
 
 T = TypeVar("T")
@@ -163,24 +164,23 @@ class FarmProcess(Process):
         return FarmClient(self.url)
 
     def join_token(self) -> str:
-        return self.database.write(create_join_token, auto_admit=True, now=SystemClock().now())
+        return self.database.write(bind_tx(create_join_token, now=SystemClock().now()), auto_admit=True)
 
     def register_program(self, content: bytes) -> Digest:
         """Make a program the one that new matrices run on virtual phones."""
         digest = self.put_artifact(content)
         self.database.write(
-            put_program,
+            bind_tx(put_program, now=SystemClock().now()),
             harness="speed_benchmark_torch",
             abi="x86_64",
             bundle=single_file("speed_benchmark_torch", digest, len(content)),
-            now=SystemClock().now(),
         )
         return digest
 
     def put_artifact(self, content: bytes) -> Digest:
         digest = digest_of(content)
         self.blobs.put([content], digest)
-        self.database.write(put_artifact, digest, len(content), now=SystemClock().now())
+        self.database.write(bind_tx(put_artifact, now=SystemClock().now()), digest, len(content))
         return digest
 
     def register_model(self, manifest: Manifest, content: bytes) -> None:
@@ -333,7 +333,7 @@ def running_agent(agent: AgentProcess) -> Iterator[AgentProcess]:
 
 def runs_of(phones: Sequence[VirtualDeviceHandle]) -> list[RunSpan]:
     """Every run that the phones' journals know of."""
-    return [span for phone in phones for span in journal.run_spans(phone.state / journal.FILE)]
+    return [span for phone in phones for span in run_spans(phone.state / JOURNAL_FILE)]
 
 
 def _good(client: FarmClient) -> set[str]:
@@ -350,12 +350,12 @@ def _end_adb_server(folder: Path) -> None:
 
 def _end_phones(folder: Path) -> None:
     stop_devices(folder)
-    for path in folder.glob(f"*/{journal.FILE}"):
+    for path in folder.glob(f"*/{JOURNAL_FILE}"):
         _end_runs(path)
 
 
 def _end_runs(path: Path) -> None:
-    for pid, ticks in journal.open_runs(path):
+    for pid, ticks in open_runs(path):
         is_run = partial(_is_process, ticks)
         end_process(pid, is_run, deadline_s=1.0, signals=(signal.SIGKILL,))
 

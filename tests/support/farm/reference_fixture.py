@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from farm.core.checks.reference_range import MIN_RUNS
+from farm.core.checks.reference_range import MIN_RUNS_ALONE
 from farm.core.devices.condition import Condition, ThermalStatus
 from farm.core.runs.evidence import Evidence
+from farm.database.transaction import bind_tx
 from farm.services.checks.requested import request_check
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
@@ -73,7 +74,7 @@ def check_again(host: HostRig, ms: float, status: ThermalStatus = ThermalStatus.
     """Have an operator ask for a check."""
     host.farm.clock.advance(DAY_S)
     host.exchange()
-    host.farm.write(request_check, "phone-1", OperatorRequest(by="ann"), now=host.farm.clock.now())
+    host.farm.write(bind_tx(request_check, now=host.farm.clock.now()), "phone-1", OperatorRequest(by="ann"))
     assert host.run(answer(ms, status)) == 1
 
 
@@ -82,7 +83,7 @@ def phone_with_band(farm: FarmRig) -> HostRig:
     host = farm.host()
     host.plug_in("phone-1", **REAL)
     assert host.run(answer(20.0)) == 1
-    for number in range(MIN_RUNS - 1):
-        check_again(host, 20.0 + 0.1 * (number % 3))
+    for number in range(MIN_RUNS_ALONE - 1):
+        check_again(host, 20.0 + 0.1 * (number % 3 == 1))
     assert health(farm) == "good"
     return host

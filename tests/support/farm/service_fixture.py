@@ -17,23 +17,27 @@ from farm.core.base.ids import AttemptId, HostId, MatrixId, SessionId, digest_of
 from farm.core.devices.device import DeviceFacts, Presence
 from farm.core.errors import Blame, FarmError
 from farm.core.jobs.attempt import AttemptState
-from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
-from farm.core.results.settle.report import IncomingReport
+from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec, Variant
+from farm.core.results.settle.report import IncomingReport, ReportAnswer
 from farm.core.runs.evidence import Evidence, ExitRecord, RunError
 from farm.core.runs.plan import RunPlan
 from farm.database.engine import Database, sqlite_url
+from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token, enroll
-from farm.services.agents.exchange.loop_call import answer_call
+from farm.services.agents.exchange.answer import CallAnswer
+from farm.services.agents.exchange.exchange import answer_call
 from farm.services.agents.sessions import open_session
 from farm.services.files.builtin_programs import register_builtin_programs
-from farm.services.files.registration import register_artifact, register_variant
+from farm.services.files.folder_owner import claim_folder
+from farm.services.files.registration import register_variant
+from farm.services.jobs.claim import RunPlans
+from farm.services.jobs.plans import RunPlanner
 from farm.services.matrices.submit import submit_matrix
 from farm.services.matrices.views import matrix_view
 from farm.services.periodic.reaper import reap
-from farm.services.results.latest_speedups import list_latest_speedups
-from farm.services.results.preparse import parse_reports
-from farm.services.results.settle import settle, settle_batch
-from farm.services.results.speedups import list_speedups
+from farm.services.results.settle import receive_reports
+from farm.services.results.speedups import list_latest_speedups, list_speedups
+from farm.store.files.artifacts import put_artifact
 from farm.wire.agents.protocol import (
     Assignment,
     AttemptReport,
@@ -42,14 +46,14 @@ from farm.wire.agents.protocol import (
     Exchange,
     ExchangeAnswer,
     Report,
-    ReportAnswer,
     SessionAnswer,
     SessionOpening,
 )
-from farm.wire.documents.matrices.matrices import MatrixView, SpeedupView, VariantView
+from farm.wire.documents.matrices.matrices import MatrixView, SpeedupView
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.database.migrated_database import put_migrated
 from tests.support.fake_clock import FakeClock
+from tests.support.farm.direct_calls import settle
 from tests.support.invariants.invariants import check_engine
 
 T = TypeVar("T")
@@ -76,13 +80,15 @@ class FarmRig:
             put_migrated(self.path)
         self.database = Database(url or sqlite_url(self.path))
         self.blobs = DiskBlobs(folder / "blobs")
+        self.database.read(claim_folder, self.blobs.folder)
+        self.planner = RunPlanner()
         self.up_since = self.clock.now()
         register_builtin_programs(self.database, self.blobs, now=self.clock.now())
 
     def host(self, name: str = "bench-1", *, auto_admit: bool = True) -> "HostRig":
         """An enrolled host with an open session."""
-        token = self.write(create_join_token, auto_admit=auto_admit, now=self.clock.now())
-        self.write(enroll, Enrollment(host=name, join_token=SecretStr(token)), now=self.clock.now())
+        token = self.write(bind_tx(create_join_token, now=self.clock.now()), auto_admit=auto_admit)
+        self.write(bind_tx(enroll, now=self.clock.now()), Enrollment(host=name, join_token=SecretStr(token)))
         host = HostRig(self, HostId(name))
         host.restart()
         return host
@@ -93,12 +99,12 @@ class FarmRig:
         format: str = "torchscript",
         model: str = "mobilenet_v2",
         target: str = "cpu",
-    ) -> VariantView:
+    ) -> Variant:
         """A registered variant whose file has the right records and runs nowhere."""
         content = model_file(format, marker=f"{model}/{precision}/{target}")
         digest = digest_of(content)
         self.blobs.put([content], digest)
-        self.write(register_artifact, digest, len(content), now=self.clock.now())
+        self.write(bind_tx(put_artifact, now=self.clock.now()), digest, len(content))
         manifest = Manifest(
             model=model,
             recipe=Recipe(precision=Precision(precision), format=Format(format), target=target),
@@ -108,7 +114,7 @@ class FarmRig:
             inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
             recipe_digest=digest_of(f"{model}/{precision}/{format}/{target}".encode()),
         )
-        return self.write(register_variant, manifest, self.blobs, now=self.clock.now())
+        return self.write(bind_tx(register_variant, now=self.clock.now()), manifest, self.blobs)
 
     def submit(self, **changes: Any) -> MatrixId:
         """A matrix of two precisions on every virtual device."""
@@ -128,10 +134,10 @@ class FarmRig:
             "seed": 7,
             **changes,
         }
-        return self.write(submit_matrix, matrix_spec(spec), now=self.clock.now(), actor="user")
+        return self.write(bind_tx(submit_matrix, now=self.clock.now(), actor="user"), matrix_spec(spec))
 
     def matrix(self, matrix_id: MatrixId) -> MatrixView:
-        return self.read(matrix_view, matrix_id, now=self.clock.now())
+        return self.read(bind_tx(matrix_view, now=self.clock.now()), matrix_id)
 
     def speedups(self, matrix_id: MatrixId | None = None) -> list[SpeedupView]:
         if matrix_id is None:
@@ -139,7 +145,7 @@ class FarmRig:
         return self.read(list_speedups, matrix_id)
 
     def reap(self) -> None:
-        self.write(reap, now=self.clock.now(), up_since=self.up_since)
+        self.write(bind_tx(reap, now=self.clock.now()), up_since=self.up_since)
 
     def write(self, service: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         return self.database.write(service, *args, **kwargs)
@@ -173,7 +179,7 @@ class HostRig:
     def restart(self, journal: Sequence[AttemptReport] = ()) -> SessionAnswer:
         """Open a new session, as an agent does when it starts."""
         opening = SessionOpening(boot_id="boot-1", agent_version="test", attempts=tuple(journal))
-        answer = self.farm.write(open_session, self.host_id, opening, now=self.farm.clock.now())
+        answer = self.farm.write(bind_tx(open_session, now=self.farm.clock.now()), self.host_id, opening)
         self.session_id, self.seq = answer.session_id, 0
         self.database_epoch = answer.database_epoch
         return answer
@@ -191,15 +197,31 @@ class HostRig:
             devices=tuple(self.phones.values()),
             attempts=tuple(attempts),
         )
-        now = self.farm.clock.now()
-        return self.farm.write(answer_call, self.host_id, self.session_id, said, now=now).answer
+        return self.call(said).answer
+
+    def call(self, said: Exchange, *, session_id: SessionId | None = None) -> CallAnswer:
+        """One loop call, with plans read before each of its transactions."""
+        session_id = self.session_id if session_id is None else session_id
+        answer = self._answer(session_id, said)
+        while answer.needs_plans and not answer.has_news:
+            answer = self._answer(session_id, said, again=True)
+        return answer
+
+    def plans(self) -> RunPlans:
+        """Read the plans of what the host's devices run next."""
+        return self.farm.read(self.farm.planner.plan_next_jobs, self.host_id)
+
+    def _answer(self, session_id: SessionId, said: Exchange, *, again: bool = False) -> CallAnswer:
+        plans = self.plans()
+        service = bind_tx(answer_call, now=self.farm.clock.now())
+        return self.farm.write(service, self.host_id, session_id, said, plans=plans, again=again)
 
     def report(self, attempt_id: AttemptId, evidence: Evidence) -> ReportAnswer:
         """Report an attempt."""
         return self.report_bytes(attempt_id, report_body(evidence))
 
     def report_bytes(self, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
-        return self.farm.write(settle, self.host_id, attempt_id, body, now=self.farm.clock.now())
+        return self.farm.write(bind_tx(settle, now=self.farm.clock.now()), self.host_id, attempt_id, body)
 
     def report_together(self, reports: Sequence[tuple[AttemptId, bytes]]) -> list[ReportAnswer | FarmError]:
         """Report attempts whose reports the farm is given at once."""
@@ -208,7 +230,7 @@ class HostRig:
             IncomingReport(host_id=self.host_id, attempt_id=attempt_id, body=body, at=now)
             for attempt_id, body in reports
         ]
-        return self.farm.write(settle_batch, self.farm.read(parse_reports, incoming))
+        return self.farm.write(receive_reports, incoming)
 
     def clean(self, assignment: Assignment) -> None:
         """Clean the phone up after an attempt; the farm learns of it at the next exchange."""
@@ -289,10 +311,10 @@ def ended(assignment: Assignment, stdout: str, *, code: int = 0, stderr: str = "
 
 def device_trouble(assignment: Assignment, blame: Blame = Blame.DEVICE) -> Evidence:
     """Evidence of a phone that went away before the run ended."""
-    trouble = RunError(
+    error = RunError(
         code="device.offline", blame=blame, transient=True, message="the phone is gone", hint="look at it"
     )
-    return Evidence(fence=assignment.fence, trouble=trouble)
+    return Evidence(fence=assignment.fence, error=error)
 
 
 def torch_output(samples_us: Sequence[float]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import Connection, Engine
 
-from farm.core.checks.incident import WINDOW, may_be_host_caused
+from farm.core.checks.failures import WINDOW, may_be_host_caused
 from farm.core.errors import Blame
 from farm.core.jobs import job as jobs
 from farm.core.jobs.retry import MAX_ATTEMPTS, MAX_BLOCKS, MAX_RETURNS, RETRY_BUDGETS, budget_of

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from farm.core.devices.controls import Controls, Screen
 from farm.core.errors import MatrixInvalid
@@ -14,14 +13,11 @@ TEXT = "name: small\nharness: speed_benchmark_torch\ndevices: all\n"
 
 
 def controls_of(written: dict[str, Any]) -> Controls:
-    """As a claim reads them, from the spec that is stored."""
-    stored = matrix_spec({**SMALLEST, "controls": written}).model_dump(mode="json")
-    return TypeAdapter(Controls).validate_python(stored["controls"])
+    return matrix_spec({**SMALLEST, "controls": written}).controls
 
 
 def test_a_matrix_without_controls_has_those_of_every_run() -> None:
-    stored = matrix_spec(SMALLEST).model_dump(mode="json")
-    assert TypeAdapter(Controls).validate_python(stored["controls"]) == Controls()
+    assert matrix_spec(SMALLEST).controls == Controls()
 
 
 def test_what_is_written_is_what_plans_carry() -> None:

@@ -97,7 +97,7 @@ def test_what_is_wrong_is_told_with_its_line(changed: str, told: str) -> None:
         ({"flags": {"backend": {"default": 1}}, "arguments": "${backend}"}, "is a word of matrices"),
         ({"flags": {"x": {"default": "", "minimum": 1}}, "arguments": "${x}"}, "only numbers have one"),
         ({"flags": {"x": {"default": 0, "minimum": 1}}, "arguments": "${x}"}, "the default, 0, is less"),
-        ({"flags": {"x": {"default": 0, "split": True}}, "arguments": "${x}"}, "only a text can be told"),
+        ({"flags": {"x": {"default": 0, "split": True}}, "arguments": "${x}"}, "only a text can be split"),
         (
             {"flags": {"x": {"default": "", "split": True}}, "arguments": "-x${x}"},
             "cannot be a part of `-x${x}`",

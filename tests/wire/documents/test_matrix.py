@@ -1,20 +1,15 @@
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from farm.core.devices.condition import Gates, ThermalStatus
 from farm.core.devices.selector import SELECTOR_KEYS
 from farm.core.errors import MatrixInvalid
-from farm.wire.documents.matrices.matrix import (
-    GatesSpec,
-    MatrixSpec,
-    SelectorSpec,
-    matrix_from_text,
-    matrix_spec,
-)
-from farm.wire.documents.matrices.matrix_text import line_of, load_matrix
+from farm.core.matrices.matrix import MatrixSpec
+from farm.wire.documents.matrices.matrix import load_matrix, matrix_from_text, matrix_spec
+from farm.wire.yaml_positions import line_of
 
 TEXT = """\
 name: small
@@ -40,28 +35,27 @@ def data(**changed: Any) -> dict[str, Any]:
 
 
 def test_scalars_and_lists_are_the_same_to_an_axis() -> None:
-    plan = matrix_from_text(TEXT).plan()
+    plan = matrix_from_text(TEXT)
     assert plan.axes == {"model": ("mobilenet_v2",), "precision": ("float32", "int8-core")}
 
 
 def test_the_demo_is_a_matrix_with_an_a_a_pair() -> None:
-    plan = matrix_from_text(DEMO.read_text(encoding="utf-8")).plan()
+    plan = matrix_from_text(DEMO.read_text(encoding="utf-8"))
     assert (plan.rounds, plan.aa) == (5, True)
-    assert plan.selectors == ({"virtual": (True,)},)
+    assert plan.devices == ({"virtual": (True,)},)
     assert plan.baseline == {"precision": "float32", "format": "torchscript"}
 
 
 def test_a_matrix_survives_json() -> None:
     spec = matrix_from_text(DEMO.read_text(encoding="utf-8") + "gates: {max_thermal_status: light}\n")
-    again = MatrixSpec.model_validate_json(spec.model_dump_json())
-    assert again.plan() == spec.plan()
-    assert matrix_spec(spec.model_dump(mode="json")).plan() == spec.plan()
-    assert MatrixSpec.model_json_schema()
+    stored = TypeAdapter(MatrixSpec)
+    assert stored.validate_json(stored.dump_json(spec)) == spec
+    assert matrix_spec(stored.dump_python(spec, mode="json")) == spec
 
 
 def test_values_keep_their_types() -> None:
     spec = matrix_spec(data(settings={"a": 1, "b": True, "c": 1.0, "d": "1"}))
-    assert repr(dict(spec.plan().settings)) == "{'a': 1, 'b': True, 'c': 1.0, 'd': '1'}"
+    assert repr(dict(spec.settings)) == "{'a': 1, 'b': True, 'c': 1.0, 'd': '1'}"
 
 
 @pytest.mark.parametrize(
@@ -73,18 +67,18 @@ def test_values_keep_their_types() -> None:
     ],
 )
 def test_devices_are_all_or_one_selector_or_several(devices: Any, selectors: Any) -> None:
-    assert matrix_spec(data(devices=devices)).plan().selectors == selectors
+    assert matrix_spec(data(devices=devices)).devices == selectors
 
 
 def test_gates_are_those_of_the_core_with_their_defaults() -> None:
-    assert GatesSpec().gates() == Gates()
-    assert list(GatesSpec.model_fields) == [field.name for field in fields(Gates)]
-    gates = matrix_spec(data(gates={"max_thermal_status": "moderate", "max_skin_c": 41})).plan().gates
+    assert matrix_spec(data(gates={})).gates == matrix_spec(data()).gates == Gates()
+    gates = matrix_spec(data(gates={"max_thermal_status": "moderate", "max_skin_c": 41})).gates
     assert (gates.max_thermal_status, gates.max_skin_c) == (ThermalStatus.MODERATE, 41.0)
 
 
 def test_selectors_have_the_keys_of_the_core() -> None:
-    assert tuple(SelectorSpec.model_fields) == SELECTOR_KEYS
+    (selector,) = matrix_spec(data(devices=dict.fromkeys(SELECTOR_KEYS, "x"))).devices
+    assert tuple(selector) == SELECTOR_KEYS
 
 
 @pytest.mark.parametrize(
@@ -125,6 +119,12 @@ def test_a_slip_in_a_selector_is_told_where_it_was_written() -> None:
     assert alone.hint == "did you mean `virtual`?"
     listed = refusal(TEXT.replace("{virtual: true}", "[{soc: a}, {virtul: true}]"))
     assert listed.message.startswith("devices[1].virtul")
+
+
+@pytest.mark.parametrize("selectors", ["{}", "[]", "[{}]", "[{virtual: true}, {}]"])
+def test_an_empty_selector_does_not_take_every_device(selectors: str) -> None:
+    answer = refusal(TEXT.replace("{virtual: true}", selectors))
+    assert answer.message == "devices (line 8): an empty selector; `devices: all` selects every device"
 
 
 @pytest.mark.parametrize("axis", ["{}", "[]", "[[a]]", "[{b: c}]", "", "''"])

@@ -1,6 +1,6 @@
 """Outcome of a check, by its reference run and earlier ones, and the device's health; pure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from shlex import quote
 
@@ -13,14 +13,20 @@ from farm.core.checks.reference_run import (
     assess_reference_run,
     check_code,
     health_after,
-    verdicts_in_band,
+    verdicts_in_range,
 )
 from farm.core.devices.device import Health
 from farm.core.errors import Blame
 from farm.core.jobs.attempt import AttemptOutcome
 from farm.core.jobs.job import Job
-from farm.core.operations.alarm import AlarmKind, AlarmSubject
-from farm.core.results.settle.effects import ChangeHealth, ClearAlarm, KeepReferenceRun, RaiseAlarm, RowEffect
+from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
+from farm.core.results.settle.effects import (
+    ChangeHealth,
+    ClearAlarm,
+    Consequence,
+    KeepReferenceRun,
+    RaiseAlarm,
+)
 from farm.core.results.settle.report_context import CheckContext, ReferenceContext
 from farm.core.runs.measurement import Outcome
 
@@ -28,45 +34,39 @@ from farm.core.runs.measurement import Outcome
 LAST_RUNS = 4 * MAX_UNFIT
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReferenceState:
-    """The health that reference runs give a device, with the reason."""
-
-    health: Health
-    verdict: ReferenceVerdict
-    words: str
+#: The health that reference runs give a device, with the reason.
+ReferenceState = tuple[Health, ReferenceAssessment]
 
 
-def reference_outcome(known: CheckContext) -> tuple[AttemptOutcome, tuple[RowEffect, ...]]:
+def reference_outcome(check: CheckContext) -> tuple[AttemptOutcome, tuple[KeepReferenceRun, ...]]:
     """Return how a check ends that all of a device passed, by its reference run; and keep that run."""
-    if known.new_run is None:
-        # A phone that was too slow is not good because its golden run does not come to an end any more.
-        last = _was_out_before(known)
+    if check.new_run is None:
+        # A phone that was too slow does not become good because its reference run does not end any more.
+        last = _last_run_out_of_range(check)
         if last is None:
             return AttemptOutcome(outcome=Outcome.SUCCEEDED), ()
-        words = f"its golden run did not come to an end that can be timed; the last one was {last.verdict}"
+        words = f"its reference run did not end in a way that can be timed; the last one was {last.verdict}"
         return _failed_check(ReferenceVerdict.UNFIT, words), ()
-    run = replace(known.new_run.run, verdict=_judged(known.new_run).verdict)
-    kept = (KeepReferenceRun(run=run),)
-    state = _new_state(known, known.new_run)
-    if state.health is Health.GOOD:
-        return AttemptOutcome(outcome=Outcome.SUCCEEDED), kept
-    return _failed_check(state.verdict, state.words), kept
+    health, assessment = _new_state(check, check.new_run)
+    keep = (KeepReferenceRun(run=replace(check.new_run.run, verdict=assessment.verdict)),)
+    if health is Health.GOOD:
+        return AttemptOutcome(outcome=Outcome.SUCCEEDED), keep
+    return _failed_check(assessment.verdict, assessment.words), keep
 
 
 def end_of_check(
-    known: CheckContext, job: Job, outcome: AttemptOutcome, *, now: datetime
-) -> tuple[RowEffect, ...]:
+    check: CheckContext, job: Job, outcome: AttemptOutcome, *, now: datetime
+) -> tuple[Consequence, ...]:
     """Turn the end of a check into the device's health; one that host or farm spoiled says nothing of it."""
     if outcome.outcome is Outcome.INCONCLUSIVE and outcome.blame is not Blame.DEVICE:
         return ()
     passed = outcome.outcome is Outcome.SUCCEEDED
     to, cause = (Health.GOOD, "it passed its check") if passed else (Health.BAD, outcome.message)
-    state = _state_of_last_check(known, job)
-    alarm: tuple[RowEffect, ...] = ()
+    state = _state_of_last_check(check, job)
+    alarm: tuple[Consequence, ...] = ()
     if state is not None:
-        to, cause = state.health, f"{cause}: {state.words}" if passed else cause
-        alarm = _drift_alarm(known, job.device_id, state, now=now)
+        to, cause = state[0], f"{cause}: {state[1].words}" if passed else cause
+        alarm = _drift_alarm(check, job.device_id, state, now=now)
     health = ChangeHealth(at=now, device_id=job.device_id, sources=tuple(Health), to=to, cause=cause)
     return (*alarm, health)
 
@@ -75,76 +75,65 @@ def _failed_check(verdict: ReferenceVerdict, words: str) -> AttemptOutcome:
     return AttemptOutcome(outcome=Outcome.FAILED, blame=Blame.DEVICE, code=check_code(verdict), message=words)
 
 
-def _was_out_before(known: CheckContext) -> ReferenceRun | None:
+def _last_run_out_of_range(check: CheckContext) -> ReferenceRun | None:
     """Return the last run of a device that reference runs keep from being good; None where they do not."""
-    since = known.rebaselined_at
-    runs = [run for run in known.past_runs if since is None or run.measured_at >= since]
-    return runs[0] if health_after(verdicts_in_band(runs)) is not Health.GOOD else None
+    since = check.rebaselined_at
+    runs = [run for run in check.past_runs if since is None or run.measured_at >= since]
+    return runs[0] if health_after(verdicts_in_range(runs)) is not Health.GOOD else None
 
 
-def _state_of_last_check(known: CheckContext, job: Job) -> ReferenceState | None:
-    if known.last_check_id == job.job_id and known.new_run is not None:
-        return _new_state(known, known.new_run)
-    if known.last_run is None:
+def _state_of_last_check(check: CheckContext, job: Job) -> ReferenceState | None:
+    if check.last_check_id == job.job_id and check.new_run is not None:
+        return _new_state(check, check.new_run)
+    if check.last_run is None:
         return None
-    run = known.last_run.run
-    return ReferenceState(
-        health=health_after(verdicts_in_band(known.past_runs)),
-        verdict=run.verdict,
-        words=_judged(known.last_run).words,
-    )
+    assessment = replace(_assess(check.last_run), verdict=check.last_run.run.verdict)
+    return health_after(verdicts_in_range(check.past_runs)), assessment
 
 
-def _new_state(known: CheckContext, new: ReferenceContext) -> ReferenceState:
-    judgement = _judged(new)
-    run = replace(new.run, verdict=judgement.verdict)
-    runs = sorted([run, *known.past_runs], key=lambda each: each.measured_at, reverse=True)[:LAST_RUNS]
-    return ReferenceState(
-        health=health_after(verdicts_in_band(runs)), verdict=judgement.verdict, words=judgement.words
-    )
+def _new_state(check: CheckContext, new: ReferenceContext) -> ReferenceState:
+    assessment = _assess(new)
+    run = replace(new.run, verdict=assessment.verdict)
+    runs = sorted([run, *check.past_runs], key=lambda run: run.measured_at, reverse=True)[:LAST_RUNS]
+    return health_after(verdicts_in_range(runs)), assessment
 
 
-def _judged(known: ReferenceContext) -> ReferenceAssessment:
-    run = known.run
+def _assess(reference: ReferenceContext) -> ReferenceAssessment:
+    run = reference.run
     return assess_reference_run(
         run.value_ns,
         unfit=() if run.unfit_reasons is None else (run.unfit_reasons,),
-        kind=known.of_kind,
-        own=known.of_device,
+        kind=reference.of_kind,
+        own=reference.of_device,
         now=run.measured_at,
     )
 
 
 def _drift_alarm(
-    known: CheckContext, device_id: DeviceId, state: ReferenceState, *, now: datetime
-) -> tuple[RowEffect, ...]:
-    """Raise or clear the alarm of a device that is not what its band says. A bad device's is for sure."""
-    kind, subject = AlarmKind.REFERENCE_DRIFT, AlarmSubject.DEVICE
-    if state.verdict in (ReferenceVerdict.IN_RANGE, ReferenceVerdict.LEARNING):
-        return (ClearAlarm(at=now, kind=kind, subject=subject, subject_id=device_id, cause=state.words),)
-    if state.health is not Health.BAD and state.verdict is not ReferenceVerdict.FAST:
-        return ()
-    if known.alarm_was_cleared:
-        return ()
-    return (
-        RaiseAlarm(
-            at=now,
-            kind=kind,
-            subject=subject,
-            subject_id=device_id,
-            message=f"{known.name}: {state.words}",
-            hint=_drift_hint(state, known.name),
-        ),
+    check: CheckContext, device_id: DeviceId, state: ReferenceState, *, now: datetime
+) -> tuple[Consequence, ...]:
+    """Raise or clear the alarm of a device that is out of its range. A bad device's is for sure."""
+    health, assessment = state
+    alarm = DueAlarm(
+        kind=AlarmKind.REFERENCE_DRIFT,
+        subject=AlarmSubject.DEVICE,
+        subject_id=device_id,
+        message=f"{check.name}: {assessment.words}",
+        hint=_drift_hint(assessment.verdict, check.name),
     )
+    if assessment.verdict in (ReferenceVerdict.IN_RANGE, ReferenceVerdict.LEARNING):
+        return (ClearAlarm(at=now, alarm=alarm.key, cause=assessment.words),)
+    if health is not Health.BAD and assessment.verdict is not ReferenceVerdict.FAST:
+        return ()
+    return (RaiseAlarm(at=now, alarm=alarm),)
 
 
-def _drift_hint(state: ReferenceState, name: str) -> str:
-    if state.verdict is ReferenceVerdict.FAST:
-        return (
-            f"what changed on {name}? Another governor, or an update; numbers from before do not compare."
-            f" If it is to stay so: farm device rebaseline {name} --reason WHY"
-        )
-    return (
+def _drift_hint(verdict: ReferenceVerdict, name: str) -> str:
+    advice = (
         f"look at the battery of {name}, its power mode and its heat; then farm device check {quote(name)}."
-        f" If it is to stay so: farm device rebaseline {name} --reason WHY"
     )
+    if verdict is ReferenceVerdict.FAST:
+        advice = (
+            f"what changed on {name}? Another governor, or an update; numbers from before do not compare."
+        )
+    return f"{advice} If it is to stay so: farm device rebaseline {name} --reason WHY"

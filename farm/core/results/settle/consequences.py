@@ -1,4 +1,4 @@
-"""Consequences of an attempt's end for its job, block, device and host; pure."""
+"""Consequences of an attempt's end for its job, block, series, device and host; pure."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -6,30 +6,57 @@ from datetime import datetime
 from itertools import takewhile
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.health import RECENT_ATTEMPTS, PastOutcome, is_suspicious
-from farm.core.checks.incident import WINDOW, DeviceFailure, Incident, correlated_failures, may_be_host_caused
+from farm.core.checks.failures import (
+    RECENT_ATTEMPTS,
+    WINDOW,
+    DeviceFailure,
+    Incident,
+    PastOutcome,
+    correlated_failures,
+    is_suspicious,
+    may_be_host_caused,
+)
 from farm.core.devices.device import Health
 from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import Blame
 from farm.core.jobs.attempt import AttemptOutcome, AttemptRecord
 from farm.core.jobs.job import Job, JobEvent, JobKind, advance
-from farm.core.jobs.poison_job import DEVICE_GONE_CODES, POISON_JOB, poisoned_devices
-from farm.core.jobs.retry import CHRONIC_AFTER, MAX_BLOCKS, may_retry
+from farm.core.jobs.retry import (
+    CHRONIC_AFTER,
+    DEVICE_GONE_CODES,
+    MAX_BLOCKS,
+    POISON_JOB,
+    may_retry,
+    poisoned_devices,
+)
+from farm.core.matrices.matrix import shuffle_block
+from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
+from farm.core.operations.event import DeviceEvent, EventSubject, SubjectEvent
 from farm.core.results.settle.effects import (
     ChangeHealth,
+    ClearAlarm,
     Consequence,
     EndJob,
     NotifyDevices,
     OpenIncident,
     QueueCheck,
+    RaiseAlarm,
     RepeatBlock,
     RequeueJob,
-    RowEffect,
     WidenIncident,
 )
-from farm.core.results.settle.new_measurement import NewMeasurement
-from farm.core.results.settle.report_context import BlockContext, HealthContext, HostContext, RetryContext
-from farm.core.runs.measurement import Outcome, Quality
+from farm.core.results.settle.report import NewMeasurement
+from farm.core.results.settle.report_context import (
+    BlockContext,
+    HealthContext,
+    HostContext,
+    LastPlacement,
+    RetryContext,
+)
+from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Outcome, Quality
+from farm.core.runs.placement import Placement, placement_text
+
+_PLACEMENT_HINT = "`farm placement` shows where series run; `farm attempt show ID` has the proof of one run"
 
 #: Another try can cure these; what fell back once will fall back again.
 _CURABLE = (
@@ -41,96 +68,103 @@ _CURABLE = (
 )
 
 
-def end_of_job(
-    known: RetryContext, job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str
+def retry_or_end_job(
+    history: RetryContext, job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str
 ) -> tuple[Consequence, ...]:
     """Queue a job again after an inconclusive attempt, or finish it when its budget is used up.
 
-    What has made two devices go away is not tried on a third one. `known` has that attempt in it.
+    What has made two devices go away is not tried on a third one. `history` has that attempt in it.
     """
-    if killed := poisoned_devices(known.losses):
-        return poison_job_ends(known, job, killed, now=now, actor=actor)
-    if not may_retry(known.tries):
-        return job_ends(job, outcome, now=now, actor=actor)
+    if killed := poisoned_devices(history.losses):
+        return end_poison_jobs(history, job, killed, now=now, actor=actor)
+    if not may_retry(history.tries):
+        return end_job(job, outcome, now=now, actor=actor)
     if advance(job.state, JobEvent.REQUEUED) is None:
         return ()
     return (RequeueJob(at=now, job=job, actor=actor, cause=outcome.message),)
 
 
-def poison_job_ends(
-    known: RetryContext, job: Job, killed: Sequence[DeviceId], *, now: datetime, actor: str
+def end_poison_jobs(
+    history: RetryContext, job: Job, killed: Sequence[DeviceId], *, now: datetime, actor: str
 ) -> tuple[Consequence, ...]:
-    """Finish a poison job and what is queued of the same work; have the lost devices checked.
+    """Finish a poison job and the queued jobs of equivalent cells; have the lost devices checked.
 
     It was not their doing, and they may be harmed.
     """
     outcome = poison_outcome(killed)
     ends = [
-        end for each in (job, *known.queued_alike) for end in job_ends(each, outcome, now=now, actor=actor)
+        end for peer in (job, *history.queued_alike) for end in end_job(peer, outcome, now=now, actor=actor)
     ]
     cause = f"{POISON_JOB}: it went away during a job"
     checks = [
         QueueCheck(at=now, device_id=device_id, cause=cause)
         for device_id in killed
-        if device_id in known.active_devices
+        if device_id in history.active_devices
     ]
     return (*ends, NotifyDevices(devices=tuple(killed)), *checks)
 
 
 def poison_outcome(killed: Sequence[DeviceId]) -> AttemptOutcome:
     """Return how jobs end whose work is not run any more."""
-    message = (
-        f"{' and '.join(killed)} went away or started anew while they ran it: this matrix runs it no more"
-    )
+    message = f"{' and '.join(killed)} went away or restarted while they ran it: this matrix runs it no more"
     return AttemptOutcome(outcome=Outcome.FAILED, blame=Blame.VARIANT, code=POISON_JOB, message=message)
 
 
-def job_ends(job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str) -> tuple[Consequence, ...]:
+def end_job(job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str) -> tuple[Consequence, ...]:
     """Finish a job, unless it is finished."""
     if advance(job.state, JobEvent.FINISHED) is None:
         return ()
     return (EndJob(at=now, job=job, outcome=outcome, actor=actor),)
 
 
-def host_trouble(
-    known: HostContext, *, now: datetime, failing: DeviceId | None = None
+def end_other_rounds(
+    history: RetryContext, outcome: AttemptOutcome, *, now: datetime, actor: str
+) -> tuple[Consequence, ...]:
+    """Finish the other rounds of a cell that ended twice in the same way: they would end so, too."""
+    message = f"not run, because two rounds ended so: {outcome.message}"
+    same = replace(outcome, message=message)
+    return tuple(end for peer in history.same_cell for end in end_job(peer, same, now=now, actor=actor))
+
+
+def host_incident(
+    host: HostContext, *, now: datetime, failing: DeviceId | None = None
 ) -> tuple[tuple[Consequence, ...], Incident | None]:
-    """Tell whether what devices went through is their host's trouble (I15), and the incident that it is.
+    """Tell whether what devices went through is their host's failure (I15), and the incident that it is.
 
     `failing` is a device whose attempt is about to end badly.
     """
     own = [] if failing is None else [DeviceFailure(device_id=failing, at=now)]
-    troubles = [*known.troubles, *own]
-    lasting = known.open_incident
-    if lasting is not None:
-        further = {trouble.device_id for trouble in troubles if trouble.at >= lasting.began_at}
-        new = frozenset(further - set(lasting.devices))
+    failures = [*host.failures, *own]
+    incident = host.open_incident
+    if incident is not None:
+        further = {failure.device_id for failure in failures if failure.at >= incident.began_at}
+        new = frozenset(further - set(incident.devices))
         if not new:
-            return (), lasting
+            return (), incident
         # Those that were forgiven before may have failed a check of their own since.
-        widened = replace(lasting, devices=tuple(sorted({*lasting.devices, *new})))
-        return (WidenIncident(incident=lasting, devices=new), *_forgiven(known, lasting, new, now)), widened
-    hit = correlated_failures(troubles, known.online, now=now)
+        widened = replace(incident, devices=tuple(sorted({*incident.devices, *new})))
+        return (WidenIncident(incident=incident, devices=new), *_heal(host, incident, new, now)), widened
+    hit = correlated_failures(failures, host.online, now=now)
     if not hit:
         return (), None
     opened = Incident(
         incident_id=0,
-        host_id=known.host_id,
+        host_id=host.host_id,
         kind=IncidentKind.CORRELATED_FAILURES,
-        began_at=min(trouble.at for trouble in troubles if trouble.device_id in hit),
+        began_at=min(failure.at for failure in failures if failure.device_id in hit),
         ended_at=None,
         devices=tuple(sorted(hit)),
         cause=f"{len(hit)} of its phones went away or failed within {WINDOW.total_seconds():.0f} s",
     )
-    return (OpenIncident(at=now, incident=opened), *_forgiven(known, opened, hit, now)), opened
+    return (OpenIncident(at=now, incident=opened), *_heal(host, opened, hit, now)), opened
 
 
-def _forgiven(
-    known: HostContext, incident: Incident, hit: Collection[DeviceId], now: datetime
+def _heal(
+    host: HostContext, incident: Incident, hit: Collection[DeviceId], now: datetime
 ) -> list[Consequence]:
-    """Give back the health that devices lost by what is now seen to be their host's trouble."""
+    """Restore the health that devices lost by what is now seen to be a fault of their host."""
     before: dict[DeviceId, str | None] = {}
-    for change in known.health_changes:
+    for change in host.health_changes:
         if change.at >= incident.began_at:
             before.setdefault(change.device_id, change.before)
     return [
@@ -150,22 +184,22 @@ def hosts_doing(incidents: Collection[Incident], attempt: AttemptRecord) -> bool
     """Tell whether an attempt that ends through its device was under way when an incident hit the device."""
     return any(
         incident.host_id == attempt.host_id
-        and _hits(incident, attempt.device_id)
+        and _affects(incident, attempt.device_id)
         and (incident.ended_at is None or incident.ended_at >= attempt.claimed_at)
         for incident in incidents
     )
 
 
-def _hits(incident: Incident, device_id: DeviceId) -> bool:
+def _affects(incident: Incident, device_id: DeviceId) -> bool:
     return incident.kind is IncidentKind.CORRELATED_FAILURES and device_id in incident.devices
 
 
 def device_health(
-    known: HealthContext,
+    recent: HealthContext,
     attempt: AttemptRecord,
     job: Job,
     outcome: AttemptOutcome,
-    ends: Sequence[RowEffect],
+    job_effects: Sequence[Consequence],
     incidents: Collection[Incident],
     *,
     now: datetime,
@@ -173,15 +207,15 @@ def device_health(
     """Make a good device suspect that was to blame too often since its check, and have it checked.
 
     Args:
-        known: how earlier attempts on it ended.
+        recent: how earlier attempts on it ended.
         attempt: the one that ends now.
         job: its job.
         outcome: how it ends.
-        ends: what becomes of its job, and of others with it.
+        job_effects: what becomes of its job, and of others with it.
         incidents: of the hosts where they ran, as of now.
         now: the time.
     """
-    code_by_job = {each.job.job_id: each.outcome.code for each in ends if isinstance(each, EndJob)}
+    code_by_job = {end.job.job_id: end.outcome.code for end in job_effects if isinstance(end, EndJob)}
     this = PastOutcome(
         attempt_id=attempt.attempt_id,
         job_id=job.job_id,
@@ -194,10 +228,10 @@ def device_health(
         claimed_at=attempt.claimed_at,
         finished_at=now,
     )
-    newest_first = sorted([this, *known.endings], key=lambda ending: -ending.fence)[:RECENT_ATTEMPTS]
+    newest_first = sorted([this, *recent.outcomes], key=lambda ending: -ending.fence)[:RECENT_ATTEMPTS]
     since_check = takewhile(lambda ending: ending.kind is not JobKind.CHECK, newest_first)
-    hitting = [incident for incident in incidents if _hits(incident, attempt.device_id)]
-    # What makes other phones go away, too, was not this one's doing.
+    hitting = [incident for incident in incidents if _affects(incident, attempt.device_id)]
+    # A cause that makes other phones go away, too, was not this one's doing.
     blames = [
         ending.blame
         for ending in since_check
@@ -231,33 +265,95 @@ def _overlaps(incident: Incident, ending: PastOutcome) -> bool:
 
 
 def check_after_loss(
-    known: RetryContext, device_id: DeviceId, code: str | None, *, now: datetime
+    history: RetryContext, device_id: DeviceId, code: str | None, *, now: datetime
 ) -> tuple[Consequence, ...]:
     """Have a device checked before it gets its next job, when its last one lost it."""
-    if code not in DEVICE_GONE_CODES or device_id not in known.active_devices:
+    if code not in DEVICE_GONE_CODES or device_id not in history.active_devices:
         return ()
     return (QueueCheck(at=now, device_id=device_id, cause=f"it went away during a job: {code}"),)
 
 
 def may_be_repeated(measured: NewMeasurement) -> bool:
     """Tell whether the block of a measurement is queued again, unless that was done too often."""
-    return measured.judgement.quality in _CURABLE
+    return measured.assessment.quality in _CURABLE
+
+
+def is_block_repeatable(job: Job, qualities: Sequence[Quality]) -> bool:
+    """Tell whether a job's block is within its budget of repeats.
+
+    For a cell that never was valid that ends after a few blocks: it would have all others measured three
+    times for nothing. `qualities` are those of the cell's measurements, this one included.
+    """
+    is_chronic = len(qualities) > CHRONIC_AFTER and Quality.VALID not in qualities
+    return not is_chronic and job.repeat + 1 < MAX_BLOCKS
 
 
 def repeated_block(
-    known: BlockContext | None, job: Job, measured: NewMeasurement, *, now: datetime
+    block: BlockContext | None, job: Job, quality: Quality, *, now: datetime
 ) -> tuple[RepeatBlock, ...]:
-    """Queue the block of a measurement that is not valid once more, within its budget.
+    """Queue the block of a measurement that is not valid once more.
 
     It stays out of speedups; every cell of that device and round is measured again, so that what is compared
-    was measured side by side. For a cell that never was valid that ends after a few blocks: it would have all
-    others measured three times for nothing.
+    was measured side by side.
     """
-    if not may_be_repeated(measured) or known is None:
+    if block is None:
         return ()
-    qualities = (*known.qualities, measured.judgement.quality)
-    is_chronic = len(qualities) > CHRONIC_AFTER and Quality.VALID not in qualities
-    if is_chronic or job.repeat + 1 >= MAX_BLOCKS or known.is_repeated:
+    order = shuffle_block(
+        block.cell_by_index, device_id=job.device_id, round=job.round, seed=block.seed, repeat=job.repeat + 1
+    )
+    return (
+        RepeatBlock(
+            at=now,
+            job=job,
+            cells=tuple(block.cell_by_index[index] for index in order),
+            virtual_time=block.virtual_time,
+            cause=f"job {job.job_id} is {quality}",
+        ),
+    )
+
+
+def place_in_words(actual_backend: str, accelerator: str, placement: Placement | None) -> str | None:
+    """Return what is compared from one run to the next; None where nothing is proven."""
+    if accelerator == UNKNOWN_ACCELERATOR:
+        return None
+    words = accelerator if placement is None else placement_text(placement)
+    return f"{actual_backend} on {words}"
+
+
+def placement_change(
+    measured: NewMeasurement, last: LastPlacement | None, *, now: datetime
+) -> tuple[Consequence, ...]:
+    """Record that a series runs on other hardware than before: a driver was updated, or lost. Raise an alarm.
+
+    Runs that are on the CPU by construction have no placement, and are not compared.
+    """
+    reading, series = measured.reading, measured.series
+    if last is None or reading.placement is None:
         return ()
-    cause = f"job {job.job_id} is {measured.judgement.quality}"
-    return (RepeatBlock(at=now, job=job, cause=cause),)
+    place = place_in_words(reading.actual_backend, reading.accelerator, reading.placement)
+    place_before = place_in_words(last.actual_backend, last.accelerator, last.placement)
+    if place is None or place_before is None or place == place_before:
+        return ()
+    name = " ".join(filter(None, [series.model, series.harness, series.backend]))
+    alarm = DueAlarm(
+        kind=AlarmKind.PLACEMENT_CHANGED,
+        subject=AlarmSubject.SERIES,
+        subject_id=str(last.series_id),
+        message=f"{name} on {series.device_id} ran as {place_before}, and runs as {place} now",
+        hint=_PLACEMENT_HINT,
+    )
+    return (
+        SubjectEvent(
+            at=now,
+            actor="farm",
+            subject=EventSubject.DEVICE,
+            subject_id=series.device_id,
+            kind=DeviceEvent.PLACEMENT_CHANGED,
+            from_state=place_before,
+            to_state=place,
+            cause=f"series {last.series_id} ({name}), attempt {measured.attempt_id}: {reading.proof}",
+        ),
+        # One alarm tells of the newest change: an older one that is still open is over with it.
+        ClearAlarm(at=now, alarm=alarm.key, cause="it changed once more"),
+        RaiseAlarm(at=now, alarm=alarm, unless_acknowledged=False),
+    )

@@ -1,18 +1,19 @@
-"""Effects of settling a report, as data: decided in `evaluation`, written by `apply`."""
+"""Effects as data: what follows from a report or an exchange for jobs, devices, hosts and alarms."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from farm.core.base.ids import AttemptId, DeviceId, Digest, HostId
-from farm.core.checks.incident import Incident
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, HostId
+from farm.core.checks.failures import Incident
 from farm.core.checks.reference_run import ReferenceRun
 from farm.core.devices.device import Health
 from farm.core.errors import FarmError
 from farm.core.jobs.attempt import AttemptEvent, AttemptOutcome, AttemptRecord
 from farm.core.jobs.job import Job
-from farm.core.operations.alarm import AlarmKind, AlarmSubject
-from farm.core.results.settle.new_measurement import NewMeasurement
-from farm.core.runs.measurement import Outcome
+from farm.core.operations.alarm import AlarmKey, DueAlarm
+from farm.core.operations.event import SubjectEvent
+from farm.core.results.settle.report import NewMeasurement, ReportAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +70,13 @@ class AddMeasurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatBlock:
-    """Queue every cell of a job's device and round once more: what is compared is measured side by side."""
+    """Queue the block of a job once more: what is compared is measured side by side."""
 
     at: datetime
     job: Job
+    #: The cells of its device, in running order.
+    cells: tuple[CellId, ...]
+    virtual_time: int
     cause: str
 
 
@@ -89,7 +93,7 @@ class ChangeHealth:
 
     at: datetime
     device_id: DeviceId
-    sources: tuple[Health, ...]
+    sources: Sequence[Health]
     to: Health
     cause: str
     #: Queue a check for the same cause where the health was changed.
@@ -107,7 +111,7 @@ class QueueCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenIncident:
-    """Open an incident of a host that hits several of its devices."""
+    """Open an incident of a host, or of several of its devices."""
 
     at: datetime
     #: Without a number yet.
@@ -123,15 +127,22 @@ class WidenIncident:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndIncident:
+    """End an open incident."""
+
+    at: datetime
+    incident: Incident
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RaiseAlarm:
     """Raise an alarm, unless one of that kind is open for the subject."""
 
     at: datetime
-    kind: AlarmKind
-    subject: AlarmSubject
-    subject_id: str
-    message: str
-    hint: str
+    alarm: DueAlarm
+    #: Not either if a person cleared it a short while ago: they know.
+    unless_acknowledged: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,20 +150,7 @@ class ClearAlarm:
     """Clear the open alarm of a kind for a subject, if there is one."""
 
     at: datetime
-    kind: AlarmKind
-    subject: AlarmSubject
-    subject_id: str
-    cause: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordPlacementChange:
-    """Record the event that a device runs work on other hardware than before."""
-
-    at: datetime
-    device_id: DeviceId
-    was: str
-    place: str
+    alarm: AlarmKey
     cause: str
 
 
@@ -170,29 +168,29 @@ class NotifyDevices:
     devices: tuple[DeviceId, ...]
 
 
-#: What follows for jobs, devices and hosts from how an attempt ended.
-Consequence = EndJob | RequeueJob | ChangeHealth | QueueCheck | OpenIncident | WidenIncident | NotifyDevices
+#: Changes of jobs, devices, hosts and alarms, and events by themselves, written one after the other.
+Consequence = (
+    EndJob
+    | RequeueJob
+    | ChangeHealth
+    | QueueCheck
+    | OpenIncident
+    | WidenIncident
+    | EndIncident
+    | RaiseAlarm
+    | ClearAlarm
+    | SubjectEvent
+    | NotifyDevices
+)
 #: Written many at once, as they come for every good run.
 BulkEffect = KeepReport | NotifyHosts | EndAttempt | EndJob | AddMeasurement
-#: What changes rows by itself.
-RowEffect = BulkEffect | Consequence | KeepReferenceRun | RaiseAlarm | ClearAlarm | RecordPlacementChange
-Effect = RowEffect | RepeatBlock
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SettlementAnswer:
-    """The farm's answer to a report; not counted where the attempt was no longer its job's current one."""
-
-    attempt_id: AttemptId
-    counted: bool
-    outcome: Outcome | None
-    message: str
+Effect = BulkEffect | Consequence | KeepReferenceRun | RepeatBlock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
     """The settlement of one report: the answer to its host, and the effects."""
 
-    #: What became of the attempt; an error where the report is refused.
-    answer: SettlementAnswer | FarmError
+    #: The answer to the report; an error where it is refused.
+    answer: ReportAnswer | FarmError
     effects: tuple[Effect, ...] = ()

@@ -5,37 +5,42 @@ from dataclasses import replace
 from datetime import datetime
 
 from farm.core.base.ids import AttemptId, Digest
-from farm.core.checks.incident import HOST_INCIDENT, Incident, may_be_host_caused
-from farm.core.errors import Blame, FarmBusy, FarmError, Forbidden, NotFound, ReportConflict
-from farm.core.errors.requests import CREDENTIAL_IN_USE_HINT
+from farm.core.checks.failures import HOST_INCIDENT, Incident, may_be_host_caused
+from farm.core.errors import (
+    CREDENTIAL_IN_USE_HINT,
+    Blame,
+    FarmBusy,
+    FarmError,
+    Forbidden,
+    NotFound,
+    ReportConflict,
+)
 from farm.core.jobs.attempt import LIVE_STATES, AttemptEvent, AttemptOutcome, AttemptRecord, AttemptState
 from farm.core.jobs.job import Job, JobKind, JobState
-from farm.core.jobs.poison_job import DeviceLoss
-from farm.core.jobs.retry import MOVED, FinishedAttempt
+from farm.core.jobs.retry import MOVED, DeviceLoss, FinishedAttempt
 from farm.core.results.settle.check_outcome import end_of_check, reference_outcome
 from farm.core.results.settle.consequences import (
     check_after_loss,
     device_health,
-    end_of_job,
-    host_trouble,
+    end_other_rounds,
+    host_incident,
     hosts_doing,
     may_be_repeated,
+    placement_change,
     repeated_block,
+    retry_or_end_job,
 )
 from farm.core.results.settle.effects import (
     AddMeasurement,
+    Consequence,
     Effect,
     EndAttempt,
     EndJob,
     KeepReport,
     NotifyHosts,
-    RowEffect,
     Settlement,
-    SettlementAnswer,
 )
-from farm.core.results.settle.new_measurement import NewMeasurement
-from farm.core.results.settle.placement_change import placement_effects
-from farm.core.results.settle.report import ParsedReport, ReportReading
+from farm.core.results.settle.report import NewMeasurement, ParsedReport, ReportAnswer, ReportReading
 from farm.core.results.settle.report_context import (
     ConsequenceContext,
     ReportContext,
@@ -46,9 +51,10 @@ from farm.core.runs.measurement import Outcome
 
 
 def evaluate(context: SettlementContext, reports: Sequence[ParsedReport]) -> tuple[Settlement, ...]:
-    """Settle the first reports, one at least: good runs as far as nothing else comes between, or one other.
+    """Decide as many of the next reports as this context allows, at least one.
 
-    What comes later may depend on what these change, and takes a context that is read after that.
+    Refused and repeated reports are answered on the way. Stop before a report that needs a context read after
+    these effects are written.
     """
     settlements: list[Settlement] = []
     settled: set[AttemptId] = set()
@@ -58,29 +64,29 @@ def evaluate(context: SettlementContext, reports: Sequence[ParsedReport]) -> tup
         if attempt_id in settled:
             # The second one meets what the first has made of the attempt.
             break
-        found = context.reports.get(attempt_id)
+        run = context.reports.get(attempt_id)
         try:
-            answer = stored_answer_to(report, found)
+            answer = stored_answer_to(report, run)
         except FarmError as refusal:
             settlements.append(Settlement(answer=refusal))
             continue
         if answer is not None:
             settlements.append(Settlement(answer=answer))
             continue
-        assert found is not None
-        if not _is_plain(report, found):
+        assert run is not None
+        if not _is_batchable(report, run):
             if not settled:
-                settlements.append(_settle_alone(report, found, context))
+                settlements.append(_settle_alone(report, run, context))
             break
         measured = _reading(report).measured
         assert measured is not None
         if measured.reading.placement is not None:
             if measured.series.digest in placed:
-                # Where it ran is compared with the last one's place, which is not stored yet.
+                # Its placement is compared with the previous one, which is not stored yet.
                 break
             placed.add(measured.series.digest)
         settled.add(attempt_id)
-        settlements.append(_settle_good(report, found, measured, context))
+        settlements.append(_settle_good(report, run, measured, context))
     return tuple(settlements)
 
 
@@ -96,12 +102,12 @@ def with_consequences(
         except FarmError:
             continue
         assert context is not None
-        alone = counts(context) and not _is_plain(report, context)
+        alone = counts(context) and not _is_batchable(report, context)
         return (report, context) if alone else None
     return None
 
 
-def stored_answer_to(report: ParsedReport, found: ReportContext | None) -> SettlementAnswer | None:
+def stored_answer_to(report: ParsedReport, run: ReportContext | None) -> ReportAnswer | None:
     """Return the stored answer to a report that came before; None for one that is to be settled.
 
     Raises:
@@ -111,26 +117,29 @@ def stored_answer_to(report: ParsedReport, found: ReportContext | None) -> Settl
         InvalidInput: the body is no report, or quotes another fencing token.
         FarmBusy: it was not parsed, because it seemed to be refused.
     """
-    if found is None:
+    if run is None:
         raise NotFound(f"there is no attempt {report.incoming.attempt_id}")
-    attempt = found.attempt
+    attempt = run.attempt
     if attempt.host_id != report.incoming.host_id:
         message = f"attempt {attempt.attempt_id} is not of host {report.incoming.host_id}"
         raise Forbidden(message, hint=CREDENTIAL_IN_USE_HINT)
-    if report.digest in found.report_digests:
+    if report.digest in run.report_digests:
         return stored_answer(attempt)
     if attempt.report_digest is not None:
         raise ReportConflict(f"attempt {attempt.attempt_id} was settled by report {attempt.report_digest}")
     if isinstance(report.reading, FarmError):
         raise report.reading
     if report.reading is None:
-        raise FarmBusy(f"attempt {attempt.attempt_id} came up while its report was parsed", hint="try again")
+        message = (
+            f"attempt {attempt.attempt_id} did not qualify for parsing when its report arrived, and does now"
+        )
+        raise FarmBusy(message, hint="try again")
     return None
 
 
-def stored_answer(attempt: AttemptRecord) -> SettlementAnswer:
+def stored_answer(attempt: AttemptRecord) -> ReportAnswer:
     """Return what became of an attempt, for a report that changes nothing."""
-    return SettlementAnswer(
+    return ReportAnswer(
         attempt_id=attempt.attempt_id,
         counted=attempt.report_digest is not None,
         outcome=attempt.outcome,
@@ -138,9 +147,9 @@ def stored_answer(attempt: AttemptRecord) -> SettlementAnswer:
     )
 
 
-def counts(found: ReportContext) -> bool:
+def counts(run: ReportContext) -> bool:
     """Tell whether a report of an attempt still decides anything."""
-    attempt, job = found.attempt, found.job
+    attempt, job = run.attempt, run.job
     over = attempt.state in (AttemptState.FINISHED, AttemptState.RETURNED)
     if job.kind is JobKind.CHECK and attempt.code == MOVED:
         # It says nothing of the phone where that is now: on another cable, and handled on the way.
@@ -148,11 +157,11 @@ def counts(found: ReportContext) -> bool:
     return not over and job.attempt_id == attempt.attempt_id and job.state is not JobState.FINISHED
 
 
-def _is_plain(report: ParsedReport, found: ReportContext) -> bool:
-    """Tell whether a run ended well and nothing follows from it but the end of its attempt and job."""
+def _is_batchable(report: ParsedReport, run: ReportContext) -> bool:
+    """Return whether a run succeeded and neither repeats a block nor needs further rows to decide."""
     measured = _reading(report).measured
-    is_under_way = found.attempt.state in LIVE_STATES and found.job.state is JobState.ACTIVE
-    return counts(found) and is_under_way and measured is not None and not may_be_repeated(measured)
+    is_under_way = run.attempt.state in LIVE_STATES and run.job.state is JobState.ACTIVE
+    return counts(run) and is_under_way and measured is not None and not may_be_repeated(measured)
 
 
 def _reading(report: ParsedReport) -> ReportReading:
@@ -162,122 +171,118 @@ def _reading(report: ParsedReport) -> ReportReading:
 
 
 def _settle_good(
-    report: ParsedReport, found: ReportContext, measured: NewMeasurement, context: SettlementContext
+    report: ParsedReport, run: ReportContext, measured: NewMeasurement, context: SettlementContext
 ) -> Settlement:
-    attempt, now = found.attempt, report.incoming.at
+    attempt, now = run.attempt, report.incoming.at
     outcome, actor = _reading(report).outcome, f"agent:{attempt.host_id}"
     return Settlement(
         answer=_answer_to(attempt, outcome),
         effects=(
-            *_keep(report, found),
+            *_keep(report, run),
             _end_attempt(report, attempt, outcome),
-            EndJob(at=now, job=found.job, outcome=outcome, actor=actor),
-            *placement_effects(measured, context.last_places.get(measured.series.digest), now=now),
+            EndJob(at=now, job=run.job, outcome=outcome, actor=actor),
+            *placement_change(measured, context.last_places.get(measured.series.digest), now=now),
             AddMeasurement(measured=measured),
         ),
     )
 
 
-def _settle_alone(report: ParsedReport, found: ReportContext, context: SettlementContext) -> Settlement:
-    if counts(found):
+def _settle_alone(report: ParsedReport, run: ReportContext, context: SettlementContext) -> Settlement:
+    if counts(run):
         assert context.consequences is not None
-        return _settle_counted(report, found, context, context.consequences)
-    attempt = found.attempt
-    effects: tuple[Effect, ...] = _keep(report, found)
-    if found.job.state is JobState.FINISHED and attempt.state in LIVE_STATES:
+        return _settle_counted(report, run, context, context.consequences)
+    attempt = run.attempt
+    effects: tuple[Effect, ...] = _keep(report, run)
+    if run.job.state is JobState.FINISHED and attempt.state in LIVE_STATES:
         # The run is over, and so was its job: an attempt that is still live ends with it.
         cause = "its job was cancelled before the report came"
         outcome = AttemptOutcome(outcome=Outcome.CANCELLED, message=cause)
-        cancelled = EndAttempt(
-            at=report.incoming.at,
-            attempt=attempt,
-            event=AttemptEvent.CANCELLED,
-            outcome=outcome,
-            actor=f"agent:{attempt.host_id}",
-            cause=cause,
-        )
-        effects = (*effects, cancelled)
+        end = _end_attempt(report, attempt, outcome)
+        # The report is kept, but it is not what ended the attempt.
+        effects = (*effects, replace(end, event=AttemptEvent.CANCELLED, cause=cause, report_digest=None))
         attempt = replace(attempt, outcome=outcome.outcome, message=cause)
     return Settlement(answer=stored_answer(attempt), effects=effects)
 
 
 def _settle_counted(
-    report: ParsedReport, found: ReportContext, context: SettlementContext, known: ConsequenceContext
+    report: ParsedReport, run: ReportContext, context: SettlementContext, further: ConsequenceContext
 ) -> Settlement:
-    """Settle a report by itself: a run that failed, a measurement that is not valid, a check."""
-    attempt, job, now = found.attempt, found.job, report.incoming.at
+    """Settle a report on its own: a run that failed, a measurement that is not valid, a check."""
+    attempt, job, now = run.attempt, run.job, report.incoming.at
     reading = _reading(report)
-    outcome, incidents, noticed = _spared(attempt, reading.outcome, known, now=now)
-    effects: list[Effect] = [*_keep(report, found), *noticed]
-    if job.kind is JobKind.CHECK and known.check is not None and outcome.outcome is Outcome.SUCCEEDED:
-        outcome, kept = reference_outcome(known.check)
-        effects += kept
+    outcome, incidents, noticed = _reassign_blame(attempt, reading.outcome, further, now=now)
+    effects: list[Effect] = [*_keep(report, run), *noticed]
+    if job.kind is JobKind.CHECK and further.check is not None and outcome.outcome is Outcome.SUCCEEDED:
+        outcome, check_effects = reference_outcome(further.check)
+        effects += check_effects
     effects.append(_end_attempt(report, attempt, outcome))
-    if reading.measured is not None:
-        measured = reading.measured
-        effects += placement_effects(measured, context.last_places.get(measured.series.digest), now=now)
+    if (measured := reading.measured) is not None:
+        effects += placement_change(measured, context.last_places.get(measured.series.digest), now=now)
         effects.append(AddMeasurement(measured=measured))
-        effects += repeated_block(known.block, job, measured, now=now)
-    ends = _job_ends(found, outcome, known.job, now=now)
-    effects += ends
-    if job.kind is JobKind.CHECK and known.check is not None and _ends(ends, job):
-        effects += end_of_check(known.check, job, outcome, now=now)
-    if job.kind is JobKind.BENCHMARK and outcome.blame is Blame.DEVICE and known.health is not None:
-        effects += device_health(known.health, attempt, job, outcome, ends, incidents, now=now)
-        effects += check_after_loss(known.job, attempt.device_id, outcome.code, now=now)
+        effects += repeated_block(further.block, job, measured.assessment.quality, now=now)
+    job_effects = _decide_job(run, outcome, further.job, now=now)
+    effects += job_effects
+    if job.kind is JobKind.CHECK and further.check is not None and _ends_job(job_effects, job):
+        effects += end_of_check(further.check, job, outcome, now=now)
+    if job.kind is JobKind.BENCHMARK and outcome.blame is Blame.DEVICE and further.health is not None:
+        effects += device_health(further.health, attempt, job, outcome, job_effects, incidents, now=now)
+        effects += check_after_loss(further.job, attempt.device_id, outcome.code, now=now)
     return Settlement(answer=_answer_to(attempt, outcome), effects=tuple(effects))
 
 
-def _job_ends(
-    found: ReportContext, outcome: AttemptOutcome, known: RetryContext, *, now: datetime
-) -> tuple[RowEffect, ...]:
-    """Finish a job, or queue it again. One that was queued again meanwhile stays so within its budget."""
-    attempt, job, actor = found.attempt, found.job, f"agent:{found.attempt.host_id}"
+def _decide_job(
+    run: ReportContext, outcome: AttemptOutcome, history: RetryContext, *, now: datetime
+) -> tuple[Consequence, ...]:
+    """Finish a job, or queue it again. One that is queued again already stays so within its budget."""
+    attempt, job, actor = run.attempt, run.job, f"agent:{run.attempt.host_id}"
     if outcome.outcome is not Outcome.INCONCLUSIVE:
-        return (EndJob(at=now, job=job, outcome=outcome, actor=actor),)
+        return (
+            EndJob(at=now, job=job, outcome=outcome, actor=actor),
+            *end_other_rounds(history, outcome, now=now, actor=actor),
+        )
     this = FinishedAttempt(
         outcome=outcome.outcome, blame=outcome.blame, code=outcome.code, device_id=attempt.device_id
     )
     loss = DeviceLoss(device_id=attempt.device_id, code=outcome.code)
-    losses = (*known.losses, loss) if outcome.blame is Blame.DEVICE else known.losses
-    after = replace(known, tries=(*known.tries, this), losses=losses)
-    return end_of_job(after, job, outcome, now=now, actor=actor)
+    losses = (*history.losses, loss) if outcome.blame is Blame.DEVICE else history.losses
+    after = replace(history, tries=(*history.tries, this), losses=losses)
+    return retry_or_end_job(after, job, outcome, now=now, actor=actor)
 
 
-def _spared(
-    attempt: AttemptRecord, outcome: AttemptOutcome, known: ConsequenceContext, *, now: datetime
-) -> tuple[AttemptOutcome, tuple[Incident, ...], tuple[RowEffect, ...]]:
-    """Return an outcome with the host to blame for what the device could not help; its incidents; effects."""
-    incidents = () if known.health is None else known.health.incidents
+def _reassign_blame(
+    attempt: AttemptRecord, outcome: AttemptOutcome, further: ConsequenceContext, *, now: datetime
+) -> tuple[AttemptOutcome, tuple[Incident, ...], tuple[Consequence, ...]]:
+    """Blame the host instead of the device where an incident or a move explains the failure."""
+    incidents = () if further.health is None else further.health.incidents
     is_inconclusive = outcome.outcome is Outcome.INCONCLUSIVE
     if is_inconclusive and outcome.blame is Blame.DEVICE and attempt.code == MOVED:
-        # Whoever has the phone now ended the run there.
+        # The present holder of the phone ended the run there.
         return replace(outcome, blame=Blame.HOST, code=MOVED), incidents, ()
-    if not (is_inconclusive and may_be_host_caused(outcome.blame, outcome.code)) or known.host is None:
+    if not (is_inconclusive and may_be_host_caused(outcome.blame, outcome.code)) or further.host is None:
         return outcome, incidents, ()
-    noticed, open_incident = host_trouble(known.host, now=now, failing=attempt.device_id)
+    noticed, open_incident = host_incident(further.host, now=now, failing=attempt.device_id)
     if open_incident is not None:
-        others = (each for each in incidents if each.incident_id != open_incident.incident_id)
+        others = (incident for incident in incidents if incident.incident_id != open_incident.incident_id)
         incidents = (*others, open_incident)
     if not hosts_doing(incidents, attempt):
         return outcome, incidents, noticed
-    message = f"several phones of {attempt.host_id} were in trouble at once: {outcome.message}"
+    message = f"several devices of {attempt.host_id} failed at once: {outcome.message}"
     return replace(outcome, blame=Blame.HOST, code=HOST_INCIDENT, message=message), incidents, noticed
 
 
-def _keep(report: ParsedReport, found: ReportContext) -> tuple[RowEffect, ...]:
+def _keep(report: ParsedReport, run: ReportContext) -> tuple[KeepReport, NotifyHosts]:
     """Keep the bytes of a report, and wake those to whom the end of its attempt may mean work."""
-    attempt = found.attempt
-    kept = KeepReport(
+    attempt = run.attempt
+    keep = KeepReport(
         at=report.incoming.at,
         attempt_id=attempt.attempt_id,
         digest=report.digest,
         body=report.incoming.body,
-        counted=counts(found),
+        counted=counts(run),
     )
     # Phones of other hosts may have waited for the CPU of a virtual one.
     hosts = frozenset({attempt.host_id}) if attempt.cpu_domain is None else None
-    return kept, NotifyHosts(hosts=hosts)
+    return keep, NotifyHosts(hosts=hosts)
 
 
 def _end_attempt(report: ParsedReport, attempt: AttemptRecord, outcome: AttemptOutcome) -> EndAttempt:
@@ -292,11 +297,11 @@ def _end_attempt(report: ParsedReport, attempt: AttemptRecord, outcome: AttemptO
     )
 
 
-def _ends(effects: Sequence[RowEffect], job: Job) -> bool:
-    return any(isinstance(each, EndJob) and each.job.job_id == job.job_id for each in effects)
+def _ends_job(effects: Sequence[Consequence], job: Job) -> bool:
+    return any(isinstance(effect, EndJob) and effect.job.job_id == job.job_id for effect in effects)
 
 
-def _answer_to(attempt: AttemptRecord, outcome: AttemptOutcome) -> SettlementAnswer:
-    return SettlementAnswer(
+def _answer_to(attempt: AttemptRecord, outcome: AttemptOutcome) -> ReportAnswer:
+    return ReportAnswer(
         attempt_id=attempt.attempt_id, counted=True, outcome=outcome.outcome, message=outcome.message
     )

@@ -1,13 +1,57 @@
-"""A report of an attempt: as it came, and with what its evidence says."""
+"""A report of an attempt: as it came, what its evidence says, and the answer to it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
-from farm.core.base.ids import AttemptId, Digest, HostId
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, HostId, JobId
+from farm.core.base.setting_values import SettingValue
 from farm.core.checks.reference_run import ReferenceRun
+from farm.core.devices.controls import ControlState
 from farm.core.errors import InvalidInput
 from farm.core.jobs.attempt import AttemptOutcome
-from farm.core.results.settle.new_measurement import NewMeasurement
+from farm.core.models.variant import Recipe
+from farm.core.runs.measurement import Outcome, QualityAssessment, Reading, SampleSummary
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSeries:
+    """A series, with the digest that identifies it."""
+
+    digest: Digest
+    model: str | None
+    recipe: Recipe | None
+    backend: str
+    harness: str
+    settings: Mapping[str, SettingValue]
+    device_id: DeviceId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMeasurement:
+    """A reading that is to be its job's accepted measurement."""
+
+    job_id: JobId
+    attempt_id: AttemptId
+    cell_id: CellId
+    series: NewSeries
+    round: int
+    repeat: int
+    variant_digest: Digest | None
+    program_digest: Digest
+    facts_id: FactsId | None
+    reading: Reading
+    summary: SampleSummary
+    assessment: QualityAssessment
+    #: Notes that do not count against it.
+    notices: Sequence[str] = ()
+    controls: Sequence[ControlState] = ()
+    cpu_s: float | None = None
+    parser_version: int
+    measured_at: datetime
+    #: Of a job that ended otherwise there is none: what is read of it later is kept, and counts for nothing.
+    accepted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +62,11 @@ class IncomingReport:
     attempt_id: AttemptId
     body: bytes
     at: datetime
+
+    @property
+    def size_in_memory_bytes(self) -> int:
+        """Return what it takes in memory, about."""
+        return len(self.body)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +86,23 @@ class ParsedReport:
 
     incoming: IncomingReport
     digest: Digest
-    #: Why it cannot be read; None where it need not be: it is refused, or was settled before.
+    #: The reason why it cannot be read; None where it need not be: it is refused, or was settled before.
     reading: ReportReading | InvalidInput | None
 
     @property
     def size_in_memory_bytes(self) -> int:
         """Return what it takes in memory, about: once as it came, once as it was parsed."""
-        return len(self.incoming.body) * (1 if self.reading is None else 2)
+        return self.incoming.size_in_memory_bytes * (1 if self.reading is None else 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportAnswer:
+    """The result of a report. `counted` is false when the attempt was no longer its job's current one."""
+
+    #: Sent as a document of its own: unknown keys are refused, as in every document of `farm.wire`.
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    attempt_id: AttemptId
+    counted: bool
+    outcome: Outcome | None = None
+    message: str = ""

@@ -4,17 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from farm.core.base.ids import AttemptId, DeviceId, Digest, HostId, JobId
-from farm.core.checks.health import HealthChange, PastOutcome
-from farm.core.checks.incident import DeviceFailure, Incident
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, HostId, JobId, SeriesId
+from farm.core.checks.failures import DeviceFailure, HealthChange, Incident, PastOutcome
 from farm.core.checks.reference_range import ReferenceSample
 from farm.core.checks.reference_run import ReferenceRun
 from farm.core.jobs.attempt import AttemptRecord
 from farm.core.jobs.job import Job
-from farm.core.jobs.poison_job import DeviceLoss
-from farm.core.jobs.retry import FinishedAttempt
-from farm.core.results.settle.placement_change import LastPlacement
-from farm.core.runs.measurement import Quality
+from farm.core.jobs.retry import DeviceLoss, FinishedAttempt
+from farm.core.runs.placement import Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,20 +31,24 @@ class RetryContext:
     tries: tuple[FinishedAttempt, ...] = ()
     #: Of its work, in its matrix, through devices.
     losses: tuple[DeviceLoss, ...] = ()
-    #: Other jobs of its work that nobody has begun.
+    #: Other jobs of equivalent cells that have not begun.
     queued_alike: tuple[Job, ...] = ()
     #: Of the devices concerned, those in service.
     active_devices: frozenset[DeviceId] = frozenset()
+    #: Queued jobs of the same cell, where another round of it ended with the same outcome and code.
+    same_cell: tuple[Job, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockContext:
-    """The rows that decide whether the block of an invalid measurement is repeated."""
+    """The block that an invalid measurement has repeated."""
 
-    #: Of the cell's accepted measurements before this one, oldest first.
-    qualities: tuple[Quality, ...]
-    #: Another cell of it asked for that already.
-    is_repeated: bool
+    #: The cells of its device that are still run, by index.
+    cell_by_index: Mapping[int, CellId]
+    #: Of the matrix.
+    seed: int
+    #: Of the repeated jobs.
+    virtual_time: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +58,10 @@ class HostContext:
     host_id: HostId
     online: frozenset[DeviceId]
     #: Within the window of incidents, or since the open one began.
-    troubles: tuple[DeviceFailure, ...]
-    #: What several of its devices are going through together.
+    failures: tuple[DeviceFailure, ...]
+    #: Of several of its devices together.
     open_incident: Incident | None
-    #: As far back as `troubles`, oldest first.
+    #: As far back as `failures`, oldest first.
     health_changes: tuple[HealthChange, ...]
 
 
@@ -69,7 +70,7 @@ class HealthContext:
     """The recent attempts on a device."""
 
     #: Newest first, without the one that is reported; as far as its health may depend on them.
-    endings: tuple[PastOutcome, ...]
+    outcomes: tuple[PastOutcome, ...]
     #: Of the hosts where they ran, that lasted at some time since.
     incidents: tuple[Incident, ...]
 
@@ -98,8 +99,6 @@ class CheckContext:
     #: The newest runs of the device, newest first.
     past_runs: tuple[ReferenceRun, ...]
     rebaselined_at: datetime | None
-    #: A person cleared the alarm of its drift a short while ago.
-    alarm_was_cleared: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +110,16 @@ class ConsequenceContext:
     host: HostContext | None
     health: HealthContext | None
     check: CheckContext | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastPlacement:
+    """The placement of the newest accepted measurement of a series that shows one."""
+
+    series_id: SeriesId
+    actual_backend: str
+    accelerator: str
+    placement: Placement | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,20 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.incident import Incident
-from farm.core.devices.device import Admin, DeviceFacts, Health, Presence
-from farm.core.devices.host_state import IncidentKind
+from farm.core.devices.device import Admin, DeviceFacts, Presence
 from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptState
-from farm.core.operations.alarm import AlarmKind
-from farm.core.operations.event import DeviceEvent
+from farm.core.results.settle.effects import Consequence
+from farm.core.upkeep.device_action import DeviceAction
 from farm.store.devices.reports import DeviceStatusUpdate
-from farm.store.upkeep.device_actions import DeviceAction
 from farm.wire.agents.protocol import DeviceActionReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvanceAttempt:
-    """Its agent is further with an attempt."""
+    """An attempt reached its next state."""
 
     attempt: Attempt
     event: AttemptEvent
@@ -25,7 +22,7 @@ class AdvanceAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordWaiting:
-    """What an attempt waits for in its present state changed."""
+    """The condition that an attempt waits for in its present state changed."""
 
     attempt: Attempt
     state: AttemptState
@@ -51,7 +48,7 @@ class CancelAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoseAttempt:
-    """Nothing more will be heard of an attempt, its late report apart."""
+    """No further report of an attempt will come, its late one apart."""
 
     attempt: Attempt
     cause: str
@@ -86,37 +83,19 @@ class MarkAbsent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFacts:
-    """What a device is was read on it."""
+    """The facts of a device were read on it."""
 
     device_id: DeviceId
     facts: DeviceFacts
-    #: Whether it has no number among the devices of its model.
+    #: True if it has no number among the devices of its model.
     is_unnumbered: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordSeen:
-    """What the host sees of its devices, all of them."""
+class RecordStatus:
+    """The host's report of all of its devices."""
 
-    seen: Sequence[DeviceStatusUpdate]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveHealth:
-    """The health of a device changes if it is one of `sources`."""
-
-    device_id: DeviceId
-    sources: Sequence[Health]
-    to: Health
-    cause: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestCheck:
-    """A device is to be checked before its next job."""
-
-    device_id: DeviceId
-    cause: str
+    updates: Sequence[DeviceStatusUpdate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,17 +103,6 @@ class Provision:
     """A device is to have its settings made."""
 
     device_id: DeviceId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDeviceEvent:
-    """Something happened to a device that changes no other row."""
-
-    device_id: DeviceId
-    kind: DeviceEvent
-    cause: str
-    from_state: str | None = None
-    to_state: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,54 +114,19 @@ class RefuseDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RaiseDeviceAlarm:
-    """Somebody has to look at a device, unless they cleared the same alarm a short while ago."""
-
-    kind: AlarmKind
-    device_id: DeviceId
-    message: str
-    hint: str
+class FindIncident:
+    """A device went away: it may be a fault of the host, which shows in what is recorded by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClearDeviceAlarm:
-    """What an alarm of a device was about is over; there may be none."""
-
-    kind: AlarmKind
-    device_id: DeviceId
-    cause: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenHostIncident:
-    """The agent says that something is wrong with the host as a whole."""
-
-    kind: IncidentKind
-    cause: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndIncident:
-    """An open incident is over."""
-
-    incident: Incident
-    cause: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LookForIncident:
-    """A device went away: it may be the host's trouble, which shows in what is recorded by then."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndErrand:
-    """An errand was done, or could not be."""
+class FinishDeviceAction:
+    """A device action was done, or could not be."""
 
     device_action: DeviceAction
     report: DeviceActionReport
 
 
-#: What leaves every row of a device as it was, but for the state of its attempt.
+#: Effects that leave every row of a device as it was, but for the state of its attempt.
 Progress = AdvanceAttempt | RecordWaiting
 Effect = (
     Progress
@@ -204,16 +137,10 @@ Effect = (
     | AddDevice
     | MarkAbsent
     | RecordFacts
-    | RecordSeen
-    | MoveHealth
-    | RequestCheck
+    | RecordStatus
     | Provision
-    | RecordDeviceEvent
     | RefuseDevice
-    | RaiseDeviceAlarm
-    | ClearDeviceAlarm
-    | OpenHostIncident
-    | EndIncident
-    | LookForIncident
-    | EndErrand
+    | FindIncident
+    | FinishDeviceAction
+    | Consequence
 )

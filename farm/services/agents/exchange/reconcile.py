@@ -1,21 +1,21 @@
-"""What an exchange changes: pure functions of what the farm knows and of what the agent says."""
+"""Changes by an exchange: pure functions of what the farm has stored and of what the agent reports."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.incident import became_unreachable, find_usb_full_cause
+from farm.core.checks.failures import Incident, became_unreachable, find_usb_full_cause
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import IncidentKind
-from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptState, advance
-from farm.core.jobs.deferral import JOB_DEFERRED
-from farm.core.jobs.retry import MOVED
+from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptState, advance, is_plausible
+from farm.core.jobs.retry import JOB_DEFERRED, MOVED
+from farm.core.results.settle.effects import EndIncident, OpenIncident
+from farm.core.upkeep.device_action import DeviceActionId
 from farm.services.agents.exchange.device_changes import (
     HIGHER_FENCE,
     follow_up,
     record_facts,
     refuse_second_claim,
-    seen_as,
+    status_update,
     stays,
 )
 from farm.services.agents.exchange.effects import (
@@ -23,21 +23,18 @@ from farm.services.agents.exchange.effects import (
     AdvanceAttempt,
     CancelAttempt,
     Effect,
-    EndErrand,
-    EndIncident,
-    LookForIncident,
+    FindIncident,
+    FinishDeviceAction,
     LoseAttempt,
     MarkAbsent,
-    OpenHostIncident,
     RaiseFence,
-    RecordSeen,
+    RecordStatus,
     RecordWaiting,
     ReturnAttempt,
 )
-from farm.services.agents.exchange.snapshot import FleetSnapshot
+from farm.services.agents.exchange.snapshot import FleetSnapshot, is_usable
 from farm.store.devices.devices import Device
 from farm.store.devices.reports import DeviceStatusUpdate
-from farm.store.upkeep.device_actions import DeviceActionId
 from farm.wire.agents.protocol import AttemptReport, DeviceReport, Exchange
 
 _EVENT_BY_PHASE = {
@@ -47,89 +44,91 @@ _EVENT_BY_PHASE = {
 }
 
 
-def reconcile_attempts(snapshot: FleetSnapshot, said: Exchange) -> tuple[Effect, ...]:
+def reconcile_attempts(snapshot: FleetSnapshot, request: Exchange) -> tuple[Effect, ...]:
     """Return what happened to the attempts, and to devices that the host did not have before.
 
     It comes first: what it changes of devices, `reconcile` has to find changed.
     """
     return (
-        *raised_fences(snapshot.devices, said.attempts),
-        *_attempts(snapshot, said.attempts),
-        *_arrivals(snapshot, said.devices),
+        *raised_fences(snapshot.devices, request.attempts),
+        *_attempts(snapshot, request.attempts),
+        *_arrivals(snapshot, request.devices),
     )
 
 
-def reconcile(snapshot: FleetSnapshot, said: Exchange, *, now: datetime) -> tuple[Effect, ...]:
+def reconcile(snapshot: FleetSnapshot, request: Exchange) -> tuple[Effect, ...]:
     """Return what else an exchange changes, in the order in which it is to be applied.
 
-    `said.devices` is complete: devices of the host that it leaves out are absent.
+    `request.devices` is complete: devices of the host that it leaves out are absent.
     """
-    report_by_id = {DeviceId(report.device_id): report for report in said.devices}
-    held = {report.attempt_id for report in said.attempts}
-    gone = [
+    report_by_id = {DeviceId(report.device_id): report for report in request.devices}
+    held = {report.attempt_id for report in request.attempts}
+    missing = [
         device
         for device in snapshot.devices
         if device.device_id not in report_by_id and device.presence is not Presence.ABSENT
     ]
-    known = {device.device_id: device for device in snapshot.devices} | dict(snapshot.elsewhere)
-    before: list[Effect] = []
-    seen: list[DeviceStatusUpdate] = []
+    device_by_id = {device.device_id: device for device in snapshot.devices} | dict(snapshot.elsewhere)
+    effects_before_status: list[Effect] = []
+    updates: list[DeviceStatusUpdate] = []
     for device_id, report in report_by_id.items():
-        device = known[device_id]
+        device = device_by_id[device_id]
         if device.host_id != snapshot.host_id and stays(device, report):
-            before += refuse_second_claim(device, report, snapshot.host_id)
+            effects_before_status += refuse_second_claim(device, report, snapshot.host_id)
         else:
-            before += record_facts(device, report)
-            seen.append(seen_as(device, report, held=held))
+            effects_before_status += record_facts(snapshot, device, report)
+            updates.append(status_update(device, report, held=held))
     return (
-        *_host_condition(snapshot, said, now=now),
-        *(MarkAbsent(device_id=device.device_id, presence=device.presence) for device in gone),
-        *before,
-        RecordSeen(seen=seen),
+        *_host_incidents(snapshot, request),
+        *(MarkAbsent(device_id=device.device_id, presence=device.presence) for device in missing),
+        *effects_before_status,
+        RecordStatus(updates=updates),
         *(
             effect
-            for each in seen
-            for effect in follow_up(snapshot, each, report_by_id[each.device.device_id], now=now)
+            for update in updates
+            for effect in follow_up(snapshot, update, report_by_id[update.device.device_id])
         ),
-        *((LookForIncident(),) if _has_lost_one(snapshot, report_by_id) else ()),
-        *_ended_errands(snapshot, seen, said),
+        *((FindIncident(),) if _became_unreachable(snapshot, report_by_id) else ()),
+        *_finished_device_actions(snapshot, updates, request),
     )
 
 
-def facts_wanted(effects: Iterable[Effect], said: Exchange) -> tuple[DeviceId, ...]:
-    """Return the devices that are online without the farm knowing what they are."""
-    online = {report.device_id for report in said.devices if report.presence is Presence.ONLINE}
+def facts_wanted(effects: Iterable[Effect], request: Exchange) -> tuple[DeviceId, ...]:
+    """Return the devices reported online whose facts the farm does not have."""
+    report_by_id = {DeviceId(report.device_id): report for report in request.devices}
     return tuple(
-        seen.device.device_id
+        update.device.device_id
         for effect in effects
-        if isinstance(effect, RecordSeen)
-        for seen in effect.seen
-        if seen.device.device_id in online and seen.presence is not Presence.ONLINE
+        if isinstance(effect, RecordStatus)
+        for update in effect.updates
+        if (report := report_by_id[update.device.device_id]).presence is Presence.ONLINE
+        and report.implausible is None
+        and not is_usable(update.device, report)
     )
 
 
 def raised_fences(devices: Sequence[Device], reports: Collection[AttemptReport]) -> Iterator[Effect]:
     """Raise the tokens of a host's devices to the highest that its agent quotes for them.
 
-    A token above the database's was given and then forgotten, by a fail-over or a copy put back: were it
-    given again, two runs would have it.
+    A quoted token above the stored one was issued before a fail-over or restore; issuing it again would give
+    two runs the same token.
     """
     quoted: dict[DeviceId, int] = {}
     for report in reports:
         if report.device_id is not None:
             quoted[report.device_id] = max(report.fence, quoted.get(report.device_id, 0))
     for device in devices:
-        if device.fence < quoted.get(device.device_id, 0):
-            fence = quoted[device.device_id]
+        fence = quoted.get(device.device_id, 0)
+        if device.fence < fence and is_plausible(fence, device.fence):
             yield RaiseFence(device_id=device.device_id, fence=fence, cause=HIGHER_FENCE)
 
 
 def _attempts(snapshot: FleetSnapshot, reports: Sequence[AttemptReport]) -> Iterator[Effect]:
-    """Follow a full list of what an agent has in hand; what quotes another fence or session changes nothing.
+    """Compare the session's live attempts with the agent's full list.
 
-    An attempt of a cancelled job ends as soon as its agent no longer lists it. Any other that the agent had
-    begun and lists no longer is lost: it let go of it, for one because the farm refused its report for good.
-    Nothing else would ever end it while the agent lives.
+    A report with another fencing token moves nothing. An unlisted attempt of a cancelled job ends. Any other
+    unlisted attempt that had begun is lost: the agent dropped it, for example because the farm refused its
+    report permanently. Nothing else would ever end it while the agent lives.
     """
     report_by_id = {report.attempt_id: report for report in reports}
     for attempt in snapshot.attempts:
@@ -138,12 +137,12 @@ def _attempts(snapshot: FleetSnapshot, reports: Sequence[AttemptReport]) -> Iter
         if report is not None:
             yield from progress(attempt, _as_begun(report) if is_unwanted else report)
         elif is_unwanted:
-            yield _let_go(attempt)
+            yield _end_unwanted(attempt)
         elif attempt.state is not AttemptState.CLAIMED:
             yield LoseAttempt(attempt=attempt, cause="its agent let go of it", code="host.let_go")
 
 
-def _let_go(attempt: Attempt) -> Effect:
+def _end_unwanted(attempt: Attempt) -> Effect:
     """End an attempt of a cancelled job that its agent lists no longer, or never did."""
     if attempt.state is AttemptState.CLAIMED:
         return ReturnAttempt(attempt=attempt, reason="its job was cancelled before it began")
@@ -151,7 +150,7 @@ def _let_go(attempt: Attempt) -> Effect:
 
 
 def _as_begun(report: AttemptReport) -> AttemptReport:
-    """The report of an attempt that will be stopped: what the agent has in hand, it has to clean up."""
+    """Return the report of an attempt that will be stopped: its agent has to clean up what it has."""
     if report.phase is not AttemptState.CLAIMED:
         return report
     return report.model_copy(update={"phase": AttemptState.PREPARING})
@@ -179,13 +178,13 @@ def _arrivals(snapshot: FleetSnapshot, reports: Collection[DeviceReport]) -> Ite
     for device_id, report in {DeviceId(report.device_id): report for report in reports}.items():
         device = snapshot.elsewhere.get(device_id)
         if device is not None and not stays(device, report):
-            yield from _moved(snapshot, device)
+            yield from _end_on_old_host(snapshot, device)
         elif device is None and device_id not in own:
             yield AddDevice(device_id=device_id, serial=report.serial, admin=snapshot.admits_as)
 
 
-def _moved(snapshot: FleetSnapshot, device: Device) -> Iterator[Effect]:
-    """End what the old host had on a device, and raise its token (FAULTS 22).
+def _end_on_old_host(snapshot: FleetSnapshot, device: Device) -> Iterator[Effect]:
+    """End what the old host had on a device, and raise its token (fault 22 in docs/reliability.md).
 
     The new agent is asked to clean up to that token, and once it has begun no run of a lower one can start
     there any more; what the old agent says of such a run changes nothing, its finished report apart.
@@ -199,7 +198,7 @@ def _moved(snapshot: FleetSnapshot, device: Device) -> Iterator[Effect]:
         yield RaiseFence(device_id=device.device_id, fence=device.fence + 1, cause=cause)
 
 
-def _has_lost_one(snapshot: FleetSnapshot, report_by_id: Mapping[DeviceId, DeviceReport]) -> bool:
+def _became_unreachable(snapshot: FleetSnapshot, report_by_id: Mapping[DeviceId, DeviceReport]) -> bool:
     """Return whether a device that could be used is gone, in a way that its host may have caused."""
     reported = ((device, report_by_id.get(device.device_id)) for device in snapshot.devices)
     return any(
@@ -208,36 +207,40 @@ def _has_lost_one(snapshot: FleetSnapshot, report_by_id: Mapping[DeviceId, Devic
     )
 
 
-def _host_condition(snapshot: FleetSnapshot, said: Exchange, *, now: datetime) -> Iterator[Effect]:
-    """Open or end what an agent says of its host as a whole; no device that is there loses work by it."""
-    full = find_usb_full_cause({each.controller: each.said for each in said.full_controllers})
+def _host_incidents(snapshot: FleetSnapshot, request: Exchange) -> Iterator[Effect]:
+    """Open or end the incidents that the agent reports for its host; they are held against no device."""
+    full = find_usb_full_cause({full.controller: full.message for full in request.full_controllers})
     for kind, cause, over in (
-        (IncidentKind.PRESSURE, said.pressure, "its agent takes work again"),
+        (IncidentKind.PRESSURE, request.pressure, "its agent takes work again"),
         (IncidentKind.USB_FULL, full, "the kernel says no more of it"),
     ):
-        incident = next((each for each in snapshot.incidents if each.kind is kind), None)
+        incident = next((incident for incident in snapshot.incidents if incident.kind is kind), None)
         if incident is not None and incident.cause != cause:
-            yield EndIncident(incident=incident, cause=cause or over)
+            yield EndIncident(at=snapshot.at, incident=incident, cause=cause or over)
         if cause is not None and (incident is None or incident.cause != cause):
-            yield OpenHostIncident(kind=kind, cause=cause)
+            opened = Incident(
+                incident_id=0,
+                host_id=snapshot.host_id,
+                kind=kind,
+                began_at=snapshot.at,
+                ended_at=None,
+                devices=(),
+                cause=cause,
+            )
+            yield OpenIncident(at=snapshot.at, incident=opened)
 
 
-def _ended_errands(
-    snapshot: FleetSnapshot, seen: Collection[DeviceStatusUpdate], said: Exchange
+def _finished_device_actions(
+    snapshot: FleetSnapshot, updates: Collection[DeviceStatusUpdate], request: Exchange
 ) -> Iterator[Effect]:
-    """End errands that the agent reports; one that is over, or not of its devices, stays as it is."""
-    here = _devices_here(snapshot, seen)
+    """Finish device actions that the agent reports; one that is over, or not its devices', stays as it is."""
+    here = {device.device_id for device in (*snapshot.devices, *(update.device for update in updates))}
     device_action_by_id = {
         device_action.device_action_id: device_action
         for device_action in snapshot.device_actions
         if device_action.device_id in here
     }
-    for report in said.device_actions:
+    for report in request.device_actions:
         device_action = device_action_by_id.get(DeviceActionId(report.device_action_id))
         if device_action is not None:
-            yield EndErrand(device_action=device_action, report=report)
-
-
-def _devices_here(snapshot: FleetSnapshot, seen: Collection[DeviceStatusUpdate]) -> set[DeviceId]:
-    """Return the devices that are the host's after this exchange."""
-    return {device.device_id for device in snapshot.devices} | {each.device.device_id for each in seen}
+            yield FinishDeviceAction(device_action=device_action, report=report)

@@ -8,19 +8,18 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, DeviceId, HostId
 from farm.core.checks.check_schedule import PastCheck
-from farm.core.checks.incident import Incident
+from farm.core.checks.failures import Incident
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.jobs.attempt import Attempt
-from farm.core.upkeep.device_action import DeviceActionKind
+from farm.core.upkeep.device_action import DeviceAction, DeviceActionKind
+from farm.database.transaction import Tx
 from farm.store.checks import failures as device_failures
 from farm.store.checks import incidents
-from farm.store.checks import outcomes as check_outcomes
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.hosts.hosts import Session, is_auto_admitting
 from farm.store.jobs import attempts
-from farm.store.upkeep import device_actions, device_settings
-from farm.store.upkeep.device_actions import DeviceAction
+from farm.store.upkeep import device_actions
 from farm.wire.agents.protocol import DeviceReport, Exchange
 
 #: Starts of a device that are longer ago are no part of a boot loop of today.
@@ -34,6 +33,7 @@ class FleetSnapshot:
     What few exchanges need is read only where the reports call for it, and empty otherwise.
     """
 
+    at: datetime
     host_id: HostId
     #: The live attempts of the session, and those of them whose jobs were cancelled.
     attempts: Sequence[Attempt]
@@ -43,7 +43,7 @@ class FleetSnapshot:
     #: Devices of other hosts that this one reports, and the live attempts there.
     elsewhere: Mapping[DeviceId, Device]
     attempt_elsewhere: Mapping[DeviceId, Attempt]
-    #: What a device is that the farm has never seen before.
+    #: Facts of a device that the farm has never seen before.
     admits_as: Admin
     #: Those that are open.
     incidents: Sequence[Incident]
@@ -51,42 +51,61 @@ class FleetSnapshot:
     device_actions: Sequence[DeviceAction]
     #: The last checks, newest first, of devices whose health only a check can tell.
     past_checks: Mapping[DeviceId, Sequence[PastCheck]]
-    #: When devices that begin to start did so lately without coming up, oldest first.
+    #: Recent times at which devices began to start without coming up, oldest first.
     boots: Mapping[DeviceId, Sequence[datetime]]
-    #: Devices that their host is to provision and whose settings nobody has looked at.
+    #: Devices that their host is to provision and whose settings were never inspected.
     unprovisioned: frozenset[DeviceId]
 
+    @property
+    def actor(self) -> str:
+        """Return by whom changes are, in events."""
+        return f"agent:{self.host_id}"
 
-def load(connection: Connection, session: Session, said: Exchange, *, now: datetime) -> FleetSnapshot:
+
+def load(tx: Tx, session: Session, request: Exchange) -> FleetSnapshot:
     """Read what decides about an exchange."""
-    host_id = session.host_id
-    report_by_id = {DeviceId(report.device_id): report for report in said.devices}
-    own = devices.list_devices(connection, host_id=host_id)
+    live = attempts.live_attempts(tx.connection, session.session_id)
+    unwanted = attempts.attempts_to_stop(tx.connection, session.session_id) if live else ()
+    return _with_devices(tx, session.host_id, request, live, frozenset(unwanted))
+
+
+def reload_devices(tx: Tx, before: FleetSnapshot, request: Exchange) -> FleetSnapshot:
+    """Read the devices of a snapshot again, and what their states call for; its attempts stay as read."""
+    return _with_devices(tx, before.host_id, request, before.attempts, before.unwanted)
+
+
+def _with_devices(
+    tx: Tx, host_id: HostId, request: Exchange, live: Sequence[Attempt], unwanted: frozenset[AttemptId]
+) -> FleetSnapshot:
+    report_by_id = {DeviceId(report.device_id): report for report in request.devices}
+    own = devices.list_devices(tx.connection, host_id=host_id)
     unlisted = report_by_id.keys() - {device.device_id for device in own}
-    elsewhere = [found for key in sorted(unlisted) if (found := devices.find_device(connection, key))]
+    elsewhere = [device for key in sorted(unlisted) if (device := devices.find_device(tx.connection, key))]
     reported = [
         (device, report_by_id[device.device_id])
         for device in (*own, *elsewhere)
         if device.device_id in report_by_id
     ]
-    live = attempts.live_attempts(connection, session.session_id)
     return FleetSnapshot(
+        at=tx.now,
         host_id=host_id,
         attempts=live,
-        unwanted=frozenset(attempts.attempts_to_stop(connection, session.session_id) if live else ()),
+        unwanted=unwanted,
         devices=own,
         elsewhere={device.device_id: device for device in elsewhere},
         attempt_elsewhere={
             device.device_id: attempt
             for device in elsewhere
-            if (attempt := attempts.find_live_attempt(connection, device.device_id))
+            if (attempt := attempts.find_live_attempt(tx.connection, device.device_id))
         },
-        admits_as=_admits_as(connection, host_id) if len(unlisted) > len(elsewhere) else Admin.PENDING,
-        incidents=incidents.open_incidents(connection, host_id),
-        device_actions=_open_errands(connection, host_id, elsewhere) if said.device_actions else (),
-        past_checks=_past_checks(connection, host_id, reported),
-        boots=_boots(connection, reported, since=now - _BOOTS_WITHIN),
-        unprovisioned=_unprovisioned(connection, reported),
+        admits_as=_admits_as(tx.connection, host_id) if len(unlisted) > len(elsewhere) else Admin.PENDING,
+        incidents=incidents.open_incidents(tx.connection, host_id),
+        device_actions=_open_device_actions(tx.connection, host_id, elsewhere)
+        if request.device_actions
+        else (),
+        past_checks=_past_checks(tx.connection, host_id, reported),
+        boots=_boots(tx.connection, reported, since=tx.now - _BOOTS_WITHIN),
+        unprovisioned=_unprovisioned_devices(tx.connection, reported),
     )
 
 
@@ -99,20 +118,20 @@ def _admits_as(connection: Connection, host_id: HostId) -> Admin:
     return Admin.ACTIVE if is_auto_admitting(connection, host_id) else Admin.PENDING
 
 
-def _open_errands(
+def _open_device_actions(
     connection: Connection, host_id: HostId, elsewhere: Collection[Device]
 ) -> list[DeviceAction]:
-    found = device_actions.open_device_actions(connection, host_id=host_id)
+    open_actions = device_actions.open_device_actions(connection, host_id=host_id)
     for device in elsewhere:
-        found += device_actions.open_device_actions(connection, device_id=device.device_id)
-    return found
+        open_actions += device_actions.open_device_actions(connection, device_id=device.device_id)
+    return open_actions
 
 
 def _past_checks(
     connection: Connection, host_id: HostId, reported: Collection[tuple[Device, DeviceReport]]
 ) -> dict[DeviceId, Sequence[PastCheck]]:
     return {
-        device.device_id: check_outcomes.last_checks(connection, device.device_id)
+        device.device_id: device_failures.last_checks(connection, device.device_id)
         for device, report in reported
         if is_usable(device, report) and device.admin is Admin.ACTIVE
         # A good device is checked where it moved.
@@ -131,14 +150,14 @@ def _boots(
     }
 
 
-def _unprovisioned(
+def _unprovisioned_devices(
     connection: Connection, reported: Collection[tuple[Device, DeviceReport]]
 ) -> frozenset[DeviceId]:
     return frozenset(
         device.device_id
         for device, report in reported
         if report.wants_provisioning and is_usable(device, report) and device.admin is Admin.ACTIVE
-        if device_settings.find_settings_record(connection, device.device_id) is None
+        if device_actions.find_settings_record(connection, device.device_id) is None
         if device_actions.find_last_device_action(connection, device.device_id, DeviceActionKind.PROVISION)
         is None
     )

@@ -1,1 +1,1 @@
-"""What settling reads and writes."""
+"""Reads and writes of settlement."""

@@ -1,8 +1,7 @@
-"""Write what settling reports changes: rows by compare-and-set, each change with its event."""
+"""Write effects: rows by compare-and-set, each change with its event."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import groupby
 from typing import assert_never
 
 import sqlalchemy as sa
@@ -11,13 +10,16 @@ from sqlalchemy.engine import Connection
 from farm.core.errors import FarmBusy
 from farm.core.jobs.attempt import advance
 from farm.core.jobs.job import JobEvent, JobState
-from farm.core.operations.event import DeviceEvent, EventSubject
+from farm.core.operations.event import EventSubject, SubjectEvent, WorkEvent
 from farm.core.results.settle.effects import (
     AddMeasurement,
     BulkEffect,
     ChangeHealth,
     ClearAlarm,
+    Consequence,
+    Effect,
     EndAttempt,
+    EndIncident,
     EndJob,
     KeepReferenceRun,
     KeepReport,
@@ -26,103 +28,137 @@ from farm.core.results.settle.effects import (
     OpenIncident,
     QueueCheck,
     RaiseAlarm,
-    RecordPlacementChange,
+    RepeatBlock,
     RequeueJob,
-    RowEffect,
     WidenIncident,
 )
-from farm.database.notifications import notify_all_hosts, notify_hosts
+from farm.core.results.settle.report import NewMeasurement
+from farm.database.notifications import notify_all_hosts, notify_hosts, notify_hosts_of_devices
 from farm.database.tables import attempts, jobs
 from farm.database.tables.columns import BigId
+from farm.database.transaction import Tx
+from farm.store.checks.incidents import add_incident, end_incident, widen_incident
 from farm.store.checks.reference_runs import add_reference_run
+from farm.store.devices.transitions import move_health
+from farm.store.jobs.jobs import NewJob, add_check, add_jobs, move_job
 from farm.store.operations import alarms as alarm_store
-from farm.store.operations.events import NewEvent, record_event, record_events
-from farm.store.results.evidence import NewReport, add_reports
+from farm.store.operations.events import record_event, record_events
+from farm.store.results.evidence import add_reports
 from farm.store.results.measurements import add_measurements
-from farm.store.results.settle.consequences import write_consequences
 
 
-def write(connection: Connection, effects: Iterable[RowEffect]) -> None:
+def write(connection: Connection, effects: Iterable[Effect]) -> None:
     """Write effects; rows and events are as if one came after the other.
 
     Raises:
         FarmBusy: an attempt or a job is no longer where it was; the caller undoes all of it.
     """
-    for is_bulk, group in groupby(effects, key=lambda effect: isinstance(effect, BulkEffect)):
-        if is_bulk:
-            _write_together(connection, [effect for effect in group if isinstance(effect, BulkEffect)])
-            continue
-        for effect in group:
-            assert not isinstance(effect, BulkEffect)
-            _write_one(connection, effect)
-
-
-def _write_together(connection: Connection, effects: Sequence[BulkEffect]) -> None:
-    """Write what every good run brings: by a handful of statements, however many runs."""
-    reports = [effect for effect in effects if isinstance(effect, KeepReport)]
-    if reports:
-        add_reports(connection, [_new_report(effect) for effect in reports])
+    together: list[BulkEffect] = []
     for effect in effects:
-        if isinstance(effect, NotifyHosts):
-            _notify(connection, effect)
-    ended_attempts = [effect for effect in effects if isinstance(effect, EndAttempt)]
-    ended_jobs = [effect for effect in effects if isinstance(effect, EndJob)]
-    moved = 0
-    if ended_attempts:
-        moved += connection.execute(_attempts_end(), [_of_attempt(each) for each in ended_attempts]).rowcount
-    if ended_jobs:
-        moved += connection.execute(_jobs_end(), [_of_job(each) for each in ended_jobs]).rowcount
-    if moved != len(ended_attempts) + len(ended_jobs):
-        raise FarmBusy("an attempt or its job was moved by somebody who takes no turns", hint="try again")
-    record_events(connection, [_event(each) for each in effects if isinstance(each, EndAttempt | EndJob)])
-    measured = [effect.measured for effect in effects if isinstance(effect, AddMeasurement)]
-    if measured:
-        add_measurements(connection, measured)
-
-
-def _write_one(
-    connection: Connection,
-    effect: RequeueJob
-    | KeepReferenceRun
-    | ChangeHealth
-    | QueueCheck
-    | OpenIncident
-    | WidenIncident
-    | RaiseAlarm
-    | ClearAlarm
-    | RecordPlacementChange
-    | NotifyDevices,
-) -> None:
-    match effect:
-        case (
-            RequeueJob() | ChangeHealth() | QueueCheck() | OpenIncident() | WidenIncident() | NotifyDevices()
-        ):
-            write_consequences(connection, [effect])
-        case KeepReferenceRun():
+        if isinstance(effect, BulkEffect):
+            together.append(effect)
+            continue
+        _write_together(connection, together)
+        together.clear()
+        if isinstance(effect, RepeatBlock):
+            _repeat_block(connection, effect)
+        elif isinstance(effect, KeepReferenceRun):
             add_reference_run(connection, effect.run)
-        case RaiseAlarm():
-            _raise_alarm(connection, effect)
-        case ClearAlarm():
-            alarm = alarm_store.find_open_alarm(connection, effect.kind, effect.subject, effect.subject_id)
+        else:
+            _write_consequence(connection, effect)
+    _write_together(connection, together)
+
+
+def write_consequences(connection: Connection, effects: Iterable[Consequence]) -> None:
+    """Write consequences one after the other; what is no longer where it was stays as it is."""
+    for effect in effects:
+        _write_consequence(connection, effect)
+
+
+def _write_consequence(connection: Connection, effect: Consequence) -> None:
+    match effect:
+        case EndJob(at=now, job=job, outcome=outcome, actor=actor):
+            values = {"outcome": outcome.outcome, "code": outcome.code, "message": outcome.message or None}
+            cause = _cause_of_end(effect)
+            move_job(Tx(connection, now, actor), job, JobEvent.FINISHED, cause=cause, values=values)
+        case RequeueJob(at=now, job=job, actor=actor, cause=cause):
+            move_job(Tx(connection, now, actor), job, JobEvent.REQUEUED, cause=cause)
+        case ChangeHealth(at=now, device_id=device_id, sources=sources, to=to, cause=cause):
+            changed = move_health(Tx(connection, now), device_id, sources=sources, to=to, cause=cause)
+            if changed and effect.with_check:
+                add_check(Tx(connection, now), device_id, cause=cause)
+        case QueueCheck(at=now, device_id=device_id, cause=cause):
+            add_check(Tx(connection, now), device_id, cause=cause)
+        case OpenIncident(at=now, incident=incident):
+            add_incident(Tx(connection, now), incident)
+        case WidenIncident(incident=incident, devices=devices):
+            widen_incident(connection, incident, devices)
+        case EndIncident(at=now, incident=incident, cause=cause):
+            end_incident(Tx(connection, now), incident, cause=cause)
+        case RaiseAlarm(at=now, alarm=due):
+            tx = Tx(connection, now)
+            if not (effect.unless_acknowledged and due.key in alarm_store.acknowledged_alarms(tx)):
+                alarm_store.add_alarm(tx, due)
+        case ClearAlarm(at=now, alarm=key, cause=cause):
+            alarm = alarm_store.find_open_alarm(connection, *key)
             if alarm is not None:
-                alarm_store.clear_alarm(connection, alarm, now=effect.at, actor="farm", cause=effect.cause)
-        case RecordPlacementChange():
-            _record_placement_change(connection, effect)
+                alarm_store.clear_alarm(Tx(connection, now), alarm, cause=cause)
+        case SubjectEvent():
+            record_events(connection, [effect])
+        case NotifyDevices(devices=devices):
+            notify_hosts_of_devices(connection, devices)
         case _:
             assert_never(effect)
 
 
-def _new_report(kept: KeepReport) -> NewReport:
-    return NewReport(
-        attempt_id=kept.attempt_id, digest=kept.digest, body=kept.body, counted=kept.counted, at=kept.at
+def _repeat_block(connection: Connection, block: RepeatBlock) -> None:
+    job, repeat = block.job, block.job.repeat + 1
+    assert job.matrix_id is not None
+    new_jobs = [
+        NewJob(job.device_id, cell_id, job.round, block.virtual_time, repeat) for cell_id in block.cells
+    ]
+    add_jobs(Tx(connection, block.at), job.matrix_id, new_jobs, priority=job.priority)
+    record_event(
+        Tx(connection, block.at),
+        WorkEvent.BLOCK_REPEATED,
+        job.matrix_id,
+        subject=EventSubject.MATRIX,
+        to_state="queued",
+        cause=f"{job.device_id} round {job.round}, repeat {repeat}: {block.cause}",
     )
 
 
-def _notify(connection: Connection, effect: NotifyHosts) -> None:
-    if effect.hosts is None:
-        notify_all_hosts(connection)
-    else:
-        notify_hosts(connection, effect.hosts)
+def _write_together(connection: Connection, effects: Sequence[BulkEffect]) -> None:
+    """Write what every good run brings: by a handful of statements, however many runs."""
+    reports: list[KeepReport] = []
+    ends: list[EndAttempt | EndJob] = []
+    measured: list[NewMeasurement] = []
+    for effect in effects:
+        match effect:
+            case KeepReport():
+                reports.append(effect)
+            case EndAttempt() | EndJob():
+                ends.append(effect)
+            case AddMeasurement():
+                measured.append(effect.measured)
+            case NotifyHosts(hosts=hosts):
+                notify_all_hosts(connection) if hosts is None else notify_hosts(connection, hosts)
+            case _:
+                assert_never(effect)
+    if reports:
+        add_reports(connection, reports)
+    ended_attempts = [_of_attempt(end) for end in ends if isinstance(end, EndAttempt)]
+    ended_jobs = [_of_job(end) for end in ends if isinstance(end, EndJob)]
+    moved = 0
+    if ended_attempts:
+        moved += connection.execute(_attempts_end(), ended_attempts).rowcount
+    if ended_jobs:
+        moved += connection.execute(_jobs_end(), ended_jobs).rowcount
+    if moved != len(ends):
+        raise FarmBusy("an attempt or its job was moved outside the write queue", hint="try again")
+    record_events(connection, [_event(end) for end in ends])
+    if measured:
+        add_measurements(connection, measured)
 
 
 def _of_attempt(end: EndAttempt) -> dict[str, object]:
@@ -151,29 +187,33 @@ def _of_job(end: EndJob) -> dict[str, object]:
     }
 
 
-def _event(end: EndAttempt | EndJob) -> NewEvent:
+def _event(end: EndAttempt | EndJob) -> SubjectEvent:
     if isinstance(end, EndAttempt):
-        return NewEvent(
+        return SubjectEvent(
             at=end.at,
             actor=end.actor,
             kind=end.event,
             subject=EventSubject.ATTEMPT,
-            subject_id=end.attempt.attempt_id,
+            subject_id=str(end.attempt.attempt_id),
             from_state=end.attempt.state,
             to_state=advance(end.attempt.state, end.event),
             cause=end.cause,
         )
-    outcome = end.outcome
-    return NewEvent(
+    return SubjectEvent(
         at=end.at,
         actor=end.actor,
         kind=JobEvent.FINISHED,
         subject=EventSubject.JOB,
-        subject_id=end.job.job_id,
+        subject_id=str(end.job.job_id),
         from_state=end.job.state,
         to_state=JobState.FINISHED,
-        cause=outcome.outcome if outcome.code is None else f"{outcome.outcome}: {outcome.code}",
+        cause=_cause_of_end(end),
     )
+
+
+def _cause_of_end(end: EndJob) -> str:
+    outcome = end.outcome
+    return outcome.outcome if outcome.code is None else f"{outcome.outcome}: {outcome.code}"
 
 
 @cache
@@ -184,8 +224,8 @@ def _attempts_end() -> sa.Update:
             attempts.c.attempt_id == sa.bindparam("of_attempt"),
             attempts.c.state == sa.bindparam("state_before"),
         )
-        .values(waiting_for=None, **_bound("state", "outcome", "blame", "code", "message", "report_digest"))
-        .values(finished_at=sa.bindparam("finished_at"))
+        .values(waiting_for=None, **_params("state", "outcome", "blame", "code", "message"))
+        .values(**_params("report_digest", "finished_at"))
     )
 
 
@@ -198,36 +238,9 @@ def _jobs_end() -> sa.Update:
             jobs.c.state == sa.bindparam("state_before"),
             jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
         )
-        .values(state=JobState.FINISHED, **_bound("outcome", "code", "message", "finished_at"))
+        .values(state=JobState.FINISHED, **_params("outcome", "code", "message", "finished_at"))
     )
 
 
-def _bound(*columns: str) -> dict[str, sa.BindParameter[object]]:
+def _params(*columns: str) -> dict[str, sa.BindParameter[object]]:
     return {name: sa.bindparam(name) for name in columns}
-
-
-def _raise_alarm(connection: Connection, alarm: RaiseAlarm) -> None:
-    if alarm_store.find_open_alarm(connection, alarm.kind, alarm.subject, alarm.subject_id) is None:
-        alarm_store.add_alarm(
-            connection,
-            alarm.kind,
-            alarm.subject,
-            alarm.subject_id,
-            message=alarm.message,
-            hint=alarm.hint,
-            now=alarm.at,
-        )
-
-
-def _record_placement_change(connection: Connection, change: RecordPlacementChange) -> None:
-    record_event(
-        connection,
-        at=change.at,
-        actor="farm",
-        kind=DeviceEvent.PLACEMENT_CHANGED,
-        subject=EventSubject.DEVICE,
-        subject_id=change.device_id,
-        from_state=change.was,
-        to_state=change.place,
-        cause=change.cause,
-    )

@@ -1,24 +1,24 @@
 """Read what the farm knows of attempts whose reports came: all that settling them depends on."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from dataclasses import fields
+from functools import cache
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, DeviceId, HostId, JobId
-from farm.core.checks.health import RECENT_ATTEMPTS, PastOutcome
-from farm.core.checks.incident import WINDOW, may_be_host_caused
+from farm.core.checks.failures import RECENT_ATTEMPTS, WINDOW, PastOutcome, may_be_host_caused
 from farm.core.checks.reference_run import ReferenceRun
 from farm.core.devices.device import Admin, Presence
 from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import Blame
-from farm.core.jobs.attempt import AttemptRecord
+from farm.core.jobs.attempt import Attempt, AttemptOutcome, AttemptRecord
 from farm.core.jobs.job import Job, JobKind
-from farm.core.jobs.poison_job import DeviceLoss, poisoned_devices
-from farm.core.operations.alarm import QUIET_AFTER_ACKNOWLEDGED, AlarmKind, AlarmSubject
+from farm.core.jobs.retry import DeviceLoss, poisoned_devices
 from farm.core.results.settle.check_outcome import LAST_RUNS
-from farm.core.results.settle.consequences import may_be_repeated
+from farm.core.results.settle.consequences import is_block_repeatable, may_be_repeated
 from farm.core.results.settle.evaluation import with_consequences
 from farm.core.results.settle.report import ParsedReport, ReportReading
 from farm.core.results.settle.report_context import (
@@ -33,29 +33,37 @@ from farm.core.results.settle.report_context import (
     SettlementContext,
 )
 from farm.core.runs.measurement import Outcome
-from farm.database.tables import attempts, devices, jobs, literal
+from farm.database.rows import to_record
+from farm.database.tables import attempts, cells, devices, jobs, literal, matrices
+from farm.database.transaction import Tx
 from farm.store.checks.failures import disconnects_since, failures_since, health_changes_since
 from farm.store.checks.incidents import incidents_since, open_incidents
 from farm.store.checks.reference_runs import find_reference_run, own_fit_runs, own_runs, runs_of_kind
 from farm.store.jobs.attempts import past_attempts
-from farm.store.jobs.jobs import find_jobs, is_block_repeated
-from farm.store.matrices.equivalent_cells import equivalents_of_cell, losses_of_cell, queued_jobs_of_cells
-from farm.store.operations.alarms import cleared_since
+from farm.store.jobs.jobs import find_jobs, first_virtual_times, is_block_repeated
+from farm.store.matrices.equivalent_cells import (
+    equivalents_of_cell,
+    losses_of_cell,
+    poison_cells,
+    queued_jobs_of_cells,
+)
 from farm.store.results.evidence import digests_by_attempt
 from farm.store.results.measurements import accepted_qualities
 from farm.store.results.placements import last_placements
-from farm.store.results.settle.reported_runs import find_records
+
+AttemptT = TypeVar("AttemptT", bound=AttemptRecord)
+_WITHOUT_PLAN = [column for column in attempts.c if column.name != "plan"]
 
 
 def load(connection: Connection, reports: Sequence[ParsedReport]) -> SettlementContext:
     """Read what the next reports are settled by. Two statements, where all of them are of good runs."""
-    contexts = report_contexts(connection, {each.incoming.attempt_id for each in reports})
+    contexts = report_contexts(connection, {report.incoming.attempt_id for report in reports})
     alone = with_consequences(reports, contexts)
     placed = {
-        each.reading.measured.series.digest
-        for each in reports
-        if isinstance(each.reading, ReportReading) and each.reading.measured is not None
-        if each.reading.measured.reading.placement is not None
+        report.reading.measured.series.digest
+        for report in reports
+        if isinstance(report.reading, ReportReading) and report.reading.measured is not None
+        if report.reading.measured.reading.placement is not None
     }
     return SettlementContext(
         reports=contexts,
@@ -67,8 +75,8 @@ def load(connection: Connection, reports: Sequence[ParsedReport]) -> SettlementC
 def report_contexts(
     connection: Connection, attempt_ids: Collection[AttemptId]
 ) -> dict[AttemptId, ReportContext]:
-    """Read attempts with their jobs and reports; those that nobody made are missing. Two statements."""
-    runs = find_records(connection, attempt_ids)
+    """Read attempts with their jobs and reports; those that do not exist are missing. Two statements."""
+    runs = _with_jobs(connection, attempt_ids, AttemptRecord)
     digests = digests_by_attempt(connection, attempt_ids) if runs else {}
     return {
         attempt.attempt_id: ReportContext(
@@ -83,11 +91,7 @@ def job_context(
 ) -> RetryContext:
     """Read what decides whether a job is tried again.
 
-    Args:
-        connection: the database.
-        job: the job.
-        ending: an attempt of it that is about to end, and is left out.
-        loss: how that loses its device, if it does.
+    `ending` is an attempt of it that is about to end, and is left out; `loss` is how that loses its device.
     """
     losses: tuple[DeviceLoss, ...] = ()
     alike: Collection[Job] = ()
@@ -97,9 +101,9 @@ def job_context(
             queued = queued_jobs_of_cells(
                 connection, job.matrix_id, equivalents_of_cell(connection, job.cell_id)
             )
-            found = find_jobs(connection, [job_id for job_id in queued if job_id != job.job_id])
-            alike = [found[job_id] for job_id in sorted(found)]
-    lost = {each.device_id for each in losses}
+            job_by_id = find_jobs(connection, [job_id for job_id in queued if job_id != job.job_id])
+            alike = [job_by_id[job_id] for job_id in sorted(job_by_id)]
+    lost = {loss.device_id for loss in losses}
     return RetryContext(
         tries=tuple(
             past_attempts(connection, job.job_id, without=None if ending is None else ending.attempt_id)
@@ -110,35 +114,33 @@ def job_context(
     )
 
 
-def host_context(connection: Connection, host_id: HostId, *, now: datetime) -> HostContext:
-    """Read what went wrong with the devices of a host lately."""
+def host_context(tx: Tx, host_id: HostId) -> HostContext:
+    """Read the recent failures of the devices of a host."""
     query = sa.select(devices.c.device_id, devices.c.presence).where(devices.c.host_id == host_id)
-    presence_by_device = {DeviceId(row.device_id): row.presence for row in connection.execute(query)}
-    own, since = sorted(presence_by_device), now - WINDOW
-    lasting = next(
-        (
-            each
-            for each in open_incidents(connection, host_id)
-            if each.kind is IncidentKind.CORRELATED_FAILURES
-        ),
-        None,
+    presence_by_device = {DeviceId(row.device_id): row.presence for row in tx.connection.execute(query)}
+    own, since = sorted(presence_by_device), tx.now - WINDOW
+    of_devices = (
+        incident
+        for incident in open_incidents(tx.connection, host_id)
+        if incident.kind is IncidentKind.CORRELATED_FAILURES
     )
-    began_at = since if lasting is None else lasting.began_at
+    incident = next(of_devices, None)
+    began_at = since if incident is None else incident.began_at
     return HostContext(
         host_id=host_id,
         online=frozenset(
             device_id for device_id, presence in presence_by_device.items() if presence == Presence.ONLINE
         ),
-        troubles=(*disconnects_since(connection, own, since), *failures_since(connection, own, since)),
-        open_incident=lasting,
-        health_changes=tuple(health_changes_since(connection, own, began_at)),
+        failures=(*disconnects_since(tx.connection, own, since), *failures_since(tx.connection, own, since)),
+        open_incident=incident,
+        health_changes=tuple(health_changes_since(tx.connection, own, began_at)),
     )
 
 
-def _consequences(connection: Connection, report: ParsedReport, found: ReportContext) -> ConsequenceContext:
+def _consequences(connection: Connection, report: ParsedReport, context: ReportContext) -> ConsequenceContext:
     """Read what the consequences of a report depend on, as far as it can have any of a kind."""
     assert isinstance(report.reading, ReportReading)
-    attempt, job, outcome = found.attempt, found.job, report.reading.outcome
+    attempt, job, outcome = context.attempt, context.job, report.reading.outcome
     is_inconclusive = outcome.outcome is Outcome.INCONCLUSIVE
     is_lost = outcome.blame is Blame.DEVICE
     loss = DeviceLoss(device_id=attempt.device_id, code=outcome.code) if is_lost and is_inconclusive else None
@@ -147,39 +149,69 @@ def _consequences(connection: Connection, report: ParsedReport, found: ReportCon
     return ConsequenceContext(
         job=job_context(connection, job, ending=attempt, loss=loss)
         if is_inconclusive or is_lost
-        else RetryContext(),
+        else RetryContext(same_cell=_doomed_jobs(connection, job, outcome)),
         block=_block_context(connection, report.reading, job),
-        host=host_context(connection, attempt.host_id, now=report.incoming.at) if may_be_hosts else None,
+        host=host_context(Tx(connection, report.incoming.at), attempt.host_id) if may_be_hosts else None,
         health=_health_context(connection, attempt) if is_lost else None,
-        check=_check_context(connection, report.reading, job, now=report.incoming.at) if is_judged else None,
+        check=_check_context(connection, report.reading, job) if is_judged else None,
     )
 
 
+def _doomed_jobs(connection: Connection, job: Job, outcome: AttemptOutcome) -> tuple[Job, ...]:
+    """Read the queued jobs of a cell of which another round ended as this one does."""
+    if outcome.outcome not in (Outcome.FAILED, Outcome.UNSUPPORTED) or job.matrix_id is None:
+        return ()
+    of_cell = jobs.c.cell_id == job.cell_id
+    before = sa.select(jobs.c.job_id).where(
+        of_cell, jobs.c.outcome == outcome.outcome, jobs.c.code == outcome.code, jobs.c.job_id != job.job_id
+    )
+    if job.cell_id is None or connection.execute(before.limit(1)).first() is None:
+        return ()
+    queued = queued_jobs_of_cells(connection, job.matrix_id, [job.cell_id])
+    job_by_id = find_jobs(connection, [job_id for job_id in queued if job_id != job.job_id])
+    return tuple(job_by_id[job_id] for job_id in sorted(job_by_id))
+
+
 def _block_context(connection: Connection, reading: ReportReading, job: Job) -> BlockContext | None:
+    """Read the block that a measurement has repeated; None if it is not repeated, or was already."""
     measured = reading.measured
-    if measured is None or not may_be_repeated(measured):
+    if measured is None or not may_be_repeated(measured) or job.matrix_id is None:
         return None
+    qualities = [*accepted_qualities(connection, measured.cell_id), measured.assessment.quality]
+    if not is_block_repeatable(job, qualities) or is_block_repeated(
+        connection, job.cell_id, round=job.round, repeat=job.repeat + 1
+    ):
+        return None
+    query = sa.select(matrices.c.seed, matrices.c.submitted_by)
+    matrix = connection.execute(query.where(matrices.c.matrix_id == job.matrix_id)).one()
+    own = sa.select(cells.c.cell_index, cells.c.cell_id).where(
+        cells.c.matrix_id == job.matrix_id, cells.c.device_id == job.device_id
+    )
+    poison = poison_cells(connection, job.matrix_id)
+    virtual_times = first_virtual_times(
+        connection, [job.device_id], priority=job.priority, submitted_by=matrix.submitted_by
+    )
     return BlockContext(
-        qualities=tuple(accepted_qualities(connection, measured.cell_id)),
-        is_repeated=is_block_repeated(connection, job.cell_id, round=job.round, repeat=job.repeat + 1),
+        cell_by_index={
+            row.cell_index: row.cell_id for row in connection.execute(own) if row.cell_id not in poison
+        },
+        seed=matrix.seed,
+        virtual_time=virtual_times[job.device_id],
     )
 
 
 def _health_context(connection: Connection, attempt: AttemptRecord) -> HealthContext:
-    endings = recent_endings(connection, attempt.device_id, RECENT_ATTEMPTS, without=attempt.attempt_id)
-    hosts = {attempt.host_id, *(ending.host_id for ending in endings)}
-    since = min([attempt.claimed_at, *(ending.claimed_at for ending in endings)])
-    return HealthContext(endings=tuple(endings), incidents=tuple(incidents_since(connection, hosts, since)))
+    outcomes = recent_outcomes(connection, attempt.device_id, RECENT_ATTEMPTS, without=attempt.attempt_id)
+    hosts = {attempt.host_id, *(past.host_id for past in outcomes)}
+    since = min([attempt.claimed_at, *(past.claimed_at for past in outcomes)])
+    return HealthContext(outcomes=tuple(outcomes), incidents=tuple(incidents_since(connection, hosts, since)))
 
 
-def _check_context(
-    connection: Connection, reading: ReportReading, job: Job, *, now: datetime
-) -> CheckContext:
+def _check_context(connection: Connection, reading: ReportReading, job: Job) -> CheckContext:
     query = sa.select(devices.c.label, devices.c.rebaselined_at)
     device = connection.execute(query.where(devices.c.device_id == job.device_id)).one()
     newest = last_check_id(connection, job.device_id) or job.job_id
     run = find_reference_run(connection, newest)
-    about = AlarmKind.REFERENCE_DRIFT, AlarmSubject.DEVICE, job.device_id
     return CheckContext(
         name=device.label or job.device_id,
         last_check_id=newest,
@@ -187,10 +219,6 @@ def _check_context(
         last_run=None if run is None else _reference(connection, run),
         past_runs=tuple(own_runs(connection, job.device_id, limit=LAST_RUNS)),
         rebaselined_at=device.rebaselined_at,
-        alarm_was_cleared=any(
-            (each.kind, each.subject, each.subject_id) == about and each.cleared_by != "farm"
-            for each in cleared_since(connection, now - QUIET_AFTER_ACKNOWLEDGED)
-        ),
     )
 
 
@@ -211,7 +239,7 @@ def _active_devices(connection: Connection, device_ids: Collection[DeviceId]) ->
     return frozenset(connection.execute(query).scalars())
 
 
-def recent_endings(
+def recent_outcomes(
     connection: Connection, device_id: DeviceId, count: int, *, without: AttemptId | None = None
 ) -> list[PastOutcome]:
     """Return the device's last ended attempts, newest first, without one of them.
@@ -219,18 +247,7 @@ def recent_endings(
     A cancelled one says nothing of the device.
     """
     query = (
-        sa.select(
-            attempts.c.attempt_id,
-            attempts.c.job_id,
-            attempts.c.fence,
-            attempts.c.blame,
-            attempts.c.code,
-            attempts.c.host_id,
-            attempts.c.claimed_at,
-            attempts.c.finished_at,
-            jobs.c.kind,
-            jobs.c.code.label("job_code"),
-        )
+        sa.select(*_WITHOUT_PLAN, jobs.c.kind, jobs.c.code.label("job_code"))
         .join(jobs, jobs.c.job_id == attempts.c.job_id)
         .where(
             attempts.c.device_id == device_id,
@@ -240,22 +257,8 @@ def recent_endings(
         .order_by(attempts.c.fence.desc())
         .limit(count if without is None else count + 1)
     )
-    endings = [
-        PastOutcome(
-            attempt_id=row.attempt_id,
-            job_id=row.job_id,
-            kind=JobKind(row.kind),
-            fence=row.fence,
-            blame=None if row.blame is None else Blame(row.blame),
-            code=row.code,
-            job_code=row.job_code,
-            host_id=row.host_id,
-            claimed_at=row.claimed_at,
-            finished_at=row.finished_at,
-        )
-        for row in connection.execute(query)
-    ]
-    return [ending for ending in endings if ending.attempt_id != without][:count]
+    outcomes = [to_record(PastOutcome, row) for row in connection.execute(query)]
+    return [past for past in outcomes if past.attempt_id != without][:count]
 
 
 def last_check_id(connection: Connection, device_id: DeviceId) -> JobId | None:
@@ -264,3 +267,30 @@ def last_check_id(connection: Connection, device_id: DeviceId) -> JobId | None:
         jobs.c.device_id == device_id, jobs.c.kind == literal(JobKind.CHECK)
     )
     return connection.execute(query.order_by(jobs.c.job_id.desc()).limit(1)).scalar()
+
+
+def find_planned(connection: Connection, attempt_ids: Collection[AttemptId]) -> list[tuple[Attempt, Job]]:
+    """Return attempts, each with its job; ids that nothing has are missing."""
+    return _with_jobs(connection, attempt_ids, Attempt)
+
+
+def _with_jobs(
+    connection: Connection, attempt_ids: Collection[AttemptId], kind: type[AttemptT]
+) -> list[tuple[AttemptT, Job]]:
+    names = tuple(field.name for field in fields(kind))
+    rows = connection.execute(_with_jobs_query(names), {"attempt_ids": list(attempt_ids)})
+    # By position: both tables have columns of one name.
+    return [
+        (
+            to_record(kind, dict(zip(names, row, strict=False))),
+            to_record(Job, dict(zip(jobs.c.keys(), row[len(names) :], strict=True))),
+        )
+        for row in rows
+    ]
+
+
+@cache
+def _with_jobs_query(names: tuple[str, ...]) -> sa.Select[Any]:
+    of_attempts = attempts.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True))
+    query = sa.select(*(attempts.c[name] for name in names), *jobs.c).select_from(attempts)
+    return query.join(jobs, jobs.c.job_id == attempts.c.job_id).where(of_attempts)

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from farm.core.base.ids import Digest
 from farm.core.base.setting_values import SettingValue
-from farm.core.programs.bundle import PLAIN_COMMAND
+from farm.core.programs.bundle import PLAIN_COMMAND, BundleFile
 from farm.wire.base import Wire
 
 #: As matrices name it.
@@ -27,21 +27,15 @@ class ProgramRegistration(Wire):
     """POST /api/v1/harnesses: the program that new matrices of a harness run on phones of one ABI."""
 
     name: HarnessName
-    #: Told from the files where nothing is said.
+    #: Detected from the files if None.
     abi: Text | None = None
     files: Annotated[tuple[BundleFileSpec, ...], Field(min_length=1, max_length=10_000)]
     #: The file that is started.
     entry: Text
     env: Annotated[dict[Text, Text], Field(max_length=1000)] = Field(default_factory=dict)
     command: Annotated[tuple[Text, ...], Field(max_length=1000)] = PLAIN_COMMAND
-    #: Of a generic harness: how it is called and read.
+    #: The definition of a generic harness.
     definition: dict[str, Any] | None = None
-
-
-class BundleFileView(BundleFileSpec):
-    """A file of a registered program."""
-
-    size_bytes: int
 
 
 class ProgramView(Wire):
@@ -53,7 +47,7 @@ class ProgramView(Wire):
     digest: Digest
     #: All files together.
     size_bytes: int
-    files: tuple[BundleFileView, ...]
+    files: tuple[BundleFile, ...]
     entry: str
     env: dict[str, str]
     command: tuple[str, ...]
@@ -61,10 +55,10 @@ class ProgramView(Wire):
     missing_flags: tuple[str, ...]
     #: New matrices run it on phones of its ABI.
     in_use: bool
-    #: The farm has let a file of it go: it must be registered again to be run.
+    #: A file of it has expired: it must be registered again to be run.
     expired: bool = False
     created_at: datetime
-    #: When somebody last registered it.
+    #: Time of the last registration.
     chosen_at: datetime
 
 
@@ -79,10 +73,10 @@ class RegisteredProgramView(Wire):
     """The answer to a registration."""
 
     program: ProgramView
-    #: What new matrices ran until now; None where that is the same program, or there was none.
+    #: The program that new matrices ran until now; None where it is the same one, or there was none.
     replaces: ProgramView | None
     #: It was registered before.
-    known: bool
+    was_registered: bool
     notes: tuple[ProgramWarningView, ...]
 
 
@@ -111,14 +105,14 @@ class HarnessView(Wire):
     """GET /api/v1/harnesses/{name}: a harness with its programs."""
 
     name: str
-    #: What the measurement's clock covers.
+    #: The part of a run that the measurement's clock covers.
     clock_covers: str
     parser_version: int
     needs_model: bool
-    #: Formats of model files that it runs; empty where it does not tell them apart.
+    #: Formats of model files that it runs; empty where it does not distinguish formats.
     formats: tuple[str, ...] = ()
     backends: tuple[str, ...]
     flags: tuple[FlagView, ...]
     programs: tuple[ProgramView, ...]
-    #: How a generic harness is called and read; None where the farm has an adapter of its own.
+    #: The definition of a generic harness; None where the farm has a built-in adapter.
     definition: dict[str, Any] | None

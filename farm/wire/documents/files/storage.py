@@ -43,7 +43,7 @@ class LimitsView(Wire):
 
 
 class ArtifactEviction(Wire):
-    """An artifact that the next sweep would let go."""
+    """An artifact that the next sweep would delete."""
 
     digest: Digest
     size_bytes: int
@@ -59,22 +59,27 @@ class SweepPreview(Wire):
     artifact_bytes: int
     reports: int
     report_bytes: int
-    #: Files that no row keeps.
+    #: Files that no row keeps: they go into the trash.
     files: int
     file_bytes: int
     #: Rows whose files are gone from the disk.
     lost: tuple[Digest, ...]
 
 
-class SweepView(Wire):
-    """POST /api/v1/storage/sweep: what it did."""
+class SweepResult(Wire):
+    """POST /api/v1/storage/sweep: its result."""
 
     artifacts: int
     artifact_bytes: int
     reports: int
     report_bytes: int
+    #: That no row kept, or of artifacts that expired: moved into the trash.
     files: int
     file_bytes: int
+    #: From the trash, where their time was over or space was short; and uploads that broke off.
+    deleted: int
+    deleted_bytes: int
+    #: Rows whose files were gone from the disk.
     lost: int
 
 
@@ -89,9 +94,13 @@ class StorageView(Wire):
     artifacts: tuple[ArtifactUse, ...]
     #: Of these the farm keeps the rows only.
     expired_artifacts: int
+    #: Removed artifacts in the trash, which use space until their time is over or space is short.
+    trash: int
+    trash_bytes: int
+    trash_keep_days: int
     evidence: tuple[EvidenceAge, ...]
     expired_reports: int
-    #: As far as they said; what a host's own cache takes, only its agent knows.
-    phones: tuple[DeviceStorage, ...]
+    #: As last reported; only its agent knows the size of a host's own cache.
+    devices: tuple[DeviceStorage, ...]
     limits: LimitsView
     next_sweep: SweepPreview

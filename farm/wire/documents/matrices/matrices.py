@@ -5,39 +5,28 @@ from typing import Any
 
 from pydantic import field_validator
 
-from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, VariantId, is_digest
+from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, is_digest
 from farm.core.base.setting_values import SettingValue
 from farm.core.jobs.job import JobKind, JobState
+from farm.core.matrices.matrix import RejectionKind
 from farm.core.models.variant import NAME_RULE, Manifest, find_invalid_name
-from farm.core.runs.measurement import Outcome, Quality
-from farm.core.runs.verdict import Verdict
+from farm.core.runs.measurement import Outcome, Quality, Verdict
 from farm.wire.base import Wire
-from farm.wire.documents.results.readings import ReadingView
+from farm.wire.documents.results.results import ReadingView, ResultView
 
 #: Jobs that one answer lists at most.
 MAX_JOBS_PAGE = 5000
 
 
 class FarmView(Wire):
-    """GET /api/v1/farm: who answers here."""
+    """GET /api/v1/farm: the identity of the farm."""
 
     version: str
     wire_version: int
     started_at: datetime
     data_dir: str
-    #: Where agents on other machines call; None when the farm serves none.
+    #: URL for agents on other machines; None when the farm serves none.
     agents_url: str | None = None
-
-
-class VariantView(Wire):
-    """GET /api/v1/variants."""
-
-    variant_id: VariantId
-    name: str
-    manifest: Manifest
-    created_at: datetime
-    #: Since when the farm has its file no more.
-    expired_at: datetime | None = None
 
 
 class VariantRegistration(Wire):
@@ -58,7 +47,7 @@ class VariantRegistration(Wire):
 
 
 class MatrixSubmission(Wire):
-    """POST /api/v1/matrices: the matrix as its YAML says, not yet checked."""
+    """POST /api/v1/matrices: the matrix as in its YAML, not yet checked."""
 
     spec: dict[str, Any]
 
@@ -69,9 +58,9 @@ class DeviceProgress(Wire):
     device_id: DeviceId
     total: int
     finished: int
-    #: What is running there now.
+    #: The cell that runs there now.
     current: str | None
-    #: Why nothing is running there, when nothing is.
+    #: The reasons that nothing runs there; empty while something does.
     waiting_for: tuple[str, ...]
     #: Seconds until its last job ends; None while its pace is not known, or it waits for a person.
     eta_s: float | None = None
@@ -89,32 +78,33 @@ class MatrixSummary(Wire):
     jobs: int
     #: Jobs by state or, when finished, by outcome.
     jobs_by_outcome: dict[str, int]
-    #: Of those that are queued, so many take no part yet: the farm is still writing a large matrix down.
+    #: Of the queued jobs, those that cannot run yet: the farm still expands a large matrix.
     not_queued: int = 0
     created_at: datetime
     finished_at: datetime | None
     #: The matrix that this one runs again.
     rerun_of: MatrixId | None = None
-    #: None where nobody noted it: an older release did not.
+    #: None where it was not recorded: older releases did not.
     submitted_by: str | None = None
     #: Seconds until the last job ends, from the pace so far; None until two have ended on a device.
     eta_s: float | None = None
-    #: Devices that `eta_s` leaves out: they wait for a person, or nobody knows their pace.
+    #: Devices that `eta_s` leaves out: they wait for a person, or their pace is not known.
     without_eta: tuple[DeviceId, ...] = ()
 
 
-class RejectedCellView(Wire):
-    """A cell that gets no jobs, and why."""
+class Rejection(Wire):
+    """A cell that gets no jobs, with the reason."""
 
     #: Its place among them, from 0.
     index: int = 0
     device_id: DeviceId | None
     label: str
+    kind: RejectionKind
     reason: str
 
 
 class CellView(Wire):
-    """One cell of a matrix with what came of it."""
+    """One cell of a matrix with its results."""
 
     cell_id: CellId
     #: Its place in the matrix, from 0.
@@ -132,7 +122,7 @@ class CellView(Wire):
     measurements_by_quality: dict[str, int]
     #: Median over rounds of the valid measurements' values.
     value_ns: float | None
-    #: What went wrong, once each, with how often.
+    #: Counts by distinct problem.
     problems: dict[str, int]
 
 
@@ -141,17 +131,18 @@ class MatrixView(MatrixSummary):
 
     harness: str
     progress: tuple[DeviceProgress, ...]
-    #: The first ones; of a large matrix `GET /api/v1/matrices/{id}/cells?after=INDEX` tells of the others.
+    #: The first ones; for a large matrix `GET /api/v1/matrices/{id}/cells?after=INDEX` returns the others.
     cell_list: tuple[CellView, ...]
-    #: The first ones, likewise: `GET /api/v1/matrices/{id}/rejected?after=INDEX`.
-    rejected_list: tuple[RejectedCellView, ...]
+    #: The first ones, likewise: `GET /api/v1/matrices/{id}/rejected?after=INDEX`. Cells that want a file are
+    #: before all others.
+    rejected_list: tuple[Rejection, ...]
 
 
 class SpeedupView(Wire):
     """GET /api/v1/speedups: one candidate against its baseline on one device."""
 
     matrix_id: MatrixId
-    #: The candidate's cell, by which one asks what the figures rest on; and its baseline's.
+    #: The candidate's cell, whose explanation shows the source of the numbers; and its baseline's.
     cell_id: CellId
     baseline_cell_id: CellId
     device: DeviceId
@@ -172,7 +163,7 @@ class SpeedupView(Wire):
     rounds: int
     excluded: int
     verdict: Verdict
-    #: Why the verdict is what it is, where that needs saying.
+    #: The reason of the verdict, where it needs one.
     reason: str | None
     baseline_ns: float | None
     candidate_ns: float | None
@@ -180,10 +171,18 @@ class SpeedupView(Wire):
     difference_ns: float | None
     #: The smallest true difference these rounds would probably have shown, as a fraction.
     detectable: float | None
-    #: True for a twin of the baseline: its verdict says how far the other rows can be trusted.
+    #: True for a duplicate of the baseline: its verdict shows how far the other rows can be trusted.
     aa: bool
     virtual: bool
     measured_until: datetime
+
+
+class MatrixResults(Wire):
+    """`farm run --json` and `farm matrix submit --watch --json`: a finished matrix with all its numbers."""
+
+    matrix: MatrixView
+    results: tuple[ResultView, ...]
+    speedups: tuple[SpeedupView, ...]
 
 
 class AttemptView(Wire):
@@ -201,15 +200,15 @@ class AttemptView(Wire):
     claimed_at: datetime
     finished_at: datetime | None
     plan: dict[str, object]
-    #: Before the run: what its agent waits for.
+    #: Before the run: the condition that delays its start.
     waiting_for: str | None = None
     evidence: dict[str, object] | None
-    #: Since when the evidence that came is gone, and by which rule of retention.
+    #: Time the received evidence was deleted, and the rule of retention.
     evidence_expired_at: datetime | None = None
     evidence_expired_by: str | None = None
     quality: Quality | None
     quality_reasons: tuple[str, ...]
-    #: What the harness's adapter read; None where there is nothing to read, or it could not.
+    #: The reading of the harness's adapter; None where there is no evidence, or it cannot be parsed.
     reading: ReadingView | None = None
 
 

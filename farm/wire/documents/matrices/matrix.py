@@ -1,33 +1,36 @@
-"""A matrix at the edge: its shape and bounds, checked before anything is looked up."""
+"""A matrix at the edge: read from YAML or JSON, its shape and bounds checked before anything is looked up."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from dataclasses import MISSING, fields
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     PlainValidator,
     StringConstraints,
+    TypeAdapter,
     ValidationError,
+    create_model,
 )
 from pydantic_core import PydanticCustomError
 
+from farm.core.base.cpu_list import core_list, core_text
 from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import SpecProblem, matrix_invalid
 from farm.core.devices.condition import Gates, ThermalStatus, UnknownGatePolicy
-from farm.core.devices.controls import Controls
-from farm.core.devices.selector import Selector
-from farm.core.matrices.matrix import DEFAULT_NOISE_LIMIT, MAX_ROUNDS, MatrixPlan
-from farm.core.runs.verdict import DEFAULT_MARGIN
-from farm.wire.documents.matrices.controls import ControlsSpec
-from farm.wire.documents.matrices.matrix_text import line_of, load_matrix
+from farm.core.devices.controls import Controls, CoreKind, Screen
+from farm.core.devices.selector import SELECTOR_KEYS, Selector
+from farm.core.matrices.matrix import MAX_ROUNDS, MatrixSpec
 from farm.wire.validation_errors import problems_of
+from farm.wire.yaml_positions import YamlNotPlain, line_of, load_plain
 
-_GATES = Gates()
+CoreT = TypeVar("CoreT")
+
 _MAX_VALUES = 1000
 _MAX_TEXT_CHARS = 200
 #: A flag may hold a whole command line.
@@ -52,7 +55,7 @@ def _scalars(value: object) -> tuple[SettingValue, ...]:
     values = value if isinstance(value, list | tuple) else [value]
     if not 1 <= len(values) <= _MAX_VALUES:
         raise PydanticCustomError("matrix_value", f"1 to {_MAX_VALUES} values are needed")
-    return tuple(_scalar(each) for each in values)
+    return tuple(_scalar(item) for item in values)
 
 
 def _listed_selectors(value: object) -> object:
@@ -60,7 +63,11 @@ def _listed_selectors(value: object) -> object:
         return ({},)
     if not isinstance(value, Mapping | list | tuple):
         raise PydanticCustomError("matrix_value", "must be `all`, a selector, or a list of selectors")
-    return (value,) if isinstance(value, Mapping) else value
+    selectors = (value,) if isinstance(value, Mapping) else value
+    if not selectors or any(selector == {} for selector in selectors):
+        # Nothing was selected by it: `{tag: camera}` with its line forgotten would take every device.
+        raise PydanticCustomError("matrix_value", "an empty selector; `devices: all` selects every device")
+    return selectors
 
 
 def _thermal_status(value: object) -> ThermalStatus:
@@ -72,117 +79,121 @@ def _thermal_status(value: object) -> ThermalStatus:
     raise PydanticCustomError("matrix_value", f"not one of Android's thermal statuses: {names}")
 
 
+#: Ten times what any phone's clock is now.
+_MAX_HZ = 10**11
+
+
+def _screen(value: object) -> object:
+    """Accept `on` and `off`, which YAML takes for true and false."""
+    return {True: Screen.ON, False: Screen.OFF}[value] if isinstance(value, bool) else value
+
+
+def _cores(text: str) -> str:
+    kinds = ", ".join(CoreKind)
+    if text in set(CoreKind):
+        return text
+    return _core_list(text, f"no cores: one of {kinds}, or a list such as 4-7 or 0,2, is needed")
+
+
+def _online(text: str) -> str:
+    return _core_list(text, "no list of cores, such as 0-3 or 0,4") if text else text
+
+
+def _core_list(text: str, otherwise: str) -> str:
+    """Return the kernel's own form, so that the same cores are always the same text."""
+    if (cores := core_list(text)) is None:
+        raise PydanticCustomError("matrix_value", otherwise)
+    return core_text(cores)
+
+
+def _check_together(controls: Controls) -> Controls:
+    if controls.min_hz is not None and controls.max_hz is not None and controls.min_hz > controls.max_hz:
+        raise PydanticCustomError("matrix_value", "min_hz is above max_hz")
+    if controls.online and controls.cores not in set(CoreKind):
+        off = set(core_list(controls.cores) or ()) - set(core_list(controls.online) or ())
+        if off:
+            raise PydanticCustomError("matrix_value", "the run is bound to cores that are not to be online")
+    return controls
+
+
 Scalar = Annotated[SettingValue, PlainValidator(_scalar)]
 #: One value, or a list of them.
-Scalars = Annotated[
-    tuple[SettingValue, ...],
-    PlainValidator(_scalars),
-    # Without one, pydantic checks the list that JSON has against the tuple that it came from, and warns.
-    PlainSerializer(list, return_type=list[SettingValue]),
-]
-Status = Annotated[ThermalStatus, PlainValidator(_thermal_status), PlainSerializer(int, return_type=int)]
+Scalars = Annotated[tuple[SettingValue, ...], PlainValidator(_scalars)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=_MAX_TEXT_CHARS)]
 Partial = Annotated[dict[Name, Scalar], Field(min_length=1, max_length=64)]
 
 
-class _MatrixPart(BaseModel):
-    """Strict: a number in quotes is a slip, not a number."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+#: Strict: a number in quotes is a slip, not a number.
+_STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class SelectorSpec(_MatrixPart):
-    """A device selector; a device matches when it matches every given key."""
-
-    device: Scalars | None = None
-    device_id: Scalars | None = None
-    label: Scalars | None = None
-    tag: Scalars | None = None
-    device_model: Scalars | None = None
-    manufacturer: Scalars | None = None
-    market_name: Scalars | None = None
-    unit: Scalars | None = None
-    soc: Scalars | None = None
-    soc_vendor: Scalars | None = None
-    soc_model: Scalars | None = None
-    gpu: Scalars | None = None
-    nnapi: Scalars | None = None
-    root: Scalars | None = None
-    android: Scalars | None = None
-    api_level: Scalars | None = None
-    abi: Scalars | None = None
-    host: Scalars | None = None
-    virtual: Scalars | None = None
-
-    def selector(self) -> Selector:
-        """Return the given keys."""
-        return {key: values for key, values in self if values is not None}
+def _model_of(core: type, **types: Any) -> type[BaseModel]:
+    """Return a model with the fields and defaults of a core dataclass, and with these types and bounds."""
+    hints = get_type_hints(core)
+    definitions: dict[str, Any] = {}
+    for field in fields(core):
+        default = ... if field.default is MISSING else field.default
+        if field.default_factory is not MISSING:
+            default = Field(default_factory=field.default_factory)
+        definitions[field.name] = (types.get(field.name, hints[field.name]), default)
+    return create_model(core.__name__, __config__=_STRICT, **definitions)
 
 
-class GatesSpec(_MatrixPart):
-    """The conditions that must hold before each run."""
-
-    max_thermal_status: Status = _GATES.max_thermal_status
-    max_skin_c: float = Field(_GATES.max_skin_c, ge=0, le=100)
-    min_battery_pct: int = Field(_GATES.min_battery_pct, ge=0, le=100)
-    min_storage_bytes: int = Field(_GATES.min_storage_bytes, ge=0, lt=2**50)
-    max_battery_c: float = Field(_GATES.max_battery_c, ge=0, le=100)
-    mains: bool = _GATES.mains
-    full_clocks: bool = _GATES.full_clocks
-    unknown: UnknownGatePolicy = Field(_GATES.unknown, strict=False)
-    wait_s: float = Field(_GATES.wait_s, ge=0, le=_DAY_S)
-
-    def gates(self) -> Gates:
-        """Return the gates of the core."""
-        return Gates(**dict(self))
+def _read_as(core: type[CoreT], model: type[BaseModel]) -> Any:
+    """Return the type of values that are checked by a model and become the core's."""
+    return Annotated[model, AfterValidator(lambda checked: core(**dict(checked)))]
 
 
-class MatrixSpec(_MatrixPart):
-    """A matrix as users write it."""
+def _selector(checked: BaseModel) -> Selector:
+    return {key: values for key, values in checked if values is not None}
 
-    name: Name
-    harness: Name
-    axes: dict[Name, Scalars] = Field(default_factory=dict, max_length=64)
-    settings: dict[Name, Scalar] = Field(default_factory=dict, max_length=64)
-    include: tuple[Partial, ...] = Field((), max_length=10_000, strict=False)
-    exclude: tuple[Partial, ...] = Field((), max_length=100, strict=False)
-    devices: Annotated[
-        tuple[SelectorSpec, ...],
+
+#: A device fits a selector that it fits in every given key.
+_SELECTOR_FIELDS: dict[str, Any] = dict.fromkeys(SELECTOR_KEYS, (Scalars | None, None))
+SELECTOR_MODEL: type[BaseModel] = create_model("Selector", __config__=_STRICT, **_SELECTOR_FIELDS)
+GATES_MODEL = _model_of(
+    Gates,
+    max_thermal_status=Annotated[ThermalStatus, PlainValidator(_thermal_status)],
+    max_skin_c=Annotated[float, Field(ge=0, le=100)],
+    min_battery_pct=Annotated[int, Field(ge=0, le=100)],
+    min_storage_bytes=Annotated[int, Field(ge=0, lt=2**50)],
+    max_battery_c=Annotated[float, Field(ge=0, le=100)],
+    unknown=Annotated[UnknownGatePolicy, Field(strict=False)],
+    wait_s=Annotated[float, Field(ge=0, le=_DAY_S)],
+)
+CONTROLS_MODEL = _model_of(
+    Controls,
+    screen=Annotated[Screen, Field(strict=False), BeforeValidator(_screen)],
+    cores=Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_cores)],
+    governor=Annotated[str, Field(max_length=40, pattern=r"^([a-z][a-z0-9_-]*)?$")],
+    min_hz=Annotated[int, Field(ge=1_000_000, le=_MAX_HZ)] | None,
+    max_hz=Annotated[int, Field(ge=1_000_000, le=_MAX_HZ)] | None,
+    online=Annotated[str, Field(max_length=200), AfterValidator(_online)],
+)
+MATRIX_MODEL = _model_of(
+    MatrixSpec,
+    name=Name,
+    harness=Name,
+    axes=Annotated[dict[Name, Scalars], Field(max_length=64)],
+    settings=Annotated[dict[Name, Scalar], Field(max_length=64)],
+    include=Annotated[tuple[Partial, ...], Field(max_length=10_000, strict=False)],
+    exclude=Annotated[tuple[Partial, ...], Field(max_length=100, strict=False)],
+    devices=Annotated[
+        tuple[Annotated[SELECTOR_MODEL, AfterValidator(_selector)], ...],
         BeforeValidator(_listed_selectors),
         Field(min_length=1, max_length=100, strict=False),
-    ]
-    rounds: int = Field(5, ge=1, le=MAX_ROUNDS)
-    baseline: Partial | None = None
-    aa: bool = False
-    seed: int | None = Field(None, ge=0, lt=2**63)
-    timeout_s: float = Field(120.0, gt=0, le=_DAY_S)
-    gates: GatesSpec = Field(default_factory=GatesSpec)
-    controls: ControlsSpec = Field(default_factory=ControlsSpec)
-    equivalence_margin: float = Field(DEFAULT_MARGIN, ge=0, le=0.5)
-    noise_limit: float = Field(DEFAULT_NOISE_LIMIT, gt=0, le=10)
-    priority: int = Field(0, ge=-100, le=100)
-
-    def plan(self) -> MatrixPlan:
-        """Return the plan of the core."""
-        return MatrixPlan(
-            name=self.name,
-            harness=self.harness,
-            axes=self.axes,
-            settings=self.settings,
-            include=self.include,
-            exclude=self.exclude,
-            selectors=tuple(spec.selector() for spec in self.devices),
-            rounds=self.rounds,
-            baseline=self.baseline,
-            aa=self.aa,
-            seed=self.seed,
-            timeout_s=self.timeout_s,
-            gates=self.gates.gates(),
-            controls=Controls(**dict(self.controls)),
-            equivalence_margin=self.equivalence_margin,
-            noise_limit=self.noise_limit,
-            priority=self.priority,
-        )
+    ],
+    rounds=Annotated[int, Field(ge=1, le=MAX_ROUNDS)],
+    baseline=Partial | None,
+    seed=Annotated[int, Field(ge=0, lt=2**63)] | None,
+    timeout_s=Annotated[float, Field(gt=0, le=_DAY_S)],
+    gates=_read_as(Gates, GATES_MODEL),
+    controls=Annotated[_read_as(Controls, CONTROLS_MODEL), AfterValidator(_check_together)],
+    equivalence_margin=Annotated[float, Field(ge=0, le=0.5)],
+    noise_limit=Annotated[float, Field(gt=0, le=10)],
+    priority=Annotated[int, Field(ge=-100, le=100)],
+)
+_MATRIX: TypeAdapter[MatrixSpec] = TypeAdapter(_read_as(MatrixSpec, MATRIX_MODEL))
 
 
 def matrix_spec(data: object, *, text: str | None = None) -> MatrixSpec:
@@ -196,9 +207,9 @@ def matrix_spec(data: object, *, text: str | None = None) -> MatrixSpec:
         MatrixInvalid: names the place of everything that is wrong, with close matches of unknown keys.
     """
     try:
-        return MatrixSpec.model_validate(data)
+        return _MATRIX.validate_python(data)
     except ValidationError as error:
-        problems = spec_problems(error, data)
+        problems = problems_of(error, data, known_keys=_known_keys, root="matrix")
         lines = [line_of(text, problem.path) for problem in problems] if text else []
         raise matrix_invalid(problems, lines) from error
 
@@ -208,19 +219,26 @@ def matrix_from_text(text: str) -> MatrixSpec:
     return matrix_spec(load_matrix(text), text=text)
 
 
-def spec_problems(error: ValidationError, data: object = None) -> list[SpecProblem]:
-    """Translate pydantic's errors; with `data`, places are as the user wrote them."""
-    return problems_of(error, data, known_keys=_known_keys, root="matrix")
+def load_matrix(text: str) -> dict[str, Any]:
+    """Read a matrix as plain data.
+
+    Raises:
+        MatrixInvalid: it is none; tells line and column.
+    """
+    try:
+        return load_plain(text, noun="matrix")
+    except YamlNotPlain as error:
+        raise matrix_invalid([SpecProblem(message=str(error), hint=error.hint)]) from error
 
 
 def _known_keys(loc: Sequence[str | int]) -> Sequence[str]:
     """Return the keys that are valid next to the last part of `loc`."""
     match loc[0]:
         case "gates" if len(loc) > 1:
-            return list(GatesSpec.model_fields)
+            return list(GATES_MODEL.model_fields)
         case "controls" if len(loc) > 1:
-            return list(ControlsSpec.model_fields)
+            return list(CONTROLS_MODEL.model_fields)
         case "devices" if len(loc) > 1:
-            return list(SelectorSpec.model_fields)
+            return list(SELECTOR_KEYS)
         case _:
-            return list(MatrixSpec.model_fields)
+            return list(MATRIX_MODEL.model_fields)

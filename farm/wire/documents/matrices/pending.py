@@ -4,24 +4,9 @@ from datetime import datetime
 
 from farm.core.base.ids import AttemptId, DeviceId, JobId, MatrixId
 from farm.core.jobs.job import JobState
+from farm.core.jobs.pending_reasons import PendingReason
 from farm.core.runs.measurement import Outcome
 from farm.wire.base import Count, Wire
-
-
-class ReasonView(Wire):
-    """One thing that a job waits for."""
-
-    #: `cordoned`, `not_online`, `busy`, `gates_shut`, ...
-    code: str
-    message: str
-    #: What to do about it.
-    hint: str
-    #: It goes without anybody's doing.
-    passes: bool
-    #: Since when, by whom and why, as far as somebody noted it.
-    since: datetime | None
-    by: str | None
-    cause: str | None
 
 
 class RunningJobView(Wire):
@@ -41,20 +26,20 @@ class JobPendingView(Wire):
     job_id: JobId
     matrix_id: MatrixId | None
     device_id: DeviceId
-    #: What people call the phone.
+    #: The name of the device.
     device: str
     state: JobState
     outcome: Outcome | None
-    #: Since when it is in this state, and how it came there.
+    #: Time and cause of its last change of state.
     since: datetime | None
     by: str | None
     cause: str | None
-    #: What is in its way, to be seen to in this order; empty when it is finished, or when it is next.
-    reasons: tuple[ReasonView, ...]
-    #: How many jobs its phone takes first; `more_before` when those are not all.
+    #: The reasons that it waits, in order of their remedies; empty when it is finished, or when it is next.
+    reasons: tuple[PendingReason, ...]
+    #: Jobs that its device runs first; `more_before` when those are not all.
     jobs_before: Count
     more_before: bool
-    #: What is on its phone now; also when that is the job itself.
+    #: The job that its device runs now; also when that is the job itself.
     running: RunningJobView | None
 
 
@@ -66,7 +51,7 @@ class DevicePendingView(Wire):
     queued: Count
     #: The matrix's own job that is under way there.
     active: JobId | None
-    reasons: tuple[ReasonView, ...]
+    reasons: tuple[PendingReason, ...]
     #: Jobs of others that go before its first one.
     jobs_before: Count
     more_before: bool
@@ -74,14 +59,14 @@ class DevicePendingView(Wire):
 
 
 class MatrixPendingView(Wire):
-    """GET /api/v1/matrices/{id}/waiting: the phones that a person must see to first."""
+    """GET /api/v1/matrices/{id}/waiting: the devices that need an operator first."""
 
     matrix_id: MatrixId
     name: str
-    #: Jobs that are left, on all phones.
+    #: Jobs that are left, on all devices.
     left: Count
-    #: Of those, what the farm has yet to put into their queues.
+    #: Of those, the jobs that the farm has not queued yet.
     not_queued: Count = 0
-    #: When a job of it last began or ended.
+    #: Time the last job of it began or ended.
     moved_at: datetime | None
     devices: tuple[DevicePendingView, ...]

@@ -47,7 +47,7 @@ class PlannedCell(Wire):
     #: The label of the cell it would be compared to; None for a baseline, and where there is none.
     baseline: str | None
     is_baseline: bool
-    #: How long one run keeps the phone busy.
+    #: Time one run keeps the device busy.
     estimate_s: float
     basis: EstimateBasis
 
@@ -62,12 +62,12 @@ class PlannedDevice(Wire):
     virtual: bool
     cells: int
     jobs: int
-    #: How long the phone would be busy; with cells estimated by their time-out, at most so long.
+    #: Time the device would be busy; an upper bound where cells are estimated by their time-out.
     device_s: float
     cells_by_basis: dict[EstimateBasis, int]
     #: Jobs of others that go first.
     jobs_ahead: int
-    #: Why it would get no work now; empty when it would.
+    #: The reasons that it would get no work now; empty when it would.
     waiting_for: tuple[str, ...]
 
 
@@ -86,12 +86,12 @@ class RejectedGroup(Wire):
     reason: str
     hint: str
     labels: tuple[str, ...]
-    #: Empty: so it is on every device.
+    #: Empty: all devices.
     device_ids: tuple[DeviceId, ...]
 
 
 class MatrixPlanView(Wire):
-    """POST /api/v1/matrices/plan: what a matrix comes to on this farm now. Nothing is queued."""
+    """POST /api/v1/matrices/plan: the plan of a matrix on this farm now. Nothing is queued."""
 
     name: str
     harness: str
@@ -107,9 +107,9 @@ class MatrixPlanView(Wire):
     rejected: tuple[RejectedGroup, ...]
     #: Cells that would be measured and compared to nothing, because their baseline cannot run.
     uncompared: tuple[str, ...]
-    #: All phones together.
+    #: All devices together.
     device_s: float
-    #: With phones working side by side, those that share a CPU in turns; without jobs ahead.
+    #: With devices working in parallel, those that share a CPU in turns; without jobs ahead.
     wall_s: float
     #: Some cell is estimated by its time-out.
     is_upper_bound: bool

@@ -1,11 +1,10 @@
-"""Everything that one number, or one comparison, rests on."""
+"""Documents that explain one number, or one comparison."""
 
 from datetime import datetime
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId
 from farm.core.base.setting_values import SettingValue
-from farm.core.devices.condition import Condition, Gates
-from farm.core.devices.condition_range import ConditionRange
+from farm.core.devices.condition import Condition, ConditionRange, Gates
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
 from farm.core.runs.measurement import Metric, Outcome, Quality, SampleKind
@@ -49,7 +48,7 @@ class PlacementView(Wire):
     runs: int
     #: The last one's; each run has its own.
     proof: str
-    #: How many different ones there are: a proof may hold the path of its run.
+    #: Number of distinct proofs: a proof may contain the path of its run.
     proofs: int
 
 
@@ -61,7 +60,7 @@ class ProgramFacts(Wire):
     digest: Digest
     files: int
     size_bytes: int
-    #: What its clock covers.
+    #: The part of a run that its clock covers.
     clock_covers: str
 
 
@@ -73,7 +72,7 @@ class SideView(Wire):
     variant: str | None
     manifest: Manifest | None
     program: ProgramFacts
-    #: What was asked for; `placements` say what ran.
+    #: The requested backend; `placements` show the actual one.
     backend: str
     placements: tuple[PlacementView, ...]
     #: Complete; and those that are not the harness's defaults.
@@ -81,7 +80,7 @@ class SideView(Wire):
     changed_settings: dict[str, SettingValue]
     jobs_by_outcome: dict[str, int]
     runs_by_quality: dict[str, int]
-    #: Why runs are not valid, with how many.
+    #: Counts of invalid runs by reason.
     quality_reasons: dict[str, int]
     parser_versions: tuple[int, ...]
     conditions: tuple[ConditionRange, ...]
@@ -126,7 +125,7 @@ class RoundView(Wire):
 
 
 class ExcludedRound(Wire):
-    """A block that does not count, and why."""
+    """A block that does not count, with the reason."""
 
     round: int
     repeat: int
@@ -144,11 +143,11 @@ class CellExplanation(Wire):
     noise_limit: float
     device: ExplainedDevice
     speedup: SpeedupView | None
-    #: How the figures of `speedup` were computed.
+    #: The method of computing the numbers of `speedup`.
     method: tuple[str, ...]
     rounds: tuple[RoundView, ...]
     left_out: tuple[ExcludedRound, ...]
-    #: The baseline against its twin, where the matrix has such pairs.
+    #: The baseline against its duplicate, where the matrix has such pairs.
     aa: SpeedupView | None
     baseline: SideView | None
     candidate: SideView
@@ -196,7 +195,7 @@ class JobExplanation(Wire):
     waited_s: float | None
     place: int | None
     block_size: int | None
-    #: Whether its cell's comparison uses it, or why not; None where nothing is compared.
+    #: Its use in the comparison of its cell, or the reason against; None where nothing is compared.
     use: str | None
     #: Cells whose comparisons may use it: its own, or those that are compared to it.
     cells: tuple[CellId, ...]

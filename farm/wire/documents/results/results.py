@@ -1,41 +1,40 @@
-"""Documents about the values of a matrix, cell by cell."""
+"""Documents about measured values: of cells over rounds, of series, of single runs, and parsed again."""
 
-from farm.core.base.ids import CellId, DeviceId
-from farm.core.runs.measurement import Better, SampleKind
-from farm.wire.base import Wire
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, MatrixId, SeriesId
+from farm.core.base.setting_values import SettingValue
+from farm.core.models.variant import Recipe
+from farm.core.results.reparse import ReparseChange
+from farm.core.runs.measurement import Better, CellSummary, Metric, Quality, SampleKind
+from farm.core.runs.placement import Placement
+from farm.wire.base import Count, Wire
+from farm.wire.documents.files.programs import Text
 
 #: Cells that one answer lists at most.
 MAX_RESULTS_PAGE = 2000
 
 
-class CellSummaryView(Wire):
-    """Values over rounds; the interval is there from five rounds on."""
-
-    rounds: int
-    median: float
-    low: float
-    high: float
-    ci_low: float | None
-    ci_high: float | None
-
-
 class MetricView(Wire):
-    """A further figure, over the same rounds as the time."""
+    """A further metric, over the same rounds as the time."""
 
     name: str
     unit: str
     better: Better
-    level: CellSummaryView
+    level: CellSummary
 
 
 class ResultView(Wire):
     """GET /api/v1/matrices/{id}/results: one cell over its rounds.
 
-    Where any round is valid, only those count; where none is, all do, and `counted` says what they are.
+    With any valid round, only valid rounds count; otherwise all do, and `counted` names their quality.
     """
 
     cell_id: CellId
-    #: Its place in the matrix, from 0: by the last one's, one asks for the next page.
+    #: Its place in the matrix, from 0; the last one's is `after` of the next page.
     index: int
     device_id: DeviceId
     device_model: str | None
@@ -43,20 +42,102 @@ class ResultView(Wire):
     virtual: bool
     label: str
     backend: str
-    #: What the time is the time of.
+    #: The part of a run that the time covers.
     clock_covers: str
     kind: SampleKind | None
     #: Nanoseconds; None while nothing is measured.
-    time: CellSummaryView | None
-    #: Median over rounds of each round's own 90th percentile, and of its scatter; None without samples.
+    time: CellSummary | None
+    #: Median over rounds of each round's own 90th percentile; None without samples.
     p90_ns: float | None
+    #: Median over rounds of interquartile range over median, or of a tool's own deviation over its mean.
     scatter: float | None
     metrics: tuple[MetricView, ...]
     #: Rounds by quality, repeats left out.
     rounds_by_quality: dict[str, int]
     counted: str | None
-    #: Rounds that would count, had the phone not been on another build of its system or drivers.
+    #: Rounds that would count, had the device not been on another build of its system or drivers.
     other_builds: int = 0
-    #: What the work ran on, and what shows it.
+    #: The hardware that it ran on, and the proof.
     accelerator: str | None
     proof: str | None
+
+
+class ReadingView(Wire):
+    """The reading of one attempt by its harness adapter."""
+
+    kind: SampleKind
+    #: The median of the samples, or the tool's mean.
+    value_ns: float
+    mean_ns: float
+    min_ns: int | None
+    max_ns: int | None
+    p90_ns: float | None
+    #: Interquartile range over median, or a tool's own deviation over its mean.
+    scatter: float | None
+    #: One value an iteration; empty where the tool printed a summary only.
+    samples_ns: tuple[int, ...]
+    metrics: tuple[Metric, ...]
+    actual_backend: str
+    accelerator: str
+    proof: str
+    #: Accelerators that NNAPI listed, whichever of them ran the model.
+    offered: tuple[str, ...] = ()
+    variant_digest: Digest | None
+    program_digest: Digest
+    parser_version: int
+
+
+class PlacedSeries(Wire):
+    """GET /api/v1/placements: a series with the placement of its newest measurement."""
+
+    series_id: SeriesId
+    device_id: DeviceId
+    model: str | None
+    recipe: Recipe | None
+    harness: str
+    #: The requested backend.
+    backend: str
+    #: Those that are not the harness's defaults.
+    settings: dict[str, SettingValue]
+    #: The actual backend and hardware; `unknown` without a proof.
+    actual_backend: str
+    accelerator: str
+    #: `dsp 136/139, cpu 3`: nodes by hardware, of all.
+    words: str
+    quality: Quality
+    proof: str
+    #: None where the CPU is proven by construction, or nothing is.
+    placement: Placement | None
+    attempt_id: AttemptId
+    measured_at: datetime
+
+
+#: So that a piece is done within seconds, whatever was printed.
+MAX_PER_PAGE = 200
+
+
+class ReparseRequest(Wire):
+    """POST /api/v1/reparse: the next piece of the evidence to be read again."""
+
+    matrix_id: MatrixId | None = None
+    harness: Text | None = None
+    #: Only what ended then or later.
+    since: datetime | None = None
+    #: Attempts after this one.
+    after: Count = 0
+    limit: Annotated[int, Field(ge=1, le=MAX_PER_PAGE)] = 50
+    #: Report the changes without applying them.
+    dry_run: bool = True
+
+
+class ReparsePage(Wire):
+    """The result of one page."""
+
+    changes: tuple[ReparseChange, ...]
+    #: Attempts with evidence that an older version parsed, or none could.
+    examined: int
+    up_to_date: int
+    #: They have lost their evidence by the rules of retention, and stay as they were read.
+    expired: int
+    #: To be asked for next; None at the end.
+    next_after: int | None

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.device.run.run_control import clean_run, start_run
-from agents.device.run.supervisor import DeviceNotClean, supervisor_file
-from agents.outbox.journal import JournalRecord
+from agents.device.run.run_control import DeviceNotClean, clean_run, start_run, supervisor_file
+from agents.outbox.attempt_journal import JournalRecord
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
-from agents.virtual.state.tmpfs_storage import find_mount_error
+from agents.virtual.sandbox import find_mount_error
 from farm.core.base.ids import digest_of
 from farm.core.errors import Blame, DeviceError
 from farm.core.runs.evidence import Evidence
@@ -76,9 +75,9 @@ async def test_a_file_that_does_not_fit_is_refused_in_the_phones_words_and_nothi
     (tmp_path / "cache" / file.digest).write_bytes(content)
     entry = bench.entry(1, "echo done")
     ending = await evidence(bench, replace(entry, plan=replace(entry.plan, files=(file,))))
-    assert ending.trouble is not None
-    assert (ending.trouble.code, ending.trouble.blame) == ("device.push_failed", Blame.DEVICE)
-    assert "write failed: No space left on device" in ending.trouble.message
+    assert ending.error is not None
+    assert (ending.error.code, ending.error.blame) == ("device.push_failed", Blame.DEVICE)
+    assert "write failed: No space left on device" in ending.error.message
     listed = await said(bench, "ls benchfarm/cache benchfarm/incoming")
     assert file.digest not in listed
     assert supervisor_file().digest in listed
@@ -88,8 +87,8 @@ async def test_a_file_that_does_not_fit_is_refused_in_the_phones_words_and_nothi
 @pytest.mark.invariant("I5")
 async def test_a_run_that_fills_the_phone_gives_no_result_and_the_next_one_does(bench: Bench) -> None:
     ending = await filled(bench, 1)
-    assert ending.trouble is not None
-    assert (ending.exit, ending.trouble.blame, ending.stdout) == (None, Blame.DEVICE, "")
+    assert ending.error is not None
+    assert (ending.exit, ending.error.blame, ending.stdout) == (None, Blame.DEVICE, "")
     await bench.runner.clear(bench.device_id, 1)
     assert (await evidence(bench, bench.entry(2, "echo done"))).stdout == "done\n"
 

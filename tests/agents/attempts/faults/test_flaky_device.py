@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from agents.device.files.device_cache import ensure_cached
+from agents.device.device_cache import ensure_cached
 from agents.devices.monitor import OnlineDevice
-from agents.virtual.processes.journal import FILE, open_runs, run_spans
-from agents.virtual.state.faults import Faults, set_faults
+from agents.virtual.faults import Faults, set_faults
+from agents.virtual.processes import JOURNAL_FILE, open_runs
 from farm.core.base.ids import digest_of
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame, DeviceUnfit
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import PlanFile
 from tests.support.agents.fake_farm import comes_true
+from tests.support.agents.run_spans import run_spans
 from tests.support.agents.runner_fixture import Bench, unheard
 
 pytestmark = pytest.mark.anyio
@@ -44,10 +45,10 @@ async def test_a_phone_that_comes_and_goes_during_a_run_keeps_it_and_it_is_start
         go.touch()
         evidence = await run
     assert isinstance(evidence, Evidence)
-    assert (evidence.trouble, evidence.stdout) == (None, "done\n")
+    assert (evidence.error, evidence.stdout) == (None, "done\n")
     assert evidence.away_s > 0
     assert begun.read_text() == "begun\n"
-    assert {span.boot_id for span in run_spans(bench.handle.state / FILE)} == {phone.boot_id}
+    assert {span.boot_id for span in run_spans(bench.handle.state / JOURNAL_FILE)} == {phone.boot_id}
 
 
 @pytest.mark.fault(7)
@@ -64,7 +65,7 @@ async def test_a_run_that_prints_a_byte_now_and_then_for_ever_is_ended_with_all_
     assert evidence.exit is not None
     assert evidence.exit.timed_out
     await bench.runner.clear(bench.device_id, 1)
-    journal = bench.handle.state / FILE
+    journal = bench.handle.state / JOURNAL_FILE
     await comes_true(lambda: bool(run_spans(journal)) and not open_runs(journal), "nothing of it is alive")
 
 
@@ -78,27 +79,13 @@ async def test_a_phone_whose_commands_drip_for_ever_costs_a_run_a_bounded_time_a
     run = asyncio.create_task(
         runner.run(replace(entry, plan=replace(entry.plan, timeout_s=0.5)), unheard, adopt=False)
     )
-    await comes_true(lambda: bool(run_spans(bench.handle.state / FILE)), "the run begins")
+    await comes_true(lambda: bool(run_spans(bench.handle.state / JOURNAL_FILE)), "the run begins")
     set_faults(bench.handle.state, Faults(drips=True))
     bench.monitor.reprobe(bench.device_id)
     await comes_true(lambda: presence_of(bench) is not Presence.ONLINE, "its probe has no end")
     set_faults(bench.handle.state, Faults())
     async with asyncio.timeout(60):
         await run
-
-
-@pytest.mark.fault(12)
-async def test_sizes_from_4_gib_on_are_told_by_a_new_adbd_and_wrap_in_an_old_one(bench: Bench) -> None:
-    phone = await bench.phone()
-    path = f"{phone.facts.work_root}/sparse"
-    await phone.adb.shell(f"truncate -s {FOUR_GIB + 5} {path}", deadline_s=30)
-    found = await phone.adb.stat(path, 30)
-    assert found is not None
-    assert found.size_bytes == FOUR_GIB + 5
-    old = (await without_stat_v2(bench)).adb
-    found = await old.stat(path, 30)
-    assert found is not None
-    assert found.size_bytes == 5
 
 
 @pytest.mark.fault(12)

@@ -14,15 +14,17 @@ from agents.attempts.artifact_cache import ArtifactCache
 from agents.attempts.attempts import AttemptController
 from agents.attempts.reconcile import AttemptDecision
 from agents.attempts.runner import AttemptRunner
-from agents.devices.active import ActiveAttempts
+from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.monitor import DeviceMonitor
 from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread
-from agents.outbox.journal import AttemptJournal
+from agents.outbox.attempt_journal import AttemptJournal
 from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
 from farm.core.base.ids import AttemptId
+from farm.core.errors import Blame
 from farm.core.jobs.attempt import AttemptState
+from farm.wire.agents.protocol import Report
 from tests.support.agents.factories import assignment, entry
 from tests.support.fake_clock import FakeClock
 
@@ -42,6 +44,10 @@ class Stage:
     def fill_disk_for(self, attempt_id: int) -> None:
         """Have the journal's next writes of this attempt find no space: the kernel says so itself."""
         (self.folder / f"{attempt_id}.json.tmp").symlink_to("/dev/full")
+
+    def break_disk_for(self, attempt_id: int) -> None:
+        """Have the journal's next writes of this attempt fail with EIO: the kernel says so itself."""
+        (self.folder / f"{attempt_id}.json.tmp").symlink_to("/proc/self/mem")
 
     async def given_back(self, attempt_id: int) -> str | None:
         """Wait until the farm would be told that an attempt is given back, and for the disk after that."""
@@ -66,7 +72,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
             runner=AttemptRunner(
                 monitor=monitor, artifacts=blobs, clock=clock, random=random, device_cache_limit_bytes=2**30
             ),
-            delivery=ReportDelivery(api, spool, disk, clock, random),
+            delivery=ReportDelivery(api, spool, disk, random),
             journal=journal,
             spool=spool,
             disk=disk,
@@ -80,10 +86,13 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
             assert held.task is not None
             assert not held.task.done()
             held.task.cancel()
+        for task in asyncio.all_tasks():
+            if task.get_name().startswith("deliver "):
+                task.cancel()
     disk.close()
 
 
-async def test_an_attempt_is_given_back_by_an_agent_that_starts_on_a_full_disk(stage: Stage) -> None:
+async def test_an_attempt_is_returned_by_an_agent_that_starts_on_a_full_disk(stage: Stage) -> None:
     stage.journal.write(entry(1, phase=AttemptState.PREPARING))
     stage.fill_disk_for(1)
     await stage.attempts.recover()
@@ -92,9 +101,37 @@ async def test_an_attempt_is_given_back_by_an_agent_that_starts_on_a_full_disk(s
 
 
 @pytest.mark.fault(29)
-async def test_an_attempt_is_put_off_on_a_full_disk(stage: Stage) -> None:
+async def test_an_attempt_is_deferred_on_a_full_disk(stage: Stage) -> None:
     stage.fill_disk_for(1)
     stage.attempts.apply(AttemptDecision(start=(assignment(1),)))
     reason = await stage.given_back(1)
     assert reason is not None
     assert "device went away" in reason
+
+
+async def test_a_disk_with_a_broken_block_defers_an_attempt_and_ends_no_agent(stage: Stage) -> None:
+    stage.break_disk_for(1)
+    stage.attempts.apply(AttemptDecision(start=(assignment(1),)))
+    assert await stage.given_back(1) is not None
+
+
+@pytest.mark.parametrize("damage", ["a digit", "a folder", "a broken block"])
+async def test_the_farm_is_told_of_a_report_that_cannot_be_read_and_the_others_go_on(
+    stage: Stage, tmp_path: Path, damage: str
+) -> None:
+    spool, path = stage.attempts.spool, tmp_path / "spool" / "1.json"
+    for attempt_id in (1, 2):
+        stage.journal.write(entry(attempt_id, phase=AttemptState.MEASURING))
+        spool.put(AttemptId(attempt_id), b"report")
+    if damage == "a digit":
+        path.write_bytes(path.read_bytes().replace(b"report", b"repost"))
+    else:
+        path.unlink()
+        path.mkdir() if damage == "a folder" else path.symlink_to("/proc/self/mem")
+    await stage.attempts.recover()
+    told = Report.model_validate_json(spool.find(AttemptId(1)) or b"").evidence
+    assert told.error is not None
+    assert told.error.blame is Blame.HOST
+    assert "damaged on the host's disk" in told.error.message
+    assert spool.find(AttemptId(2)) == b"report"
+    assert stage.active.attempt_by_id.keys() == {1, 2}

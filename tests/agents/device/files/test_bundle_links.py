@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 
 from agents.adb.client import AdbDevice
-from agents.device.files.device_cache import ensure_cached
+from agents.device.device_cache import ensure_cached
 from agents.device.paths import cache_folder, cache_path, run_folder
-from agents.device.run.bundle_links import link_command, link_lines
 from agents.device.run.collect import CollectedRun, collect_run
-from agents.device.run.run_control import clean_run, start_run, wait_run
+from agents.device.run.run_control import clean_run, link_command, link_lines, start_run, wait_run
 from farm.core.base.ids import Digest, digest_of
-from farm.core.programs.bundle import Bundle, BundleFile, command_words, plan_files
-from farm.core.programs.bundle_rules import MAX_FILES
+from farm.core.programs.bundle import MAX_FILES, Bundle, BundleFile, command_words, plan_files
 from farm.core.runs.plan import PlanFile, RunPlan, fill_argv, fill_env
 
 pytestmark = pytest.mark.anyio

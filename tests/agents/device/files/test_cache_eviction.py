@@ -1,7 +1,7 @@
 """Which cached files go when a phone is short of room."""
 
-from agents.device.files.cache_eviction import CachedFile, cached_files, select_evictions
-from agents.device.run.supervisor import supervisor_file
+from agents.device.cleanup import CachedFile, cached_files, select_evictions
+from agents.device.run.run_control import supervisor_file
 from farm.core.base.ids import Digest
 from farm.core.runs.plan import PlanFile
 

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from agents.adb.client import AdbDevice
-from agents.device.files.cache_eviction import evict_files
-from agents.device.files.device_cache import ensure_cached
-from agents.device.files.verified_push import LocalCopyCorrupted
+from agents.device.cleanup import evict_files
+from agents.device.device_cache import LocalCopyCorrupted, ensure_cached
 from agents.device.paths import cache_path
-from agents.device.run.supervisor import ensure_supervisor, supervisor_file
+from agents.device.run.run_control import ensure_supervisor, supervisor_file
+from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.state.faults import Faults, set_faults
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import Blame, PushCorrupted, PushFailed
 from farm.core.runs.plan import PlanFile
@@ -68,12 +67,12 @@ async def test_a_cold_cache_gets_every_file_once_and_a_warm_one_none(
     device: AdbDevice, work_root: str, local_path: LocalPath
 ) -> None:
     cold = await ensure_cached(
-        device, work_root, [*FILES, plan_file(CONTENT, "twin"), plan_file(PROGRAM, "text")], local_path
+        device, work_root, [*FILES, plan_file(CONTENT, "copy"), plan_file(PROGRAM, "text")], local_path
     )
     warm = await ensure_cached(device, work_root, FILES, local_path)
     assert cold.pushed_bytes == len(CONTENT) + len(PROGRAM)
     assert warm.pushed_bytes == 0
-    assert cold.path_by_name["twin"] == cold.path_by_name["model"] == warm.path_by_name["model"]
+    assert cold.path_by_name["copy"] == cold.path_by_name["model"] == warm.path_by_name["model"]
     assert content(cold.path_by_name["model"]) == CONTENT
     assert is_program(cold.path_by_name["program"])
 

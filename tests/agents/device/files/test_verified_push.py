@@ -2,7 +2,7 @@
 
 import pytest
 
-from agents.device.files.verified_push import LARGEST_V1_BYTES, check_size
+from agents.device.device_cache import LARGEST_V1_BYTES, check_size
 from farm.core.base.ids import digest_of
 from farm.core.errors import DeviceUnfit
 from farm.core.runs.plan import PlanFile

@@ -1,1 +1,0 @@
-"""Files on one device: cache, pushes, clean-up."""

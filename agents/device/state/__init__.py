@@ -1,1 +1,0 @@
-"""What one device is and how it is."""

@@ -1,0 +1,359 @@
+"""The folder of a virtual phone: its commands, its properties, and the environment of what runs in it.
+
+Its properties and the output of its dumpsys are facts of this machine in Android's formats.
+
+bin/                Android's commands, found first on PATH
+properties          what getprop prints
+dumpsys/ settings/  what those answer
+sys/                its part of sysfs
+data/local/tmp/     the work root
+boot_id boots       which boot this is
+phone.json port lock faults.json faults-taken.json journal.jsonl journal.jsonl.1
+adb_keys            whom the phone lets in; everybody while it is missing
+"""
+
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+
+from agents.host.process import host_boot_id
+from agents.virtual.faults import Faults
+from agents.virtual.processes import BOOT_ID_FILE, BOOT_ID_VARIABLE, DEVICE_VARIABLE
+from farm.core.base.cpu_list import core_text
+from farm.core.devices.device import Cluster
+
+_ABI_BY_MACHINE = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64-v8a", "arm64": "arm64-v8a"}
+#: The shell and dumpsys formats are those of Android 14; it does not claim to be a release of Android.
+API_LEVEL = 34
+RELEASE = "virtual"
+#: AOSP: temperature.aidl, TemperatureType.SKIN.
+_SKIN = 3
+
+
+def properties(serial: str, work_root: Path, cpuinfo: str, cpu_domain: str | None) -> dict[str, str]:
+    """Return the system properties; `cpuinfo` is the text of /proc/cpuinfo."""
+    machine = platform.machine()
+    abi = _ABI_BY_MACHINE.get(machine.lower(), machine)
+    manufacturer, soc = host_soc(cpuinfo)
+    return {
+        "ro.serialno": serial,
+        "ro.product.manufacturer": "benchfarm",
+        "ro.product.brand": "benchfarm",
+        "ro.product.model": f"virtual phone ({machine})",
+        "ro.product.device": "virtual",
+        "ro.product.name": "virtual",
+        "ro.product.cpu.abi": abi,
+        "ro.product.cpu.abilist": abi,
+        "ro.soc.manufacturer": manufacturer,
+        "ro.soc.model": soc,
+        "ro.build.version.release": RELEASE,
+        "ro.build.version.sdk": str(API_LEVEL),
+        "ro.build.fingerprint": fingerprint(machine),
+        "ro.benchfarm.virtual": "1",
+        **({"ro.benchfarm.cpu_domain": cpu_domain} if cpu_domain else {}),
+        "ro.benchfarm.work_root": str(work_root),
+        "sys.boot_completed": "1",
+    }
+
+
+def fingerprint(machine: str) -> str:
+    """Return the versions that results may depend on: the project, the interpreter and torch."""
+    interpreter = f"python-{platform.python_version()}"
+    return f"benchfarm/virtual/{machine}:{_version('benchfarm')}/{interpreter}/torch-{_version('torch')}"
+
+
+#: Vendors of x86 CPUs by their CPUID names.
+_MAKER_BY_VENDOR_ID = {"AuthenticAMD": "AMD", "GenuineIntel": "Intel"}
+
+
+def host_soc(cpuinfo: str) -> tuple[str, str]:
+    """Return manufacturer and model of the CPU. Kernels for ARM report numbers only."""
+    rows = (line.partition(":") for line in cpuinfo.splitlines())
+    values = {name.strip(): value.strip() for name, colon, value in rows if colon and value.strip()}
+    if "model name" in values:
+        vendor = values.get("vendor_id", "unknown")
+        return _MAKER_BY_VENDOR_ID.get(vendor, vendor), values["model name"]
+    part = f"{values.get('CPU implementer', '?')}:{values.get('CPU part', '?')}"
+    return "unknown", values.get("Hardware", f"CPU {part}")
+
+
+def cpu_domain() -> str:
+    """Return an id shared by all phones on one CPU: containers share a kernel, hence its boot id."""
+    return hashlib.sha256(f"cpu of {host_boot_id()}".encode()).hexdigest()[:16]
+
+
+def getprop_text(values: Mapping[str, str]) -> str:
+    """Return the output of `getprop`."""
+    return "".join(f"[{name}]: [{value}]\n" for name, value in sorted(values.items()))
+
+
+def banner(values: Mapping[str, str], features: tuple[str, ...], mode: str = "device") -> bytes:
+    """Return the banner that the phone sends to adb."""
+    names = ("ro.product.name", "ro.product.model", "ro.product.device")
+    facts = "".join(f"{name}={values[name]};" for name in names)
+    return f"{mode}::{facts}features={','.join(features)}".encode()
+
+
+def dumpsys_battery(faults: Faults) -> str:
+    """Return the output of `dumpsys battery`. No battery is reported unless a fault needs one."""
+    present = faults.battery_level_pct is not None or faults.battery_c is not None
+    level = 100 if faults.battery_level_pct is None else faults.battery_level_pct
+    lines = [
+        "Current Battery Service state:",
+        f"  AC powered: {str(faults.charging).lower()}",
+        "  USB powered: false",
+        "  Wireless powered: false",
+        f"  status: {2 if faults.charging else 3}",
+        "  health: 1",
+        f"  present: {str(present).lower()}",
+        f"  level: {level}",
+        "  scale: 100",
+    ]
+    if faults.battery_c is not None:
+        lines.append(f"  temperature: {round(faults.battery_c * 10)}")
+    return "\n".join(lines) + "\n"
+
+
+def dumpsys_thermalservice(faults: Faults) -> str:
+    """Return the output of `dumpsys thermalservice`; without a fault no HAL reports temperatures."""
+    lines = ["IsStatusOverride: false", f"Thermal Status: {faults.thermal_status}", "Cached temperatures:"]
+    if faults.skin_c is None:
+        return "\n".join([*lines, "HAL Ready: false"]) + "\n"
+    skin = (
+        f"\tTemperature{{mValue={faults.skin_c}, mType={_SKIN}, mName=skin, mStatus={faults.thermal_status}}}"
+    )
+    hal = ["HAL Ready: true", "HAL connection:", "\tThermalHAL AIDL 1  connected: yes"]
+    current = ["Current temperatures from HAL:", skin, "Current cooling devices from HAL:"]
+    return "\n".join([*lines, skin, *hal, *current]) + "\n"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
+
+
+def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell: str) -> dict[str, str]:
+    """Return the whole environment of commands: nothing of ours leaks into a measurement.
+
+    The tools are the host's, after the phone's own; a virtual environment's are not among them.
+    """
+    ours = str(Path(sys.prefix) / "bin")
+    path = [part for part in outer.get("PATH", os.defpath).split(os.pathsep) if part and part != ours]
+    return {
+        "PATH": os.pathsep.join([str(state / "bin"), *path]),
+        "HOME": str(state / "data"),
+        "TMPDIR": str(state / "tmp"),
+        "SHELL": shell,
+        "USER": "shell",
+        "ANDROID_DATA": str(state / "data"),
+        DEVICE_VARIABLE: serial,
+        BOOT_ID_VARIABLE: str(state / BOOT_ID_FILE),
+        SYS_VARIABLE: str(state / SYS_FOLDER),
+    }
+
+
+def create_sandbox(state: Path, serial: str, *, shared_cpu: bool = True) -> dict[str, str]:
+    """Create missing folders, write the files, and return the phone's properties."""
+    work_root = state / "data" / "local" / "tmp"
+    for folder in (work_root, state / "tmp", state / "bin", state / "dumpsys", state / "settings"):
+        folder.mkdir(parents=True, exist_ok=True)
+    create_sysfs(state)
+    for script in files("agents.virtual").joinpath("bin").iterdir():
+        _install(state / "bin" / script.name, script.read_text())
+    # A shebang accepts no path with spaces, and the path is not known in advance; a name on PATH works.
+    _install(state / "bin" / "benchfarm-python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    cpuinfo = Path("/proc/cpuinfo").read_text()
+    values = properties(serial, work_root, cpuinfo, cpu_domain() if shared_cpu else None)
+    replace_file(state / "properties", getprop_text(values))
+    return values
+
+
+def _install(path: Path, text: str) -> None:
+    replace_file(path, text, mode=0o755)
+
+
+def replace_file(path: Path, text: str, mode: int = 0o644) -> None:
+    """Replace a file atomically."""
+    draft = path.with_name(f".{path.name}.new")
+    draft.write_text(text)
+    draft.chmod(mode)
+    draft.replace(path)
+
+
+def write_properties(state: Path, properties: Mapping[str, str], faults: Faults) -> None:
+    """Write the properties that getprop prints."""
+    is_up = {"sys.boot_completed": ""} if faults.boot_loop else {}
+    fingerprint = properties["ro.build.fingerprint"]
+    build = {"ro.build.fingerprint": f"{fingerprint}/{faults.build}"} if faults.build else {}
+    replace_file(state / "properties", getprop_text({**properties, **build, **is_up}))
+
+
+def write_dumpsys(state: Path, faults: Faults) -> None:
+    """Write the output of dumpsys."""
+    replace_file(state / "dumpsys" / "battery", dumpsys_battery(faults))
+    replace_file(state / "dumpsys" / "thermalservice", dumpsys_thermalservice(faults))
+
+
+def write_slowness(state: Path, faults: Faults) -> None:
+    """Have each file hashed several times from now on: really slower, by that factor, on any machine."""
+    shim = state / "bin" / "sha256sum"
+    if faults.slow <= 1:
+        shim.unlink(missing_ok=True)
+    elif (real := shutil.which("sha256sum")) is not None:
+        again = f'for _ in $(seq {faults.slow - 1}); do {real} "$@" >/dev/null 2>&1; done'
+        # Standard input can be read only once.
+        _install(shim, f'#!/bin/sh\n[ $# -eq 0 ] || {again}\nexec {real} "$@"\n')
+
+
+#: Tells processes on the phone where it is; a real device has it at /sys.
+SYS_VARIABLE = "BENCHFARM_SYS"
+SYS_FOLDER = "sys"
+_CPU = "devices/system/cpu"
+_LISTS = ("online", "possible", "present")
+
+
+# Its cores are those of this machine. Its clocks are simulated: written values are kept and read back, and
+# change nothing of the real CPU.
+def create_sysfs(state: Path) -> None:
+    """Write the machine's cores; existing files are kept."""
+    cpu = state / SYS_FOLDER / _CPU
+    for name in _LISTS:
+        if not (cpu / name).exists():
+            _write(cpu / name, (Path("/sys") / _CPU / name).read_text().strip())
+
+
+def set_clusters(state: Path, clusters: Sequence[Cluster]) -> None:
+    """Show these cores, each online and with its cluster's clocks, at their own limits.
+
+    Frequencies must be known.
+    """
+    cpu = state / SYS_FOLDER / _CPU
+    cores = [core for cluster in clusters for core in cluster.cores]
+    for name in _LISTS:
+        _write(cpu / name, core_text(cores))
+    # The first core cannot be switched off, as on most devices.
+    (cpu / f"cpu{cores[0]}").mkdir(parents=True, exist_ok=True)
+    for core in cores[1:]:
+        _write(cpu / f"cpu{core}" / "online", "1")
+    for cluster in clusters:
+        lowest, highest = ((hertz or 0) // 1000 for hertz in (cluster.min_hz, cluster.max_hz))
+        values = {
+            "related_cpus": " ".join(map(str, cluster.cores)),
+            "scaling_governor": "schedutil",
+            "cpuinfo_min_freq": lowest,
+            "cpuinfo_max_freq": highest,
+            "scaling_min_freq": lowest,
+            "scaling_max_freq": highest,
+            "scaling_cur_freq": lowest,
+        }
+        for name, value in values.items():
+            _write(cpu / "cpufreq" / f"policy{cluster.cores[0]}" / name, str(value))
+
+
+def set_clock_limit(state: Path, policy: str, max_hz: int) -> None:
+    """Limit a policy's clock from now on, as heat does on a device."""
+    _write(state / SYS_FOLDER / _CPU / "cpufreq" / policy / "scaling_max_freq", str(max_hz // 1000))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"{text}\n")
+
+
+_NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount", "--")
+_MOUNT = 'mount -t tmpfs -o "size=$1m" tmpfs "$2" && shift 2 && exec "$@"'
+_CHECK_DEADLINE_S = 10.0
+
+
+def find_mount_error(folder: Path) -> str | None:
+    """Return why users of this machine cannot mount, as its own message; None where they can. Blocks."""
+    try:
+        tried = subprocess.run(
+            _mount_command(folder, 1, ["true"]),
+            capture_output=True,
+            text=True,
+            timeout=_CHECK_DEADLINE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return tried.stderr.strip() or f"exit code {tried.returncode}" if tried.returncode else None
+
+
+# It is mounted in a namespace that lasts as long as some process of the phone does. A phone that is started
+# again has empty storage, as after a factory reset.
+def exec_device(state: Path, size_mib: int, arguments: Sequence[str]) -> None:
+    """Replace this process by the same phone with that much storage.
+
+    Raises:
+        OSError: there is no unshare(1).
+    """
+    data = state.resolve() / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    device = [sys.executable, "-m", "agents.virtual", *arguments]
+    command = _mount_command(data, size_mib, device)
+    os.execvp(command[0], command)
+
+
+def _mount_command(folder: Path, size_mib: int, command: Sequence[str]) -> list[str]:
+    return [*_NAMESPACE, "/bin/sh", "-c", _MOUNT, "sh", str(size_mib), str(folder), *command]
+
+
+#: Root pauses charging there, as on devices with Qualcomm's chips.
+_SUSPEND = "class/power_supply/battery/input_suspend"
+_ROOTED = "rooted"
+
+
+class SimulatedBattery:
+    """The simulated level. It is simulated only: there is no battery to charge."""
+
+    def __init__(self, state: Path) -> None:
+        self._suspend = state / SYS_FOLDER / _SUSPEND
+        self._rooted = state / _ROOTED
+        #: The last values of the faults: a phone that was rooted in another way stays so.
+        self._told_rooted = False
+        self._told_pct: int | None = None
+        self._level_pct = 0.0
+        self._at_s = 0.0
+
+    def with_battery(self, faults: Faults, now_s: float) -> Faults:
+        """Return the faults with the battery's current level, and whether it charges."""
+        self._set_rooted(faults.rooted)
+        if faults.battery_level_pct is None:
+            self._told_pct = None
+            return faults
+        charging = faults.charging
+        with suppress(OSError):
+            charging = charging and self._suspend.read_text().strip() != "1"
+        if faults.battery_level_pct != self._told_pct:
+            self._told_pct, self._level_pct = faults.battery_level_pct, float(faults.battery_level_pct)
+        else:
+            moved = (now_s - self._at_s) * faults.battery_pct_per_s
+            self._level_pct += moved if charging else -moved
+        self._at_s = now_s
+        self._level_pct = min(100.0, max(0.0, self._level_pct))
+        return replace(faults, battery_level_pct=round(self._level_pct), charging=charging)
+
+    def _set_rooted(self, rooted: bool) -> None:
+        if rooted == self._told_rooted:
+            return
+        self._told_rooted = rooted
+        if rooted:
+            self._suspend.parent.mkdir(parents=True, exist_ok=True)
+            self._suspend.write_text("0\n")
+            self._rooted.touch()
+        else:
+            self._rooted.unlink(missing_ok=True)
+            self._suspend.unlink(missing_ok=True)

@@ -1,1 +1,0 @@
-"""adb services of a virtual device."""

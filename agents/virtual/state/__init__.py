@@ -1,1 +1,0 @@
-"""State of a virtual device: battery, boot, faults, files."""

@@ -1,1 +1,0 @@
-"""adb's transport protocol, device side."""

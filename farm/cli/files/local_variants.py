@@ -1,0 +1,263 @@
+"""Variants from files of this machine: built here, or elsewhere with facts from their owner."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from farm.blobs.inspection import check_model_file, has_bundled_inputs, is_converted_for_nnapi
+from farm.cli.files.program_upload import local_digest, matrix_name, upload_files
+from farm.client.farm_client import FarmClient
+from farm.core.base.ids import Digest, digest_of
+from farm.core.base.spec_errors import name_hint
+from farm.core.errors import InvalidInput, VariantInvalid
+from farm.core.models.variant import (
+    NAME_RULE,
+    Format,
+    Manifest,
+    Precision,
+    Recipe,
+    TensorSpec,
+    Variant,
+    find_invalid_name,
+    variant_name,
+)
+from farm.harness.torch.speed_benchmark_torch import input_settings
+from farm.variants.build import BuildProgress, BuiltVariant, build_variants
+from farm.variants.recipe import recipe_digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantBuildResult:
+    """A registered variant. `how`: `built`, `uploaded` (the file was built earlier) or `reused`."""
+
+    view: Variant
+    how: str
+
+
+def build_and_register(
+    farm: FarmClient, model: str, recipes: Sequence[Recipe], out_dir: Path, console: Console
+) -> list[VariantBuildResult]:
+    """Build and register the variants that the farm does not have; files are built in `out_dir`.
+
+    Raises:
+        InvalidInput: the model or a recipe cannot be built, or torch is not installed; nothing was built.
+        VariantInvalid: a build failed.
+    """
+    keys = [(model, recipe, recipe_digest(model, recipe)) for recipe in recipes]
+    manifests = ((view, view.manifest) for view in farm.variants() if view.expired_at is None)
+    registered = {
+        (manifest.model, manifest.recipe, manifest.recipe_digest): view for view, manifest in manifests
+    }
+    with _build_bar(console, len(recipes)) as bar:
+        return [
+            _reuse_variant(registered[key], bar)
+            if key in registered
+            else _build_variant(farm, model, key[1], out_dir, bar)
+            for key in keys
+        ]
+
+
+class _BuildBar:
+    """One progress bar for all variants; without a terminal, a line for each variant."""
+
+    def __init__(self, progress: Progress, task: TaskID) -> None:
+        self._progress = progress
+        self._task = task
+
+    def step(self, name: str, step: str) -> None:
+        self._progress.update(self._task, description=f"{name}: {step}")
+
+    def done(self, name: str, how: str) -> None:
+        self._progress.update(self._task, advance=1, description=f"{name}: {how}")
+        self._progress.console.print(f"{name}: {how}", markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _build_bar(console: Console, total: int) -> Iterator[_BuildBar]:
+    columns = (BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        yield _BuildBar(progress, progress.add_task("checking registered variants", total=total))
+
+
+def _reuse_variant(view: Variant, bar: _BuildBar) -> VariantBuildResult:
+    bar.done(view.name, "reused, the farm has it already")
+    return VariantBuildResult(view=view, how="reused")
+
+
+def _build_variant(
+    farm: FarmClient, model: str, recipe: Recipe, out_dir: Path, bar: _BuildBar
+) -> VariantBuildResult:
+    def show_progress(progress: BuildProgress) -> None:
+        bar.step(progress.variant, progress.step)
+
+    name = variant_name(model, recipe)
+    bar.step(name, "building")
+    [built] = build_variants(model, [recipe], out_dir, on_progress=show_progress)
+    view = _register_built(farm, built, bar)
+    how = "uploaded" if built.reused else "built"
+    bar.done(name, "uploaded, the file was built earlier" if built.reused else "built and uploaded")
+    return VariantBuildResult(view=view, how=how)
+
+
+def _register_built(farm: FarmClient, built: BuiltVariant, bar: _BuildBar) -> Variant:
+    sent_bytes = 0
+
+    def show_progress(more_bytes: int) -> None:
+        nonlocal sent_bytes
+        sent_bytes += more_bytes
+        bar.step(built.path.name, f"uploading, {sent_bytes / built.manifest.size_bytes:.0%}")
+
+    farm.upload(built.path, built.manifest.digest, progress=show_progress)
+    return farm.register_variant(built.manifest)
+
+
+#: Backends that can run any file of a format. TorchScript and ExecuTorch compile the backend into the file,
+#: so only the CPU is assumed.
+BACKENDS_BY_FORMAT: dict[Format, tuple[str, ...]] = {
+    Format.TORCHSCRIPT: ("cpu",),
+    Format.LITE: ("cpu",),
+    Format.FLATBUFFER: ("cpu",),
+    Format.EXECUTORCH: ("cpu",),
+    Format.TFLITE: ("cpu", "xnnpack", "gpu", "nnapi", "hexagon", "qnn", "npu", "external"),
+    Format.ONNX: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
+    Format.ORT: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
+    Format.NCNN: ("cpu", "vulkan"),
+    Format.MNN: ("cpu", "opencl", "nnapi", "opengl", "vulkan"),
+}
+_TORCH_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
+
+DTYPES = ("float32", "float16", "uint8", "int8", "quint8", "int16", "int32", "int64", "bool")
+MEMORY_FORMATS = ("contiguous", "channels_last")
+_INPUT = re.compile(r"(\d{1,9}(?:x\d{1,9}){0,15}):([a-z0-9]+)")
+_INPUT_HINT = f"write it like 1x3x224x224:float32; types are {', '.join(DTYPES)}"
+
+
+def manifest_of_file(
+    path: Path,
+    *,
+    model: str | None = None,
+    precision: str = Precision.UNSTATED,
+    backends: Sequence[str] = (),
+    inputs: Sequence[str] = (),
+    memory_format: str = "contiguous",
+    target: str | None = None,
+) -> Manifest:
+    """Return the manifest of a file that was built elsewhere. Reads the whole file; needs no torch.
+
+    Args:
+        path: the file; its format is detected from its content.
+        model: name of the network; default: the file name.
+        precision: a value of `Precision`.
+        backends: backends that can run this file; default: those of its format.
+        inputs: like `1x3x224x224:float32`, in order.
+        memory_format: `contiguous` or `channels_last`.
+        target: what it was built for; default: `nnapi` for TorchScript converted for it, else `cpu`.
+
+    Raises:
+        VariantInvalid: the file is not a complete model of a supported format.
+        InvalidInput: an argument is not valid.
+    """
+    specs = tuple(map(tensor_spec, inputs))
+    stated = _check_choice("precision", precision, list(Precision))
+    layout = _check_choice("memory format", memory_format, MEMORY_FORMATS)
+    format = check_model_file(path)
+    if not backends and target is None and is_converted_for_nnapi(path, format):
+        target = "nnapi"
+    supported = _backends(format, tuple(dict.fromkeys(backends)), target)
+    is_converted = format in _TORCH_FORMATS and supported == ("nnapi",)
+    recipe = Recipe(
+        precision=Precision(stated),
+        format=format,
+        memory_format=layout,
+        target=target or ("nnapi" if is_converted else "cpu"),
+    )
+    name = model or model_name(path)
+    digest = local_digest(path, error_type=VariantInvalid)
+    manifest = Manifest(
+        model=name,
+        recipe=recipe,
+        digest=digest,
+        size_bytes=path.stat().st_size,
+        backends=supported,
+        inputs=specs,
+        recipe_digest=_recipe_digest(digest, name, recipe),
+    )
+    if (word := find_invalid_name(manifest)) is not None:
+        raise InvalidInput(f"{word[:80]!r} is not a name", hint=NAME_RULE)
+    return manifest
+
+
+def add_variant(farm: FarmClient, path: Path, manifest: Manifest) -> Variant:
+    """Upload the file and register it.
+
+    Raises:
+        Conflict: the farm has this file with this name but other backends or inputs.
+    """
+    upload_files(farm, {manifest.digest: path}, label=path.name)
+    return farm.register_variant(manifest)
+
+
+def missing_input_hint(path: Path, manifest: Manifest) -> str | None:
+    """Return what a matrix must set because the file has no bundled input; None if it has one."""
+    format = manifest.recipe.format
+    if format not in _TORCH_FORMATS or has_bundled_inputs(path, format):
+        return None
+    settings = input_settings(manifest.inputs, manifest.recipe.memory_format)
+    if settings is None:
+        return "the file has no bundled input; describe its inputs with --input, or bundle one"
+    words = ", ".join(f"{flag}: {json.dumps(value)}" for flag, value in settings.items())
+    return f"the file has no bundled input; speed_benchmark_torch needs settings: {{{words}}}"
+
+
+def model_name(path: Path) -> str:
+    """Return the file name without suffix, as a matrix allows it.
+
+    Raises:
+        InvalidInput: no character is left.
+    """
+    if name := matrix_name(path.stem):
+        return name
+    raise InvalidInput(f"{path.name!r} gives no name for the model", hint="name it with --model NAME")
+
+
+def tensor_spec(text: str) -> TensorSpec:
+    """Parse an input: `1x3x224x224:float32`.
+
+    Raises:
+        InvalidInput: the text has another form.
+    """
+    match = _INPUT.fullmatch(text.strip())
+    if match is None or match[2] not in DTYPES:
+        raise InvalidInput(f"{text!r} is not an input", hint=_INPUT_HINT)
+    return TensorSpec(shape=tuple(map(int, match[1].split("x"))), dtype=match[2])
+
+
+def _backends(format: Format, requested: tuple[str, ...], target: str | None) -> tuple[str, ...]:
+    if format not in _TORCH_FORMATS:
+        return requested or BACKENDS_BY_FORMAT[format]
+    backends = requested or (("nnapi",) if target == "nnapi" else BACKENDS_BY_FORMAT[format])
+    is_mixed = "nnapi" in backends and backends != ("nnapi",)
+    if is_mixed or (target is not None and (target == "nnapi") is not ("nnapi" in backends)):
+        raise InvalidInput(
+            f"a {format} file runs on nnapi only if it was converted for nnapi, and then on no other backend",
+            hint="use --target nnapi for a converted file only, and --backend nnapi for no other file",
+        )
+    return backends
+
+
+def _check_choice(kind: str, text: str, choices: Sequence[str]) -> str:
+    if text not in choices:
+        raise InvalidInput(f"no {kind} {text!r}", hint=name_hint(text, choices))
+    return text
+
+
+def _recipe_digest(digest: Digest, model: str, recipe: Recipe) -> Digest:
+    """Return a digest of the content and its description, as the recipe is unknown."""
+    stated = {"content": digest, "model": model, "recipe": asdict(recipe)}
+    return digest_of(json.dumps(stated, sort_keys=True).encode())

@@ -1,0 +1,108 @@
+"""Rows of tables: as records whose fields have the names of columns, and many in one statement."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+
+def insert_rows(
+    connection: Connection,
+    table: sa.Table,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    same: Mapping[str, object],
+    unless: Sequence[str] = (),
+) -> None:
+    """Insert rows in the given order, which is also the order of their generated ids.
+
+    This is several times as fast as one parameter for each value; a matrix may have a million rows.
+
+    Args:
+        columns: the table's columns that each row lists, in that order; numbers, texts or JSON.
+        same: columns with one value for all rows, of any type.
+        unless: columns that are unique together; existing rows with the same values stay unchanged.
+    """
+    if not rows:
+        return
+    unpacked_query = _postgresql if connection.dialect.name == "postgresql" else _sqlite
+    text = sa.bindparam("rows", json.dumps(rows, separators=(",", ":")), type_=sa.Text())
+    query = unpacked_query(text, [table.c[name] for name in columns])
+    constants = [sa.bindparam(name, value, type_=table.c[name].type) for name, value in same.items()]
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    insert = dialect.insert(table).from_select(
+        [*columns, *same], query.add_columns(*constants), include_defaults=False
+    )
+    connection.execute(insert.on_conflict_do_nothing(index_elements=unless) if unless else insert)
+
+
+def is_among(
+    connection: Connection, column: sa.ColumnElement[int], numbers: Collection[int]
+) -> sa.ColumnElement[bool]:
+    """Return the condition that a column has one of many numbers, which are passed as one JSON text."""
+    text = sa.bindparam("numbers", json.dumps(list(numbers)), type_=sa.Text())
+    if connection.dialect.name == "postgresql":
+        element = sa.func.json_array_elements_text(sa.cast(text, sa.JSON)).column_valued("element")
+        return column.in_(sa.select(sa.cast(element, column.type)))
+    return column.in_(sa.select(sa.func.json_each(text).table_valued("value").c.value))
+
+
+def _sqlite(text: sa.BindParameter[str], columns: Sequence[sa.Column[Any]]) -> sa.Select[Any]:
+    element = sa.func.json_each(text).table_valued("key", "value")
+    # json_extract keeps the type of a value: numbers stay numbers, nested JSON stays JSON.
+    values = [sa.func.json_extract(element.c.value, f"$[{place}]") for place in range(len(columns))]
+    return sa.select(*values).order_by(element.c.key)
+
+
+def _postgresql(text: sa.BindParameter[str], columns: Sequence[sa.Column[Any]]) -> sa.Select[Any]:
+    array = sa.cast(text, sa.JSON)
+    element = sa.func.json_array_elements(array).table_valued("value", with_ordinality="key").render_derived()
+    values = [_value(element.c.value, place, column) for place, column in enumerate(columns)]
+    return sa.select(*values).order_by(element.c.key)
+
+
+def _value(row: sa.ColumnElement[Any], place: int, column: sa.Column[Any]) -> sa.ColumnElement[Any]:
+    is_json = isinstance(column.type, sa.JSON)
+    value = row.op("->" if is_json else "->>")(sa.literal_column(str(place)))
+    return value if is_json else sa.cast(value, column.type)
+
+
+T = TypeVar("T")
+
+
+def to_record(kind: type[T], row: sa.Row[*tuple[Any, ...]] | Mapping[str, Any], **other: object) -> T:
+    """Return a row as a record: texts as enums, JSON as the types of the fields.
+
+    Columns without a field are left out; `other` has the values of fields that the row has not, or otherwise.
+    """
+    key: Any = kind
+    adapter, names = _adapter(key)
+    values = {**(row._asdict() if isinstance(row, sa.Row) else row), **other}
+    record: T = adapter.validate_python(
+        {name: values[name] for name in names if name in values}, strict=False
+    )
+    return record
+
+
+@cache
+def _adapter(kind: Any) -> tuple[TypeAdapter[Any], tuple[str, ...]]:
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind.model_fields
+    return TypeAdapter(kind), tuple(names)
+
+
+def find_record(
+    connection: Connection,
+    kind: type[T],
+    query: sa.Select[Any],
+    parameters: Mapping[str, object] | None = None,
+) -> T | None:
+    """Return the one row of a query as a record, or None."""
+    row = connection.execute(query, parameters).one_or_none()
+    return None if row is None else to_record(kind, row)

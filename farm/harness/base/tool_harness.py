@@ -1,0 +1,132 @@
+"""Base of the adapters of tools that run one model file."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from farm.core.base.setting_values import SettingValue
+from farm.core.models.variant import Format, Manifest
+from farm.core.programs.bundle import command_words, plan_files
+from farm.core.programs.definition import Flag
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Reading, RunFailure
+from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
+from farm.harness.base.adapter import RunRequest, model_file
+from farm.harness.failures.classification import classify
+from farm.harness.failures.patterns import RUNTIME_PATTERNS, FailurePattern
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolPass:
+    """A further, uncounted start of a tool after its run."""
+
+    name: str
+    #: Arguments of the program.
+    words: Sequence[str]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    log_filters: tuple[str, ...] = ()
+    #: Its time-out, where that is less than the run's own.
+    limit_s: float = inf
+
+
+class ToolHarness(ABC):
+    """An adapter of a tool that runs one model file."""
+
+    name: str
+    parser_version: int
+    flags: Mapping[str, Flag]
+    needs_model: bool = True
+    formats: Sequence[Format]
+    flags_are_words: bool = False
+    backends: Sequence[str]
+    clock_covers: str
+    #: Texts that explain why a run failed.
+    failure_patterns: Sequence[FailurePattern] = RUNTIME_PATTERNS
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Return why the tool cannot run the variant on the backend; None when it can."""
+        if backend not in self.backends:
+            return f"{self.name} has no backend {backend!r}: it offers {', '.join(self.backends)}"
+        if variant is None:
+            return f"{self.name} runs nothing without a model file"
+        if variant.recipe.format not in self.formats:
+            return (
+                f"{self.name} reads {', '.join(self.formats)} files, and this one is {variant.recipe.format}"
+            )
+        if backend not in variant.backends:
+            return f"the file is made for {', '.join(variant.backends)}, not for {backend}"
+        return None
+
+    @abstractmethod
+    def plan(self, request: RunRequest) -> RunPlan:
+        """Return the run plan for the agent."""
+
+    def parse(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """Return the reading of the evidence, or the failure. Never raises, whatever the output."""
+        failure = classify(evidence, patterns=self.failure_patterns)
+        return failure or self.read_output(plan, evidence)
+
+    @abstractmethod
+    def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """Return the reading of a run that ended well, or why there is none."""
+
+
+def tool_plan(
+    name: str,
+    request: RunRequest,
+    words: Sequence[str],
+    *,
+    file: PlanFile | None = None,
+    passes: Sequence[ToolPass] = (),
+) -> RunPlan:
+    """Return the plan of one process start and its diagnostic passes.
+
+    Args:
+        name: of the harness.
+        request: the cell.
+        words: arguments of the program, in the placeholders of run plans.
+        file: the model as the plan lists it, where that is not the usual entry.
+        passes: further starts.
+    """
+    assert request.variant is not None
+    env = request.bundle.env
+    return RunPlan(
+        harness=name,
+        backend=request.backend,
+        settings=request.settings,
+        files=(*plan_files(request.bundle), file or model_file(request.variant)),
+        argv=command_words(request.bundle, words),
+        env=env,
+        timeout_s=request.timeout_s,
+        gates=request.gates,
+        passes=tuple(
+            DiagnosticPass(
+                name=tool_pass.name,
+                argv=command_words(request.bundle, tool_pass.words),
+                env=env,
+                properties=tool_pass.properties,
+                log_filters=tool_pass.log_filters,
+                timeout_s=min(request.timeout_s, tool_pass.limit_s),
+            )
+            for tool_pass in passes
+        ),
+    )
+
+
+def setting(settings: Mapping[str, SettingValue], flags: Mapping[str, Flag], name: str) -> SettingValue:
+    """Return the value of a flag in a run; older plans lack the newer flags."""
+    return settings.get(name, flags[name].default)
+
+
+def count_setting(settings: Mapping[str, SettingValue], flags: Mapping[str, Flag], name: str) -> int:
+    """Return the value of a flag that counts; at least 1, whatever a stored plan has."""
+    value = setting(settings, flags, name)
+    return max(1, int(value)) if isinstance(value, int | float) else 1
+
+
+def flag_text(value: SettingValue) -> str:
+    """Return a value as flag libraries read it, with dollars escaped from the plan's placeholders."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value).replace("$", "$$")

@@ -1,0 +1,159 @@
+"""MNN's `benchmark.out`: command line and output."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from farm.core.models.variant import Format
+from farm.core.programs.definition import Flag
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Reading, RunFailure
+from farm.core.runs.placement import Accelerator, Placement, Share
+from farm.core.runs.plan import PlanFile, RunPlan
+from farm.harness.base.accelerators import accelerator_of
+from farm.harness.base.adapter import RunRequest
+from farm.harness.base.output_lines import plain_lines
+from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
+from farm.harness.base.tool_result import ResultRow, combined_output, missing_times_failure, row_reading
+from farm.harness.failures.classification import unreadable_failure
+
+_TIME = r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?ms"
+_COLUMNS = rf"max =\s*{_TIME}\s+min =\s*{_TIME}\s+avg =\s*{_TIME}"
+_MODEL = re.compile(rf"\[ - \] (\S.{{0,300}}?)\s+{_COLUMNS}")
+#: `**CPU** thread=4** precision=2`, and without the stars since 2023.
+_FORWARD = re.compile(r"Forward type:\s*\**([\w/]{1,30})\**.{0,200}$")
+_LOOP = re.compile(r"Benchmarking\.\.\. loop = ([0-9]{1,9})")
+_INSTEAD = re.compile(
+    r"Can't Find type ?= ?\d{1,3} backend, use \d{1,3} instead|[Cc]reate Runtime [Ff]ailed"
+    r"|Can't create Runtime|OpenCL init error"
+)
+#: After these it prints a time of work that was not done; without a platform it uses the CPU instead.
+_LOST = re.compile(
+    r"Build program failed, err|\bERROR CODE : -(?!1001\b)\d{1,5}\b(?!, info:(?:getPlatform|clEvent)\b)"
+)
+#: After the error of a work group size that was only tried; another one is used.
+_TRIED = re.compile(r"lws (?:tune|null) res ")
+FLAGS: Mapping[str, Flag] = {
+    "loop": Flag(default=20, help="timed inferences", minimum=1),
+    "warmup": Flag(default=5, help="inferences before the clock counts", minimum=0),
+    "threads": Flag(default=1, help="threads of the CPU; for a GPU MNN's tuning mode", minimum=1),
+    "precision": Flag(
+        default=0, help="0 as in the model, 1 high, 2 float16 where available, 3 bfloat16", minimum=0
+    ),
+}
+#: MNNForwardType; 0 is the CPU.
+_NUMBER_BY_BACKEND: Mapping[str, int] = {"cpu": 0, "opencl": 3, "nnapi": 5, "opengl": 6, "vulkan": 7}
+_CPU, _NOT_NAMED = "cpu", "N/A"
+#: The tool runs all models of a folder, so it gets one with this model alone.
+_FOLDER = "models"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MnnOutput:
+    """The output of a run."""
+
+    models: tuple[ResultRow, ...]
+    #: `CPU`, `OpenCL`, `Vulkan`; `N/A` for a backend without a name. The request, not the result.
+    forward: str | None
+    loop: int | None
+    #: The line which reports that another backend was used than requested.
+    instead: str | None
+    #: The line which reports that the GPU did not do a part of the work.
+    lost: str | None
+
+
+def mnn_output(text: str) -> MnnOutput:
+    """Parse the output of any version."""
+    models: list[ResultRow] = []
+    forward: re.Match[str] | None = None
+    loop: re.Match[str] | None = None
+    instead: str | None = None
+    lost: str | None = None
+    lines = plain_lines(text)
+    for line, behind in zip_longest(lines, lines[1:], fillvalue=""):
+        if (match := _MODEL.search(line)) is not None:
+            high, low, mean = map(float, match.groups()[1:])
+            models.append(ResultRow(name=match[1], max_ms=high, min_ms=low, mean_ms=mean))
+        forward = _FORWARD.search(line) or forward
+        loop = _LOOP.search(line) or loop
+        instead = line if _INSTEAD.search(line) else instead
+        if lost is None and _LOST.search(line) and not _TRIED.search(behind):
+            lost = line
+    return MnnOutput(
+        models=tuple(models),
+        forward=forward[1] if forward else None,
+        loop=int(loop[1]) if loop else None,
+        instead=instead,
+        lost=lost,
+    )
+
+
+class MnnBenchmark(ToolHarness):
+    """Runs one `.mnn` file, in a folder of its own."""
+
+    name = "mnn_benchmark"
+    parser_version = 4
+    flags = FLAGS
+    formats = (Format.MNN,)
+    backends = tuple(_NUMBER_BY_BACKEND)
+    clock_covers = (
+        "input copied in, session run, output copied out: on GPUs including both copies; the value is the"
+        " tool's mean"
+    )
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """Return the plan: folder, loop, warm-up, backend, threads, precision, by position (since 2019-8)."""
+        assert request.variant is not None
+        variant = request.variant
+        file = PlanFile(
+            name="model",
+            digest=variant.digest,
+            size_bytes=variant.size_bytes,
+            path=f"{_FOLDER}/model.mnn",
+        )
+        values = {name: flag_text(setting(request.settings, FLAGS, name)) for name in FLAGS}
+        words = ["${work}/" + _FOLDER, values["loop"], values["warmup"]]
+        words += [str(_NUMBER_BY_BACKEND[request.backend]), values["threads"], values["precision"]]
+        return tool_plan(self.name, request, words, file=file)
+
+    def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """Return the mean of the one model in the folder."""
+        output = mnn_output(combined_output(evidence))
+        if output.lost is not None:
+            return missing_times_failure(
+                evidence, f"its GPU lost a part of the work, and it went on: {output.lost}"
+            )
+        if not output.models:
+            return missing_times_failure(
+                evidence, "there is no complete line `[ - ] NAME  max = ..  min = ..  avg = ..`"
+            )
+        if len(output.models) > 1:
+            return unreadable_failure(evidence, f"{len(output.models)} models are in it, one was asked for")
+        return row_reading(
+            plan,
+            evidence,
+            output.models[0],
+            expected=count_setting(plan.settings, FLAGS, "loop"),
+            summed=output.loop,
+            step_ns=1_000,
+            placement=_placement(output, plan.backend),
+        )
+
+
+def _placement(output: MnnOutput, backend: str) -> Placement | None:
+    """Return the placement: the tool repeats the request, which proves nothing about a GPU.
+
+    MNN's line on a substitute names the missing backend; builds for apps log it, where it is lost.
+    """
+    if output.instead is not None and ("OpenCL" not in output.instead or backend == "opencl"):
+        return Placement(shares=(Share(accelerator=Accelerator.CPU, by="MNN", line=output.instead),))
+    if output.forward is None:
+        return None
+    line = f"Forward type: {output.forward}"
+    if output.forward == _NOT_NAMED:
+        return Placement(shares=(), warnings=(f"{line}: MNN has no name for {backend}",))
+    kind = accelerator_of(output.forward)
+    if kind is not Accelerator.CPU:
+        return Placement(shares=(), warnings=(f"{line} is what it was told, not what it found",))
+    return Placement(shares=(Share(accelerator=kind, by=output.forward, line=line),))

@@ -1,1 +1,0 @@
-"""MNN's benchmark.out."""

@@ -1,1 +1,0 @@
-"""ncnn's benchncnn."""

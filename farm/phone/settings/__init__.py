@@ -1,1 +1,0 @@
-"""Settings and controls of a device."""

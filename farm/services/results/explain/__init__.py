@@ -1,1 +1,0 @@
-"""Everything that one number rests on."""

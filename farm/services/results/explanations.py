@@ -1,0 +1,333 @@
+"""Everything that a number rests on: a cell's comparison with its baseline, or one job, try by try."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import AttemptId, CellId, FactsId, JobId
+from farm.core.base.setting_values import non_default_settings
+from farm.core.devices.condition import ConditionPair, condition_ranges
+from farm.core.errors import NotFound
+from farm.core.jobs.job import Job
+from farm.core.results.pairing import Exclusion, RoundPair, paired_rounds
+from farm.core.results.speedup import CONFIDENCE, speedup
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Quality
+from farm.services.files.harnesses import adapter_of, default_of_flags
+from farm.services.results.speedups import comparisons_of, facts_of_devices
+from farm.store.devices import devices
+from farm.store.files import programs
+from farm.store.files import variants as variant_store
+from farm.store.jobs import attempts, jobs
+from farm.store.jobs import counts as job_counts
+from farm.store.matrices import matrices
+from farm.store.matrices.matrices import CellRow, Matrix
+from farm.store.results import provenance
+from farm.store.results.provenance import MeasuredRun, builds_of
+from farm.wire.agents.plausibility import read_report
+from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.explain import (
+    AttemptSummary,
+    CellExplanation,
+    DeviceBuild,
+    ExcludedRound,
+    ExplainedDevice,
+    JobDetail,
+    JobExplanation,
+    MeasurementView,
+    PlacementView,
+    ProgramFacts,
+    RoundView,
+    SideView,
+)
+from farm.wire.storable_text import make_storable
+
+#: By job, its place in its block, from 1, and how many ran there.
+PositionByJob = Mapping[JobId, tuple[int, int]]
+
+
+def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
+    """Explain a cell: its baseline, and every round of the two.
+
+    Raises:
+        NotFound: there is no such cell.
+    """
+    cell = matrices.find_cell(connection, cell_id)
+    if cell is None:
+        raise NotFound(
+            f"there is no cell {cell_id}", hint="`farm speedups` and `farm matrix show ID` number the cells"
+        )
+    matrix = matrices.get_matrix(connection, cell.matrix_id)
+    cells = matrices.list_cells(connection, matrix.matrix_id, device_id=cell.device_id)
+    baseline = next((row for row in cells if row.index == cell.baseline_index), None)
+    runs = provenance.runs_of_cells(connection, [cell.cell_id, *([baseline.cell_id] if baseline else [])])
+    own = [run for run in runs if run.cell_id == cell.cell_id]
+    its = [run for run in runs if run.cell_id != cell.cell_id]
+    builds = builds_of(connection, {run.facts_id for run in runs})
+    pairs, left_out = used_rounds(matrix, its, own, builds) if baseline else ([], [])
+    view, aa = _views(connection, matrix, cell, baseline, cells)
+    return CellExplanation.of(
+        matrix,
+        matrix.spec,
+        matrix=matrix.name,
+        margin=matrix.spec.equivalence_margin,
+        device=explain_device(connection, cell, runs),
+        speedup=view,
+        method=tuple(_method(view, matrix)),
+        rounds=_rounds(pairs, its, own, positions_in_blocks(connection, cell)),
+        left_out=tuple(map(ExcludedRound.of, left_out)),
+        aa=aa,
+        baseline=explain_side(connection, baseline, its) if baseline else None,
+        candidate=explain_side(connection, cell, own),
+        compared_to_it=tuple(
+            row.cell_id
+            for row in cells
+            if row.baseline_index == cell.index and row.device_id == cell.device_id
+        ),
+    )
+
+
+def used_rounds(
+    matrix: Matrix,
+    baseline: Sequence[MeasuredRun],
+    candidate: Sequence[MeasuredRun],
+    builds: Mapping[FactsId, int],
+) -> tuple[list[RoundPair], Sequence[Exclusion]]:
+    """Return the rounds that a speedup is made of, and the blocks that it leaves out."""
+    pairs, excluded = paired_rounds(baseline, candidate, builds=builds)
+    result = speedup(pairs, excluded=excluded, margin=matrix.spec.equivalence_margin)
+    unusable = {(exclusion.round, exclusion.repeat) for exclusion in result.excluded}
+    return [pair for pair in pairs if (pair.round, _repeat(pair)) not in unusable], result.excluded
+
+
+def positions_in_blocks(connection: Connection, cell: CellRow) -> PositionByJob:
+    """Return the position of each job of the cell's device in its block, and the block's size."""
+    blocks = provenance.fences_by_block(connection, cell.matrix_id, cell.device_id)
+    return {
+        job_id: (place, len(block))
+        for block in blocks.values()
+        for place, (_, job_id) in enumerate(block, start=1)
+    }
+
+
+def _repeat(pair: RoundPair) -> int:
+    return pair.candidate.repeat if pair.candidate else 0
+
+
+def _rounds(
+    pairs: Sequence[RoundPair],
+    baseline: Sequence[MeasuredRun],
+    candidate: Sequence[MeasuredRun],
+    places: PositionByJob,
+) -> tuple[RoundView, ...]:
+    sides = [{(run.round, run.repeat): run for run in side} for side in (baseline, candidate)]
+    keys = [(pair.round, _repeat(pair)) for pair in pairs]
+    return tuple(_round(sides[0][key], sides[1][key], places) for key in keys)
+
+
+def _round(baseline: MeasuredRun, candidate: MeasuredRun, places: PositionByJob) -> RoundView:
+    baseline_place, size = places[baseline.job_id]
+    candidate_place, _ = places[candidate.job_id]
+    return RoundView.of(
+        candidate,
+        baseline_ns=baseline.value_ns,
+        candidate_ns=candidate.value_ns,
+        ratio=baseline.value_ns / candidate.value_ns,
+        baseline_job=baseline.job_id,
+        candidate_job=candidate.job_id,
+        baseline_attempt=baseline.attempt_id,
+        candidate_attempt=candidate.attempt_id,
+        baseline_place=baseline_place,
+        candidate_place=candidate_place,
+        block_size=size,
+    )
+
+
+def _views(
+    connection: Connection, matrix: Matrix, cell: CellRow, baseline: CellRow | None, cells: Sequence[CellRow]
+) -> tuple[SpeedupView | None, SpeedupView | None]:
+    """Return the cell's own comparison, and the one of its baseline with its replica."""
+    anchor = baseline or cell
+    replica = next((row for row in cells if row.replica > 1 and row.baseline_index == anchor.index), None)
+    facts = facts_of_devices(connection).get(cell.device_id)
+    wanted = [cell] if replica is None or replica == cell else [cell, replica]
+    views = [inputs.view(facts) for inputs in comparisons_of(connection, matrix, wanted)]
+    own = next((view for view in views if view.cell_id == cell.cell_id), None)
+    return own, next(
+        (view for view in views if replica is not None and view.cell_id == replica.cell_id), None
+    )
+
+
+def _method(view: SpeedupView | None, matrix: Matrix) -> list[str]:
+    if view is None or view.speedup is None:
+        return []
+    sentences = [
+        f"speedup: geometric mean of {view.rounds} ratios, baseline over candidate, one for each round:"
+        " both sides from one block, one process start each"
+    ]
+    if view.ci_low is not None:
+        sentences.append(
+            f"interval: {CONFIDENCE:.0%}, Student's t with {view.rounds - 1} degrees of freedom on the"
+            " logarithms of the ratios"
+        )
+    margin = matrix.spec.equivalence_margin
+    sentences.append(
+        f"verdict: {view.verdict}, because {view.reason}; `same` is an interval within {margin:.1%} of 1"
+    )
+    return sentences
+
+
+def explain_side(connection: Connection, cell: CellRow, runs: Sequence[MeasuredRun]) -> SideView:
+    """Describe a cell with some of its runs, or all."""
+    program = programs.get_program(connection, cell.program_id)
+    defaults = default_of_flags(connection, program.harness)
+    evidence = evidence_of(connection, [run.attempt_id for run in runs])
+    around: list[ConditionPair] = [(report.before, report.after) for report in evidence.values()]
+    return SideView.of(
+        cell,
+        variant=cell.variant_name,
+        manifest=None
+        if cell.variant_id is None
+        else variant_store.get_variant(connection, cell.variant_id).manifest,
+        program=ProgramFacts.of(
+            program,
+            program.bundle,
+            files=len(program.bundle.files),
+            clock_covers=adapter_of(program).clock_covers,
+        ),
+        placements=_placements(runs),
+        changed_settings=non_default_settings(cell.settings, defaults),
+        jobs_by_outcome=job_counts.tally_of_cell(connection, cell.cell_id).jobs_by_outcome,
+        runs_by_quality=dict(Counter(str(run.quality) for run in runs)),
+        quality_reasons=dict(Counter(reason for run in runs for reason in run.quality_reasons)),
+        parser_versions=tuple(sorted({run.parser_version for run in runs})),
+        conditions=condition_ranges(around),
+        runs_without_evidence=len(runs) - len(evidence),
+        runs=tuple(MeasurementView.of(run) for run in runs),
+    )
+
+
+def explain_device(connection: Connection, cell: CellRow, runs: Iterable[MeasuredRun]) -> ExplainedDevice:
+    """Describe the phone as it was for each of the runs; as it is now where there are none."""
+    device = devices.get_device(connection, cell.device_id)
+    count_by_facts = Counter(run.facts_id for run in runs if run.facts_id is not None)
+    facts = provenance.facts_by_id(connection, list(count_by_facts))
+    builds = tuple(
+        DeviceBuild(facts=facts[facts_id], runs=count) for facts_id, count in count_by_facts.items()
+    )
+    if not builds and device.facts is not None:
+        builds = (DeviceBuild(facts=device.facts, runs=0),)
+    return ExplainedDevice(device_id=device.device_id, label=device.label, host=device.host_id, builds=builds)
+
+
+def evidence_of(connection: Connection, attempt_ids: Sequence[AttemptId]) -> dict[AttemptId, Evidence]:
+    """Return the evidence that settled attempts; one whose evidence expired is missing."""
+    reports = provenance.counted_reports(connection, attempt_ids)
+    return {attempt_id: read_report(make_storable(body)) for attempt_id, body in reports.items()}
+
+
+def _placements(runs: Sequence[MeasuredRun]) -> tuple[PlacementView, ...]:
+    proofs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for run in runs:
+        proofs[run.actual_backend, run.accelerator].append(run.proof)
+    return tuple(
+        PlacementView(
+            actual_backend=backend,
+            accelerator=accelerator,
+            runs=len(own),
+            proof=own[-1],
+            proofs=len(set(own)),
+        )
+        for (backend, accelerator), own in proofs.items()
+    )
+
+
+def job_detail(connection: Connection, job_id: JobId) -> JobDetail:
+    """Return a job with its attempts and its number.
+
+    Raises:
+        NotFound: there is no such job.
+    """
+    job = _get_job(connection, job_id)
+    cell = None if job.cell_id is None else matrices.get_cell(connection, job.cell_id)
+    matrix = None if job.matrix_id is None else matrices.get_matrix(connection, job.matrix_id)
+    tried = attempts.attempts_of_job(connection, job_id)
+    run = provenance.run_of_job(connection, job_id)
+    return JobDetail.of(
+        job,
+        label="health check" if cell is None else cell.label,
+        attempts=tuple(attempt.attempt_id for attempt in tried),
+        matrix=None if matrix is None else matrix.name,
+        attempt_list=tuple(AttemptSummary.of(attempt) for attempt in tried),
+        run=None if run is None else MeasurementView.of(run),
+    )
+
+
+def explain_job(connection: Connection, job_id: JobId) -> JobExplanation:
+    """Explain a benchmark's number by all that it rests on.
+
+    Raises:
+        NotFound: there is no such job, or it is a health check, which has no number.
+    """
+    detail = job_detail(connection, job_id)
+    job = _get_job(connection, job_id)
+    if job.cell_id is None or job.matrix_id is None:
+        hint = f"`farm job show {job_id}` shows how it went"
+        raise NotFound(f"job {job_id} is a health check: it has no number", hint=hint)
+    cell = matrices.get_cell(connection, job.cell_id)
+    matrix = matrices.get_matrix(connection, job.matrix_id)
+    run = provenance.run_of_job(connection, job_id)
+    runs = [] if run is None else [run]
+    evidence = next(iter(evidence_of(connection, [run.attempt_id for run in runs]).values()), None)
+    place, size = positions_in_blocks(connection, cell).get(job_id, (None, None))
+    return JobExplanation.of(
+        matrix.spec,
+        job=detail,
+        device=explain_device(connection, cell, runs),
+        side=explain_side(connection, cell, runs),
+        before=evidence.before if evidence else None,
+        after=evidence.after if evidence else None,
+        argv=evidence.argv if evidence else (),
+        pushed_bytes=evidence.pushed_bytes if evidence else None,
+        waited_s=evidence.waited_s if evidence else None,
+        place=place,
+        block_size=size,
+        use=_use(connection, matrix, cell, run),
+        cells=_comparisons(connection, cell),
+    )
+
+
+def _get_job(connection: Connection, job_id: JobId) -> Job:
+    job = jobs.find_job(connection, job_id)
+    if job is None:
+        raise NotFound(f"there is no job {job_id}", hint="`farm matrix jobs ID` lists a matrix's jobs")
+    return job
+
+
+def _comparisons(connection: Connection, cell: CellRow) -> tuple[CellId, ...]:
+    """Return the cells whose speedups can use the job's number."""
+    if cell.baseline_index is not None:
+        return (cell.cell_id,)
+    cells = matrices.list_cells(connection, cell.matrix_id, device_id=cell.device_id)
+    return tuple(other.cell_id for other in cells if other.baseline_index == cell.index)
+
+
+def _use(connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun | None) -> str | None:
+    """Describe the use of the number in the comparison of its own cell."""
+    if run is None:
+        return None
+    if cell.baseline_index is None:
+        if not _comparisons(connection, cell):
+            return "in no comparison: the matrix compares nothing to it"
+        is_valid = run.quality is Quality.VALID
+        return "as a baseline's, in the rounds of those that are compared to it" if is_valid else None
+    cells = matrices.list_cells(connection, cell.matrix_id, device_id=cell.device_id)
+    baseline = next(row for row in cells if row.index == cell.baseline_index)
+    runs = provenance.runs_of_cells(connection, [baseline.cell_id, cell.cell_id])
+    sides = [[other for other in runs if other.cell_id == side.cell_id] for side in (baseline, cell)]
+    _, left_out = used_rounds(
+        matrix, sides[0], sides[1], builds_of(connection, {other.facts_id for other in runs})
+    )
+    reasons = [skip.reason for skip in left_out if (skip.round, skip.repeat) == (run.round, run.repeat)]
+    return f"left out: {reasons[0]}" if reasons else "it counts, as one round"

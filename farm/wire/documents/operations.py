@@ -1,0 +1,35 @@
+"""Documents about events and alarms."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from pydantic import model_validator
+
+from farm.core.operations.event import SubjectEvent
+from farm.wire.base import Count, Wire
+from farm.wire.documents.devices import OperatorRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedEvent(SubjectEvent):
+    """One change: its actor, subject, old and new state, and cause."""
+
+    event_id: Count
+
+
+class EventPage(Wire):
+    """GET /api/v1/events: oldest first."""
+
+    events: tuple[LoggedEvent, ...]
+    #: The next value of `after`, which continues without a gap or a repetition.
+    next: Count
+
+
+class ClearRequest(OperatorRequest):
+    """POST /api/v1/alarms/{alarm_id}/clear: an operator has resolved it."""
+
+    @model_validator(mode="after")
+    def _says_why(self) -> Self:
+        if self.reason is None:
+            raise ValueError("who clears an alarm says what was done: --reason")
+        return self

@@ -1,0 +1,39 @@
+"""An agent's log in a file is rotated, and holds every event in one of the files."""
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from farm.logconfig import OLDER_LOGS, configure_logging
+
+
+@pytest.fixture
+def logging_restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level, configuration = root.handlers[:], root.level, structlog.get_config()
+    yield
+    for handler in root.handlers:
+        if handler not in handlers:
+            handler.close()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.configure(**configuration)
+
+
+@pytest.mark.usefixtures("logging_restored")
+def test_a_log_file_is_renamed_at_its_limit_and_the_oldest_goes(tmp_path: Path) -> None:
+    file = tmp_path / "logs" / "agent.log"
+    configure_logging(file=file, max_bytes=1000)
+    log = structlog.get_logger("agents.test")
+    for number in range(200):
+        log.info("event_logged", number=number)
+    files = sorted(file.parent.iterdir())
+    older = [f"agent.log.{number}" for number in range(1, OLDER_LOGS + 1)]
+    assert [each.name for each in files] == ["agent.log", *older]
+    assert all(each.stat().st_size <= 1000 for each in files)
+    newest = json.loads(file.read_text().splitlines()[-1])
+    assert (newest["event"], newest["number"]) == ("event_logged", 199)

@@ -1,0 +1,29 @@
+"""What routes do in several transactions or for several hosts, each in one transaction of the caller."""
+
+from farm.core.base.ids import AttemptId, HostId, MatrixId
+from farm.core.errors import FarmError
+from farm.core.results.settle.report import IncomingReport, ReportAnswer
+from farm.database.transaction import Tx
+from farm.services.matrices.cancel import cancel_chunk
+from farm.services.matrices.submit import prepare_rerun, queue_matrix
+from farm.services.results.settle import receive_reports
+from farm.wire.documents.matrices.plans import CancellationView
+
+
+def settle(tx: Tx, host_id: HostId, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
+    """Settle an attempt by a report, or raise its error."""
+    report = IncomingReport(host_id=host_id, attempt_id=attempt_id, body=body, at=tx.now)
+    (answer,) = receive_reports(tx.connection, [report])
+    if isinstance(answer, FarmError):
+        raise answer
+    return answer
+
+
+def cancel_matrix(tx: Tx, matrix_id: MatrixId, *, device: str | None = None) -> CancellationView:
+    """Cancel all jobs of a matrix, or those on one device."""
+    return cancel_chunk(tx, matrix_id, device=device, limit=None).view
+
+
+def rerun_matrix(tx: Tx, matrix_id: MatrixId, *, failed: bool) -> MatrixId:
+    """Submit the spec of a matrix again."""
+    return queue_matrix(tx, prepare_rerun(tx.connection, matrix_id, failed=failed), rerun_of=matrix_id)
