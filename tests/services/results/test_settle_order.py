@@ -21,6 +21,7 @@ from farm.database.transaction import bind_tx
 from farm.wire.agents.protocol import (
     Assignment,
     AttemptReport,
+    CleanupOrder,
     DeviceReport,
     Exchange,
     SessionAnswer,
@@ -93,6 +94,16 @@ class Agent:
             self.let_go(attempt_id)
         for assignment in answer.assignments:
             self.take(assignment)
+        for order in answer.clean_ups:
+            self.clean_up(order)
+
+    def clean_up(self, order: CleanupOrder) -> None:
+        """Clean a phone as the farm orders: it may count an attempt whose assignment never arrived."""
+        device_id = order.device_id
+        busy = device_id in {held.assignment.device_id for held in self.held.values()}
+        if not busy and device_id in self.host.phones:
+            self.cleaned[device_id] = order.fence
+            self.host.clean_up(device_id, order.fence)
 
     def take(self, assignment: Assignment) -> None:
         device_id = assignment.device_id

@@ -234,8 +234,12 @@ class HostRig:
 
     def clean(self, assignment: Assignment) -> None:
         """Clean the phone up after an attempt; the farm learns of it at the next exchange."""
-        before = self.phones[assignment.device_id]
-        self.phones[assignment.device_id] = before.model_copy(update={"cleaned_fence": assignment.fence})
+        self.clean_up(assignment.device_id, assignment.fence)
+
+    def clean_up(self, device_id: str, fence: int) -> None:
+        """Clean a phone of what ran up to a token."""
+        before = self.phones[device_id]
+        self.phones[device_id] = before.model_copy(update={"cleaned_fence": fence})
 
     def run(self, answer: Callable[[Assignment], Evidence] | None = None, *, limit: int = 1000) -> int:
         """Exchange, run and report until there is nothing to do; how many attempts that took."""
