@@ -15,6 +15,8 @@ class _Match:
 
 class _Regexp:
     groups: int
+    #: Instructions.
+    programsize: int
     def search(self, text: bytes) -> _Match | None: ...
     def finditer(self, text: bytes) -> Iterator[_Match]: ...
 

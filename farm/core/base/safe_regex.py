@@ -1,7 +1,8 @@
 """Regular expressions of other people, tried on output of other people's programs.
 
 They are RE2's: their time is linear in the text whatever the pattern, where Python's own can take for ever on
-`(a+)+$`. They lack look-around and back-references; `^` and `$` are ends of lines.
+`(a+)+$`. They lack look-around and back-references; `^` and `$` are ends of lines. That time also grows with
+the program that a pattern becomes, in which counted repetitions are written out.
 """
 
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from functools import lru_cache
 import re2
 
 MAX_PATTERN_CHARS = 1000
+#: Instructions of RE2; a megabyte of output then takes seconds at most, where 6000 take it 40 s.
+MAX_PROGRAM_SIZE = 3000
 _LINEWISE = "(?m)"
 
 
@@ -37,6 +40,17 @@ def pattern_problem(pattern: str, *, groups: int | None = None) -> str | None:
     if groups is not None and group_count != groups:
         return f"has {group_count} groups (...), {groups} is needed: the number; (?:...) makes none"
     return None
+
+
+def cost_problem(pattern: str) -> str | None:
+    """Return why a valid pattern takes too long on large outputs; None where it does not."""
+    size = _compile(pattern).programsize if pattern else 0
+    if size <= MAX_PROGRAM_SIZE:
+        return None
+    return (
+        f"its counted repetitions are written out to {size} instructions, at most {MAX_PROGRAM_SIZE}:"
+        " write `*` or `+` for large counts"
+    )
 
 
 def first_line(pattern: str, text: str) -> str | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from string import Template
 
+from farm.core.base.safe_regex import cost_problem
 from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import SpecProblem, name_hint
 from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES
@@ -94,6 +95,28 @@ class TimeLocator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviationLocator:
+    """The location of the standard deviation of the iterations behind a `value`."""
+
+    place: ValueLocator
+    #: None where it is printed in percent of the value.
+    unit: TimeUnit | None
+
+    def in_ns(self, deviation: float, *, mean_ns: float) -> float | None:
+        """Return a printed deviation as time, beside a mean; None where it is none.
+
+        A rate scatters by the same fraction of its mean as the time of one piece of work, to first order.
+        """
+        if deviation < 0:
+            return None
+        if self.unit is None:
+            return mean_ns * deviation / 100
+        if self.unit.is_rate:
+            return mean_ns * (deviation * self.unit.scale) * (mean_ns / 1e9)
+        return deviation * self.unit.scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricLocator:
     """The location of a further metric."""
 
@@ -127,7 +150,7 @@ class BackendDefinition:
     accelerator: str
     #: Matches the output only where the accelerator did the work.
     proof: str = ""
-    #: Matches it only where something else did.
+    #: Matches it only where something else did, or where the accelerator did not do all that it was to.
     fallback: str = ""
     #: Its author vouches for it.
     declared: bool = False
@@ -146,7 +169,11 @@ class Definition:
     samples: TimeLocator | None = None
     #: The tool's own summary.
     value: TimeLocator | None = None
-    #: The flag that says how many samples there must be.
+    #: How the iterations behind `value` scatter: their deviation, or the shortest and the longest of them.
+    deviation: DeviationLocator | None = None
+    minimum: TimeLocator | None = None
+    maximum: TimeLocator | None = None
+    #: The flag that says how many samples there must be, or of how many iterations `value` is.
     iterations_flag: str | None = None
     metrics: Mapping[str, MetricLocator] = field(default_factory=dict)
     stream: OutputStream = OutputStream.STDOUT
@@ -199,8 +226,12 @@ def _broken_rules(definition: Definition) -> Iterator[SpecProblem]:
     for name, backend in definition.backends.items():
         yield from _backend_problems(name, backend)
     yield from _time_problems(definition)
-    for name, metric in definition.metrics.items():
-        yield from _place_problems(("metrics", name), metric.place)
+    yield from _scatter_problems(definition)
+    for path, place in _places(definition):
+        yield from _place_problems(path, place)
+    for path, pattern in _patterns(definition):
+        if (problem := cost_problem(pattern)) is not None:
+            yield SpecProblem(path=path, message=problem)
 
 
 def _words(definition: Definition) -> list[tuple[tuple[str | int, ...], str]]:
@@ -280,22 +311,60 @@ def _time_problems(definition: Definition) -> Iterator[SpecProblem]:
     if definition.samples and definition.value:
         message = "is one number for a whole run, and `samples` is there too: keep one of them"
         yield SpecProblem(path=("value",), message=message)
-    if definition.samples:
-        yield from _place_problems(("samples",), definition.samples.place)
-    if definition.value:
-        yield from _place_problems(("value",), definition.value.place)
     flag = definition.iterations_flag
     if flag is None:
         return
     if flag not in definition.flags or type(definition.flags[flag].default) is not int:
         message, hint = f"`{flag}` is no flag that takes a whole number", name_hint(flag, definition.flags)
         yield SpecProblem(path=("iterations_flag",), message=message, hint=hint)
-    if definition.samples is None:
-        yield SpecProblem(
-            path=("iterations_flag",), message="says how many `samples` there are, and there are none"
-        )
+    if definition.is_wall_timed:
+        message = "says how many iterations `samples` or `value` are of, and there are none"
+        yield SpecProblem(path=("iterations_flag",), message=message)
 
 
-def _place_problems(path: tuple[str, ...], place: ValueLocator) -> Iterator[SpecProblem]:
+def _scatter_problems(definition: Definition) -> Iterator[SpecProblem]:
+    """Yield contradictions of the keys that say how the iterations behind `value` scatter."""
+    extremes = {"minimum": definition.minimum, "maximum": definition.maximum}
+    named = [name for name, locator in extremes.items() if locator is not None]
+    for name in (*(("deviation",) if definition.deviation else ()), *named):
+        if definition.value is None:
+            message = "says how the iterations behind a `value` scatter, and there is none"
+            yield SpecProblem(path=(name,), message=message, hint="`samples` are judged by themselves")
+    if len(named) == 1:
+        other = next(name for name in extremes if name not in named)
+        yield SpecProblem(path=(named[0],), message=f"says nothing without `{other}`")
+    if named and definition.iterations_flag is None:
+        message = "says nothing without the number of iterations: name its flag by `iterations_flag`"
+        yield SpecProblem(path=(named[0],), message=message)
+    unit = definition.deviation.unit if definition.deviation else None
+    if unit is not None and unit.is_rate and definition.value and definition.value.unit != unit:
+        message = f"is in {unit.name}, and `value` in {definition.value.unit.name}"
+        yield SpecProblem(path=("deviation", "unit"), message=message, hint="the unit of `value`, or %")
+
+
+def _places(definition: Definition) -> Iterator[tuple[tuple[str | int, ...], ValueLocator]]:
+    """Yield the location of each number, with its place in the definition."""
+    times = {
+        "samples": definition.samples,
+        "value": definition.value,
+        "deviation": definition.deviation,
+        "minimum": definition.minimum,
+        "maximum": definition.maximum,
+    }
+    yield from (((name,), locator.place) for name, locator in times.items() if locator is not None)
+    yield from ((("metrics", name), metric.place) for name, metric in definition.metrics.items())
+
+
+def _patterns(definition: Definition) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield every regular expression, with its place in the definition."""
+    for path, place in _places(definition):
+        yield (*path, "pattern"), place.pattern
+    for name, backend in definition.backends.items():
+        yield ("backends", name, "proof"), backend.proof
+        yield ("backends", name, "fallback"), backend.fallback
+    yield from ((("unsupported", number), text) for number, text in enumerate(definition.unsupported))
+
+
+def _place_problems(path: tuple[str | int, ...], place: ValueLocator) -> Iterator[SpecProblem]:
     if bool(place.pattern) == bool(place.json):
         yield SpecProblem(path=path, message="needs either a `pattern` or a `json` path")

@@ -67,9 +67,14 @@ def accelerator_of(name: str) -> Accelerator:
     return next((kind for kind, kind_words in _BY_WORD.items() if words & kind_words), Accelerator.UNKNOWN)
 
 
+def failed_execution(lines: Sequence[LogLine]) -> str | None:
+    """Return the first line after which an accelerator did not run what was planned for it, or None."""
+    return next((line.quoted for line, _ in matching_lines(lines, _DID_NOT_RUN)), None)
+
+
 def without_failed(placement: Placement | None, lines: Sequence[LogLine]) -> Placement | None:
     """Return the placement with unknown hardware for what was planned for an accelerator that failed."""
-    failed = next((line.quoted for line, _ in matching_lines(lines, _DID_NOT_RUN)), None)
+    failed = failed_execution(lines)
     if placement is None or failed is None:
         return placement
     shares = tuple(

@@ -93,7 +93,7 @@ def time_reading(
         mean_ns=times.mean_ns,
         expected_samples=times.expected,
         summed_samples=times.summed,
-        deviation_ns=_deviation_ns(times),
+        deviation_ns=deviation_of_mean(times),
         actual_backend=backend,
         accelerator=accelerator,
         proof=proof,
@@ -142,14 +142,7 @@ def lower_is_better(values: Mapping[str, float | None], unit: str) -> list[Metri
     ]
 
 
-def _implausible_reason(times: LoopTimes) -> str | None:
-    values = times.samples_ns or (times.mean_ns or 0.0,)
-    if min(values) <= 0:
-        return "no iteration takes no time"
-    return "no iteration takes so long" if max(values) > LONGEST_NS else None
-
-
-def _deviation_ns(times: LoopTimes) -> float | None:
+def deviation_of_mean(times: LoopTimes) -> float | None:
     """Return the deviation of the iterations; without one the least that mean and extremes allow.
 
     That is the one where all iterations but the two extreme ones took the same time.
@@ -162,3 +155,10 @@ def _deviation_ns(times: LoopTimes) -> float | None:
     other_ns = (count * times.mean_ns - low_ns - high_ns) / others if others else times.mean_ns
     squares = sum((value_ns - times.mean_ns) ** 2 for value_ns in (low_ns, high_ns))
     return sqrt((squares + others * (other_ns - times.mean_ns) ** 2) / count)
+
+
+def _implausible_reason(times: LoopTimes) -> str | None:
+    values = times.samples_ns or (times.mean_ns or 0.0,)
+    if min(values) <= 0:
+        return "no iteration takes no time"
+    return "no iteration takes so long" if max(values) > LONGEST_NS else None

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from string import Template
 
 from farm.core.base.safe_regex import first_line
@@ -12,19 +12,26 @@ from farm.core.models.variant import Format
 from farm.core.programs.bundle import command_words, plan_files
 from farm.core.programs.definition import (
     BACKEND_PLACEHOLDER,
+    LONGEST_NS,
     MODEL_PLACEHOLDER,
     WALL_STEP_NS,
     WALL_TIME,
     WORK_PLACEHOLDER,
+    BackendDefinition,
     Definition,
+    DeviationLocator,
     OutputStream,
     TimeLocator,
+    ValueLocator,
 )
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Metric, Outcome, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
+from farm.harness.base.accelerators import failed_execution
 from farm.harness.base.adapter import RunRequest, model_file
+from farm.harness.base.log_lines import log_lines
 from farm.harness.base.options import GenericOptions
+from farm.harness.base.tool_result import LoopTimes, deviation_of_mean
 from farm.harness.failures.classification import adb_failure, classify, unreadable_failure
 from farm.harness.failures.patterns import DEVICE_PATTERNS
 from farm.harness.generic.extraction import InvalidNumber, ProgramOutput, dropped_bytes, program_output
@@ -32,16 +39,6 @@ from farm.harness.generic.extraction import InvalidNumber, ProgramOutput, droppe
 _SOMETHING_ELSE = "something else"
 _COMPARE = "compare what it printed, `farm attempt show ID`, with the places in its definition"
 _NOT_SAID = "what the program itself times; its definition does not say what that covers"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ParsedTimes:
-    """The times of a reading: samples or a mean."""
-
-    samples_ns: tuple[int, ...] = ()
-    mean_ns: float | None = None
-    expected: int = 1
-    clock_step_ns: int = 0
 
 
 def clock_covers(definition: Definition) -> str:
@@ -77,7 +74,8 @@ def read_output(definition: Definition, plan: RunPlan, evidence: Evidence) -> Re
         accelerator=accelerator,
         proof=proof,
         metrics=metrics,
-        clock_step_ns=times.clock_step_ns,
+        clock_step_ns=times.step_ns,
+        deviation_ns=deviation_of_mean(times),
     )
 
 
@@ -100,17 +98,17 @@ def _failure(definition: Definition, evidence: Evidence) -> RunFailure | None:
 
 def _times(
     definition: Definition, plan: RunPlan, evidence: Evidence, output: ProgramOutput
-) -> _ParsedTimes | RunFailure:
+) -> LoopTimes | RunFailure:
     if definition.samples is not None:
         return _of_samples(definition, definition.samples, plan, evidence, output)
     if definition.value is not None:
-        return _of_value(definition.value, output)
+        return _of_value(definition, definition.value, plan, output)
     return _of_wall_time(definition, evidence)
 
 
 def _of_samples(
     definition: Definition, where: TimeLocator, plan: RunPlan, evidence: Evidence, output: ProgramOutput
-) -> _ParsedTimes:
+) -> LoopTimes:
     samples = tuple(round(ns) for ns in _times_ns(output, where))
     if not samples:
         raise InvalidNumber(f"there is no number at {where.place}")
@@ -118,28 +116,71 @@ def _of_samples(
         raise InvalidNumber(
             f"a number at {where.place} is less than a nanosecond: is its unit {where.unit.name}?"
         )
-    flag = definition.iterations_flag
-    if flag is None:
+    expected = _iterations(definition, plan)
+    if expected is None:
         if dropped_bytes(evidence, definition.stream):
             raise InvalidNumber("the number of missing samples is unknown: `iterations_flag` would give it")
-        return _ParsedTimes(samples_ns=samples, expected=len(samples))
-    expected = int(plan.settings.get(flag, definition.flags[flag].default))
+        return LoopTimes(samples_ns=samples, expected=len(samples))
     if len(samples) > expected:
-        raise InvalidNumber(f"{len(samples)} numbers are at {where.place}, `{flag}` says {expected}")
-    return _ParsedTimes(samples_ns=samples, expected=expected)
+        counted = f"{len(samples)} numbers are at {where.place}"
+        raise InvalidNumber(f"{counted}, `{definition.iterations_flag}` says {expected}")
+    return LoopTimes(samples_ns=samples, expected=expected)
 
 
-def _of_value(where: TimeLocator, output: ProgramOutput) -> _ParsedTimes:
-    times = _times_ns(output, where)
-    if len(times) != 1:
-        raise InvalidNumber(f"{len(times)} numbers are at {where.place}, one was expected")
-    return _ParsedTimes(mean_ns=times[0])
+def _iterations(definition: Definition, plan: RunPlan) -> int | None:
+    """Return how many iterations were asked for; None where no flag says it."""
+    flag = definition.iterations_flag
+    return None if flag is None else int(plan.settings.get(flag, definition.flags[flag].default))
 
 
-def _of_wall_time(definition: Definition, evidence: Evidence) -> _ParsedTimes | RunFailure:
+def _of_value(definition: Definition, where: TimeLocator, plan: RunPlan, output: ProgramOutput) -> LoopTimes:
+    """Return a tool's own mean, with the scatter of its iterations where there is more than one."""
+    mean_ns = _only(_times_ns(output, where), where.place)
+    count = _iterations(definition, plan)
+    if count == 1:
+        return LoopTimes(mean_ns=mean_ns, expected=1)
+    return LoopTimes(
+        mean_ns=mean_ns,
+        expected=count or 1,
+        deviation_ns=_deviation_ns(definition.deviation, output, mean_ns),
+        extremes_ns=_extremes_ns(definition, output),
+    )
+
+
+def _deviation_ns(where: DeviationLocator | None, output: ProgramOutput, mean_ns: float) -> float | None:
+    if where is None:
+        return None
+    printed = _only(output.numbers(where.place), where.place)
+    deviation_ns = where.in_ns(printed, mean_ns=mean_ns)
+    if deviation_ns is None or deviation_ns > LONGEST_NS:
+        raise InvalidNumber(f"{printed:g} at {where.place} is not a possible deviation of {mean_ns:g} ns")
+    return deviation_ns
+
+
+def _extremes_ns(definition: Definition, output: ProgramOutput) -> tuple[float, float] | None:
+    """Return the shortest and the longest time; of rates, the least one is the longest time."""
+    if definition.minimum is None or definition.maximum is None:
+        return None
+    ends = (definition.minimum, definition.maximum)
+    low_ns, high_ns = sorted(_only(_times_ns(output, end), end.place) for end in ends)
+    return low_ns, high_ns
+
+
+def _only(numbers: Sequence[float], place: ValueLocator) -> float:
+    """Return the one number of a place.
+
+    Raises:
+        InvalidNumber: there is none, or more than one.
+    """
+    if len(numbers) != 1:
+        raise InvalidNumber(f"{len(numbers)} numbers are at {place}, one was expected")
+    return numbers[0]
+
+
+def _of_wall_time(definition: Definition, evidence: Evidence) -> LoopTimes | RunFailure:
     took_s = evidence.exit.duration_s if evidence.exit else 0.0
     if took_s > 0:
-        return _ParsedTimes(mean_ns=took_s * 1e9, clock_step_ns=WALL_STEP_NS)
+        return LoopTimes(mean_ns=took_s * 1e9, expected=1, step_ns=WALL_STEP_NS)
     return RunFailure(
         code="run.too_short",
         outcome=Outcome.FAILED,
@@ -180,14 +221,25 @@ def _placement(definition: Definition, name: str, evidence: Evidence) -> tuple[s
         return name, "cpu", f"cpu by the definition of {definition.name}, which names nothing else for {name}"
     if backend.fallback and (line := _first_of((backend.fallback,), evidence)) is not None:
         return _SOMETHING_ELSE, UNKNOWN_ACCELERATOR, line
+    has_proof, proof = _proof(backend, evidence)
+    if not has_proof:
+        return name, UNKNOWN_ACCELERATOR, proof
+    # What was planned for an accelerator may have failed afterwards; something else did the work then.
+    failed = failed_execution(log_lines(program_output(evidence, OutputStream.BOTH).text))
+    if failed is not None:
+        shown = "; ".join(dict.fromkeys((proof, failed)))
+        return name, UNKNOWN_ACCELERATOR, f"{shown}: {backend.accelerator} failed"
+    return name, backend.accelerator, proof
+
+
+def _proof(backend: BackendDefinition, evidence: Evidence) -> tuple[bool, str]:
+    """Return whether an accelerator is shown to have been used, and the line or the reason."""
     if backend.declared:
-        return name, backend.accelerator, "declared by its definition, not proven by its output"
+        return True, "declared by its definition, not proven by its output"
     if not backend.proof:
-        return name, UNKNOWN_ACCELERATOR, "its definition names no proof"
+        return False, "its definition names no proof"
     line = _first_of((backend.proof,), evidence)
-    if line is None:
-        return name, UNKNOWN_ACCELERATOR, f"nothing in its output matches /{backend.proof}/"
-    return name, backend.accelerator, line
+    return line is not None, line or f"nothing in its output matches /{backend.proof}/"
 
 
 def _first_of(patterns: Sequence[str], evidence: Evidence) -> str | None:
@@ -240,7 +292,7 @@ def _literal(text: str) -> str:
 class GenericHarness(GenericOptions):
     """Calls a program as its definition describes, and reads its output at the places of the definition."""
 
-    parser_version: int = 5
+    parser_version: int = 6
 
     def __init__(self, definition: Definition) -> None:
         super().__init__(definition)

@@ -238,6 +238,32 @@ def test_where_it_ran_is_what_the_output_proves(
     assert found.proof.startswith(proof)
 
 
+@pytest.mark.parametrize(
+    "failed",
+    [
+        "E: Failed to restore context from cache",
+        "Could not create OpenCL context",
+        "E [HTP] graph execute error 6031",
+        "delegate: execution failed, running on CPU",
+        "qnn: unable to execute graph",
+        "Failed to deserialize the network",
+    ],
+)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_was_planned_and_then_failed_is_no_proof(failed: str, is_first: bool) -> None:
+    infer = sample.harness(**PLACED)
+    lines = ["delegate on Mali", failed]
+    text = "\n".join(reversed(lines) if is_first else lines)
+    found = sample.reading(infer, "", backend="proven", stderr=text)
+    assert (found.actual_backend, found.accelerator) == ("proven", UNKNOWN_ACCELERATOR)
+    assert found.proof == f"delegate on Mali; {failed}: gpu failed"
+    declared = sample.reading(infer, failed, backend="declared")
+    assert declared.accelerator == UNKNOWN_ACCELERATOR
+    assert failed in declared.proof
+    # The CPU has no context to lose: what it computed counts.
+    assert sample.reading(infer, failed, backend="cpu").accelerator == "cpu"
+
+
 def test_a_line_that_says_unsupported_is_an_answer_whatever_the_exit_code() -> None:
     infer = sample.harness(unsupported=["no (GPU|NPU) here"])
     for code in (0, 3):

@@ -27,6 +27,9 @@ samples: {json: "$.ms", unit: ms}
 """
 
 
+TIME = {"pattern": "([0-9.]+) ms", "unit": "ms"}
+
+
 def refused(text: str) -> str:
     with pytest.raises(HarnessInvalid) as caught:
         definition_from_text(text)
@@ -45,6 +48,17 @@ def test_a_definition_survives_being_kept() -> None:
     kept = json.dumps(definition.model_dump(mode="json"))
     assert HarnessDefinition.model_validate_json(kept) == definition
     assert harness_definition(json.loads(kept)) == definition
+
+
+def test_a_definition_without_newer_keys_is_kept_as_before_them() -> None:
+    """The digest of a program is also of its definition, so new keys in it would break every series."""
+    kept = harness_definition({"name": "x", "value": TIME}).model_dump(mode="json")
+    assert sorted(kept) == [
+        *("arguments", "backends", "clock_covers", "flags", "iterations_flag", "metrics", "name"),
+        *("needs_model", "samples", "stream", "success_exit_codes", "unsupported", "value"),
+    ]
+    scattering = harness_definition({"name": "x", "value": TIME, "deviation": {**TIME, "unit": "%"}})
+    assert harness_definition(json.loads(scattering.model_dump_json())) == scattering
 
 
 def test_defaults_keep_their_types_while_they_are_kept() -> None:
@@ -113,6 +127,17 @@ def test_what_is_wrong_is_told_with_its_line(changed: str, told: str) -> None:
         ({"samples": {"json": "a", "unit": "ms"}}, "a path starts with `$`"),
         ({"samples": {"json": "$.a", "unit": "MB"}}, "`MB` is no unit of time"),
         ({"flags": {"n": {"default": 5}}, "arguments": "${n}", "iterations_flag": "n"}, "there are none"),
+        ({"deviation": TIME}, "deviation: says how the iterations behind a `value` scatter, and there is"),
+        ({"samples": TIME, "deviation": TIME}, "scatter, and there is none"),
+        ({"value": TIME, "minimum": TIME}, "minimum: says nothing without `maximum`"),
+        ({"value": TIME, "minimum": TIME, "maximum": TIME}, "name its flag by `iterations_flag`"),
+        ({"value": TIME, "deviation": {**TIME, "unit": "MB"}}, "deviation.unit: `MB` is no unit of time"),
+        ({"value": TIME, "deviation": {**TIME, "unit": "fps"}}, "is in fps, and `value` in ms"),
+        ({"value": TIME, "deviation": {"unit": "%"}}, "deviation: needs either a `pattern` or a `json` path"),
+        ({"value": {**TIME, "unit": "%"}}, "value.unit: `%` is no unit of time"),
+        ({"samples": {**TIME, "pattern": "(.{0,900})"}}, "samples.pattern: its counted repetitions"),
+        ({"unsupported": ["x", "(?:.{0,300}x){2}"]}, "unsupported[1]: its counted repetitions"),
+        ({"backends": {"gpu": {"proof": "(?:.{9}x){99}"}}}, "backends.gpu.proof: its counted repetitions"),
     ],
 )
 def test_what_contradicts_itself_is_refused(changes: dict[str, object], told: str) -> None:

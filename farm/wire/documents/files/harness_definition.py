@@ -18,6 +18,7 @@ from farm.core.programs.definition import (
     ROOT,
     BackendDefinition,
     Definition,
+    DeviationLocator,
     FlagDefinition,
     MetricLocator,
     OutputStream,
@@ -34,6 +35,8 @@ from farm.wire.yaml_positions import YamlNotPlain, line_of, load_plain
 _FLAG_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DECLARED: Literal["declared"] = "declared"
+#: The unit of a deviation that is printed as a part of its mean.
+PERCENT: Literal["%"] = "%"
 
 
 def _no_problem(problem: str | None) -> None:
@@ -65,6 +68,10 @@ def _time_unit(text: str) -> str:
     except ValueError as error:
         _no_problem(str(error))
     return text
+
+
+def _deviation_unit(text: str) -> str:
+    return text if text == PERCENT else _time_unit(text)
 
 
 def _flag_name(text: str) -> str:
@@ -101,6 +108,7 @@ FlagName = Annotated[str, AfterValidator(_flag_name)]
 Name = Annotated[str, AfterValidator(_name)]
 Unit = Annotated[str, Field(min_length=1, max_length=32)]
 TimeUnitName = Annotated[Unit, AfterValidator(_time_unit)]
+DeviationUnitName = Annotated[Unit, AfterValidator(_deviation_unit)]
 
 
 class _DefinitionPart(BaseModel):
@@ -124,6 +132,12 @@ class TimeSpec(LocatorSpec):
     """The location of times or rates."""
 
     unit: TimeUnitName
+
+
+class DeviationSpec(LocatorSpec):
+    """The location of the standard deviation behind a mean: a time, a rate, or percent of the mean."""
+
+    unit: DeviationUnitName
 
 
 class MetricSpec(LocatorSpec):
@@ -151,6 +165,10 @@ class BackendSpec(_DefinitionPart):
     fallback: OutputPattern | None = None
 
 
+def _is_unset(value: object) -> bool:
+    return value is None
+
+
 class HarnessDefinition(_DefinitionPart):
     """A definition as its author writes it, and as it is kept with the program."""
 
@@ -163,6 +181,10 @@ class HarnessDefinition(_DefinitionPart):
     )
     samples: TimeSpec | None = None
     value: TimeSpec | None = None
+    # Left out where unset: a program's digest is also of its definition, and some are older than these keys.
+    deviation: DeviationSpec | None = Field(None, exclude_if=_is_unset)
+    minimum: TimeSpec | None = Field(None, exclude_if=_is_unset)
+    maximum: TimeSpec | None = Field(None, exclude_if=_is_unset)
     iterations_flag: FlagName | None = None
     metrics: dict[Name, MetricSpec] = Field(default_factory=dict, max_length=64)
     stream: Annotated[OutputStream, Field(strict=False)] = OutputStream.STDOUT
@@ -182,6 +204,9 @@ class HarnessDefinition(_DefinitionPart):
             backends={name: _backend(name, spec) for name, spec in self.backends.items()},
             samples=_time_place(self.samples),
             value=_time_place(self.value),
+            deviation=_deviation_place(self.deviation),
+            minimum=_time_place(self.minimum),
+            maximum=_time_place(self.maximum),
             iterations_flag=self.iterations_flag,
             metrics={
                 name: MetricLocator(place=spec.place(), unit=spec.unit, better=spec.better)
@@ -243,7 +268,7 @@ def _known_keys(loc: tuple[str | int, ...]) -> Sequence[str]:
             return _keys(BackendSpec)
         case ("metrics", _, _, *_):
             return _keys(MetricSpec)
-        case ("samples" | "value", _, *_):
+        case ("samples" | "value" | "deviation" | "minimum" | "maximum", _, *_):
             return _keys(TimeSpec)
         case _:
             return _keys(HarnessDefinition)
@@ -266,3 +291,10 @@ def _backend(name: str, spec: BackendSpec) -> BackendDefinition:
 
 def _time_place(spec: TimeSpec | None) -> TimeLocator | None:
     return None if spec is None else TimeLocator(place=spec.place(), unit=time_unit(spec.unit))
+
+
+def _deviation_place(spec: DeviationSpec | None) -> DeviationLocator | None:
+    if spec is None:
+        return None
+    unit = None if spec.unit == PERCENT else time_unit(spec.unit)
+    return DeviationLocator(place=spec.place(), unit=unit)
