@@ -8,7 +8,6 @@ from itertools import takewhile
 
 from farm.core.base.ids import DeviceId, Digest, FactsId, JobId
 from farm.core.checks.reference_range import (
-    DRIFT_FACTOR,
     RANGE_SHARE,
     Drift,
     ReferenceRange,
@@ -130,7 +129,7 @@ def assess_reference_run(
         return ReferenceAssessment(verdict=ReferenceVerdict.FAST, words=words, reference_range=expected)
     this = ReferenceSample(device=None, value_ns=value_ns, at=now)
     trend = measure_drift([*own, this], now=now)
-    if trend is not None and trend.factor > DRIFT_FACTOR:
+    if trend is not None and trend.is_slower:
         return ReferenceAssessment(
             verdict=ReferenceVerdict.DRIFTED,
             words=f"{took}; {_drift_text(trend)}",

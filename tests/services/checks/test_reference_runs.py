@@ -78,11 +78,51 @@ def test_a_bad_phone_that_is_as_fast_as_its_kind_again_is_good_and_its_alarm_ove
     phone.exchange()
     phone.run(answer(30.0))
     assert alarms(farm) == ["reference_drift phone-1"]
-    # Repaired after some days.
     farm.clock.advance(4 * DAY_S)
     replugged(phone)
     phone.run(answer(20.0))
     assert (health(farm), alarms(farm)) == ("good", [])
+
+
+def make_bad(farm: FarmRig, phone: HostRig, ms: float) -> None:
+    check_again(phone, ms)
+    farm.clock.advance(COOLDOWN.total_seconds())
+    phone.exchange()
+    phone.run(answer(ms))
+    assert health(farm) == "bad"
+
+
+@pytest.mark.fault(48)
+def test_a_repaired_phone_is_good_by_its_first_run_and_stays_so(farm: FarmRig, phone: HostRig) -> None:
+    """The runs from before the repair are among its newest for three days."""
+    make_bad(farm, phone, 30.0)
+    farm.clock.advance(3600)
+    replugged(phone)
+    phone.run(answer(20.0))
+    assert (health(farm), alarms(farm)) == ("good", [])
+    # Out of step with itself by an eighth once, which three runs have to say.
+    check_again(phone, 22.5)
+    assert health(farm) == "good"
+
+
+@pytest.mark.fault(48)
+def test_a_phone_that_drifted_is_good_by_a_run_as_fast_as_it_was_and_suspect_once_it_drifts_again(
+    farm: FarmRig, phone: HostRig
+) -> None:
+    for ms in (22.5, 22.5):
+        check_again(phone, ms)
+    farm.clock.advance(COOLDOWN.total_seconds())
+    phone.exchange()
+    phone.run(answer(22.5))
+    assert health(farm) == "bad"
+    for _ in range(12):
+        check_again(phone, 22.5)
+        assert health(farm) == "bad"
+    check_again(phone, 20.0)
+    assert (health(farm), alarms(farm)) == ("good", [])
+    for ms in (22.5, 22.5):
+        check_again(phone, ms)
+    assert health(farm) == "suspect"
 
 
 def test_a_warm_phone_is_not_judged(farm: FarmRig, phone: HostRig) -> None:
