@@ -2,8 +2,6 @@
 
 from collections.abc import Collection
 from datetime import datetime
-from functools import cache
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -16,23 +14,15 @@ from farm.database.tables import incidents
 from farm.database.transaction import Tx
 from farm.store.operations.events import record_event, record_if_moved
 
+_OPEN_QUERY = sa.select(incidents).where(incidents.c.ended_at.is_(None))
+_OPEN_OF_HOST_QUERY = _OPEN_QUERY.where(incidents.c.host_id == sa.bindparam("host_id"))
+
 
 def open_incidents(connection: Connection, host_id: HostId | None = None) -> list[Incident]:
     """Return the open incidents of all hosts or of one, oldest first."""
-    query = _open_query() if host_id is None else _open_of_host_query()
+    query = _OPEN_QUERY if host_id is None else _OPEN_OF_HOST_QUERY
     incidents_of_host = [to_record(Incident, row) for row in connection.execute(query, {"host_id": host_id})]
     return sorted(incidents_of_host, key=lambda incident: incident.incident_id)
-
-
-@cache
-def _open_query() -> sa.Select[Any]:
-    return sa.select(incidents).where(incidents.c.ended_at.is_(None))
-
-
-@cache
-def _open_of_host_query() -> sa.Select[Any]:
-    """Build the query once: every exchange runs it."""
-    return _open_query().where(incidents.c.host_id == sa.bindparam("host_id"))
 
 
 def last_incidents(connection: Connection, host_id: HostId, *, limit: int) -> list[Incident]:

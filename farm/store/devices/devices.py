@@ -8,7 +8,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.sql.dml import ReturningUpdate
 
 from farm.core.base.ids import AttemptId, DeviceId, FactsId, HostId, JobId
 from farm.core.devices.condition import Condition
@@ -169,17 +168,15 @@ def get_device(connection: Connection, device_id: DeviceId) -> Device:
     return device
 
 
+_RAISE_FENCES_STATEMENT = (
+    devices.update()
+    .where(devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True)))
+    .values(fence=devices.c.fence + 1)
+    .returning(devices.c.device_id, devices.c.fence)
+)
+
+
 def raise_fences(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, int]:
     """Raise the fencing token of each device by one and return the new ones."""
-    rows = connection.execute(_raise_fences_statement(), {"device_ids": list(device_ids)})
+    rows = connection.execute(_RAISE_FENCES_STATEMENT, {"device_ids": list(device_ids)})
     return {row.device_id: row.fence for row in rows}
-
-
-@cache
-def _raise_fences_statement() -> ReturningUpdate[Any]:
-    return (
-        devices.update()
-        .where(devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True)))
-        .values(fence=devices.c.fence + 1)
-        .returning(devices.c.device_id, devices.c.fence)
-    )

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -69,6 +68,15 @@ class DeviceStatusUpdate:
         )
 
 
+#: Its parameters name the columns to set.
+_STATUS_UPDATE_STATEMENT = devices.update().where(devices.c.device_id == sa.bindparam("of_device"))
+_UNCHANGED_STATEMENT = (
+    devices.update()
+    .where(devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True)))
+    .values(seen_at=sa.bindparam("moment", type_=UtcTime()))
+)
+
+
 def record_status_updates(tx: Tx, host_id: HostId, seen: Sequence[DeviceStatusUpdate]) -> None:
     """Record the reported state of devices; a changed presence gets its event row.
 
@@ -77,12 +85,12 @@ def record_status_updates(tx: Tx, host_id: HostId, seen: Sequence[DeviceStatusUp
     old = [update.device.device_id for update in seen if update.is_unchanged(host_id)]
     new = [update for update in seen if not update.is_unchanged(host_id)]
     if old:
-        tx.connection.execute(_unchanged_statement(), {"device_ids": old, "moment": tx.now})
+        tx.connection.execute(_UNCHANGED_STATEMENT, {"device_ids": old, "moment": tx.now})
     for with_condition in (True, False):
         some = [update for update in new if (update.report.condition is not None) is with_condition]
         if some:
             tx.connection.execute(
-                _status_update_statement(), [_values(update, host_id, tx.now) for update in some]
+                _STATUS_UPDATE_STATEMENT, [_values(update, host_id, tx.now) for update in some]
             )
     for update in new:
         _record(tx, update, host_id)
@@ -119,18 +127,6 @@ def _record(tx: Tx, seen: DeviceStatusUpdate, host_id: HostId) -> None:
             to_state=seen.presence,
             cause=seen.report.detail,
         )
-
-
-@cache
-def _status_update_statement() -> sa.Update:
-    """Build the statement once: every exchange runs it. Its parameters name the columns to set."""
-    return devices.update().where(devices.c.device_id == sa.bindparam("of_device"))
-
-
-@cache
-def _unchanged_statement() -> sa.Update:
-    among = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
-    return devices.update().where(among).values(seen_at=sa.bindparam("moment", type_=UtcTime()))
 
 
 def mark_absent(tx: Tx, device_id: DeviceId, *, presence: Presence, cause: str) -> None:

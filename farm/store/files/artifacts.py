@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -59,16 +58,16 @@ def find_artifact(connection: Connection, digest: Digest) -> Artifact | None:
     return find_record(connection, Artifact, sa.select(artifacts).where(artifacts.c.digest == digest))
 
 
+_USE_STATEMENT = (
+    artifacts.update()
+    .where(artifacts.c.digest.in_(sa.bindparam("digests", expanding=True)))
+    .values(used_at=sa.bindparam("moment"))
+)
+
+
 def mark_used(tx: Tx, digests: Collection[Digest]) -> None:
     """Record that these artifacts are used now."""
-    tx.connection.execute(_use_statement(), {"digests": sorted(digests), "moment": tx.now})
-
-
-@cache
-def _use_statement() -> sa.Update:
-    """Build the statement once: every claim runs it."""
-    needed = artifacts.c.digest.in_(sa.bindparam("digests", expanding=True))
-    return artifacts.update().where(needed).values(used_at=sa.bindparam("moment"))
+    tx.connection.execute(_USE_STATEMENT, {"digests": sorted(digests), "moment": tx.now})
 
 
 def stored_artifacts(connection: Connection, among: Collection[Digest] | None = None) -> list[Artifact]:

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -96,11 +95,25 @@ def put_program(
     return get_program(tx.connection, program_id)
 
 
+_WITH_FILES_QUERY = (
+    sa.select(
+        programs,
+        program_files.c.path,
+        program_files.c.digest.label("file_digest"),
+        program_files.c.executable,
+        artifacts.c.size_bytes,
+    )
+    .join(program_files, program_files.c.program_id == programs.c.program_id)
+    .join(artifacts, artifacts.c.digest == program_files.c.digest)
+    .order_by(programs.c.chosen_at, programs.c.program_id, program_files.c.path)
+)
+
+
 def list_programs(connection: Connection, *, harness: str | None = None) -> list[Program]:
     """Return all programs, or those of one harness, in the order of registration; the last of an ABI is
     current.
     """
-    query = _with_files_query()
+    query = _WITH_FILES_QUERY
     return _programs(connection, query if harness is None else query.where(programs.c.harness == harness))
 
 
@@ -111,35 +124,19 @@ def current_programs(connection: Connection, harness: str) -> dict[str, Program]
 
 def get_program(connection: Connection, program_id: int) -> Program:
     """Return a program that exists: cells refer to it by a foreign key."""
-    (program,) = _programs(connection, _with_files_query().where(programs.c.program_id == program_id))
+    (program,) = _programs(connection, _WITH_FILES_QUERY.where(programs.c.program_id == program_id))
     return program
+
+
+_BY_IDS_QUERY = _WITH_FILES_QUERY.where(
+    programs.c.program_id.in_(sa.bindparam("program_ids", expanding=True))
+)
 
 
 def programs_by_id(connection: Connection, program_ids: Iterable[int]) -> dict[int, Program]:
     """Return programs by id; unknown ids are missing."""
-    matching = _programs(connection, _by_ids_query(), program_ids=list(program_ids))
+    matching = _programs(connection, _BY_IDS_QUERY, program_ids=list(program_ids))
     return {program.program_id: program for program in matching}
-
-
-@cache
-def _by_ids_query() -> sa.Select[Any]:
-    return _with_files_query().where(programs.c.program_id.in_(sa.bindparam("program_ids", expanding=True)))
-
-
-@cache
-def _with_files_query() -> sa.Select[Any]:
-    return (
-        sa.select(
-            programs,
-            program_files.c.path,
-            program_files.c.digest.label("file_digest"),
-            program_files.c.executable,
-            artifacts.c.size_bytes,
-        )
-        .join(program_files, program_files.c.program_id == programs.c.program_id)
-        .join(artifacts, artifacts.c.digest == program_files.c.digest)
-        .order_by(programs.c.chosen_at, programs.c.program_id, program_files.c.path)
-    )
 
 
 def _programs(connection: Connection, query: sa.Select[Any], **parameters: object) -> list[Program]:

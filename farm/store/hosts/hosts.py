@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -81,30 +80,25 @@ def find_adb_port(connection: Connection, host_id: HostId) -> int | None:
     return connection.execute(sa.select(hosts.c.adb_port).where(hosts.c.host_id == host_id)).scalar()
 
 
+_BY_CREDENTIAL_QUERY = sa.select(hosts.c.host_id).where(
+    hosts.c.credential_hash == sa.bindparam("credential_hash"), hosts.c.state != HostState.RETIRED
+)
+
+
 def find_host_by_credential(connection: Connection, credential_hash: str) -> HostId | None:
     """Return the host with a credential's hash; None if there is none or it is retired."""
     host_id = connection.execute(
-        _by_credential_query(), {"credential_hash": credential_hash}
+        _BY_CREDENTIAL_QUERY, {"credential_hash": credential_hash}
     ).scalar_one_or_none()
     return None if host_id is None else HostId(host_id)
 
 
-@cache
-def _by_credential_query() -> sa.Select[Any]:
-    """Build the query once: every request of an agent runs it."""
-    return sa.select(hosts.c.host_id).where(
-        hosts.c.credential_hash == sa.bindparam("credential_hash"), hosts.c.state != HostState.RETIRED
-    )
+_BY_ID_QUERY = sa.select(sessions).where(sessions.c.session_id == sa.bindparam("session_id"))
 
 
 def find_session(connection: Connection, session_id: SessionId) -> Session | None:
     """Return a session by its id, in any state, or None."""
-    return find_record(connection, Session, _by_id_query(), {"session_id": session_id})
-
-
-@cache
-def _by_id_query() -> sa.Select[Any]:
-    return sa.select(sessions).where(sessions.c.session_id == sa.bindparam("session_id"))
+    return find_record(connection, Session, _BY_ID_QUERY, {"session_id": session_id})
 
 
 def current_session(connection: Connection, host_id: HostId) -> Session | None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -37,6 +36,9 @@ class NewAttempt:
     plan: RunPlan
 
 
+_INSERT_STATEMENT = attempts.insert().returning(attempts.c.attempt_id, sort_by_parameter_order=True)
+
+
 def add_attempts(tx: Tx, claims: Sequence[NewAttempt], *, session_id: SessionId) -> list[AttemptId]:
     """Add live attempts in the order of the claims; each is its device's lease from here on.
 
@@ -44,7 +46,7 @@ def add_attempts(tx: Tx, claims: Sequence[NewAttempt], *, session_id: SessionId)
         sqlalchemy.exc.IntegrityError: a device, job or CPU has a live attempt already; none is added.
     """
     inserted = tx.connection.execute(
-        _insert_statement(),
+        _INSERT_STATEMENT,
         [
             {
                 "job_id": claim.job_id,
@@ -75,19 +77,12 @@ def add_attempts(tx: Tx, claims: Sequence[NewAttempt], *, session_id: SessionId)
     return attempt_ids
 
 
-@cache
-def _insert_statement() -> sa.Insert:
-    return attempts.insert().returning(attempts.c.attempt_id, sort_by_parameter_order=True)
+_BY_ID_QUERY = sa.select(attempts).where(attempts.c.attempt_id == sa.bindparam("id"))
 
 
 def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | None:
     """Return an attempt, or None."""
-    return find_record(connection, Attempt, _by_id_query(), {"id": attempt_id})
-
-
-@cache
-def _by_id_query() -> sa.Select[Any]:
-    return sa.select(attempts).where(attempts.c.attempt_id == sa.bindparam("id"))
+    return find_record(connection, Attempt, _BY_ID_QUERY, {"id": attempt_id})
 
 
 def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | None:
@@ -96,15 +91,14 @@ def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | 
     return find_record(connection, Attempt, query)
 
 
+_LIVE_OF_SESSION_QUERY = sa.select(attempts).where(
+    is_live(attempts), attempts.c.session_id == sa.bindparam("session_id")
+)
+
+
 def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt]:
     """Return the live attempts of a session, oldest first."""
-    return _oldest_first(connection, _live_of_session_query(), session_id=session_id)
-
-
-@cache
-def _live_of_session_query() -> sa.Select[Any]:
-    """Build the query once: every exchange runs it twice."""
-    return sa.select(attempts).where(is_live(attempts), attempts.c.session_id == sa.bindparam("session_id"))
+    return _oldest_first(connection, _LIVE_OF_SESSION_QUERY, session_id=session_id)
 
 
 def live_attempts_of_host(connection: Connection, host_id: HostId) -> list[Attempt]:
@@ -113,22 +107,20 @@ def live_attempts_of_host(connection: Connection, host_id: HostId) -> list[Attem
     return _oldest_first(connection, query)
 
 
+_ATTEMPTS_TO_STOP_QUERY = (
+    sa.select(attempts.c.attempt_id)
+    .join(jobs, jobs.c.job_id == attempts.c.job_id)
+    .where(
+        is_live(attempts),
+        attempts.c.session_id == sa.bindparam("session_id"),
+        jobs.c.state == JobState.FINISHED,
+    )
+)
+
+
 def attempts_to_stop(connection: Connection, session_id: SessionId) -> set[AttemptId]:
     """Return the live attempts of a session whose jobs are cancelled."""
-    return set(connection.execute(_attempts_to_stop_query(), {"session_id": session_id}).scalars())
-
-
-@cache
-def _attempts_to_stop_query() -> sa.Select[Any]:
-    return (
-        sa.select(attempts.c.attempt_id)
-        .join(jobs, jobs.c.job_id == attempts.c.job_id)
-        .where(
-            is_live(attempts),
-            attempts.c.session_id == sa.bindparam("session_id"),
-            jobs.c.state == JobState.FINISHED,
-        )
-    )
+    return set(connection.execute(_ATTEMPTS_TO_STOP_QUERY, {"session_id": session_id}).scalars())
 
 
 def unstarted_attempts(connection: Connection, *, after: timedelta, now: datetime) -> list[Attempt]:
@@ -187,6 +179,12 @@ def past_attempts(
     return [to_record(FinishedAttempt, row) for row in connection.execute(query) if row.attempt_id != without]
 
 
+#: Its parameters name the columns to set.
+_MOVE_STATEMENT = attempts.update().where(
+    attempts.c.attempt_id == sa.bindparam("of_attempt"), attempts.c.state == sa.bindparam("state_before")
+)
+
+
 def move_attempt(
     tx: Tx,
     attempt: Attempt,
@@ -204,23 +202,13 @@ def move_attempt(
         changes["finished_at"] = tx.now
     return record_if_moved(
         tx,
-        _move_statement(),
+        _MOVE_STATEMENT,
         event,
         attempt.attempt_id,
         parameters={"of_attempt": attempt.attempt_id, "state_before": attempt.state, **changes},
         from_state=attempt.state,
         to_state=to,
         cause=cause,
-    )
-
-
-@cache
-def _move_statement() -> sa.Update:
-    """Build the statement once: building takes longer than running it. Its parameters name the columns to
-    set.
-    """
-    return attempts.update().where(
-        attempts.c.attempt_id == sa.bindparam("of_attempt"), attempts.c.state == sa.bindparam("state_before")
     )
 
 

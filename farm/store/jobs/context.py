@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -15,7 +13,7 @@ from farm.core.models.variant import Variant
 from farm.database.rows import to_record
 from farm.database.tables import cells, matrices, variants
 from farm.store.files.programs import Program, programs_by_id
-from farm.store.matrices.matrices import CellRow, cells_with_models
+from farm.store.matrices.matrices import CELLS_WITH_MODELS, CellRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +27,14 @@ class JobContext:
     program: Program
 
 
+_CONTEXTS_QUERY = (
+    CELLS_WITH_MODELS.add_columns(variants.c.name, variants.c.manifest, variants.c.created_at)
+    .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
+    .add_columns(matrices.c.spec)
+    .where(cells.c.cell_id.in_(sa.bindparam("cell_ids", expanding=True)))
+)
+
+
 def job_contexts(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, JobContext]:
     """Return the contexts of benchmark jobs; checks, which have no cell, are missing.
 
@@ -38,7 +44,7 @@ def job_contexts(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, Job
     if not cell_by_job:
         return {}
     parameters = {"cell_ids": list(set(cell_by_job.values()))}
-    row_by_cell = {row.cell_id: row for row in connection.execute(_contexts_query(), parameters)}
+    row_by_cell = {row.cell_id: row for row in connection.execute(_CONTEXTS_QUERY, parameters)}
     programs = programs_by_id(connection, {row.program_id for row in row_by_cell.values()})
     context_by_cell = {
         cell_id: to_record(
@@ -51,15 +57,3 @@ def job_contexts(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, Job
         for cell_id, row in row_by_cell.items()
     }
     return {job_id: context_by_cell[cell_id] for job_id, cell_id in cell_by_job.items()}
-
-
-@cache
-def _contexts_query() -> sa.Select[Any]:
-    """Build the query once: every claim and every report runs it."""
-    return (
-        cells_with_models()
-        .add_columns(variants.c.name, variants.c.manifest, variants.c.created_at)
-        .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
-        .add_columns(matrices.c.spec)
-        .where(cells.c.cell_id.in_(sa.bindparam("cell_ids", expanding=True)))
-    )

@@ -1,8 +1,7 @@
 """Jobs, their transitions by compare-and-set with an event row, and the virtual times that order them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -76,15 +75,13 @@ def find_job(connection: Connection, job_id: JobId) -> Job | None:
     return find_jobs(connection, [job_id]).get(job_id)
 
 
+_BY_IDS_QUERY = sa.select(jobs).where(jobs.c.job_id.in_(sa.bindparam("job_ids", expanding=True)))
+
+
 def find_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId, Job]:
     """Return rows by id; unknown ids are missing."""
-    rows = connection.execute(_by_ids_query(), {"job_ids": list(job_ids)})
+    rows = connection.execute(_BY_IDS_QUERY, {"job_ids": list(job_ids)})
     return {row.job_id: to_record(Job, row) for row in rows}
-
-
-@cache
-def _by_ids_query() -> sa.Select[Any]:
-    return sa.select(jobs).where(jobs.c.job_id.in_(sa.bindparam("job_ids", expanding=True)))
 
 
 def is_block_repeated(connection: Connection, cell_id: CellId | None, *, round: int, repeat: int) -> bool:
@@ -93,6 +90,14 @@ def is_block_repeated(connection: Connection, cell_id: CellId | None, *, round: 
         sa.exists().where(jobs.c.cell_id == cell_id, jobs.c.round == round, jobs.c.repeat == repeat)
     )
     return bool(connection.execute(query).scalar())
+
+
+#: Its parameters name the columns to set.
+_MOVE_STATEMENT = jobs.update().where(
+    jobs.c.job_id == sa.bindparam("of_job"),
+    jobs.c.state == sa.bindparam("state_before"),
+    jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
+)
 
 
 def move_job(
@@ -111,7 +116,7 @@ def move_job(
         changes["finished_at"] = tx.now
     return record_if_moved(
         tx,
-        _move_statement(),
+        _MOVE_STATEMENT,
         event,
         job.job_id,
         parameters={
@@ -126,16 +131,15 @@ def move_job(
     )
 
 
-@cache
-def _move_statement() -> sa.Update:
-    """Build the statement once: building takes longer than running it. Its parameters name the columns to
-    set.
-    """
-    return jobs.update().where(
+_ACTIVATE_STATEMENT = (
+    jobs.update()
+    .where(
         jobs.c.job_id == sa.bindparam("of_job"),
-        jobs.c.state == sa.bindparam("state_before"),
+        jobs.c.state == JobState.QUEUED,
         jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
     )
+    .values(state=JobState.ACTIVE, attempt_id=sa.bindparam("new_attempt"))
+)
 
 
 def activate_jobs(tx: Tx, claims: Sequence[tuple[Job, AttemptId]]) -> bool:
@@ -144,7 +148,7 @@ def activate_jobs(tx: Tx, claims: Sequence[tuple[Job, AttemptId]]) -> bool:
     Return False if any of them has changed since it was read; the caller must then roll back.
     """
     moved = tx.connection.execute(
-        _activate_statement(),
+        _ACTIVATE_STATEMENT,
         [
             {"of_job": job.job_id, "attempt_before": job.attempt_id, "new_attempt": attempt_id}
             for job, attempt_id in claims
@@ -158,19 +162,6 @@ def activate_jobs(tx: Tx, claims: Sequence[tuple[Job, AttemptId]]) -> bool:
         to_state=JobState.ACTIVE,
     )
     return moved.rowcount == len(claims)
-
-
-@cache
-def _activate_statement() -> sa.Update:
-    return (
-        jobs.update()
-        .where(
-            jobs.c.job_id == sa.bindparam("of_job"),
-            jobs.c.state == JobState.QUEUED,
-            jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
-        )
-        .values(state=JobState.ACTIVE, attempt_id=sa.bindparam("new_attempt"))
-    )
 
 
 def cancel_jobs(

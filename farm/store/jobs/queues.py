@@ -3,8 +3,6 @@
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -44,6 +42,26 @@ class NextJobFiles:
     digests: tuple[Digest, ...]
 
 
+def head_of_queue() -> sa.ScalarSelect[JobId]:
+    """Return the subquery of the next job of a device."""
+    return (
+        sa.select(jobs.c.job_id)
+        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED))
+        .order_by(jobs.c.priority.desc(), jobs.c.virtual_time, jobs.c.job_id)
+        .limit(1)
+        .correlate(devices)
+        .scalar_subquery()
+    )
+
+
+_HEADS_QUERY = (
+    sa.select(jobs)
+    .select_from(devices)
+    .join(jobs, jobs.c.job_id == head_of_queue())
+    .where(devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True)))
+)
+
+
 def queue_heads(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, Job]:
     """Return the next job of each device; devices without one are missing.
 
@@ -51,7 +69,7 @@ def queue_heads(connection: Connection, device_ids: Collection[DeviceId]) -> dic
     """
     if not device_ids:
         return {}
-    rows = connection.execute(_heads_query(), {"device_ids": list(device_ids)})
+    rows = connection.execute(_HEADS_QUERY, {"device_ids": list(device_ids)})
     return {row.device_id: to_record(Job, row) for row in rows}
 
 
@@ -69,10 +87,37 @@ def queued_checks(connection: Connection, device_ids: Collection[DeviceId]) -> d
     return {row.device_id: to_record(Job, row) for row in connection.execute(query)}
 
 
+_PLAN_KEY = (
+    programs.c.digest.label("program_digest"),
+    programs.c.chosen_at.label("program_chosen_at"),
+    variants.c.recipe_digest,
+)
+_NEXT_JOBS_QUERY = (
+    sa.select(jobs, *_PLAN_KEY)
+    .select_from(devices)
+    .join(jobs, jobs.c.job_id == head_of_queue())
+    .join(cells, cells.c.cell_id == jobs.c.cell_id)
+    .join(programs, programs.c.program_id == cells.c.program_id)
+    .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+    .where(
+        devices.c.host_id == sa.bindparam("host_id"),
+        ~sa.exists().where(is_live(attempts), attempts.c.device_id == devices.c.device_id),
+    )
+)
+
+
 def next_jobs_by_plan(connection: Connection, host_id: HostId) -> dict[PlanKey, Job]:
     """Return the next job of each device of a host that has no live attempt; checks are missing."""
-    rows = connection.execute(_next_jobs_query(), {"host_id": host_id})
+    rows = connection.execute(_NEXT_JOBS_QUERY, {"host_id": host_id})
     return {to_record(PlanKey, row): to_record(Job, row) for row in rows}
+
+
+_PLAN_KEYS_QUERY = (
+    sa.select(cells.c.cell_id, *_PLAN_KEY)
+    .join(programs, programs.c.program_id == cells.c.program_id)
+    .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+    .where(cells.c.cell_id.in_(sa.bindparam("cell_ids", expanding=True)))
+)
 
 
 def plan_keys(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, PlanKey]:
@@ -80,79 +125,27 @@ def plan_keys(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, PlanKe
     cell_by_job = {job.job_id: job.cell_id for job in jobs if job.cell_id is not None}
     if not cell_by_job:
         return {}
-    rows = connection.execute(_plan_keys_query(), {"cell_ids": list(set(cell_by_job.values()))})
+    rows = connection.execute(_PLAN_KEYS_QUERY, {"cell_ids": list(set(cell_by_job.values()))})
     key_by_cell = {row.cell_id: to_record(PlanKey, row) for row in rows}
     return {job_id: key_by_cell[cell_id] for job_id, cell_id in cell_by_job.items()}
+
+
+_FILES_OF_HEADS_QUERY = (
+    sa.select(jobs.c.job_id, variants.c.digest.label("variant"), program_files.c.digest.label("program"))
+    .select_from(devices)
+    .join(jobs, jobs.c.job_id == head_of_queue())
+    .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
+    .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+    .outerjoin(program_files, program_files.c.program_id == cells.c.program_id)
+    .where(devices.c.host_id == sa.bindparam("host_id"))
+)
 
 
 def next_job_files(connection: Connection, host_id: HostId) -> list[NextJobFiles]:
     """Return the files of the next job of each device of a host; devices without one are missing."""
     digests_by_job: dict[JobId, list[Digest]] = {}
-    for row in connection.execute(_files_of_heads_query(), {"host_id": host_id}):
+    for row in connection.execute(_FILES_OF_HEADS_QUERY, {"host_id": host_id}):
         digests_by_job.setdefault(row.job_id, []).extend(filter(None, (row.variant, row.program)))
     return [
         NextJobFiles(digests=tuple(dict.fromkeys(digests))) for _, digests in sorted(digests_by_job.items())
     ]
-
-
-@cache
-def _heads_query() -> sa.Select[Any]:
-    """Build the query once: every exchange runs it."""
-    among = devices.c.device_id.in_(sa.bindparam("device_ids", expanding=True))
-    return sa.select(jobs).select_from(devices).join(jobs, jobs.c.job_id == head_of_queue()).where(among)
-
-
-@cache
-def _next_jobs_query() -> sa.Select[Any]:
-    is_busy = sa.exists().where(is_live(attempts), attempts.c.device_id == devices.c.device_id)
-    return (
-        sa.select(jobs, *_PLAN_KEY)
-        .select_from(devices)
-        .join(jobs, jobs.c.job_id == head_of_queue())
-        .join(cells, cells.c.cell_id == jobs.c.cell_id)
-        .join(programs, programs.c.program_id == cells.c.program_id)
-        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-        .where(devices.c.host_id == sa.bindparam("host_id"), ~is_busy)
-    )
-
-
-@cache
-def _plan_keys_query() -> sa.Select[Any]:
-    return (
-        sa.select(cells.c.cell_id, *_PLAN_KEY)
-        .join(programs, programs.c.program_id == cells.c.program_id)
-        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-        .where(cells.c.cell_id.in_(sa.bindparam("cell_ids", expanding=True)))
-    )
-
-
-_PLAN_KEY = (
-    programs.c.digest.label("program_digest"),
-    programs.c.chosen_at.label("program_chosen_at"),
-    variants.c.recipe_digest,
-)
-
-
-@cache
-def _files_of_heads_query() -> sa.Select[Any]:
-    return (
-        sa.select(jobs.c.job_id, variants.c.digest.label("variant"), program_files.c.digest.label("program"))
-        .select_from(devices)
-        .join(jobs, jobs.c.job_id == head_of_queue())
-        .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
-        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-        .outerjoin(program_files, program_files.c.program_id == cells.c.program_id)
-        .where(devices.c.host_id == sa.bindparam("host_id"))
-    )
-
-
-def head_of_queue() -> sa.ScalarSelect[JobId]:
-    """Return the subquery of the next job of a device."""
-    return (
-        sa.select(jobs.c.job_id)
-        .where(jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED))
-        .order_by(jobs.c.priority.desc(), jobs.c.virtual_time, jobs.c.job_id)
-        .limit(1)
-        .correlate(devices)
-        .scalar_subquery()
-    )

@@ -4,7 +4,6 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -117,13 +116,26 @@ def next_matrix(connection: Connection, *, excluded: Collection[MatrixId] = ()) 
     return connection.execute(query).scalar()
 
 
+_NEXT_QUERY = (
+    sa.select(
+        lazy_expansions.c.device_id,
+        lazy_expansions.c.expanded_jobs,
+        lazy_expansions.c.jobs,
+        lazy_expansions.c.first_virtual_time,
+    )
+    .where(lazy_expansions.c.matrix_id == sa.bindparam("matrix"), _OPEN)
+    .order_by(lazy_expansions.c.expanded_jobs, lazy_expansions.c.device_id)
+    .limit(sa.bindparam("devices"))
+)
+
+
 def next_batches(connection: Connection, matrix_id: MatrixId, *, jobs: int) -> list[ExpansionBatch]:
     """Return the next batches of a matrix: about `jobs` jobs of the devices with the fewest queued ones.
 
     The list is empty once all jobs are queued or cancelled.
     """
     rows = connection.execute(
-        _next_query(), {"matrix": matrix_id, "devices": -(-jobs // _JOBS_PER_CURSOR)}
+        _NEXT_QUERY, {"matrix": matrix_id, "devices": -(-jobs // _JOBS_PER_CURSOR)}
     ).all()
     share = -(-jobs // len(rows)) if rows else 0
     return [
@@ -136,21 +148,6 @@ def next_batches(connection: Connection, matrix_id: MatrixId, *, jobs: int) -> l
         )
         for row in rows
     ]
-
-
-@cache
-def _next_query() -> sa.Select[tuple[DeviceId, int, int, int]]:
-    return (
-        sa.select(
-            lazy_expansions.c.device_id,
-            lazy_expansions.c.expanded_jobs,
-            lazy_expansions.c.jobs,
-            lazy_expansions.c.first_virtual_time,
-        )
-        .where(lazy_expansions.c.matrix_id == sa.bindparam("matrix"), _OPEN)
-        .order_by(lazy_expansions.c.expanded_jobs, lazy_expansions.c.device_id)
-        .limit(sa.bindparam("devices"))
-    )
 
 
 def batch_up_to(
@@ -171,13 +168,23 @@ def batch_up_to(
     )
 
 
+_AT_START = sa.and_(
+    lazy_expansions.c.matrix_id == sa.bindparam("matrix"),
+    lazy_expansions.c.device_id == sa.bindparam("device"),
+    lazy_expansions.c.expanded_jobs == sa.bindparam("start"),
+    _OPEN,
+)
+_DELETE_STATEMENT = lazy_expansions.delete().where(_AT_START)
+_ADVANCE_STATEMENT = lazy_expansions.update().where(_AT_START).values(expanded_jobs=sa.bindparam("stop"))
+
+
 def move_cursors(connection: Connection, matrix_id: MatrixId, batches: Sequence[ExpansionBatch]) -> bool:
     """Record that batches are queued; False if one was queued by another process or cancelled.
 
     The caller then rolls back.
     """
     moved = 0
-    for is_last, change in ((True, _delete_statement()), (False, _advance_statement())):
+    for is_last, change in ((True, _DELETE_STATEMENT), (False, _ADVANCE_STATEMENT)):
         cursors: list[dict[str, object]] = [
             {"matrix": matrix_id, "device": batch.device_id, "start": batch.start}
             | ({} if is_last else {"stop": batch.stop})
@@ -187,26 +194,6 @@ def move_cursors(connection: Connection, matrix_id: MatrixId, batches: Sequence[
         if cursors:
             moved += connection.execute(change, cursors).rowcount
     return moved == len(batches)
-
-
-@cache
-def _at_start() -> sa.ColumnElement[bool]:
-    return sa.and_(
-        lazy_expansions.c.matrix_id == sa.bindparam("matrix"),
-        lazy_expansions.c.device_id == sa.bindparam("device"),
-        lazy_expansions.c.expanded_jobs == sa.bindparam("start"),
-        _OPEN,
-    )
-
-
-@cache
-def _delete_statement() -> sa.Delete:
-    return lazy_expansions.delete().where(_at_start())
-
-
-@cache
-def _advance_statement() -> sa.Update:
-    return lazy_expansions.update().where(_at_start()).values(expanded_jobs=sa.bindparam("stop"))
 
 
 def drop_job_template_if_done(connection: Connection, matrix_id: MatrixId) -> bool:

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -180,11 +179,17 @@ def count_cells(
     return connection.execute(query).scalar_one()
 
 
+#: The query of all cells, each with name and model of its variant, if it has one.
+CELLS_WITH_MODELS = sa.select(
+    cells, cells.c.cell_index.label("index"), variants.c.name.label("variant_name"), variants.c.model
+).outerjoin(variants)
+
+
 def list_cells(
     connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None
 ) -> list[CellRow]:
     """Return the cells of a matrix, or those on one device, by index."""
-    query = cells_with_models().where(cells.c.matrix_id == matrix_id).order_by(cells.c.cell_index)
+    query = CELLS_WITH_MODELS.where(cells.c.matrix_id == matrix_id).order_by(cells.c.cell_index)
     if device_id is not None:
         query = query.where(cells.c.device_id == device_id)
     return [to_record(CellRow, row) for row in connection.execute(query)]
@@ -193,8 +198,7 @@ def list_cells(
 def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, limit: int) -> list[CellRow]:
     """Return up to `limit` cells of a matrix whose index is above `after`, by index."""
     query = (
-        cells_with_models()
-        .where(cells.c.matrix_id == matrix_id, cells.c.cell_index > after)
+        CELLS_WITH_MODELS.where(cells.c.matrix_id == matrix_id, cells.c.cell_index > after)
         .order_by(cells.c.cell_index)
         .limit(limit)
     )
@@ -203,7 +207,7 @@ def page_of_cells(connection: Connection, matrix_id: MatrixId, *, after: int, li
 
 def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> list[CellRow]:
     """Return cells of a matrix by their indexes; cells that are not stored yet are missing."""
-    query = cells_with_models().where(
+    query = CELLS_WITH_MODELS.where(
         cells.c.matrix_id == matrix_id, is_among(connection, cells.c.cell_index, indexes)
     )
     return [to_record(CellRow, row) for row in connection.execute(query)]
@@ -225,20 +229,13 @@ def labels_by_cell(connection: Connection, cell_ids: Collection[CellId]) -> dict
 
 def get_cell(connection: Connection, cell_id: CellId) -> CellRow:
     """Return a cell that exists: jobs refer to it by a foreign key."""
-    row = connection.execute(cells_with_models().where(cells.c.cell_id == cell_id)).one()
+    row = connection.execute(CELLS_WITH_MODELS.where(cells.c.cell_id == cell_id)).one()
     return to_record(CellRow, row)
 
 
 def find_cell(connection: Connection, cell_id: CellId) -> CellRow | None:
     """Return a cell, or None."""
-    return find_record(connection, CellRow, cells_with_models().where(cells.c.cell_id == cell_id))
-
-
-@cache
-def cells_with_models() -> sa.Select[Any]:
-    """Return the query of all cells, each with name and model of its variant, if it has one."""
-    name, index = variants.c.name.label("variant_name"), cells.c.cell_index.label("index")
-    return sa.select(cells, index, name, variants.c.model).outerjoin(variants)
+    return find_record(connection, CellRow, CELLS_WITH_MODELS.where(cells.c.cell_id == cell_id))
 
 
 #: The number of rejections in a row, and in a page.
@@ -300,8 +297,7 @@ def page_of_candidates(
 ) -> list[CellRow]:
     """Return up to `limit` matching cells with a baseline whose index is above `after`, by index."""
     query = (
-        cells_with_models()
-        .where(
+        CELLS_WITH_MODELS.where(
             cells.c.matrix_id == matrix_id,
             cells.c.cell_index > after,
             cells.c.baseline_index.is_not(None),

@@ -72,19 +72,17 @@ def _heartbeat_states_query() -> sa.Select[Any]:
     )
 
 
+_DEVICES_SEEN_STATEMENT = (
+    devices.update()
+    .where(
+        devices.c.host_id.in_(sa.bindparam("host_ids", expanding=True)),
+        devices.c.presence != Presence.ABSENT,
+    )
+    .values(seen_at=sa.bindparam("moment", type_=UtcTime()))
+)
+
+
 def record_devices_seen(tx: Tx, host_ids: Collection[HostId]) -> None:
     """Record that all devices of these hosts are present and unchanged."""
     if host_ids:
-        tx.connection.execute(_devices_seen_statement(), {"host_ids": list(host_ids), "moment": tx.now})
-
-
-@cache
-def _devices_seen_statement() -> sa.Update:
-    return (
-        devices.update()
-        .where(
-            devices.c.host_id.in_(sa.bindparam("host_ids", expanding=True)),
-            devices.c.presence != Presence.ABSENT,
-        )
-        .values(seen_at=sa.bindparam("moment", type_=UtcTime()))
-    )
+        tx.connection.execute(_DEVICES_SEEN_STATEMENT, {"host_ids": list(host_ids), "moment": tx.now})

@@ -4,7 +4,6 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -51,20 +50,19 @@ def _row(report: KeepReport) -> dict[str, object]:
     }
 
 
+_DIGESTS_QUERY = sa.select(evidence.c.attempt_id, evidence.c.report_digest).where(
+    evidence.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True))
+)
+
+
 def digests_by_attempt(
     connection: Connection, attempt_ids: Collection[AttemptId]
 ) -> dict[AttemptId, set[Digest]]:
     """Return the digests of all reports of attempts, counted or not, expired or not."""
     digests: dict[AttemptId, set[Digest]] = {}
-    for row in connection.execute(_digests_query(), {"attempt_ids": list(attempt_ids)}):
+    for row in connection.execute(_DIGESTS_QUERY, {"attempt_ids": list(attempt_ids)}):
         digests.setdefault(row.attempt_id, set()).add(row.report_digest)
     return digests
-
-
-@cache
-def _digests_query() -> sa.Select[Any]:
-    of_attempts = evidence.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True))
-    return sa.select(evidence.c.attempt_id, evidence.c.report_digest).where(of_attempts)
 
 
 def reports_of(connection: Connection, attempt_id: AttemptId) -> list[StoredReport]:

@@ -3,13 +3,10 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from functools import cache
-from typing import Any
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
-from sqlalchemy.sql.dml import ReturningInsert
 
 from farm.core.base.ids import AttemptId, CellId, Digest, FactsId, JobId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel, control_level
@@ -51,28 +48,23 @@ class Measurement:
 _MEASUREMENT_COLUMNS = [measurements.c[name] for name in Measurement.__dataclass_fields__]
 
 
+_KNOWN_SERIES_QUERY = sa.select(series.c.series_digest, series.c.series_id).where(
+    series.c.series_digest.in_(sa.bindparam("digests", expanding=True))
+)
+_INSERT_SERIES_STATEMENT = series.insert().returning(series.c.series_id)
+
+
 def put_series(connection: Connection, new_series: Iterable[NewSeries]) -> dict[Digest, SeriesId]:
     """Return the ids of series by digest, adding new ones."""
     by_digest = {new.digest: new for new in new_series}
     ids = {
         row.series_digest: row.series_id
-        for row in connection.execute(_known_series_query(), {"digests": [*by_digest]})
+        for row in connection.execute(_KNOWN_SERIES_QUERY, {"digests": [*by_digest]})
     }
     for digest, new in by_digest.items():
         if digest not in ids:
-            ids[digest] = connection.execute(_insert_series_statement(), _series_row(new)).scalar_one()
+            ids[digest] = connection.execute(_INSERT_SERIES_STATEMENT, _series_row(new)).scalar_one()
     return ids
-
-
-@cache
-def _known_series_query() -> sa.Select[Any]:
-    among = series.c.series_digest.in_(sa.bindparam("digests", expanding=True))
-    return sa.select(series.c.series_digest, series.c.series_id).where(among)
-
-
-@cache
-def _insert_series_statement() -> ReturningInsert[Any]:
-    return series.insert().returning(series.c.series_id)
 
 
 def _series_row(new: NewSeries) -> dict[str, object]:

@@ -1,8 +1,5 @@
 """Device actions, and the settings that they found on devices; each change with its event."""
 
-from functools import cache
-from typing import Any
-
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
@@ -49,33 +46,24 @@ def find_last_device_action(
     return find_record(connection, DeviceAction, query)
 
 
+_OPEN_QUERY = (
+    sa.select(device_actions)
+    .where(device_actions.c.finished_at.is_(None))
+    .order_by(device_actions.c.device_action_id)
+)
+_OPEN_OF_HOST_QUERY = _OPEN_QUERY.join(devices, devices.c.device_id == device_actions.c.device_id).where(
+    devices.c.host_id == sa.bindparam("host_id")
+)
+
+
 def open_device_actions(
     connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
 ) -> list[DeviceAction]:
     """Return the open actions, oldest first: all, or those of one host or device."""
-    query = _open_query() if host_id is None else _open_of_host_query()
+    query = _OPEN_QUERY if host_id is None else _OPEN_OF_HOST_QUERY
     if device_id is not None:
         query = query.where(device_actions.c.device_id == device_id)
     return [to_record(DeviceAction, row) for row in connection.execute(query, {"host_id": host_id})]
-
-
-@cache
-def _open_query() -> sa.Select[Any]:
-    return (
-        sa.select(device_actions)
-        .where(device_actions.c.finished_at.is_(None))
-        .order_by(device_actions.c.device_action_id)
-    )
-
-
-@cache
-def _open_of_host_query() -> sa.Select[Any]:
-    """Build the query once: every exchange runs it."""
-    return (
-        _open_query()
-        .join(devices, devices.c.device_id == device_actions.c.device_id)
-        .where(devices.c.host_id == sa.bindparam("host_id"))
-    )
 
 
 def add_device_action(

@@ -1,7 +1,6 @@
 """Write effects: rows by compare-and-set, each change with its event."""
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import assert_never
 
 import sqlalchemy as sa
@@ -128,6 +127,30 @@ def _repeat_block(connection: Connection, block: RepeatBlock) -> None:
     )
 
 
+def _params(*columns: str) -> dict[str, sa.BindParameter[object]]:
+    return {name: sa.bindparam(name) for name in columns}
+
+
+_ATTEMPTS_END = (
+    attempts.update()
+    .where(
+        attempts.c.attempt_id == sa.bindparam("of_attempt"),
+        attempts.c.state == sa.bindparam("state_before"),
+    )
+    .values(waiting_for=None, **_params("state", "outcome", "blame", "code", "message"))
+    .values(**_params("report_digest", "finished_at"))
+)
+_JOBS_END = (
+    jobs.update()
+    .where(
+        jobs.c.job_id == sa.bindparam("of_job"),
+        jobs.c.state == sa.bindparam("state_before"),
+        jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
+    )
+    .values(state=JobState.FINISHED, **_params("outcome", "code", "message", "finished_at"))
+)
+
+
 def _write_together(connection: Connection, effects: Sequence[BulkEffect]) -> None:
     """Write what every good run brings: by a handful of statements, however many runs."""
     reports: list[KeepReport] = []
@@ -151,9 +174,9 @@ def _write_together(connection: Connection, effects: Sequence[BulkEffect]) -> No
     ended_jobs = [_of_job(end) for end in ends if isinstance(end, EndJob)]
     moved = 0
     if ended_attempts:
-        moved += connection.execute(_attempts_end(), ended_attempts).rowcount
+        moved += connection.execute(_ATTEMPTS_END, ended_attempts).rowcount
     if ended_jobs:
-        moved += connection.execute(_jobs_end(), ended_jobs).rowcount
+        moved += connection.execute(_JOBS_END, ended_jobs).rowcount
     if moved != len(ends):
         raise FarmBusy("an attempt or its job was moved outside the write queue", hint="try again")
     record_events(connection, [_event(end) for end in ends])
@@ -214,33 +237,3 @@ def _event(end: EndAttempt | EndJob) -> SubjectEvent:
 def _cause_of_end(end: EndJob) -> str:
     outcome = end.outcome
     return outcome.outcome if outcome.code is None else f"{outcome.outcome}: {outcome.code}"
-
-
-@cache
-def _attempts_end() -> sa.Update:
-    return (
-        attempts.update()
-        .where(
-            attempts.c.attempt_id == sa.bindparam("of_attempt"),
-            attempts.c.state == sa.bindparam("state_before"),
-        )
-        .values(waiting_for=None, **_params("state", "outcome", "blame", "code", "message"))
-        .values(**_params("report_digest", "finished_at"))
-    )
-
-
-@cache
-def _jobs_end() -> sa.Update:
-    return (
-        jobs.update()
-        .where(
-            jobs.c.job_id == sa.bindparam("of_job"),
-            jobs.c.state == sa.bindparam("state_before"),
-            jobs.c.attempt_id.is_not_distinct_from(sa.bindparam("attempt_before", type_=BigId)),
-        )
-        .values(state=JobState.FINISHED, **_params("outcome", "code", "message", "finished_at"))
-    )
-
-
-def _params(*columns: str) -> dict[str, sa.BindParameter[object]]:
-    return {name: sa.bindparam(name) for name in columns}
