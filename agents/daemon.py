@@ -30,6 +30,7 @@ from agents.host.config import AgentConfig, agent_config
 from agents.host.data_dir import host_lock
 from agents.host.process import host_boot_id
 from agents.host.retry import Backoff
+from agents.link.clock_comparison import ClockComparison
 from agents.link.enrollment import (
     Credential,
     archive_previous_enrollment,
@@ -246,6 +247,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         rules=rules,
         config=config,
     )
+    clock_comparison = ClockComparison(api=host.api, clock=clock)
     exchange = ExchangeLoop(
         api=host.api,
         attempts=attempts,
@@ -259,6 +261,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         usb_capacity=usb_capacity,
         lease=lease,
         replay=ReportReplay(attempts, config.data_dir, host.disk),
+        clock_comparison=clock_comparison,
         clock=clock,
         random=random,
         boot_id=boot_id,
@@ -294,6 +297,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
     tasks.create_task(ladder.run(), name="recovery")
     tasks.create_task(exchange.run(), name="exchange")
     tasks.create_task(lease.run(), name="lease")
+    tasks.create_task(clock_comparison.run(), name="compare clocks")
 
 
 def _first_farm_error(group: BaseExceptionGroup[BaseException]) -> FarmError | None:

@@ -13,12 +13,15 @@ from farm.client.responses import error_of
 from farm.core.base.address import is_loopback
 from farm.core.base.ids import AttemptId, Digest, SessionId
 from farm.core.errors import AuthError, FarmError, FarmFault, FarmUnreachable
+from farm.core.operations.host_clock import ClockDifference
 from farm.core.results.settle.report import ReportAnswer
 from farm.wire.agents.protocol import (
+    ClockReport,
     Enrollment,
     EnrollmentAnswer,
     Exchange,
     ExchangeAnswer,
+    FarmTime,
     SessionAnswer,
     SessionOpening,
 )
@@ -78,6 +81,11 @@ class FarmApi:
             content=exchange.model_dump_json().encode(),
             deadline_s=CALL_DEADLINE_S + exchange.wait_s,
         )
+
+    async def compare_clocks(self, difference: ClockDifference | None) -> FarmTime:
+        """Return the farm's time; report how far this host's is from it, where that is known."""
+        body = ClockReport(difference=difference).model_dump(mode="json")
+        return await self._request_model(FarmTime, "/agent/clock", json=body)
 
     async def report(self, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
         """Send evidence: exactly the bytes in the spool."""

@@ -19,6 +19,7 @@ from agents.farm_api import FarmApi
 from agents.host.atomic_file import DiskThread, write_file_durably
 from agents.host.data_dir import find_file
 from agents.host.retry import Backoff
+from agents.link.clock_comparison import ClockComparison
 from agents.link.lease import LeaseMonitor
 from agents.upkeep.device_actions import DeviceActionRunner
 from farm.clock import Clock
@@ -111,6 +112,7 @@ class ExchangeLoop:
     usb_capacity: UsbCapacity
     lease: LeaseMonitor
     replay: ReportReplay
+    clock_comparison: ClockComparison
     clock: Clock
     random: Random
     boot_id: str
@@ -133,6 +135,7 @@ class ExchangeLoop:
         while True:
             session = await self._open_session()
             log.info("session_opened", session_id=session.session_id, epoch=session.epoch)
+            self.clock_comparison.request()
             self._database_epoch = session.database_epoch
             self.attempts.apply_orders(session.orders)
             await self.replay.apply_session(session)
@@ -184,6 +187,7 @@ class ExchangeLoop:
                 if not self._is_ready:
                     self._is_ready = True
                     self.ready()
+                self.clock_comparison.record_answer()
                 self.lease.record(sent.at_s, answer.lost_after_s)
                 delivered = update_delivered(delivered, sent.exchange.devices, answer.facts_wanted)
                 await self._act(sent, answer)

@@ -52,10 +52,9 @@ class SavedRecovery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RecoveryStateFile:
-    """The file. Monotonic times restart with each boot of the host; the wall clock relates them."""
+    """The file. Monotonic times restart with each boot of the host."""
 
     host_boot_id: str
-    at: datetime
     at_s: float
     episodes: tuple[SavedRecovery, ...]
 
@@ -91,8 +90,9 @@ class RecoveryStateStore:
         now_s, offset_s = self._clock.monotonic(), 0.0
         # Without boot ids, a later time on the clock suggests the same boot.
         if state.host_boot_id != self._host_boot_id or state.at_s > now_s:
-            # A clock that was set back counts as no time passed.
-            offset_s = now_s - max(0.0, (self._clock.now() - state.at).total_seconds()) - state.at_s
+            # The time that the host was down does not count: only its wall clock would tell how long that
+            # was, and one that is wrong after a boot must not shorten a wait. The longest is a day.
+            offset_s = now_s - state.at_s
         return tuple(_shift_recovery(recovery, offset_s) for recovery in state.episodes)
 
     async def save(self, episodes: Sequence[SavedRecovery]) -> None:
@@ -106,7 +106,6 @@ class RecoveryStateStore:
             return
         state = _RecoveryStateFile(
             host_boot_id=self._host_boot_id,
-            at=self._clock.now(),
             at_s=self._clock.monotonic(),
             episodes=wanted,
         )

@@ -118,7 +118,15 @@ def upgrade() -> None:
         sa.Column("adb_port", sa.Integer(), nullable=True),
         sa.Column("max_runs", sa.Integer(), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("clock_ahead_s", sa.Double(), nullable=True),
+        sa.Column("clock_uncertainty_s", sa.Double(), nullable=True),
+        sa.Column("clock_compared_at", sa.BigInteger(), nullable=True),
         sa.CheckConstraint("state IN ('active', 'draining', 'retired')", name=op.f("ck_hosts_state_known")),
+        sa.CheckConstraint(
+            "(clock_ahead_s IS NULL) = (clock_compared_at IS NULL)"
+            " AND (clock_uncertainty_s IS NULL) = (clock_compared_at IS NULL)",
+            name=op.f("ck_hosts_clock_comparison_is_whole"),
+        ),
         sa.CheckConstraint("max_runs > 0", name=op.f("ck_hosts_max_runs_positive")),
         sa.PrimaryKeyConstraint("host_id", name=op.f("pk_hosts")),
         sa.UniqueConstraint("credential_hash", name=op.f("uq_hosts_credential_hash")),

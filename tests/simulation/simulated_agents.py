@@ -13,6 +13,7 @@ from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.backpressure import Backpressure, UsbCapacity
 from agents.farm_api import CALL_DEADLINE_S, FarmApi
 from agents.host.atomic_file import DiskThread
+from agents.link.clock_comparison import ClockComparison
 from agents.link.exchange_loop import ExchangeLoop, ReportReplay
 from agents.link.lease import LeaseMonitor
 from agents.outbox.attempt_journal import AttemptJournal
@@ -225,6 +226,8 @@ class Life:
                 usb_capacity=UsbCapacity(self.active.changed, lasts_s=3600.0),
                 lease=lease,
                 replay=ReportReplay(attempts, agent.folder, disk),
+                # No clock of this world is ever set.
+                clock_comparison=ClockComparison(api=network, clock=world.clock),
                 clock=world.clock,
                 random=world.random,
                 boot_id="boot",

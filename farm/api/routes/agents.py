@@ -17,11 +17,14 @@ from farm.services.access.enrollment import check_join_token, enroll
 from farm.services.access.refused_requests import ANONYMOUS_AGENT, record_refusal
 from farm.services.agents.heartbeats import ExchangeCall
 from farm.services.agents.sessions import open_session
+from farm.services.hosts.clocks import record_host_clock
 from farm.wire.agents.plausibility import ReceivedExchange
 from farm.wire.agents.protocol import (
+    ClockReport,
     Enrollment,
     EnrollmentAnswer,
     ExchangeAnswer,
+    FarmTime,
     SessionAnswer,
     SessionOpening,
 )
@@ -52,6 +55,15 @@ async def post_enroll(enrollment: Enrollment, request: Request, farm: Farm) -> E
 async def post_session(opening: SessionOpening, host: CallingHost, farm: Farm) -> SessionAnswer:
     """Open a session; fences older sessions of the host."""
     return await farm.change(open_session, host, opening)
+
+
+@router.post("/clock")
+async def post_clock(report: ClockReport, host: CallingHost, farm: Farm) -> FarmTime:
+    """Return the farm's time; record how far the host's clock is from it, where its agent knows that."""
+    farm.clock_check.demand()
+    if report.difference is not None:
+        await farm.database.write_async(farm.bind(record_host_clock), host, report.difference)
+    return FarmTime(now=farm.clock.now())
 
 
 @router.post("/sessions/{session_id}/exchange")

@@ -17,7 +17,7 @@ from farm.cli.shell.output import confirm, print_notice
 from farm.cli.shell.tables import Listing, name, number, prose, sections, sheet
 from farm.cli.shell.wait import wait_for
 from farm.client.farm_client import FarmClient
-from farm.core.base.units import elapsed_text
+from farm.core.base.units import duration_text, elapsed_text
 from farm.core.checks.failures import HostIncident
 from farm.core.devices.device import Blocker
 from farm.core.errors import InvalidInput
@@ -30,6 +30,7 @@ _table = Listing[HostView](
     name("agent", lambda view: view.session or "never called"),
     name("version", lambda view: view.agent_version),
     number("last heard", lambda view: last_heard_text(view)),
+    number("clock", lambda view: clock_offset_text(view)),
     number("runs", lambda view: f"{len(view.runs)} of {view.max_runs}" if view.max_runs else len(view.runs)),
     prose("devices", lambda view: device_counts_text(view)),
 )
@@ -57,6 +58,14 @@ def last_heard_text(view: HostView, now: datetime | None = None) -> str:
     return f"{elapsed_text(max(0.0, ((now or datetime.now(UTC)) - view.heartbeat_at).total_seconds()))} ago"
 
 
+def clock_offset_text(view: HostView) -> str:
+    """Return how far a host's clock is ahead of the farm's: `+3.20 ms`; `-` if they were never compared."""
+    if view.clock is None:
+        return EMPTY_CELL
+    sign = "-" if view.clock.ahead_s < 0 else "+"
+    return f"{sign}{_clock_lag_text(abs(view.clock.ahead_s))}"
+
+
 def device_counts_text(view: HostView) -> str:
     """Return `2 free, 1 busy, 1 not online`."""
     counts = [f"{n} {state.replace('_', ' ')}" for state, n in view.devices_by_state.items()]
@@ -70,7 +79,22 @@ def incident_text(incident: HostIncident) -> str:
     return f"since {local_time_text(incident.began_at)}{until}: {incident.cause}{affected}"
 
 
+def _clock_lag_text(seconds: float) -> str:
+    return elapsed_text(seconds) if seconds >= 60 else duration_text(seconds * 1e9)
+
+
+def _clock_text(view: HostView) -> str:
+    if view.clock is None or view.clock_compared_at is None:
+        return "not compared with the farm's yet"
+    way = "behind" if view.clock.ahead_s < 0 else "ahead of"
+    lag, bound = _clock_lag_text(abs(view.clock.ahead_s)), _clock_lag_text(view.clock.uncertainty_s)
+    age = elapsed_text(max(0.0, (datetime.now(UTC) - view.clock_compared_at).total_seconds()))
+    return f"{lag} {way} the farm's (± {bound}), compared {age} ago"
+
+
 def _notes(view: HostView) -> Iterator[str]:
+    if view.clock is not None and view.clock.is_off:
+        yield f"{view.host_id}: its clock is {_clock_text(view)}"
     if view.why:
         yield f"{view.host_id}: {view.state}: {view.why}"
     yield from (f"{view.host_id}: {incident_text(incident)}" for incident in view.incidents)
@@ -84,6 +108,7 @@ def _fields(view: HostDetail) -> Iterator[tuple[str, object]]:
     yield "host", view.host_id
     yield "state", f"{view.state}{since}" + (f": {view.why}" if view.why else "")
     yield "agent", f"{view.session or 'never called'}{version}; last heard {last_heard_text(view)}"
+    yield "clock", _clock_text(view)
     yield "joined", local_time_text(view.created_at)
     yield "devices", f"{device_counts_text(view)}; new devices {admission}"
     yield "runs", f"{len(view.runs)} ({limit})"

@@ -27,7 +27,8 @@ class AlarmKind(StrEnum):
     CELL_SILENT = "cell_silent"
     #: The adb server of a host crashes again and again, does not answer, or its USB is exhausted.
     HOST_INCIDENT = "host_incident"
-    #: The wall clock of a farm process's machine was set, and is not believed.
+    #: The wall clock of a farm process's machine was set, and is not believed; or the clock of a host differs
+    #: from the farm's.
     CLOCK_STEPPED = "clock_stepped"
 
 

@@ -21,7 +21,17 @@ hosts = sa.Table(
     #: The most concurrent runs; None: as many as it has devices.
     sa.Column("max_runs", sa.Integer),
     sa.Column("created_at", UtcTime, nullable=False),
+    #: How far its clock was ahead of the farm's, and how far at most that may be wrong; None: not compared.
+    sa.Column("clock_ahead_s", sa.Double),
+    sa.Column("clock_uncertainty_s", sa.Double),
+    sa.Column("clock_compared_at", UtcTime),
     one_of("state", HostState),
+    # A comparison is recorded as a whole.
+    sa.CheckConstraint(
+        "(clock_ahead_s IS NULL) = (clock_compared_at IS NULL)"
+        " AND (clock_uncertainty_s IS NULL) = (clock_compared_at IS NULL)",
+        name="clock_comparison_is_whole",
+    ),
     # A host without work is drained instead.
     sa.CheckConstraint("max_runs > 0", name="max_runs_positive"),
     # A bearer token names one host.

@@ -8,6 +8,7 @@ from farm.core.devices.host_state import TARGET_BY_HOST_EVENT, HostEvent, HostSt
 from farm.core.errors import Conflict
 from farm.database.transaction import Tx
 from farm.services.checks.incidents import end_incidents
+from farm.services.hosts.clocks import end_clock_alarm
 from farm.services.hosts.views import host_named, host_view
 from farm.services.jobs.termination import lose_attempt
 from farm.store.devices import devices
@@ -82,6 +83,7 @@ def retire_host(tx: Tx, name: str, request: OperatorRequest) -> HostChange:
     _move(tx, host, HostEvent.RETIRED, request)
     lost = _close(tx, host, request)
     end_incidents(tx)
+    end_clock_alarm(tx, host.host_id, cause="the host is retired")
     message = f"{host.host_id} is retired now; {lost} of its runs were lost, and its phones are absent"
     return _change(tx.connection, host_named(tx.connection, name), message)
 

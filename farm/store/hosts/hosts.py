@@ -20,6 +20,7 @@ from farm.core.devices.host_state import (
     advance_session,
 )
 from farm.core.operations.event import EnrollmentEvent, FleetEvent
+from farm.core.operations.host_clock import ClockDifference
 from farm.database.rows import find_record, to_record
 from farm.database.tables import UtcTime, hosts, is_one_of, sessions
 from farm.database.tables.columns import BigId
@@ -241,6 +242,10 @@ class Host:
     #: The most concurrent runs; None: no limit.
     max_runs: int | None
     created_at: datetime
+    #: How far its clock was ahead of the farm's when they were compared last; None: never.
+    clock_ahead_s: float | None
+    clock_uncertainty_s: float | None
+    clock_compared_at: datetime | None
     #: None if its agent never called.
     session: Session | None
 
@@ -257,6 +262,19 @@ def find_host(connection: Connection, host_id: HostId) -> Host | None:
     row = connection.execute(sa.select(hosts).where(hosts.c.host_id == host_id)).one_or_none()
     session = last_sessions(connection, host_id).get(host_id)
     return None if row is None else to_record(Host, row, session=session)
+
+
+def put_host_clock(tx: Tx, host_id: HostId, difference: ClockDifference) -> None:
+    """Record the last comparison of a host's clock with the farm's."""
+    tx.connection.execute(
+        hosts.update()
+        .where(hosts.c.host_id == host_id)
+        .values(
+            clock_ahead_s=difference.ahead_s,
+            clock_uncertainty_s=difference.uncertainty_s,
+            clock_compared_at=tx.now,
+        )
+    )
 
 
 def move_host(tx: Tx, host: Host, event: HostEvent, *, cause: str | None) -> bool:

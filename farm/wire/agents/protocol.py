@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
 from farm.core.base.bounds import AtMost, Fence, Note, Word
 from farm.core.base.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Presence
 from farm.core.jobs.attempt import AttemptState
+from farm.core.operations.host_clock import ClockDifference
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import RunPlan
 from farm.core.upkeep.device_action import DeviceActionKind
@@ -239,6 +240,18 @@ class ExchangeAnswer(Wire):
     clean_ups: tuple[CleanupOrder, ...] = ()
     #: Devices whose next recovery step disturbs others: no one uses them, so it may be taken.
     may_recover: tuple[DeviceId, ...] = ()
+
+
+class ClockReport(Wire):
+    """POST /api/v1/agent/clock: without a difference, to ask for the farm's time; then to report it."""
+
+    difference: ClockDifference | None = None
+
+
+class FarmTime(Wire):
+    """The farm's time at some moment during the call."""
+
+    now: AwareDatetime
 
 
 class Report(Wire):

@@ -10,6 +10,7 @@ from farm.core.checks.failures import HostIncident
 from farm.core.devices.device import Blocker
 from farm.core.devices.host_state import HostState, SessionState
 from farm.core.operations.event import Event
+from farm.core.operations.host_clock import ClockDifference
 from farm.wire.base import Count, Wire
 from farm.wire.documents.devices import DeviceView, OperatorRequest
 
@@ -42,6 +43,18 @@ class HostView(Wire):
     #: Time and cause of its drain or retirement.
     since: datetime | None
     why: str | None
+    #: How far its clock was ahead of the farm's when they were compared last; negative: behind; None: never.
+    clock_ahead_s: float | None
+    #: The true difference is at most so far from that.
+    clock_uncertainty_s: float | None
+    clock_compared_at: datetime | None
+
+    @property
+    def clock(self) -> ClockDifference | None:
+        """Return the last comparison of its clock with the farm's; None if there was none."""
+        if self.clock_ahead_s is None or self.clock_uncertainty_s is None:
+            return None
+        return ClockDifference(ahead_s=self.clock_ahead_s, uncertainty_s=self.clock_uncertainty_s)
 
     @property
     def is_idle(self) -> bool:

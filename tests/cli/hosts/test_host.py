@@ -71,6 +71,45 @@ def test_hosts_are_listed_with_their_agents_phones_and_runs(
     assert json.loads(capsys.readouterr().out)["devices"][0]["device_id"] == "phone-1"
 
 
+@pytest.mark.fault(49)
+@pytest.mark.parametrize(
+    ("ahead_s", "column", "sheet"), [(3600.0, "+1 h 0 min", "ahead of"), (-0.25, "-250 ms", "behind")]
+)
+def test_the_clock_of_a_host_is_shown_beside_the_farms(
+    farm: HttpFarm,
+    agent: HttpAgent,
+    capsys: pytest.CaptureFixture[str],
+    ahead_s: float,
+    column: str,
+    sheet: str,
+) -> None:
+    assert run("host", "show", "bench-1") == 0
+    assert "not compared with the farm's yet" in capsys.readouterr().out
+    difference = {"ahead_s": ahead_s, "uncertainty_s": 0.002}
+    assert agent.post("/clock", json={"difference": difference}).status_code == 200
+    assert run("host", "list") == 0
+    heads, host, *notes = capsys.readouterr().out.splitlines()
+    assert dict(zip(fields(heads), fields(host), strict=True))["clock"] == column
+    assert any("its clock is" in note for note in notes) is (ahead_s > 60)
+    assert run("host", "show", "bench-1") == 0
+    assert f"{sheet} the farm's (± 2.00 ms), compared" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        {"ahead_s": 1e12, "uncertainty_s": 0},
+        {"ahead_s": 0, "uncertainty_s": -1},
+        {"ahead_s": 0, "uncertainty_s": 61},
+        {"ahead_s": "NaN", "uncertainty_s": 0},
+        {"ahead_s": 0},
+        {"ahead_s": 0, "uncertainty_s": 0, "more": 1},
+    ],
+)
+def test_a_difference_that_no_clock_has_is_refused(agent: HttpAgent, difference: dict[str, object]) -> None:
+    assert agent.post("/clock", json={"difference": difference}).status_code == 422
+
+
 @pytest.mark.fault(30)
 def test_draining_says_what_still_runs_and_waits_for_it(
     farm: HttpFarm, agent: HttpAgent, capsys: pytest.CaptureFixture[str]

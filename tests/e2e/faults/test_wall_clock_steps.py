@@ -1,4 +1,4 @@
-"""The wall clock of a real farm process is set: its duties go on, nothing ends, and it says so."""
+"""The wall clock of a real farm or agent is set: its duties go on, nothing ends, and the farm says so."""
 
 import time
 from collections.abc import Iterator
@@ -16,10 +16,19 @@ from farm.core.operations.alarm import AlarmKind
 from farm.database.tables import devices, hosts, leader_leases
 from tests.support.database.postgres import PostgresServer
 from tests.support.database.sample_rows import DEVICE, HOST, PHONE
-from tests.support.farm.processes import FarmProcess, eventually, running_farm
+from tests.support.fakes import matrix_spec, stand_in_model, steady_program
+from tests.support.farm.processes import (
+    AgentProcess,
+    FarmProcess,
+    eventually,
+    running_agent,
+    running_farm,
+    running_phones,
+)
 from tests.support.faults.wall_clock import WallClock
+from tests.support.invariants.invariants import check_invariants
 
-pytestmark = [pytest.mark.long, pytest.mark.fault(50)]
+pytestmark = pytest.mark.long
 
 HOUR_S, YEAR_S = 3600.0, 365 * 86_400.0
 _SETTINGS = {"FARM_REAP_EVERY_S": "0.2"}
@@ -65,8 +74,9 @@ def open_alarms(farm: FarmProcess) -> list[AlarmKind]:
         return [alarm.kind for alarm in client.alarms()]
 
 
+@pytest.mark.fault(50)
 @pytest.mark.parametrize("step_s", [-HOUR_S, HOUR_S, YEAR_S])
-def test_the_duties_of_a_farm_go_on_and_a_hold_lasts_when_its_clock_is_set(
+def test_the_periodic_work_of_a_farm_goes_on_and_a_reservation_lasts_when_its_clock_is_set(
     tmp_path: Path, step_s: float
 ) -> None:
     clock = WallClock(tmp_path / "clock")
@@ -90,6 +100,7 @@ def test_the_duties_of_a_farm_go_on_and_a_hold_lasts_when_its_clock_is_set(
 
 
 @pytest.mark.invariant("I11")
+@pytest.mark.fault(50)
 @pytest.mark.parametrize("ahead_s", [-HOUR_S, HOUR_S])
 def test_of_two_processes_the_one_whose_clock_is_off_dates_nothing(
     postgres: PostgresServer, tmp_path: Path, ahead_s: float
@@ -109,3 +120,48 @@ def test_of_two_processes_the_one_whose_clock_is_off_dates_nothing(
         eventually(lambda: "clock" in health(good).json(), "it says so")
         check_duties_go_on(good)
         assert abs(lease_end(good) - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+def host_alarms(farm: FarmProcess) -> list[tuple[AlarmKind, str]]:
+    with farm.client() as client:
+        return [(alarm.kind, alarm.subject_id) for alarm in client.alarms()]
+
+
+def clock_ahead_s(farm: FarmProcess) -> float | None:
+    """As the farm knows it of its only host."""
+    with farm.client() as client:
+        return client.hosts()[0].clock_ahead_s
+
+
+@pytest.mark.fault(49)
+@pytest.mark.parametrize("ahead_s", [-86_400.0, 86_400.0])
+def test_a_host_whose_clock_is_off_works_as_any_and_its_alarm_ends_with_the_difference(
+    tmp_path: Path, ahead_s: float
+) -> None:
+    clock = WallClock(tmp_path / "clock", ahead_s=ahead_s)
+    with running_farm(FarmProcess(tmp_path / "farm", environment=_SETTINGS)) as farm:
+        for precision in ("float32", "int8-core"):
+            farm.register_model(*stand_in_model(precision))
+        farm.register_program(steady_program(0.05))
+        with (
+            running_phones(1, tmp_path / "phones") as phones,
+            running_agent(
+                AgentProcess(farm, tmp_path / "agent", phones, host="bench-1", environment=clock.environment)
+            ) as agent,
+        ):
+            alarm = (AlarmKind.CLOCK_STEPPED, "bench-1")
+            eventually(lambda: host_alarms(farm) == [alarm], "the alarm is raised")
+            assert clock_ahead_s(farm) == pytest.approx(ahead_s, abs=30)
+            farm.await_phones(phones)
+            view = farm.await_matrix(farm.submit(matrix_spec(rounds=2)), within_s=60)
+            assert view.jobs_by_outcome == {"succeeded": 4}
+            # Set while it runs, and nothing is dated by that before it has lasted: the farm hears of no other
+            # difference.
+            clock.set(0)
+            agent.check_alive()
+            assert host_alarms(farm) == [alarm]
+            agent.stop()
+            agent.spawn()
+            eventually(lambda: host_alarms(farm) == [], "the alarm is over")
+            assert clock_ahead_s(farm) == pytest.approx(0, abs=30)
+        check_invariants(farm.database_path)

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Literal, cast
 
@@ -19,17 +20,20 @@ from farm.clock import SystemClock
 from farm.core.base.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
 from farm.core.devices.device import Presence
 from farm.core.jobs.attempt import AttemptState
+from farm.core.operations.host_clock import ClockDifference
 from farm.core.results.settle.report import ReportAnswer
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.wire.agents.protocol import (
     Assignment,
     AttemptOrder,
+    ClockReport,
     DeviceReport,
     Enrollment,
     EnrollmentAnswer,
     Exchange,
     ExchangeAnswer,
+    FarmTime,
     Report,
     SessionAnswer,
     SessionOpening,
@@ -58,12 +62,15 @@ class FakeFarm:
         self.wire_version = WIRE_VERSION
         self.database_epoch = "first"
         self.reports_wanted: tuple[int, ...] = ()
+        self.clock_ahead = timedelta(0)
+        self.clock_differences: list[ClockDifference] = []
         self.heard = asyncio.Condition()
         self.app = FastAPI()
         self.app.post("/api/v1/agent/enroll")(self._enroll)
         self.app.post("/api/v1/agent/sessions")(self._open)
         self.app.post("/api/v1/agent/sessions/{session_id}/exchange")(self._exchange)
         self.app.post("/api/v1/agent/attempts/{attempt_id}/report")(self._report)
+        self.app.post("/api/v1/agent/clock")(self._clock)
         self.app.get("/api/v1/blobs/{digest}")(self._blob)
 
     def assign(self, number: int, device_id: str, script: str, **changes: Any) -> None:
@@ -122,6 +129,12 @@ class FakeFarm:
         if said.join_token.get_secret_value() != TOKEN:
             return _problem(401, "auth.invalid", "the join token is unknown")
         return _json(EnrollmentAnswer(host_id=HostId(said.host), credential="a-credential"))
+
+    async def _clock(self, said: ClockReport) -> Response:
+        if said.difference is not None:
+            self.clock_differences.append(said.difference)
+            await self._tell()
+        return _json(FarmTime(now=datetime.now(UTC) + self.clock_ahead))
 
     async def _open(self, said: SessionOpening, request: Request) -> Response:
         if request.headers.get("Authorization") != "Bearer a-credential":

@@ -243,6 +243,7 @@ class AgentProcess(Process):
         *,
         host: str,
         url: str | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         """It calls the farm by `url`, or where that listens."""
         folder.mkdir()
@@ -251,7 +252,8 @@ class AgentProcess(Process):
         words = ["--farm-url", url or farm.url, "--host", host, "--data-dir", str(folder), "--no-adb-usb"]
         words += ["--join-token-file", str(folder / "join-token")]
         words += ["--adb-connect", ",".join(phone.address for phone in phones)]
-        super().__init__([sys.executable, "-m", "agents.daemon", *words], folder.with_suffix(".log"))
+        command = [sys.executable, "-m", "agents.daemon", *words]
+        super().__init__(command, folder.with_suffix(".log"), environment)
 
     @property
     def spool(self) -> Path:

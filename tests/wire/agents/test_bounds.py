@@ -7,12 +7,19 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from farm.core.devices.condition import CpuPolicy
-from farm.wire.agents.protocol import Enrollment, Exchange, Report, SessionOpening
+from farm.wire.agents.protocol import ClockReport, Enrollment, Exchange, Report, SessionOpening
 from farm.wire.agents.report_batch import ReportHeads
 
 #: What agents send. The farm's answers are not among them: an agent trusts its farm, and what they hold was
 #: checked where a user submitted it.
-MESSAGES: tuple[type[BaseModel], ...] = (Enrollment, SessionOpening, Exchange, Report, ReportHeads)
+MESSAGES: tuple[type[BaseModel], ...] = (
+    Enrollment,
+    SessionOpening,
+    ClockReport,
+    Exchange,
+    Report,
+    ReportHeads,
+)
 #: Places without a bound in JSON schema, and why.
 EXCEPTIONS = {
     "CpuPolicy.time_in_state_ms: no maxLength of its keys": "they are numbers, with bounds of their own"
