@@ -41,6 +41,7 @@ from agents.link.enrollment import (
 from agents.link.exchange_loop import EPOCH_FILE, ExchangeLoop, ReportReplay
 from agents.link.lease import LeaseMonitor
 from agents.outbox.attempt_journal import AttemptJournal
+from agents.outbox.damaged_files import DamagedFiles
 from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
 from agents.upkeep.battery_care import BatteryCare
@@ -201,6 +202,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
     config, clock, random, active = host.config, host.clock, host.random, ActiveAttempts()
     pressure = Backpressure(active.changed)
     usb_capacity = UsbCapacity(active.changed, lasts_s=config.usb_full_s)
+    damaged_files = DamagedFiles(config.data_dir, active.changed)
     adb = AdbClient(host.server.port, host.server.host)
     key, names = partial(find_fingerprint, host.server.public_key), config.device_names
     monitor = DeviceMonitor(
@@ -259,6 +261,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         prefetch=prefetch.prefetch,
         pressure=pressure,
         usb_capacity=usb_capacity,
+        damaged_files=damaged_files,
         lease=lease,
         replay=ReportReplay(attempts, config.data_dir, host.disk),
         clock_comparison=clock_comparison,
@@ -277,6 +280,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
     await attempts.recover()
     await ladder.load()
     tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
+    tasks.create_task(damaged_files.watch(host.disk), name="watch damaged files")
     tasks.create_task(watch_usb_capacity(config, usb_capacity, clock), name="watch usb controllers")
     tasks.create_task(adb_supervisor.track(), name="track devices")
     tasks.create_task(adb_supervisor.ping(), name="ping adb")

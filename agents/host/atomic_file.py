@@ -18,6 +18,7 @@ Arguments = TypeVarTuple("Arguments")
 Value = TypeVar("Value")
 
 TEMPORARY_SUFFIX = ".tmp"
+QUARANTINED_SUFFIX = ".unreadable"
 
 
 def write_file_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
@@ -73,7 +74,7 @@ def unsealed(content: bytes) -> bytes | None:
 def quarantine(path: Path) -> None:
     """Rename an unreadable file, or a folder in its place; without success it is skipped at each start."""
     with suppress(OSError):
-        path.replace(path.with_suffix(".unreadable"))
+        path.replace(path.with_suffix(QUARANTINED_SUFFIX))
 
 
 def sweep_temporaries(folder: Path) -> None:

@@ -21,6 +21,7 @@ from agents.host.data_dir import find_file
 from agents.host.retry import Backoff
 from agents.link.clock_comparison import ClockComparison
 from agents.link.lease import LeaseMonitor
+from agents.outbox.damaged_files import DamagedFiles
 from agents.upkeep.device_actions import DeviceActionRunner
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId, Digest
@@ -110,6 +111,7 @@ class ExchangeLoop:
     prefetch: Callable[[Iterable[Digest]], None]
     pressure: Backpressure
     usb_capacity: UsbCapacity
+    damaged_files: DamagedFiles
     lease: LeaseMonitor
     replay: ReportReplay
     clock_comparison: ClockComparison
@@ -210,6 +212,7 @@ class ExchangeLoop:
             device_actions_in_progress=self.device_actions.in_progress(),
             pressure=self.pressure.reason,
             full_controllers=self.usb_capacity.full,
+            damaged_files=self.damaged_files.notice,
         )
         return SentExchange(exchange=exchange, at_s=self.clock.monotonic())
 

@@ -17,6 +17,7 @@ from agents.link.clock_comparison import ClockComparison
 from agents.link.exchange_loop import ExchangeLoop, ReportReplay
 from agents.link.lease import LeaseMonitor
 from agents.outbox.attempt_journal import AttemptJournal
+from agents.outbox.damaged_files import DamagedFiles
 from agents.outbox.sender import ReportDelivery
 from agents.outbox.spool import Spool
 from agents.upkeep.device_actions import DeviceActionRunner
@@ -224,6 +225,7 @@ class Life:
                 prefetch=lambda digests: None,
                 pressure=Backpressure(self.active.changed),
                 usb_capacity=UsbCapacity(self.active.changed, lasts_s=3600.0),
+                damaged_files=DamagedFiles(agent.folder, self.active.changed),
                 lease=lease,
                 replay=ReportReplay(attempts, agent.folder, disk),
                 # No clock of this world is ever set.

@@ -26,7 +26,7 @@ _DEVICE_CAUSED_CODES = frozenset({DeviceRebooted.code, AdbdRestarted.code}) | RE
 
 
 #: Incidents that an agent reports last while it reports them, and concern none of the devices.
-REPORTED_BY_AGENTS = (IncidentKind.PRESSURE, IncidentKind.USB_FULL)
+REPORTED_BY_AGENTS = (IncidentKind.PRESSURE, IncidentKind.USB_FULL, IncidentKind.FILES_DAMAGED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

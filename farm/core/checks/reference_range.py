@@ -58,7 +58,6 @@ class ReferenceRange:
 class Drift:
     """A device's newest reference runs against its own earlier ones: medians and numbers of runs."""
 
-    newest_ns: float
     recent_ns: float
     recent_runs: int
     past_ns: float
@@ -68,11 +67,6 @@ class Drift:
     def factor(self) -> float:
         """Return the ratio of new to old; above 1 is slower."""
         return self.recent_ns / self.past_ns
-
-    @property
-    def is_slower(self) -> bool:
-        """Tell whether the device is slower than before. It is not once it is as fast again, after a repair."""
-        return min(self.recent_ns, self.newest_ns) / self.past_ns > DRIFT_FACTOR
 
 
 def learn_reference_range(runs: Sequence[ReferenceSample]) -> ReferenceRange | None:
@@ -118,30 +112,17 @@ def measure_drift(runs: Sequence[ReferenceSample], *, now: datetime) -> Drift | 
     a run that was not is over.
     """
     newest_first = sorted(runs, key=_newest_first_key, reverse=True)
-    recent = _recent_values_ns(newest_first, since=now - RECENT_WITHIN)[:RECENT_RUNS]
+    since = now - RECENT_WITHIN
+    passed_at = max([since, *(run.at for run in newest_first[1:] if not run.was_out_of_range)])
+    recent = [
+        run.value_ns for run in newest_first if run.at >= (passed_at if run.was_out_of_range else since)
+    ][:RECENT_RUNS]
     past = [run.value_ns for run in newest_first if run.at <= now - DRIFT_AFTER and not run.was_out_of_range]
     if len(recent) < RECENT_RUNS or len(past) < PAST_RUNS:
         return None
     return Drift(
-        newest_ns=recent[0],
-        recent_ns=_log_median(recent),
-        recent_runs=len(recent),
-        past_ns=_log_median(past),
-        past_runs=len(past),
+        recent_ns=_log_median(recent), recent_runs=len(recent), past_ns=_log_median(past), past_runs=len(past)
     )
-
-
-def _recent_values_ns(newest_first: Sequence[ReferenceSample], *, since: datetime) -> list[float]:
-    """Return the runs since then, without those out of range that a passed one follows."""
-    values_ns: list[float] = []
-    has_passed = False
-    for place, run in enumerate(newest_first):
-        if run.at < since:
-            break
-        if not (has_passed and run.was_out_of_range):
-            values_ns.append(run.value_ns)
-        has_passed = has_passed or (place > 0 and not run.was_out_of_range)
-    return values_ns
 
 
 def _training_runs(runs: Sequence[ReferenceSample]) -> list[ReferenceSample]:

@@ -8,6 +8,7 @@ from itertools import takewhile
 
 from farm.core.base.ids import DeviceId, Digest, FactsId, JobId
 from farm.core.checks.reference_range import (
+    DRIFT_FACTOR,
     RANGE_SHARE,
     Drift,
     ReferenceRange,
@@ -129,7 +130,8 @@ def assess_reference_run(
         return ReferenceAssessment(verdict=ReferenceVerdict.FAST, words=words, reference_range=expected)
     this = ReferenceSample(device=None, value_ns=value_ns, at=now)
     trend = measure_drift([*own, this], now=now)
-    if trend is not None and trend.is_slower:
+    # A device that is as fast as before again was repaired, or has cooled: what it was counts no more.
+    if trend is not None and min(trend.factor, value_ns / trend.past_ns) > DRIFT_FACTOR:
         return ReferenceAssessment(
             verdict=ReferenceVerdict.DRIFTED,
             words=f"{took}; {_drift_text(trend)}",

@@ -98,3 +98,5 @@ class IncidentKind(StrEnum):
     PRESSURE = "pressure"
     #: One of its USB controllers accepts no further device; connected ones keep working.
     USB_FULL = "usb_full"
+    #: Its agent found files of its own damaged, and set them aside: a run's record or report is lost.
+    FILES_DAMAGED = "files_damaged"

@@ -127,6 +127,9 @@ def incident_reason(kind: IncidentKind, host: str, origin: StateOrigin) -> Pendi
         case IncidentKind.USB_FULL:
             message = "a USB controller of the host takes no further device"
             hint = f"plug devices in at another controller of {host}"
+        case IncidentKind.FILES_DAMAGED:
+            message = "files of the host's agent were damaged"
+            hint = f"check the disk of {host}, then delete the files that the incident names"
         case _:
             assert_never(kind)
     return PendingReason(code=f"host_{kind}", message=message, hint=hint, passes=False, **asdict(origin))

@@ -112,7 +112,8 @@ class FleetEvent(StrEnum):
 
     #: An operator set how many runs it may have at once.
     HOST_LIMITED = "host_limited"
-    #: Something is wrong with the host, a USB controller of it, or several of its phones: none is blamed.
+    #: Something is wrong with the host, its agent's files, a USB controller, or several phones of it: none is
+    #: blamed.
     INCIDENT_OPENED = "incident_opened"
     #: It is over.
     INCIDENT_ENDED = "incident_ended"

@@ -35,7 +35,8 @@ class ExchangeCall:
         """Tell whether it reports no more than devices."""
         request = self.exchange
         is_at_work = request.attempts or request.device_actions or request.device_actions_in_progress
-        return not (is_at_work or request.full_controllers) and request.pressure is None
+        is_unwell = request.pressure or request.full_controllers or request.damaged_files
+        return not (is_at_work or is_unwell)
 
 
 def record_idle_heartbeats(tx: Tx, calls: Sequence[ExchangeCall]) -> frozenset[ExchangeCall]:

@@ -205,6 +205,8 @@ class Exchange(Wire):
     pressure: Annotated[Note, Field(min_length=1)] | None = None
     #: They delay no work of the attached devices.
     full_controllers: Annotated[tuple[FullController, ...], Field(max_length=MAX_CONTROLLERS)] = ()
+    #: The agent's own files that it found damaged and set aside, as text, until they are removed.
+    damaged_files: Annotated[Note, Field(min_length=1)] | None = None
 
 
 class CleanupOrder(Wire):

@@ -83,10 +83,11 @@ def test_a_call_with_nothing_in_it_does_what_the_loop_call_does_of_it(farm: Farm
 
 def test_calls_of_many_hosts_are_noted_apart_from_those_with_something_in_them(farm: FarmRig) -> None:
     idle, empty, busy = idle_host(farm), farm.host("bench-2"), farm.host("bench-3")
-    pressed = farm.host("bench-4")
+    pressed, damaged = farm.host("bench-4"), farm.host("bench-5")
     full = FullController(controller="0000:00:14.0", message="no slot is left")
     calls = [call_of(idle), call_of(empty), call_of(busy, full_controllers=(full,))]
     calls.append(call_of(pressed, pressure="the disk is full"))
+    calls.append(call_of(damaged, damaged_files="spool/7.unreadable"))
     before = beat(farm, busy)
     assert note(farm, *calls) == {calls[0], calls[1]}
     assert [beat(farm, host)[0] for host in (idle, empty)] == [idle.seq, empty.seq]

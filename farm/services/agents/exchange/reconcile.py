@@ -213,6 +213,7 @@ def _host_incidents(snapshot: FleetSnapshot, request: Exchange) -> Iterator[Effe
     for kind, cause, over in (
         (IncidentKind.PRESSURE, request.pressure, "its agent takes work again"),
         (IncidentKind.USB_FULL, full, "the kernel says no more of it"),
+        (IncidentKind.FILES_DAMAGED, request.damaged_files, "the damaged files are removed"),
     ):
         incident = next((incident for incident in snapshot.incidents if incident.kind is kind), None)
         if incident is not None and incident.cause != cause:
