@@ -15,6 +15,9 @@ from farm.core.jobs.job import JobKind
 HOST_INCIDENT = "host.incident"
 #: Failures of several devices within this time are one incident.
 WINDOW = timedelta(seconds=60)
+#: A device that is away so soon after its session opened may not have been found yet: the agent, its adb
+#: server or the host has just started.
+FIRST_LISTING = timedelta(seconds=30)
 #: One device alone shows nothing about its host.
 MIN_DEVICES = 2
 #: An incident whose devices stay away ends after so long without further failures.

@@ -36,7 +36,9 @@ def _end_cause(tx: Tx, incident: Incident) -> str | None:
         # No agent is left to say that it is over; a host that is gone is an alarm of its own.
         is_lost = host.session is not None and host.session.state is SessionState.LOST
         return "its agent does not report any more" if is_lost else None
-    drops = device_failures.disconnects_since(tx.connection, incident.devices, incident.began_at)
+    drops = device_failures.disconnects_since(
+        tx.connection, incident.devices, incident.began_at, host_id=incident.host_id
+    )
     lasting = IncidentProgress(
         began_at=incident.began_at,
         last_failure_at=max([incident.began_at, *(drop.at for drop in drops)]),

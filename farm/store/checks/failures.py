@@ -8,30 +8,51 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import DeviceId
+from farm.core.base.ids import DeviceId, HostId
 from farm.core.checks.check_schedule import CHECKS_CONSIDERED, PastCheck
-from farm.core.checks.failures import DeviceFailure, HealthChange, became_unreachable, may_be_host_caused
+from farm.core.checks.failures import (
+    FIRST_LISTING,
+    DeviceFailure,
+    HealthChange,
+    became_unreachable,
+    may_be_host_caused,
+)
 from farm.core.devices.device import Presence
 from farm.core.errors import Blame
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.operations.event import DeviceEvent, EventSubject
 from farm.database.rows import to_record
-from farm.database.tables import attempts, events, jobs, literal
+from farm.database.tables import attempts, events, jobs, literal, sessions
 
 #: More than a device can fail within the examined time.
 _LAST_ATTEMPTS = 5
 
 
 def disconnects_since(
-    connection: Connection, device_ids: Collection[DeviceId], since: datetime
+    connection: Connection, device_ids: Collection[DeviceId], since: datetime, *, host_id: HostId
 ) -> list[DeviceFailure]:
-    """Return when online devices became unreachable since a time, oldest first."""
-    query = _changes_query(DeviceEvent.PRESENCE_CHANGED, device_ids, since)
-    return [
-        to_record(DeviceFailure, row)
-        for row in connection.execute(query.where(events.c.from_state == Presence.ONLINE))
-        if became_unreachable(Presence.ONLINE, Presence(row.to_state))
-    ]
+    """Return when online devices became unreachable since a time, oldest first.
+
+    Those that the host's agent has not found yet since it started are not among them.
+    """
+    changes = connection.execute(_changes_query(DeviceEvent.PRESENCE_CHANGED, device_ids, since)).all()
+    opened_query = (
+        sa.select(sessions.c.opened_at)
+        .where(sessions.c.host_id == host_id)
+        .order_by(sessions.c.epoch.desc())
+        .limit(1)
+    )
+    opened_at = connection.execute(opened_query).scalar_one()
+    found: set[str] = set()
+    disconnects: list[DeviceFailure] = []
+    for row in changes:
+        if row.to_state == Presence.ONLINE and row.at >= opened_at:
+            found.add(row.device_id)
+        if not became_unreachable(Presence(row.before), Presence(row.to_state)):
+            continue
+        if row.device_id in found or not opened_at <= row.at < opened_at + FIRST_LISTING:
+            disconnects.append(to_record(DeviceFailure, row))
+    return disconnects
 
 
 def boots_since(connection: Connection, device_id: DeviceId, since: datetime) -> list[datetime]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from farm.core.base.ids import DeviceId
-from farm.core.checks.failures import MAX_DURATION, QUIET_AFTER, WINDOW
+from farm.core.checks.failures import FIRST_LISTING, MAX_DURATION, QUIET_AFTER, WINDOW
 from farm.core.devices.device import Presence
 from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
@@ -60,6 +60,22 @@ def rest(farm: FarmRig, host: HostRig) -> None:
     farm.clock.advance(WINDOW.total_seconds() + 1)
     host.exchange()
     farm.reap()
+
+
+def test_phones_that_a_restarted_agent_has_not_found_yet_are_no_incident(
+    farm: FarmRig, three: HostRig
+) -> None:
+    rest(farm, three)
+    three.restart()
+    put(three, Presence.ABSENT, *PHONES)
+    three.exchange()
+    put(three, Presence.ONLINE, *PHONES)
+    three.exchange()
+    assert incidents(farm) == []
+    farm.clock.advance(FIRST_LISTING.total_seconds() + 1)
+    put(three, Presence.ABSENT, "phone-1", "phone-2")
+    three.exchange()
+    assert incidents(farm) == [("correlated_failures", True)]
 
 
 @pytest.mark.invariant("I15")

@@ -131,7 +131,10 @@ def host_context(tx: Tx, host_id: HostId) -> HostContext:
         online=frozenset(
             device_id for device_id, presence in presence_by_device.items() if presence == Presence.ONLINE
         ),
-        failures=(*disconnects_since(tx.connection, own, since), *failures_since(tx.connection, own, since)),
+        failures=(
+            *disconnects_since(tx.connection, own, since, host_id=host_id),
+            *failures_since(tx.connection, own, since),
+        ),
         open_incident=incident,
         health_changes=tuple(health_changes_since(tx.connection, own, began_at)),
     )
