@@ -72,12 +72,11 @@ def _comparison(view: MatrixPlanView) -> Iterator[str]:
     if view.baseline is None:
         yield "no comparison: the matrix names no baseline"
         return
-    means = (
-        "one cell for all"
-        if view.baseline_kind == "absolute"
-        else "each cell to the same one with these values"
-    )
-    yield f"compared to {key_text(view.baseline)}, {view.baseline_kind}: {means}"
+    values = key_text(view.baseline)
+    if view.baseline_kind == "absolute":
+        yield f"every cell is compared to the one with {values}"
+    else:
+        yield f"each cell is compared to the same one with {values}"
     if view.uncompared:
         yield f"not compared, as their baseline cannot run: {_names_text(view.uncompared)}"
 
