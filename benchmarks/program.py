@@ -96,14 +96,17 @@ def register_model(rig: FarmRig) -> None:
     rig.farm.register_variant(manifest)
 
 
-def submit(rig: FarmRig, *, rounds: int) -> MatrixId:
-    """Submit one job a round on every phone; noisy results are accepted, so that nothing is repeated."""
+def submit(rig: FarmRig, *, rounds: int, host: str | None = None) -> MatrixId:
+    """Submit one job a round on every phone, or on those of a host.
+
+    Noisy results are accepted, so that nothing is repeated.
+    """
     spec = {
         "name": "benchmark",
         "harness": HARNESS,
         "axes": {"model": "stand-in", "precision": "float32", "format": "torchscript", "backend": "cpu"},
         "settings": {"iter": ITERATIONS, "warmup": WARMUP},
-        "devices": {"virtual": True},
+        "devices": {"virtual": True} if host is None else {"host": host},
         "rounds": rounds,
         "noise_limit": 10.0,
     }

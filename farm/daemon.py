@@ -35,6 +35,7 @@ from farm.services.access.tokens import check_an_admin_can_call
 from farm.services.files.folder_owner import check_folder, check_new_farm
 from farm.services.files.retention import Sweeper
 from farm.services.files.verification import Scrubber
+from farm.services.matrices.cancel import continue_cancellations
 from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarm_scan import AlarmScan
 from farm.services.periodic.leader_election import PeriodicLeader, PeriodicScan, serving_period_since
@@ -159,6 +160,11 @@ async def _background_tasks(
         ),
         run_sweeps(sweep, every_s=options.config.sweep_every_s, should_run=lambda: leader.is_leader),
         run_sweeps(scrub, every_s=_SCRUB_EVERY_S, should_run=lambda: leader.is_leader),
+        run_sweeps(
+            partial(continue_cancellations, context.database, clock),
+            every_s=leader.every_s,
+            should_run=lambda: leader.is_leader,
+        ),
         run_reminders(context.to_expand, every_s=leader.every_s, should_run=lambda: leader.is_leader),
     ):
         addresses = await asyncio.to_thread(_virtual_devices, options.virtual, folder / "virtual")

@@ -435,6 +435,25 @@ def upgrade() -> None:
         )
 
     op.create_table(
+        "cancellations",
+        sa.Column(
+            "matrix_id",
+            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
+            autoincrement=False,
+            nullable=False,
+        ),
+        sa.Column("device_id", sa.Text(), nullable=False),
+        sa.Column("requested_by", sa.Text(), nullable=False),
+        sa.Column("continued_at", sa.BigInteger(), nullable=False),
+        sa.Column("after_job_id", sa.BigInteger(), nullable=False),
+        sa.Column("cancelled_jobs", sa.Integer(), nullable=False),
+        sa.Column("finished_jobs", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["matrix_id"], ["matrices.matrix_id"], name=op.f("fk_cancellations_matrix_id")
+        ),
+        sa.PrimaryKeyConstraint("matrix_id", "device_id", name=op.f("pk_cancellations")),
+    )
+    op.create_table(
         "series",
         sa.Column("series_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("series_digest", sa.Text(), nullable=False),
@@ -803,6 +822,7 @@ def downgrade() -> None:
 
     op.drop_table("jobs")
     op.drop_table("series")
+    op.drop_table("cancellations")
     with op.batch_alter_table("lazy_expansions", schema=None) as batch_op:
         batch_op.drop_index(
             "ix_lazy_expansions_next",

@@ -142,7 +142,6 @@ async def post_cancel(
             farm.bind(cancel_chunk, actor=caller.actor),
             MatrixId(matrix_id),
             device=cancellation.device,
-            before=progress,
         )
     return progress.view
 

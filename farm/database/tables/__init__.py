@@ -16,6 +16,7 @@ from farm.database.tables.operations import alarms, database_epochs, events, lea
 from farm.database.tables.results import measurements, reference_runs, series
 from farm.database.tables.work import (
     attempts,
+    cancellations,
     cells,
     evidence,
     is_live,
@@ -32,6 +33,7 @@ __all__ = [
     "alarms",
     "artifacts",
     "attempts",
+    "cancellations",
     "cells",
     "database_epochs",
     "device_actions",

@@ -122,6 +122,23 @@ sa.Index(
     **where("cancelled_at IS NULL"),
 )
 
+#: Cancellations that need more than one transaction. The row is deleted with the last of them, so one that
+#: is left belongs to a farm that was killed in between, or to a request that is still at work.
+cancellations = sa.Table(
+    "cancellations",
+    metadata,
+    sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
+    #: Empty: on all devices. Not a foreign key for that reason.
+    sa.Column("device_id", sa.Text, primary_key=True),
+    sa.Column("requested_by", sa.Text, nullable=False),
+    #: The last transaction of the request.
+    sa.Column("continued_at", UtcTime, nullable=False),
+    #: The cursor: queued jobs up to this one are cancelled.
+    sa.Column("after_job_id", sa.BigInteger, nullable=False),
+    sa.Column("cancelled_jobs", sa.Integer, nullable=False),
+    sa.Column("finished_jobs", sa.Integer, nullable=False),
+)
+
 jobs = sa.Table(
     "jobs",
     metadata,

@@ -152,9 +152,10 @@ def _cancel_lazy_expansions(tx: Tx, device_id: DeviceId) -> int:
 
 def _cancel_jobs(tx: Tx, device_id: DeviceId) -> int:
     message = f"{device_id} was retired"
-    return jobs.cancel_jobs(
+    cancelled = jobs.cancel_jobs(
         tx, None, JobState.QUEUED, device_id=device_id, code="device.retired", message=message
     )
+    return len(cancelled)
 
 
 def _check_unused(connection: Connection, device: Device, label: str) -> None:

@@ -16,7 +16,7 @@ from farm.database.tables import cells, devices, jobs, literal, matrices
 from farm.database.tables.columns import BigId
 from farm.database.transaction import Tx
 from farm.store.matrices import lazy_expansion
-from farm.store.operations.events import record_event, record_if_moved, record_transitions
+from farm.store.operations.events import record_alike, record_event, record_if_moved, record_transitions
 
 #: Checks run before all jobs of users.
 CHECK_PRIORITY = 1_000_000
@@ -170,16 +170,17 @@ def cancel_jobs(
     state: JobState,
     *,
     device_id: DeviceId | None = None,
+    after: int = 0,
     limit: int | None = None,
     code: str | None = None,
     message: str | None = None,
-) -> int:
-    """Cancel the jobs of a matrix, a device, or both that are in the given state.
+) -> list[JobId]:
+    """Cancel the jobs of a matrix, a device, or both that are in the given state and above a job id.
 
-    Record an event for each. Return how many were cancelled. With `limit`, cancel at most that many, lowest
-    job id first.
+    Record an event for each, by one statement for all. Return the cancelled jobs in order. With `limit`,
+    cancel at most that many, lowest job id first.
     """
-    selected = sa.select(jobs.c.job_id).where(jobs.c.state == literal(state))
+    selected = sa.select(jobs.c.job_id).where(jobs.c.state == literal(state), jobs.c.job_id > after)
     if matrix_id is not None:
         selected = selected.where(jobs.c.matrix_id == matrix_id)
     if device_id is not None:
@@ -194,14 +195,15 @@ def cancel_jobs(
     )
     # RETURNING has no order, but the events of a cancel must be the same on both databases (I20).
     cancelled = sorted(tx.connection.execute(update).scalars())
-    record_transitions(
+    record_alike(
         tx,
         JobEvent.CANCELLED,
-        dict.fromkeys(cancelled, message or Outcome.CANCELLED),
+        cancelled,
         from_state=state,
         to_state=JobState.FINISHED,
+        cause=message or Outcome.CANCELLED,
     )
-    return len(cancelled)
+    return [JobId(job_id) for job_id in cancelled]
 
 
 def first_virtual_times(

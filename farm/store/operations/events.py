@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.operations.event import EventKind, EventSubject, SubjectEvent, subject_of
+from farm.database.rows import insert_rows
 from farm.database.tables import events
 from farm.database.transaction import Tx
 
@@ -55,6 +56,22 @@ def record_transitions(
     ]
     if rows:
         tx.connection.execute(_INSERT, rows)
+
+
+def record_alike(
+    tx: Tx,
+    kind: EventKind,
+    subject_ids: Sequence[object],
+    *,
+    from_state: str | None,
+    to_state: str | None,
+    cause: str | None,
+) -> None:
+    """Append events that differ in their subjects alone, in order; any number by one statement."""
+    same = {"at": tx.now, "actor": tx.actor, "kind": kind, "subject": subject_of(kind)}
+    states = {"from_state": from_state, "to_state": to_state, "cause": cause}
+    rows = [[str(subject_id)] for subject_id in subject_ids]
+    insert_rows(tx.connection, events, ["subject_id"], rows, same={**same, **states})
 
 
 def record_if_moved(

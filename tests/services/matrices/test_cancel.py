@@ -239,9 +239,7 @@ def test_what_is_cancelled_in_several_transactions_comes_to_what_one_does(
     assert len(host.exchange().assignments) == 1
     found, steps = None, 0
     while found is None or not found.is_done:
-        found = farm.write(
-            bind_tx(cancel_chunk, now=farm.clock.now(), actor="user"), matrix_id, limit=4, before=found
-        )
+        found = farm.write(bind_tx(cancel_chunk, now=farm.clock.now(), actor="user"), matrix_id, limit=4)
         steps += 1
         # Until the last of them, what is under way goes on.
         assert outcomes(farm, matrix_id).get("active", 0) == (0 if found.is_done else 1)

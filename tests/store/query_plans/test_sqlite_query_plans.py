@@ -205,8 +205,14 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_attempts_session_live",
     ),
     "the jobs that a cancellation ends": (
-        lambda c: jobs.cancel_jobs(Tx(c, NOW, "user"), MatrixId(1), JobState.QUEUED),
-        "ix_jobs_matrix_id",
+        lambda c: jobs.cancel_jobs(Tx(c, NOW, "user"), MatrixId(1), JobState.QUEUED, after=7, limit=5),
+        "ix_jobs_matrix_id (matrix_id=? AND state=? AND job_id>?)",
+    ),
+    "the jobs that the next step of a cancellation ends on a device": (
+        lambda c: jobs.cancel_jobs(
+            Tx(c, NOW, "user"), MatrixId(1), JobState.QUEUED, device_id=DeviceId("phone-1"), after=7, limit=5
+        ),
+        "ix_jobs_",
     ),
     "how far a matrix is on its devices": (
         lambda c: job_counts.tally_by_device(c, MatrixId(1)),
