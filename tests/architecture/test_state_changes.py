@@ -16,6 +16,7 @@ STATELESS = {
     "program_files": "part of a program",
     "cells": "part of a matrix",
     "rejections": "part of a matrix",
+    "cancellations": "the progress of a cancellation, whose jobs have their events",
     "job_templates": "part of a matrix, until its last job is queued",
     "device_facts": "a snapshot",
     "reference_runs": "told by the end of its check",
