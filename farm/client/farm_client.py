@@ -32,6 +32,7 @@ from farm.wire.documents.devices import (
     DeviceView,
     OperatorRequest,
     RetirementPlan,
+    UsageView,
 )
 from farm.wire.documents.files.programs import (
     AdapterView,
@@ -90,6 +91,10 @@ class FarmClient(FarmConnection):
     def device(self, name: str) -> DeviceDetail:
         """Return one device by its id, its label, or the unique beginning of either."""
         return self._get(DeviceDetail, _device_path(name))
+
+    def device_usage(self, week: str | None = None) -> UsageView:
+        """Return for what the time of the devices went in a week, by default this one."""
+        return self._get(UsageView, "/device_usage", week=week)
 
     def change_device(self, name: str, verb: str, request: OperatorRequest) -> DeviceChange:
         """Call an operator's verb: `admit`, `label`, `reserve`, ..., as the routes name them."""

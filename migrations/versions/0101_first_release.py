@@ -106,6 +106,13 @@ def upgrade() -> None:
     with op.batch_alter_table("events", schema=None) as batch_op:
         batch_op.create_index("ix_events_actor", ["actor", "event_id"], unique=False)
         batch_op.create_index("ix_events_at", ["at"], unique=False)
+        batch_op.create_index(
+            "ix_events_facts",
+            ["subject_id", "kind", "at"],
+            unique=False,
+            sqlite_where=sa.text("subject IN ('device', 'host')"),
+            postgresql_where=sa.text("subject IN ('device', 'host')"),
+        )
         batch_op.create_index("ix_events_kind", ["kind", "event_id"], unique=False)
         batch_op.create_index("ix_events_subject", ["subject", "subject_id", "event_id"], unique=False)
 
@@ -391,6 +398,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     with op.batch_alter_table("device_actions", schema=None) as batch_op:
+        batch_op.create_index("ix_device_actions_requested_at", ["requested_at"], unique=False)
         batch_op.create_index(
             "uq_device_actions_one_open_per_kind",
             ["device_id", "kind"],
@@ -548,6 +556,8 @@ def upgrade() -> None:
         sa.Column("waiting_for", sa.Text(), nullable=True),
         sa.Column("report_digest", sa.Text(), nullable=True),
         sa.Column("claimed_at", sa.BigInteger(), nullable=False),
+        sa.Column("unfit_at", sa.BigInteger(), nullable=True),
+        sa.Column("measuring_at", sa.BigInteger(), nullable=True),
         sa.Column("finished_at", sa.BigInteger(), nullable=True),
         sa.CheckConstraint(
             "outcome IN ('succeeded', 'failed', 'unsupported', 'inconclusive', 'cancelled', 'expired')",
@@ -567,6 +577,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     with op.batch_alter_table("attempts", schema=None) as batch_op:
+        batch_op.create_index("ix_attempts_device_claims", ["device_id", "claimed_at"], unique=False)
         batch_op.create_index("ix_attempts_job_id", ["job_id"], unique=False)
         batch_op.create_index(
             "ix_attempts_lost_by_device",
@@ -800,6 +811,7 @@ def downgrade() -> None:
             postgresql_where=sa.text("outcome = 'inconclusive' AND blame = 'device'"),
         )
         batch_op.drop_index("ix_attempts_job_id")
+        batch_op.drop_index("ix_attempts_device_claims")
 
     op.drop_table("attempts")
     with op.batch_alter_table("jobs", schema=None) as batch_op:
@@ -837,6 +849,7 @@ def downgrade() -> None:
             sqlite_where=sa.text("finished_at IS NULL"),
             postgresql_where=sa.text("finished_at IS NULL"),
         )
+        batch_op.drop_index("ix_device_actions_requested_at")
 
     op.drop_table("device_actions")
     with op.batch_alter_table("cells", schema=None) as batch_op:
@@ -882,6 +895,11 @@ def downgrade() -> None:
     with op.batch_alter_table("events", schema=None) as batch_op:
         batch_op.drop_index("ix_events_subject")
         batch_op.drop_index("ix_events_kind")
+        batch_op.drop_index(
+            "ix_events_facts",
+            sqlite_where=sa.text("subject IN ('device', 'host')"),
+            postgresql_where=sa.text("subject IN ('device', 'host')"),
+        )
         batch_op.drop_index("ix_events_at")
         batch_op.drop_index("ix_events_actor")
 

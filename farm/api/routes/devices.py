@@ -13,6 +13,7 @@ from farm.services.checks.requested import assert_clean, rebaseline, request_che
 from farm.services.devices.admin import change_admin, change_label, change_tags, retire, retirement_plan
 from farm.services.devices.reservations import adb_access, release, reserve
 from farm.services.devices.views import list_device_views
+from farm.services.operations.usage import usage_in_week
 from farm.services.upkeep.device_actions import get_device_action, request_device_action
 from farm.wire.base import Count
 from farm.wire.documents.devices import (
@@ -29,6 +30,7 @@ from farm.wire.documents.devices import (
     ReservationRequest,
     RetirementPlan,
     TagRequest,
+    UsageView,
 )
 
 T = TypeVar("T")
@@ -40,6 +42,14 @@ router = APIRouter(prefix="/api/v1")
 async def get_devices(_: Viewer, farm: Farm) -> list[DeviceView]:
     """Return every device of the farm."""
     return await farm.database.read_async(list_device_views)
+
+
+@router.get("/device_usage")
+async def get_usage(
+    _: Viewer, farm: Farm, week: Annotated[str | None, Query(description="An ISO week: 2026-W47.")] = None
+) -> UsageView:
+    """Return for what the time of the devices went in a week."""
+    return await farm.database.read_async(usage_in_week, week, now=farm.clock.now())
 
 
 @router.get("/devices/{device}")

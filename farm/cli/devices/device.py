@@ -1,6 +1,7 @@
 """`farm device`: list, admit, label, reserve and maintain devices."""
 
 import sys
+from itertools import islice
 from shlex import quote
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from farm.cli.devices.report import (
     settings_reasons,
     settings_table,
 )
+from farm.cli.devices.usage import usage_of_weeks, usage_report
 from farm.cli.events.alarms import warn_of_alarms
 from farm.cli.shell.address import connect, show_view
 from farm.cli.shell.formatting import plural, seconds
@@ -43,12 +45,34 @@ RequiredReason = Annotated[str, typer.Option(help="Recorded with the event, for 
 
 
 @app.command("list")
-def list_devices(as_json: Json = False) -> None:
+def list_devices(
+    usage: Annotated[
+        bool, typer.Option("--usage", help="Show what the time of the devices was used for.")
+    ] = False,
+    week: Annotated[
+        str | None, typer.Option(metavar="WEEK", help="With --usage: an ISO week, like 2026-W47.")
+    ] = None,
+    weeks: Annotated[
+        int, typer.Option(min=1, max=53, help="With --usage: also the weeks before, so many in all.")
+    ] = 1,
+    as_json: Json = False,
+) -> None:
     """List the devices: model, state, and what to do about those with a problem. Short form: `farm devices`.
 
+    With --usage: in per cent of each week, for each device and each device model, how long devices measured,
+    were prepared, were not fit, were checked, waited for work, and were away. docs/operator.md defines these.
+
     Example: farm device list --json
+
+    Example: farm device list --usage --weeks 4
     """
+    if not usage and (week is not None or weeks > 1):
+        raise InvalidInput("--week and --weeks need --usage", hint="farm device list --usage --weeks 4")
     with connect() as farm:
+        if usage:
+            views = list(islice(usage_of_weeks(farm.device_usage, week), weeks))
+            show(views, usage_report, as_json=as_json)
+            return
         show(farm.devices(), device_table, as_json=as_json)
         if not as_json:
             warn_of_alarms(farm)

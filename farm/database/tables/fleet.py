@@ -203,3 +203,5 @@ sa.Index(
     unique=True,
     **where("finished_at IS NULL"),
 )
+# Usage: the actions of a week.
+sa.Index("ix_device_actions_requested_at", device_actions.c.requested_at)

@@ -50,6 +50,14 @@ sa.Index("ix_events_actor", events.c.actor, events.c.event_id)
 sa.Index("ix_events_kind", events.c.kind, events.c.event_id)
 # Events since a time.
 sa.Index("ix_events_at", events.c.at)
+# Usage: when a fact of a device or host changed, within a week and the last time before it.
+sa.Index(
+    "ix_events_facts",
+    events.c.subject_id,
+    events.c.kind,
+    events.c.at,
+    **where("subject IN ('device', 'host')"),
+)
 
 alarms = sa.Table(
     "alarms",

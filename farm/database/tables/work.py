@@ -218,6 +218,9 @@ attempts = sa.Table(
     #: SHA-256 of the report that settled it.
     sa.Column("report_digest", sa.Text),
     sa.Column("claimed_at", UtcTime, nullable=False),
+    #: The time at which its agent first reported such a condition, and that the program runs.
+    sa.Column("unfit_at", UtcTime),
+    sa.Column("measuring_at", UtcTime),
     sa.Column("finished_at", UtcTime),
     one_of("state", AttemptState),
     one_of("outcome", Outcome),
@@ -240,6 +243,8 @@ sa.Index(
 sa.Index("ix_attempts_session_live", attempts.c.session_id, **where(_LIVE_SQL))
 # The attempts of a job.
 sa.Index("ix_attempts_job_id", attempts.c.job_id)
+# Usage: the attempts of a device in a week.
+sa.Index("ix_attempts_device_claims", attempts.c.device_id, attempts.c.claimed_at)
 # Attempts that lost their device: few in any farm.
 sa.Index(
     "ix_attempts_lost_by_device",

@@ -16,7 +16,7 @@ from farm.core.jobs.retry import FinishedAttempt
 from farm.core.operations.event import WorkEvent
 from farm.core.runs.plan import RunPlan
 from farm.database.rows import find_record, to_record
-from farm.database.tables import artifacts, attempts, is_live, jobs, sessions
+from farm.database.tables import UtcTime, artifacts, attempts, is_live, jobs, sessions
 from farm.database.transaction import Tx
 from farm.store.operations.events import record_if_moved, record_transitions
 
@@ -200,6 +200,8 @@ def move_attempt(
     changes: dict[str, object] = {"state": to, "waiting_for": None, **(values or {})}
     if to in (AttemptState.FINISHED, AttemptState.RETURNED, AttemptState.LOST):
         changes["finished_at"] = tx.now
+    elif to is AttemptState.MEASURING:
+        changes["measuring_at"] = tx.now
     return record_if_moved(
         tx,
         _MOVE_STATEMENT,
@@ -212,12 +214,13 @@ def move_attempt(
     )
 
 
-def record_waiting(connection: Connection, attempt: Attempt, waiting_for: str | None) -> None:
+def record_waiting(tx: Tx, attempt: Attempt, waiting_for: str | None) -> None:
     """Record what an attempt's agent waits for before the run; not a transition, so without an event."""
-    connection.execute(
+    unfit_at = sa.literal(None if waiting_for is None else tx.now, UtcTime())
+    tx.connection.execute(
         attempts.update()
         .where(attempts.c.attempt_id == attempt.attempt_id, attempts.c.state == attempt.state)
-        .values(waiting_for=waiting_for)
+        .values(waiting_for=waiting_for, unfit_at=sa.func.coalesce(attempts.c.unfit_at, unfit_at))
     )
 
 

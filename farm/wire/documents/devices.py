@@ -1,5 +1,6 @@
 """Documents about devices, and operator requests."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Self
@@ -11,6 +12,7 @@ from farm.core.devices.condition import Condition
 from farm.core.devices.device import Admin, Blocker, DeviceFacts, Health, Presence
 from farm.core.jobs.job import JobKind
 from farm.core.operations.event import Event
+from farm.core.operations.usage import UsageState
 from farm.core.runs.measurement import Outcome
 from farm.core.upkeep.device_action import DeviceAction
 from farm.core.upkeep.device_settings import DeviceSettingsRecord
@@ -208,3 +210,50 @@ class AdbAccess(Wire):
     adb_port: int
     serial: str
     reserved_until: datetime
+
+
+class DeviceUsage(Wire):
+    """The usage of one device in a week."""
+
+    device_id: DeviceId
+    label: str | None
+    device_model: str | None
+    soc: str | None
+    virtual: bool
+    #: The part of the week that is known: since the farm first saw the device, until now, not retired.
+    known_s: float
+    seconds: Mapping[UsageState, float]
+    #: Of `known_s`, in per cent with one decimal; the sum is 100, or 0 where nothing is known.
+    shares_pct: Mapping[UsageState, float]
+
+    @property
+    def name(self) -> str:
+        """Return the name that people use."""
+        return self.label or self.device_id
+
+
+class ModelUsage(Wire):
+    """The usage of all devices of a model in a week, as one sum."""
+
+    device_model: str | None
+    soc: str | None
+    virtual: bool
+    devices: int
+    known_s: float
+    seconds: Mapping[UsageState, float]
+    shares_pct: Mapping[UsageState, float]
+
+
+class UsageView(Wire):
+    """GET /api/v1/device_usage: for what the time of the devices went in an ISO week, in UTC."""
+
+    #: `2026-W47`.
+    week: str
+    begin: datetime
+    #: The end of the week, or now.
+    end: datetime
+    #: When the farm first saw a device; nothing is known of the time before. None: it saw none yet.
+    known_since: datetime | None
+    #: Those of which a part of the week is known.
+    devices: tuple[DeviceUsage, ...]
+    models: tuple[ModelUsage, ...]

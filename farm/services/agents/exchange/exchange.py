@@ -128,7 +128,7 @@ def _apply(tx: Tx, host_id: HostId, effect: Effect) -> None:
         case to.AdvanceAttempt(attempt=attempt, event=event):
             attempts.move_attempt(tx.by(actor), attempt, event)
         case to.RecordWaiting(attempt=attempt, state=state, waiting_for=waiting_for):
-            attempts.record_waiting(tx.connection, replace(attempt, state=state), waiting_for)
+            attempts.record_waiting(tx, replace(attempt, state=state), waiting_for)
         case to.ReturnAttempt(attempt=attempt, reason=reason, code=code):
             return_attempt(tx.by(actor), attempt, reason=reason, code=code)
         case to.CancelAttempt(attempt=attempt, cause=cause):
