@@ -21,6 +21,7 @@ import structlog
 from agents.adb.client import AdbClient
 from agents.adb.smartsocket import LOOPBACK
 from agents.host.config import AgentConfig
+from agents.host.log_rotation import copy_and_truncate_if_over, rotate
 from agents.host.process import command_line, end_process
 from farm.core.base.address import host_and_port
 from farm.core.errors import AdbServerDown, InvalidInput
@@ -31,6 +32,8 @@ log = structlog.get_logger(__name__)
 START_DEADLINE_S = 20.0
 STOP_DEADLINE_S = 5.0
 POLL_S = 0.01
+#: Of `adb-server.log`, and of its older part `adb-server.log.1`.
+LOG_LIMIT_BYTES = 10 * 1024 * 1024
 _STARTS = 3
 _RECORD = "adb-server.json"
 _ADB_VARIABLE_PREFIXES = ("ADB_", "ANDROID_ADB_", "ANDROID_SERIAL", "ADBUTILS_")
@@ -61,6 +64,7 @@ class AdbServer:
     vendor_keys: str | None = None
     #: Another binary than the one adbutils ships.
     adb: Path | None = None
+    log_limit_bytes: int = LOG_LIMIT_BYTES
     #: 0 before the first start.
     port: int = field(default=0, init=False)
     _process: asyncio.subprocess.Process | None = field(default=None, init=False)
@@ -123,6 +127,14 @@ class AdbServer:
             if record is not None and record.pid == process.pid:
                 (self.folder / _RECORD).unlink(missing_ok=True)
 
+    async def rotate_log(self) -> None:
+        """Keep the log of the running server within its limit."""
+        try:
+            if await asyncio.to_thread(copy_and_truncate_if_over, self._log, self.log_limit_bytes):
+                log.info("adb_server_log_rotated", file=str(self._log))
+        except OSError as error:
+            log.warning("adb_server_log_not_rotated", reason=str(error))
+
     @property
     def _log(self) -> Path:
         return self.folder / "adb-server.log"
@@ -143,7 +155,9 @@ class AdbServer:
     async def _spawn(self) -> None:
         arguments = [str(self.adb or bundled_adb()), "-P", str(self.port), "server", "nodaemon"]
         environment = server_environment(os.environ, self.folder, self.usb, self.vendor_keys)
-        with self._log.open("wb") as output:
+        # What the previous server wrote tells why it ended.
+        rotate(self._log)
+        with self._log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
                 *arguments,
                 env=environment,
@@ -302,6 +316,9 @@ class ExternalServer:
 
     async def stop(self) -> None:
         """Do nothing."""
+
+    async def rotate_log(self) -> None:
+        """Do nothing: the log is its owner's."""
 
 
 def version_hint(version: int) -> str:

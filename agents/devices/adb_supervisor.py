@@ -82,11 +82,12 @@ class AdbSupervisor:
             self._listening = None
 
     async def ping(self) -> NoReturn:
-        """Stop a server that runs but does not answer, so that `track` starts another."""
+        """Stop a server that runs but does not answer, so that `track` starts another; bound its log."""
         missed = 0
         while True:
             await asyncio.sleep(self.ping_s)
             self._record_server_fault(self._problem)
+            await self.server.rotate_log()
             try:
                 await self.adb.version(self.ping_s)
             except AdbServerDown:

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 
 import agents
+from agents.host.log_rotation import rotate_if_over
 from agents.host.process import end_process, start_ticks
 from agents.virtual.device import RECORD, TICK_S
-from agents.virtual.processes import rotate_if_over
 from agents.virtual.sandbox import find_mount_error
 from farm.core.errors import HostError
 

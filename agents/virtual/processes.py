@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from uuid import UUID, uuid5
 
+from agents.host.log_rotation import rotate_if_over, rotated_path
 from agents.host.process import host_boot_id, start_ticks, stat_fields
 
 JOURNAL_FILE = "journal.jsonl"
@@ -68,19 +69,6 @@ def open_runs(path: Path) -> dict[tuple[int, int], RunEvent]:
         else:
             started.pop((entry.pid, entry.ticks), None)
     return started
-
-
-def rotate_if_over(path: Path, limit_bytes: int) -> bool:
-    """Rotate a file that is over the limit; return whether it was."""
-    if not path.exists() or path.stat().st_size <= limit_bytes:
-        return False
-    path.replace(rotated_path(path))
-    return True
-
-
-def rotated_path(path: Path) -> Path:
-    """Return the path of a file's rotated part."""
-    return path.with_name(f"{path.name}.1")
 
 
 RUN_VARIABLE = "BENCHFARM_RUN"

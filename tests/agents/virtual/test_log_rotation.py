@@ -4,7 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from agents.virtual.processes import RunMonitor, open_runs, rotate_if_over, rotated_path
+from agents.host.log_rotation import rotate_if_over, rotated_path
+from agents.virtual.processes import RunMonitor, open_runs
 from tests.support.agents.run_spans import run_spans
 
 SERIAL = "grown"
