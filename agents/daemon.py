@@ -22,7 +22,7 @@ from agents.attempts.attempts import AttemptController
 from agents.attempts.runner import AttemptRunner
 from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.adb_supervisor import AdbSupervisor, OtherServerMonitor, default_adb_port
-from agents.devices.backpressure import Backpressure, UsbCapacity, watch_disk, watch_usb_capacity
+from agents.devices.backpressure import Backpressure, DiskWatch, UsbCapacity, watch_usb_capacity
 from agents.devices.monitor import DeviceMonitor
 from agents.farm_api import FarmApi, farm_client
 from agents.host.atomic_file import DiskThread, remove_durably
@@ -35,6 +35,7 @@ from agents.link.enrollment import (
     Credential,
     archive_previous_enrollment,
     check_can_enroll,
+    check_space,
     enroll,
     find_credential,
 )
@@ -51,7 +52,7 @@ from agents.upkeep.recovery_state import RecoveryStateStore
 from farm import __version__
 from farm.clock import Clock, SystemClock
 from farm.core.base.address import is_loopback
-from farm.core.errors import AuthError, Conflict, FarmError, FarmFault
+from farm.core.errors import AuthError, Conflict, FarmError, FarmFault, HostDiskFull
 from farm.logconfig import configure_logging
 
 log = structlog.get_logger(__name__)
@@ -81,7 +82,9 @@ async def run_agent(
 ) -> None:
     """Manage this host's devices until cancelled. Runs on devices continue for the next start of the agent.
 
-    The data folder is made when missing; `ready` is called at the first answer of the farm to an exchange.
+    The data folder is made when missing. What cannot be done on a full disk waits until there is space: an
+    agent that has enrolled goes on with everything else. `ready` is called at the first answer of the farm
+    to an exchange.
 
     Raises:
         AgentRunningError: another agent works in the data folder.
@@ -90,17 +93,32 @@ async def run_agent(
         AdbServerDown: adb's server does not start.
         FarmError: the farm will not talk to this agent, and trying again would not help.
     """
+    random = random or Random()
+    backoff = Backoff(random)
     check_can_enroll(config)
-    with host_lock(config.data_dir):
-        async with _open_runtime(config, clock, ready, random or Random()) as host:
-            credential = find_credential(config.data_dir) or await _enroll_with_retry(host)
-            try:
-                await _run_tasks(host, credential)
-            except AuthError:
-                if config.join_token_value() is None:
-                    raise
-                # The farm may have been created again, and its operator has given us a token for it.
-                await _run_tasks(host, await _enroll_with_retry(host))
+    while True:
+        try:
+            with host_lock(config.data_dir):
+                if find_credential(config.data_dir) is None:
+                    check_space(config.data_dir)
+                return await _run_in_folder(config, clock, ready, random)
+        except HostDiskFull as error:
+            # Not the end of the process: whoever restarts it would do so in a loop.
+            folder = str(config.data_dir)
+            log.warning("agent_waits_for_space", folder=folder, reason=error.message, hint=error.hint)
+        await asyncio.sleep(backoff.next_s())
+
+
+async def _run_in_folder(config: AgentConfig, clock: Clock, ready: ReadyCallback, random: Random) -> None:
+    async with _open_runtime(config, clock, ready, random) as host:
+        credential = find_credential(config.data_dir) or await _enroll_with_retry(host)
+        try:
+            await _run_tasks(host, credential)
+        except AuthError:
+            if config.join_token_value() is None:
+                raise
+            # The farm may have been created again, and its operator has given us a token for it.
+            await _run_tasks(host, await _enroll_with_retry(host))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -277,9 +295,14 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
     adb_supervisor = AdbSupervisor(
         server=host.server, adb=adb, monitor=monitor, pressure=pressure, clock=clock, random=random
     )
+    disk_watch = DiskWatch(
+        spool=host.spool, disk=host.disk, cache_shortage=artifacts.shortage, pressure=pressure
+    )
     await attempts.recover()
     await ladder.load()
-    tasks.create_task(watch_disk(host.spool, host.disk, pressure), name="watch disk")
+    # Before the first exchange: an agent that starts on a full disk is given no work.
+    await disk_watch.run_once()
+    tasks.create_task(disk_watch.run(), name="watch disk")
     tasks.create_task(damaged_files.watch(host.disk), name="watch damaged files")
     tasks.create_task(watch_usb_capacity(config, usb_capacity, clock), name="watch usb controllers")
     tasks.create_task(adb_supervisor.track(), name="track devices")

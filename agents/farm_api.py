@@ -44,6 +44,8 @@ class BlobBody:
 
     #: The offset of the first byte.
     offset_bytes: int
+    #: The bytes that follow; 0 where the farm does not say.
+    size_bytes: int
     chunks: AsyncIterator[bytes]
 
 
@@ -120,7 +122,12 @@ class FarmApi:
                     raise refusal
                 # Not gathered into larger chunks: those would be lost when the connection breaks.
                 chunks = response.aiter_bytes()
-                yield BlobBody(offset_bytes=offset_bytes if is_rest else 0, chunks=chunks)
+                length = response.headers.get("Content-Length", "")
+                yield BlobBody(
+                    offset_bytes=offset_bytes if is_rest else 0,
+                    size_bytes=int(length) if length.isdigit() else 0,
+                    chunks=chunks,
+                )
 
     async def _request_model(
         self,

@@ -1,25 +1,33 @@
 """The agent inside `farm up`: it enrolls and talks HTTP like any other; its phones are admitted at once."""
 
+import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 
+import structlog
 from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from agents.daemon import run_agent
+from agents.host.atomic_file import make_folder, translate_disk_errors
 from agents.host.config import AgentConfig
-from agents.link.enrollment import find_credential
+from agents.link.enrollment import check_space, find_credential
 from agents.outbox.attempt_journal import AttemptJournal
 from farm.api.context import Context
 from farm.clock import Clock
 from farm.config import FarmConfig, invalid_setting
 from farm.core.base.ids import DeviceId
-from farm.core.errors import AuthError
+from farm.core.errors import AuthError, FarmError
 from farm.core.jobs.attempt import AttemptState
 from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import authenticate, create_join_token
 
+_log = structlog.get_logger(__name__)
+
 _JOIN_FILE = "join-token"
+#: Between two tries to start on a full disk.
+_RETRY_S = 5.0
 
 
 def agent_config(config: FarmConfig, url: str) -> AgentConfig:
@@ -45,16 +53,46 @@ def with_virtual_devices(own: AgentConfig, addresses: tuple[str, ...]) -> AgentC
 
 
 async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -> None:
-    """Run the agent until cancelled; raises like `run_agent`."""
-    own.data_dir.mkdir(exist_ok=True)
+    """Run the agent until cancelled; raises like `run_agent`.
+
+    On a full disk it waits for space, and the farm serves what it can.
+    """
     token_file = own.data_dir / _JOIN_FILE
-    token_file.unlink(missing_ok=True)
-    # An agent that the farm does not know, because a folder was created again, enrolls with a token.
-    if not context.database.read(_is_enrolled, own.data_dir):
-        _write_private(
-            token_file, context.database.write(bind_tx(create_join_token, now=clock.now()), auto_admit=True)
-        )
-    await run_agent(own, clock, ready=lambda: token_file.unlink(missing_ok=True))
+    while True:
+        try:
+            _prepare_enrollment(token_file, context, clock)
+            break
+        except FarmError as error:
+            if not error.transient:
+                raise
+            folder = str(own.data_dir)
+            _log.warning("embedded_agent_waits", folder=folder, reason=error.message, hint=error.hint)
+        await asyncio.sleep(_RETRY_S)
+
+    def remove_token() -> None:
+        with suppress(OSError):
+            token_file.unlink(missing_ok=True)
+
+    await run_agent(own, clock, ready=remove_token)
+
+
+def _prepare_enrollment(token_file: Path, context: Context, clock: Clock) -> None:
+    """Make a token for an agent that the farm does not know, because a folder was created again.
+
+    Raises:
+        FarmBusy: the database cannot be written for now.
+        HostDiskFull: there is no space for the token.
+    """
+    folder = token_file.parent
+    make_folder(folder)
+    with translate_disk_errors(token_file):
+        token_file.unlink(missing_ok=True)
+    if not context.database.read(_is_enrolled, folder):
+        # Before a token is made: each one that cannot be written would stay in the database.
+        check_space(folder)
+        token = context.database.write(bind_tx(create_join_token, now=clock.now()), auto_admit=True)
+        with translate_disk_errors(token_file):
+            _write_private(token_file, token)
 
 
 def devices_left_running(own: AgentConfig) -> list[DeviceId]:

@@ -20,6 +20,7 @@ import structlog
 
 from agents.adb.client import AdbClient
 from agents.adb.smartsocket import LOOPBACK
+from agents.host.atomic_file import make_folder, translate_disk_errors
 from agents.host.config import AgentConfig
 from agents.host.log_rotation import copy_and_truncate_if_over, rotate
 from agents.host.process import command_line, end_process
@@ -101,10 +102,11 @@ class AdbServer:
 
         Raises:
             AdbServerDown: it does not come up; its log is named.
+        HostDiskFull: there is no space for its folders or its log.
         """
         await self.stop()
         for folder in (self.folder / "tmp", key_home(self.folder)):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         previous_port = await self._end_orphaned_server()
         self.port = self.port or previous_port
         for _ in range(_STARTS):
@@ -155,9 +157,11 @@ class AdbServer:
     async def _spawn(self) -> None:
         arguments = [str(self.adb or bundled_adb()), "-P", str(self.port), "server", "nodaemon"]
         environment = server_environment(os.environ, self.folder, self.usb, self.vendor_keys)
-        # What the previous server wrote tells why it ended.
-        rotate(self._log)
-        with self._log.open("ab") as output:
+        with translate_disk_errors(self._log):
+            # What the previous server wrote tells why it ended.
+            rotate(self._log)
+            output = self._log.open("ab")
+        with output:
             self._process = await asyncio.create_subprocess_exec(
                 *arguments,
                 env=environment,

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass
@@ -15,6 +16,7 @@ from agents.farm_api import FarmApi
 from agents.host.atomic_file import (
     TEMPORARY_SUFFIX,
     file_digest,
+    make_folder,
     run_in_io_pool,
     sweep_temporaries,
     sync_path,
@@ -22,6 +24,7 @@ from agents.host.atomic_file import (
 )
 from farm.clock import Clock
 from farm.core.base.ids import Digest, is_digest
+from farm.core.base.units import size_text
 from farm.core.errors import (
     ArtifactMissing,
     Blame,
@@ -29,6 +32,7 @@ from farm.core.errors import (
     FarmFault,
     FarmUnreachable,
     Forbidden,
+    HostDiskFailed,
     HostDiskFull,
     NotFound,
 )
@@ -37,6 +41,8 @@ log = structlog.get_logger(__name__)
 
 #: For one artifact, whatever its size; a slower link needs a bigger host cache, not a longer wait.
 FETCH_DEADLINE_S = 900.0
+#: A file that did not fit is wanted no more when no job has asked for it for so long.
+_UNFIT_S = 600.0
 #: Between two uses, where the clock stands still or was set back.
 _TICK_S = 0.001
 
@@ -58,6 +64,15 @@ class _CachedArtifact:
     used_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _UnfitArtifact:
+    """A file for which there was no space, though the disk could hold it."""
+
+    size_bytes: int
+    #: The last time it was asked for.
+    asked_s: float
+
+
 @dataclass(eq=False)
 class ArtifactCache:
     """Artifacts named by digest, within a size limit; the least recently used are removed first.
@@ -77,11 +92,13 @@ class ArtifactCache:
 
     def __post_init__(self) -> None:
         """Open the folder; partial downloads of an earlier process are removed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         sweep_temporaries(self.folder)
         self._expected: frozenset[Digest] = frozenset()
         self._last_use_s = max((file.used_s for file in self._cached()), default=0.0)
         self._verified: set[Digest] = set()
+        self._size_by_digest: dict[Digest, int] = {}
+        self._unfit: dict[Digest, _UnfitArtifact] = {}
         self._lock_by_digest: defaultdict[Digest, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def invalidate(self, digests: Iterable[Digest]) -> None:
@@ -104,18 +121,45 @@ class ArtifactCache:
         async with self._lock_by_digest[digest]:
             if not await run_in_io_pool(self._is_good, path, digest):
                 try:
-                    await self._download(path, digest)
-                except HostDiskFull:
-                    # Once more, without everything that is not needed.
-                    if not await self._trim(0):
-                        raise
-                    await self._download(path, digest)
+                    await self._download_into_space(path, digest)
+                except HostDiskFull as error:
+                    if not isinstance(error, HostDiskFailed):
+                        await self._record_unfit(digest)
+                    raise
                 await self._trim(self.limit_bytes)
+            self._unfit.pop(digest, None)
             self._verified.add(digest)
             # Later than every use before, earlier processes included, whatever the clock did.
             self._last_use_s = max(self.clock.now().timestamp(), self._last_use_s + _TICK_S)
             await run_in_io_pool(os.utime, path, (self._last_use_s, self._last_use_s))
         return path
+
+    async def shortage(self) -> str | None:
+        """Return why this disk can take no new work: a file did not fit, and still does not; or None."""
+        free_bytes = (await run_in_io_pool(shutil.disk_usage, self.folder)).free if self._unfit else 0
+        now_s = self.clock.monotonic()
+        for digest, unfit in list(self._unfit.items()):
+            if unfit.size_bytes <= free_bytes or now_s - unfit.asked_s > _UNFIT_S:
+                del self._unfit[digest]
+        if not self._unfit:
+            return None
+        largest_bytes = max(unfit.size_bytes for unfit in self._unfit.values())
+        return f"the agent's disk has no space for a file of {size_text(largest_bytes)} in {self.folder}"
+
+    async def _download_into_space(self, path: Path, digest: Digest) -> None:
+        try:
+            await self._download(path, digest)
+        except HostDiskFull:
+            # Once more, without everything that is not needed.
+            if not await self._trim(0):
+                raise
+            await self._download(path, digest)
+
+    async def _record_unfit(self, digest: Digest) -> None:
+        """Record a file that did not fit; one that this disk can never hold is no reason to wait."""
+        size_bytes = self._size_by_digest.get(digest, 0)
+        if size_bytes <= (await run_in_io_pool(shutil.disk_usage, self.folder)).total:
+            self._unfit[digest] = _UnfitArtifact(size_bytes=size_bytes, asked_s=self.clock.monotonic())
 
     def _is_good(self, path: Path, digest: Digest) -> bool:
         return path.exists() and (digest in self._verified or file_digest(path) == digest)
@@ -152,6 +196,8 @@ class ArtifactCache:
         with translate_disk_errors(part), await run_in_io_pool(part.open, "a+b") as stream:
             partial_bytes = await run_in_io_pool(stream.seek, 0, os.SEEK_END)
             async with self.api.blob(digest, offset_bytes=partial_bytes) as body:
+                self._size_by_digest[digest] = body.offset_bytes + body.size_bytes
+                await run_in_io_pool(_check_space, part, body.size_bytes)
                 hasher = hashlib.sha256()
                 if partial_bytes:
                     await run_in_io_pool(_truncate_to, stream, body.offset_bytes, hasher)
@@ -189,6 +235,13 @@ class ArtifactCache:
             _CachedArtifact(digest=Digest(path.name), size_bytes=state.st_size, used_s=state.st_mtime)
             for path, state in files
         ]
+
+
+def _check_space(part: Path, size_bytes: int) -> None:
+    """Raise HostDiskFull where so many bytes do not fit, before the disk is filled with a part of them."""
+    if shutil.disk_usage(part.parent).free < size_bytes:
+        needs = f"which needs {size_text(size_bytes)}"
+        raise HostDiskFull(f"no space left for artifact {part.stem[:12]}, {needs}, in {part.parent}")
 
 
 def _truncate_to(stream: BinaryIO, size_bytes: int, hasher: "hashlib._Hash") -> None:

@@ -1,7 +1,8 @@
 """Backpressure: the reasons why this host should get no new work, and its full USB controllers."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -50,11 +51,26 @@ class Backpressure:
         return "; ".join(self._reason_by_subject.values())[:500] or None
 
 
-async def watch_disk(spool: Spool, disk: DiskThread, pressure: Backpressure) -> NoReturn:
-    """Check periodically whether the disk has space for evidence."""
-    while True:
-        pressure.record("disk", await disk.call(spool.shortage))
-        await asyncio.sleep(DISK_S)
+@dataclass(eq=False, kw_only=True)
+class DiskWatch:
+    """Checks whether the disk has space for evidence, and for the files of jobs."""
+
+    spool: Spool
+    disk: DiskThread
+    #: Why a file of a job did not fit; None where all did.
+    cache_shortage: Callable[[], Awaitable[str | None]]
+    pressure: Backpressure
+
+    async def run(self) -> NoReturn:
+        """Check periodically."""
+        while True:
+            await asyncio.sleep(DISK_S)
+            await self.run_once()
+
+    async def run_once(self) -> None:
+        """Record what is short."""
+        self.pressure.record("disk", await self.disk.call(self.spool.shortage))
+        self.pressure.record("cache", await self.cache_shortage())
 
 
 USB_DEVICES = Path("/sys/bus/usb/devices")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
 from farm.core.base.ids import Digest
+from farm.core.base.units import size_text
 from farm.core.errors import HostDiskFailed, HostDiskFull
 
 Arguments = TypeVarTuple("Arguments")
@@ -28,7 +29,7 @@ def write_file_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         HostDiskFull: no space is left, or the disk takes no writes (HostDiskFailed); the old content stays.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-    with translate_disk_errors(path):
+    with translate_disk_errors(path, len(data)):
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
             with os.fdopen(descriptor, "wb") as stream:
@@ -42,6 +43,12 @@ def write_file_durably(path: Path, data: bytes, *, mode: int = 0o644) -> None:
             raise
         temporary.replace(path)
         sync_path(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it, unless it is there; raises HostDiskFull."""
+    with translate_disk_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def remove_durably(path: Path) -> None:
@@ -85,16 +92,25 @@ def sweep_temporaries(folder: Path) -> None:
 
 
 @contextmanager
-def translate_disk_errors(path: Path) -> Iterator[None]:
-    """Translate the errors of a full, broken or read-only disk into errors of the tree."""
+def translate_disk_errors(path: Path, size_bytes: int = 0) -> Iterator[None]:
+    """Translate the errors of a full, broken or read-only disk into errors of the tree.
+
+    `size_bytes` is what the file needs; 0 where it is unknown, or only a name was to be added.
+    """
     try:
         yield
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise HostDiskFull(f"no space left for {path.name} in {path.parent}") from error
+        if is_full(error):
+            needs = f", which needs {size_text(size_bytes)}," if size_bytes else ""
+            raise HostDiskFull(f"no space left for {path.name}{needs} in {path.parent}") from error
         if error.errno in (errno.EIO, errno.EROFS):
             raise HostDiskFailed(f"{path} cannot be written: {error.strerror}") from error
         raise
+
+
+def is_full(error: OSError) -> bool:
+    """Return whether an error means that a disk, or its owner's quota, is used up."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 class DiskThread:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from agents.host.atomic_file import is_full
 from farm.core.base.units import size_text
 from farm.core.errors import HostDiskFull, HostError, InvalidInput
 
@@ -26,10 +27,12 @@ def find_file(path: Path) -> bytes | None:
 
 @contextmanager
 def translate_folder_errors(data_dir: Path) -> Iterator[None]:
-    """Translate OS errors of the data folder into InvalidInput."""
+    """Translate OS errors of the data folder into InvalidInput; those of a full disk into HostDiskFull."""
     try:
         yield
     except OSError as error:
+        if is_full(error):
+            raise HostDiskFull(f"no space left in {data_dir}") from error
         raise InvalidInput(
             f"the agent's data folder {data_dir} cannot be used: {error.strerror} ({error.filename})",
             hint="do this as the user that the agent runs as (sudo -u), or name another folder with "
@@ -54,6 +57,7 @@ def host_lock(data_dir: Path) -> Iterator[None]:
 
     Raises:
         AgentRunningError: at once, when another process holds it.
+        HostDiskFull: there is no space for the folder or the lock's file.
         InvalidInput: this user cannot use the folder.
     """
     with translate_folder_errors(data_dir):
@@ -65,8 +69,10 @@ def host_lock(data_dir: Path) -> Iterator[None]:
         except BlockingIOError as error:
             holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
             raise AgentRunningError(f"an agent (pid {holder}) already works in {data_dir}") from error
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+        # For messages only: a full disk keeps no agent from starting.
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
         yield
     finally:
         os.close(descriptor)
@@ -134,7 +140,10 @@ class DiskReserve:
             is_short = not self.has_room()
         except (HostDiskFull, OSError):
             is_short = True
-        return f"the agent's disk has less than {size_text(self._size_bytes)} free" if is_short else None
+        if not is_short:
+            return None
+        need, folder = size_text(self._size_bytes), self._path.parent
+        return f"the agent's disk has less than {need} free for evidence in {folder}"
 
     def has_room(self, beside_bytes: int = 0) -> bool:
         """Return whether the free space exceeds the reserve plus these bytes; nothing is allocated."""

@@ -140,10 +140,14 @@ async def restore_ports(file: Path, command: Sequence[str] | None) -> tuple[UsbP
     except (OSError, ValueError, TypeError):
         return ()
     off = tuple([port for port in ports if not await _is_switched_on(port, command)])
-    if off:
-        await save_ports(file, off)
-    else:
-        await asyncio.to_thread(file.unlink)
+    try:
+        if off:
+            await save_ports(file, off)
+        else:
+            await asyncio.to_thread(file.unlink)
+    except (FarmError, OSError) as error:
+        # The record has them all still: the next process switches them on once more.
+        log.warning("ports_not_recorded", file=str(file), reason=str(error))
     return off
 
 

@@ -1,22 +1,30 @@
 """Enrolment: exchange of a join token for a credential, saved with the settings of later runs."""
 
+import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from agents.farm_api import FarmApi, farm_client
-from agents.host.atomic_file import write_file_durably
+from agents.host.atomic_file import TEMPORARY_SUFFIX, remove_durably, write_file_durably
 from agents.host.config import SAVED_SETTINGS_FILE, AgentConfig, SavedSettings, find_saved_settings
 from agents.host.data_dir import find_file, host_lock
 from agents.outbox.attempt_journal import AttemptJournal
 from agents.outbox.spool import Spool
 from farm.core.base.ids import HostId
-from farm.core.errors import AuthError, FarmUnreachable
+from farm.core.errors import AuthError, FarmUnreachable, HostDiskFull
 from farm.wire.agents.protocol import Enrollment
 
+log = structlog.get_logger(__name__)
+
 CREDENTIAL_FILE = "credential.json"
+#: Enough for what the first start of an agent writes: its credential, and the key of its adb server.
+_SMALL_BYTES = 64 * 1024
+#: Between two tries to save the credential.
+_SPACE_S = 1.0
 _HINT = (
     "`farm token create` on the farm's machine makes a join token; `farm agent join URL` here takes it, "
     "or FARM_AGENT_JOIN_TOKEN_FILE"
@@ -38,15 +46,33 @@ async def enroll(config: AgentConfig, api: FarmApi) -> Credential:
     Raises:
         AuthError: there is no token, or the farm does not take it.
         FarmFault: the farm does not answer.
+        HostDiskFull: there is no space for the credential; the token was not used.
     """
     token = _join_token(config)
+    # Before the token is spent: a credential that cannot be saved is lost.
+    check_space(config.data_dir)
     try:
         answer = await api.enroll(Enrollment(host=config.host, join_token=token))
     except AuthError as error:
         raise AuthError(f"the farm rejected the join token: {error.message}", hint=_HINT) from error
     fields = {"host_id": answer.host_id, "secret": answer.credential}
-    write_file_durably(config.data_dir / CREDENTIAL_FILE, json.dumps(fields).encode(), mode=0o600)
+    content = json.dumps(fields).encode()
+    while True:
+        try:
+            write_file_durably(config.data_dir / CREDENTIAL_FILE, content, mode=0o600)
+            break
+        except HostDiskFull as error:
+            # Others took the space since: the token is spent.
+            log.warning("credential_not_saved", reason=error.message, hint=error.hint)
+            await asyncio.sleep(_SPACE_S)
     return Credential(host_id=answer.host_id, secret=SecretStr(answer.credential))
+
+
+def check_space(data_dir: Path) -> None:
+    """Raise HostDiskFull if the data folder cannot take a small file."""
+    probe = data_dir / f"space{TEMPORARY_SUFFIX}"
+    write_file_durably(probe, bytes(_SMALL_BYTES))
+    remove_durably(probe)
 
 
 def check_can_enroll(config: AgentConfig) -> None:
@@ -95,6 +121,7 @@ async def join(config: AgentConfig) -> EnrollmentResult:
         AuthError: the farm does not take the token, or there is none.
         Conflict: an agent of that name is at work elsewhere.
         FarmUnreachable: no farm answers there.
+        HostDiskFull: there is no space in the data folder.
         InvalidInput: this user cannot use the data folder.
     """
     with host_lock(config.data_dir):

@@ -9,6 +9,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from agents.host.atomic_file import (
+    make_folder,
     quarantine,
     remove_durably,
     sealed,
@@ -74,7 +75,7 @@ class AttemptJournal:
     """One file per attempt, replaced as a whole at each change of phase. Blocking: for the disk thread."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         sweep_temporaries(folder)
         self._folder = folder
 

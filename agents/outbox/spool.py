@@ -11,6 +11,7 @@ from typing import TypeVar
 import structlog
 
 from agents.host.atomic_file import (
+    make_folder,
     quarantine,
     sealed,
     sweep_temporaries,
@@ -120,7 +121,7 @@ class Spool:
         """Return why no new work should begin here; None while there is space beside the reserve."""
         # Inodes, or a quota, may be used up while bytes are free.
         return self._reserve.shortage() or (
-            "the agent's disk accepts no more files" if self._is_full else None
+            f"the agent's disk accepts no more files in {self._folder}" if self._is_full else None
         )
 
     def _move_report(self, move: Callable[[], T]) -> T:
@@ -164,7 +165,7 @@ class SentArchive:
 
     def __init__(self, folder: Path, *, limit_bytes: int) -> None:
         """Open a folder, created if missing."""
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self._folder = folder
         self._limit_bytes = limit_bytes
         found = map(_find_archived_report, folder.glob("*.json"))

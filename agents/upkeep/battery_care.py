@@ -132,8 +132,8 @@ class BatteryCare:
         else:
             port = UsbPort(serial=serial, usb_path=find_port(serial, await self.adb.list_transports()))
             self._paused[identity] = port
-            await self._save_ports()
             try:
+                await self._save_ports()
                 await switch_power(self.power, port, "off")
             except FarmError:
                 # It may be off nevertheless; the next round tries again.

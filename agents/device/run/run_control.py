@@ -8,13 +8,14 @@ from functools import cache
 from math import ceil
 from pathlib import Path
 from shlex import quote
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from agents.adb.client import AdbDevice
 from agents.adb.shell_v2 import ShellResult
 from agents.device.device_cache import CacheResult, ensure_cached
 from agents.device.paths import cache_folder, cache_path, run_folder, work_folder
 from agents.device.run.cpu_affinity import affinity_script
+from agents.host.atomic_file import translate_disk_errors
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import (
     AdbServerDown,
@@ -67,7 +68,7 @@ def supervisor_file() -> PlanFile:
 
 async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
     """Ensure that the script is in the device's cache; raises as `ensure_cached`."""
-    with TemporaryDirectory() as folder:
+    with translate_disk_errors(Path(gettempdir(), "supervisor.sh")), TemporaryDirectory() as folder:
 
         async def local_path(_: Digest) -> Path:
             path = Path(folder, "supervisor.sh")

@@ -1,7 +1,8 @@
 """The host's cache within its limit: what goes first, and what never does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -12,6 +13,7 @@ from agents.farm_api import FarmApi
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import FarmFault, FarmUnreachable, HostDiskFull
 from tests.support.fake_clock import FakeClock
+from tests.support.faults.disk_faults import SmallDisk, small_disk
 
 pytestmark = pytest.mark.anyio
 
@@ -234,3 +236,64 @@ async def test_a_disk_that_is_full_of_what_is_needed_is_named(host: Host) -> Non
     with pytest.raises(HostDiskFull):
         await host.fetch(C)
     assert host.there == {A, B}
+
+
+class Large:
+    """A host on a disk of 4 MiB, and a farm whose one file has as many bytes as a test says."""
+
+    def __init__(self, disk: SmallDisk, size_bytes: int) -> None:
+        self.content = bytes(size_bytes)
+        self.digest = digest_of(self.content)
+        self.clock = FakeClock()
+        self.calls = 0
+        http = httpx.AsyncClient(base_url="http://farm", transport=httpx.MockTransport(self._serve))
+        self.blobs = ArtifactCache(disk.folder / "cache", FarmApi(http), self.clock, limit_bytes=2**40)
+
+    def _serve(self, _: httpx.Request) -> httpx.Response:
+        self.calls += 1
+        return httpx.Response(200, content=self.content)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "disk", 4) as disk:
+        yield disk
+
+
+@pytest.mark.fault(29)
+async def test_a_file_that_does_not_fit_fills_no_disk_and_the_host_takes_no_work_until_it_would(
+    small: SmallDisk,
+) -> None:
+    host = Large(small, 2 * 2**20)
+    assert await host.blobs.shortage() is None
+    small.fill(leave_bytes=2**20)
+    with pytest.raises(HostDiskFull, match=r"which needs 2.10 MB, in .*cache"):
+        await host.blobs.fetch(host.digest)
+    assert names_in(host.blobs.folder) == set()
+    assert shutil.disk_usage(small.folder).free == 2**20
+    shortage = await host.blobs.shortage()
+    assert shortage == f"the agent's disk has no space for a file of 2.10 MB in {host.blobs.folder}"
+    small.free()
+    assert await host.blobs.shortage() is None
+    await host.blobs.fetch(host.digest)
+
+
+@pytest.mark.fault(29)
+async def test_a_file_that_is_asked_for_no_more_keeps_no_host_from_work(small: SmallDisk) -> None:
+    host = Large(small, 2 * 2**20)
+    small.fill(leave_bytes=2**20)
+    for _ in range(3):
+        with pytest.raises(HostDiskFull):
+            await host.blobs.fetch(host.digest)
+        host.clock.advance(400)
+        assert await host.blobs.shortage() is not None
+    host.clock.advance(400)
+    assert await host.blobs.shortage() is None
+
+
+@pytest.mark.fault(29)
+async def test_a_file_that_this_disk_can_never_hold_keeps_no_host_from_other_work(small: SmallDisk) -> None:
+    host = Large(small, 8 * 2**20)
+    with pytest.raises(HostDiskFull):
+        await host.blobs.fetch(host.digest)
+    assert await host.blobs.shortage() is None

@@ -71,7 +71,7 @@ print(json.dumps(said))
 """,
     )
     assert first is None
-    assert full == later == "the agent's disk has less than 1.05 MB free"
+    assert full == later == f"the agent's disk has less than 1.05 MB free for evidence in {tmp_path}"
     assert kept == 2**19
     assert refused == ["host.disk_full", [1]]
     assert well is None

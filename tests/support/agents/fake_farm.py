@@ -51,6 +51,7 @@ class FakeFarm:
     def __init__(self) -> None:
         self.assignments: dict[int, Assignment] = {}
         self.blobs: dict[str, bytes] = {}
+        self.enrollments = 0
         self.openings: list[SessionOpening] = []
         self.exchanges: list[Exchange] = []
         self.reports: dict[int, list[bytes]] = {}
@@ -128,6 +129,7 @@ class FakeFarm:
             return self._unserved()
         if said.join_token.get_secret_value() != TOKEN:
             return _problem(401, "auth.invalid", "the join token is unknown")
+        self.enrollments += 1
         return _json(EnrollmentAnswer(host_id=HostId(said.host), credential="a-credential"))
 
     async def _clock(self, said: ClockReport) -> Response:
