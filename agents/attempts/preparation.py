@@ -29,7 +29,7 @@ from agents.device.run.gates import (
     restore_screen_state,
     wait_for_gates,
 )
-from agents.device.run.run_control import ensure_supervisor, supervisor_file
+from agents.device.run.run_control import SUPERVISOR_FILE, ensure_supervisor
 from agents.devices.monitor import OnlineDevice
 from agents.host.retry import TransportRetry
 from farm.clock import Clock
@@ -194,7 +194,7 @@ class DevicePreparation:
         """Return whether every file is present and verified, and the free storage meets the gate."""
         free_bytes = preflight.condition.storage_free_bytes
         is_short = free_bytes is not None and free_bytes < plan.gates.min_storage_bytes
-        files = (*plan.files, supervisor_file())
+        files = (*plan.files, SUPERVISOR_FILE)
         return not is_short and device.state_cache.holds_files(files, preflight, self.clock.monotonic())
 
     async def _ensure_files(self, device: OnlineDevice, plan: RunPlan, fence: int) -> int:

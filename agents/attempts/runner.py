@@ -17,12 +17,12 @@ from agents.device.paths import cache_path, run_folder
 from agents.device.run.cpu_affinity import cores_of_controls, requested_affinity, select_cores
 from agents.device.run.gates import WaitCallback, ignore_wait
 from agents.device.run.run_control import (
+    SUPERVISOR_FILE,
     DeviceNotClean,
     RunStatus,
     clean_run,
     run_status,
     start_run,
-    supervisor_file,
 )
 from agents.devices.monitor import DeviceMonitor, OnlineDevice
 from agents.host.retry import Backoff, TransportRetry
@@ -141,7 +141,7 @@ class AttemptRunner:
         while True:
             device = await self.monitor.wait(device_id)
             try:
-                checked = supervisor_file().digest in device.state_cache.verified_by_digest
+                checked = SUPERVISOR_FILE.digest in device.state_cache.verified_by_digest
                 then = cached_command(device.facts.work_root) if stay_awake else ""
                 result = await clean_run(
                     device.adb, device.facts.work_root, fence, checked=checked, then=then
@@ -254,7 +254,7 @@ class AttemptRunner:
         # Starting is idempotent: a run whose start was not acknowledged is left running.
         async def start() -> None:
             argv, plan, work_root = record.draft.argv, record.plan, device.facts.work_root
-            checked = supervisor_file().digest in device.state_cache.verified_by_digest
+            checked = SUPERVISOR_FILE.digest in device.state_cache.verified_by_digest
             try:
                 await start_run(
                     device.adb,

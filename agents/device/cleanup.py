@@ -13,7 +13,7 @@ from agents.device.device_cache import lru_key
 from agents.device.paths import cache_folder, incoming_folder
 from agents.device.probe import read_fence
 from agents.device.run.gates import restore_screen_state
-from agents.device.run.run_control import clean_run, supervisor_file
+from agents.device.run.run_control import SUPERVISOR_FILE, clean_run
 from farm.core.base.ids import Digest
 from farm.core.runs.plan import PlanFile
 from farm.phone.adb.decoding import lines
@@ -45,7 +45,7 @@ async def clean_device(device: AdbDevice, work_root: str) -> CleanupResult:
     await restore_screen_state(device, work_root)
     before = await _cached_bytes(device, work_root)
     # In a loop: the names of a large cache would be too long for one command line.
-    remove = f'for f in *; do [ "$f" = {supervisor_file().digest} ] || rm -f "$f"; done'
+    remove = f'for f in *; do [ "$f" = {SUPERVISOR_FILE.digest} ] || rm -f "$f"; done'
     await device.shell(
         f"rm -f {quote(incoming_folder(work_root))}/*; cd {quote(cache_folder(work_root))} && {remove}",
         deadline_s=_DEADLINE_S,
@@ -131,7 +131,7 @@ def select_evictions(
     size_by_digest = {file.digest: file.size_bytes for file in needed}
     present = {file.digest for file in cached}
     short_bytes += sum(size for digest, size in size_by_digest.items() if digest not in present)
-    protected = size_by_digest.keys() | {supervisor_file().digest}
+    protected = size_by_digest.keys() | {SUPERVISOR_FILE.digest}
     evictions: list[CachedFile] = []
     for file in sorted(cached, key=lambda file: lru_key(file.modified_s)):
         if short_bytes <= 0:

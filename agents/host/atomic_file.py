@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
@@ -133,20 +132,15 @@ class DiskThread:
 
 # Not the event loop's default pool, which resolves host names: a heartbeat must not wait for a disk.
 #: More threads only cause disk seeks; devices of one host share its USB controllers, too.
-THREADS = 8
+_POOL = ThreadPoolExecutor(max_workers=8, thread_name_prefix="agent-files")
 
 
 async def run_in_io_pool(action: Callable[[*Arguments], Value], *arguments: *Arguments) -> Value:
     """Run a blocking file operation in the pool; raises what it raises."""
-    return await asyncio.get_running_loop().run_in_executor(_pool(), action, *arguments)
+    return await asyncio.get_running_loop().run_in_executor(_POOL, action, *arguments)
 
 
 def file_digest(path: Path) -> Digest:
     """Return the SHA-256 of a file."""
     with path.open("rb") as stream:
         return Digest(hashlib.file_digest(stream, "sha256").hexdigest())
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="agent-files")

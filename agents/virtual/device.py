@@ -18,7 +18,7 @@ from typing import TextIO
 from agents.host.process import start_ticks
 from agents.virtual.connection import MAX_DATA_BYTES, AdbConnection, AuthorizedKeys, Service
 from agents.virtual.faults import Faults, FaultState
-from agents.virtual.processes import JOURNAL_FILE, BootCounter, RunMonitor, kill_processes
+from agents.virtual.processes import JOURNAL_FILE, BootCounter, RunMonitor, kill_processes, read_number
 from agents.virtual.sandbox import (
     SimulatedBattery,
     banner,
@@ -102,10 +102,7 @@ class VirtualDevice:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set; then hang up on running commands and remove the record."""
-        recorded_port = 0
-        with suppress(OSError, ValueError):
-            recorded_port = int((self._state / _PORT).read_text())
-        self._port = await self._listen(self._setup.port or recorded_port)
+        self._port = await self._listen(self._setup.port or read_number(self._state / _PORT))
         (self._state / _PORT).write_text(str(self._port))
         self._watch.resume()
         # Before the phone is announced: processes on it were alive at least until then.

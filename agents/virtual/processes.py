@@ -231,7 +231,7 @@ class BootCounter:
 
     def __init__(self, state: Path) -> None:
         self._state = state
-        self._count = _number(state / _COUNT)
+        self._count = read_number(state / _COUNT)
         self._write()
 
     @property
@@ -287,7 +287,8 @@ def _runs_in(pid: int, folder: Path) -> bool:
         return False
 
 
-def _number(path: Path) -> int:
+def read_number(path: Path) -> int:
+    """Return the number in a file; 0 where there is none."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):

@@ -13,6 +13,8 @@ from farm.core.errors import FarmUnreachable
 from farm.wire.base import CALLER_HEADER, REQUEST_KEY_HEADER
 
 T = TypeVar("T")
+#: None leaves a parameter out.
+QueryValue = str | int | float | bool | None
 
 #: Connecting, and each read or write; a request that sends a file takes as many writes as it needs.
 CONNECT_S = 5.0
@@ -66,7 +68,7 @@ class FarmConnection:
         """Close the connections."""
         self._http.close()
 
-    def _get(self, kind: type[T], path: str, /, **query: str | None) -> T:
+    def _get(self, kind: type[T], path: str, /, **query: QueryValue) -> T:
         params = {name: value for name, value in query.items() if value is not None}
         return parse_response(kind, self._send(self._http.build_request("GET", path, params=params)))
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import httpx
 
-from farm.client.connection import FarmConnection
+from farm.client.connection import FarmConnection, QueryValue
 from farm.client.responses import checked_response
 from farm.client.upload import Progress, Upload
 from farm.core.base.ids import AttemptId, CellId, Digest, JobId, MatrixId
@@ -63,6 +63,7 @@ from farm.wire.documents.results.results import PlacedSeries, ReparsePage, Repar
 from farm.wire.tokens import TokenKind, new_secret, token_id_of
 
 T = TypeVar("T")
+R = TypeVar("R", ResultView, Rejection, CellView)
 
 _LOST_HINT = "it may have been submitted nevertheless: check `farm matrix list` before you submit it again"
 
@@ -105,7 +106,7 @@ class FarmClient(FarmConnection):
 
     def alarms(self, *, cleared: bool = False) -> list[Alarm]:
         """Return the open alarms, the oldest first; with `cleared` the newest of all."""
-        return self._get(list[Alarm], "/alarms", cleared="true" if cleared else None)
+        return self._get(list[Alarm], "/alarms", cleared=cleared or None)
 
     def clear_alarm(self, alarm_id: int, request: ClearRequest) -> Alarm:
         return self._post(Alarm, f"/alarms/{alarm_id}/clear", request.model_dump(mode="json"))
@@ -175,32 +176,29 @@ class FarmClient(FarmConnection):
 
     def matrices(self) -> Iterator[MatrixSummary]:
         """Yield all matrices, newest first, page by page."""
-        before: str | None = None
+        before: MatrixId | None = None
         while page := self._get(list[MatrixSummary], "/matrices", before=before):
             yield from page
-            before = str(page[-1].matrix_id)
+            before = page[-1].matrix_id
 
     def matrix(self, matrix_id: MatrixId) -> MatrixView:
         return self._get(MatrixView, f"/matrices/{matrix_id}")
 
     def results(self, matrix_id: MatrixId) -> Iterator[ResultView]:
         """Yield every cell of a matrix with its values over rounds, page by page."""
-        after = -1
-        while page := self._get(list[ResultView], f"/matrices/{matrix_id}/results", after=str(after)):
-            yield from page
-            after = page[-1].index
+        return self._pages(list[ResultView], f"/matrices/{matrix_id}/results")
 
     def rejected(self, matrix_id: MatrixId) -> Iterator[Rejection]:
         """Yield all cells of a matrix that get no jobs, page by page; `matrix` holds only the first."""
-        after = -1
-        while page := self._get(list[Rejection], f"/matrices/{matrix_id}/rejected", after=str(after)):
-            yield from page
-            after = page[-1].index
+        return self._pages(list[Rejection], f"/matrices/{matrix_id}/rejected")
 
     def cells(self, matrix_id: MatrixId) -> Iterator[CellView]:
         """Yield all cells of a matrix, page by page; `matrix` holds only the first of a large one."""
+        return self._pages(list[CellView], f"/matrices/{matrix_id}/cells")
+
+    def _pages(self, kind: type[list[R]], path: str) -> Iterator[R]:
         after = -1
-        while page := self._get(list[CellView], f"/matrices/{matrix_id}/cells", after=str(after)):
+        while page := self._get(kind, path, after=after):
             yield from page
             after = page[-1].index
 
@@ -212,8 +210,7 @@ class FarmClient(FarmConnection):
         """Yield the jobs of a matrix in queue order, page by page."""
         after, page = 0, None
         while page is None or len(page) == limit:
-            query = {"matrix_id": str(matrix_id), "after": str(after), "limit": str(limit)}
-            page = self._get(list[JobView], "/jobs", **query)
+            page = self._get(list[JobView], "/jobs", matrix_id=matrix_id, after=after, limit=limit)
             yield page
             after = page[-1].job_id if page else after
 
@@ -248,32 +245,28 @@ class FarmClient(FarmConnection):
         across_controls: bool = False,
     ) -> Iterator[SpeedupView]:
         """Yield every candidate against its baseline, filtered by matrix, device and model, page by page."""
-        matrix = None if matrix_id is None else str(matrix_id)
-        across = "true" if across_controls else None
-        query = {"matrix_id": matrix, "device": device, "model": model, "across_controls": across}
-        last_cell_id: CellId | None = None
-        # A farm of an earlier release has no pages: it returns the whole list each time.
-        while (page := self._get(list[SpeedupView], "/speedups", **query)) and page[
-            -1
-        ].cell_id != last_cell_id:
+        filters = {"matrix_id": matrix_id, "device": device, "model": model}
+        last: CellId | None = None
+        while page := self._get(
+            list[SpeedupView], "/speedups", **filters, across_controls=across_controls or None, after=last
+        ):
+            # A farm of an earlier release has no pages: it returns the whole list each time.
+            if page[-1].cell_id == last:
+                break
             yield from page
-            last_cell_id = page[-1].cell_id
-            query["after"] = str(last_cell_id)
+            last = page[-1].cell_id
 
     def placements(
         self, *, matrix_id: MatrixId | None = None, device: str | None = None
     ) -> list[PlacedSeries]:
         """Return the hardware that each series ran on, filtered by matrix and device."""
-        matrix = None if matrix_id is None else str(matrix_id)
-        return self._get(list[PlacedSeries], "/placements", matrix_id=matrix, device=device)
+        return self._get(list[PlacedSeries], "/placements", matrix_id=matrix_id, device=device)
 
     def events(
-        self, filters: Mapping[str, object], *, after: int | None = None, wait_s: float = 0.0
+        self, filters: Mapping[str, QueryValue], *, after: int | None = None, wait_s: float = 0.0
     ) -> EventPage:
         """Return the newest events, or wait for those after one; a filter is None for all."""
-        query = {**filters, "after": after, "wait_s": wait_s}
-        params = {name: None if value is None else str(value) for name, value in query.items()}
-        return self._get(EventPage, "/events", **params)
+        return self._get(EventPage, "/events", **filters, after=after, wait_s=wait_s)
 
     def storage(self) -> StorageView:
         return self._get(StorageView, "/storage")

@@ -1,6 +1,5 @@
 """Clock and core controls of a device for a run, which need root; any end of the run restores them."""
 
-from functools import cache
 from pathlib import Path
 from shlex import quote
 
@@ -11,7 +10,7 @@ from farm.core.devices.controls import Controls, ControlState
 from farm.core.errors import ControlImpossible, DeviceProtocol
 from farm.phone.settings import control_states
 
-_SCRIPT = Path(__file__).with_name("controls.sh")
+_SCRIPT = Path(__file__).with_name("controls.sh").read_bytes()
 #: Magisk may ask on the device's screen first, and gives up after 10 s.
 _DEADLINE_S = 30.0
 _NO_ROOT = 20
@@ -34,7 +33,7 @@ async def set_controls(
     words = [folder, str(fence), *_arguments(controls)]
     result = await device.shell(
         f"{put} && sh {script} set {' '.join(words)}",
-        stdin=_script(),
+        stdin=_SCRIPT,
         deadline_s=_DEADLINE_S,
     )
     if result.exit_code == _NO_ROOT:
@@ -76,8 +75,3 @@ def _kilohertz(hertz: int | None) -> str:
 
 def _script_path(work_root: str) -> str:
     return f"{work_folder(work_root)}/controls.sh"
-
-
-@cache
-def _script() -> bytes:
-    return _SCRIPT.read_bytes()

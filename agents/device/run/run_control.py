@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from functools import cache
 from math import ceil
 from pathlib import Path
 from shlex import quote
@@ -27,8 +26,14 @@ from farm.core.errors import (
 )
 from farm.core.runs.plan import PlanFile
 
-#: Concatenated, they are the file on the device.
-_PARTS = ("processes.sh", "supervisor.sh")
+#: The supervisor: one file on the device, of two here.
+SUPERVISOR_SCRIPT = b"\n".join(
+    Path(__file__).with_name(part).read_bytes() for part in ("processes.sh", "supervisor.sh")
+)
+#: The script as one more file of every plan.
+SUPERVISOR_FILE = PlanFile(
+    name="supervisor", digest=digest_of(SUPERVISOR_SCRIPT), size_bytes=len(SUPERVISOR_SCRIPT)
+)
 
 
 class SupervisorExit(IntEnum):
@@ -53,29 +58,16 @@ class DeviceNotClean(DeviceError):
     default_hint = "reboot the phone"
 
 
-@cache
-def supervisor_script() -> bytes:
-    """Return the whole script."""
-    return b"\n".join(Path(__file__).with_name(part).read_bytes() for part in _PARTS)
-
-
-@cache
-def supervisor_file() -> PlanFile:
-    """Return the script as one more file of every plan."""
-    content = supervisor_script()
-    return PlanFile(name="supervisor", digest=digest_of(content), size_bytes=len(content))
-
-
 async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
     """Ensure that the script is in the device's cache; raises as `ensure_cached`."""
     with translate_disk_errors(Path(gettempdir(), "supervisor.sh")), TemporaryDirectory() as folder:
 
         async def local_path(_: Digest) -> Path:
             path = Path(folder, "supervisor.sh")
-            await asyncio.to_thread(path.write_bytes, supervisor_script())
+            await asyncio.to_thread(path.write_bytes, SUPERVISOR_SCRIPT)
             return path
 
-        return await ensure_cached(device, work_root, [supervisor_file()], local_path)
+        return await ensure_cached(device, work_root, [SUPERVISOR_FILE], local_path)
 
 
 def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0, part: str = "") -> str:
@@ -83,7 +75,7 @@ def supervisor_command(work_root: str, command: str, fence: int, argument: int =
 
     `part` names a further command of the run, in a folder of its own below the run's.
     """
-    script = quote(cache_path(work_root, supervisor_file().digest))
+    script = quote(cache_path(work_root, SUPERVISOR_FILE.digest))
     words = f"{command} {quote(work_folder(work_root))} {fence} {argument} {quote(part)}"
     return f"(BENCHFARM_SELF={script}; set -- {words}; . {script})"
 

@@ -12,6 +12,7 @@ from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import seconds
 from farm.cli.shell.options import JsonLines
 from farm.cli.shell.output import print_data, print_json_line, print_notice
+from farm.client.connection import QueryValue
 from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmFault
 from farm.wire.documents.operations import EventPage, LoggedEvent
@@ -92,7 +93,7 @@ def events(
 
     Example: farm events --follow --subject device:pixel-8
     """
-    query: dict[str, object] = {"subject": subject, "actor": actor, "kind": kind, "limit": limit}
+    query: dict[str, QueryValue] = {"subject": subject, "actor": actor, "kind": kind, "limit": limit}
     with connect() as farm:
         page = farm.events({**query, "since_s": None if since is None else seconds(since)})
         print_event = _printer(as_json=as_json)
@@ -116,7 +117,7 @@ def _printer(*, as_json: bool) -> Callable[[LoggedEvent], None]:
 
 
 def _follow(
-    farm: FarmClient, after: int, query: dict[str, object], print_event: Callable[[LoggedEvent], None]
+    farm: FarmClient, after: int, query: dict[str, QueryValue], print_event: Callable[[LoggedEvent], None]
 ) -> None:
     """Print new events, each exactly once, even if the farm was away in between.
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agents.device.run.run_control import supervisor_file
+from agents.device.run.run_control import SUPERVISOR_FILE
 from agents.host.config import AgentConfig
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.runs.plan import PlanFile
@@ -46,5 +46,5 @@ async def test_a_plan_larger_than_both_caches_runs_and_the_next_one_takes_its_pl
         played.assign(2, phone.serial, "", files=(second,), argv=("sh", "-c", "wc -c <${file_c}"))
         evidence = await played.reported(2)
     assert evidence.stdout.strip() == "3000"
-    assert on_phone(phone) == {second.digest, supervisor_file().digest}
+    assert on_phone(phone) == {second.digest, SUPERVISOR_FILE.digest}
     assert on_host(small) == {second.digest}

@@ -12,12 +12,12 @@ from agents.device.control.controls import set_controls
 from agents.outbox.attempt_journal import JournalRecord
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.sandbox import set_clock_limit, set_clusters
 from farm.core.devices.condition import Gates, ThermalStatus
 from farm.core.devices.controls import ControlLevel, Controls, Screen, control_deviations, control_level
 from farm.core.devices.device import Cluster
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.throttling import throttling_reasons
+from tests.support.agents.device_clocks import set_clock_limit, set_clusters
 from tests.support.agents.rooted_device import make_rooted
 from tests.support.agents.runner_fixture import Bench, benched, unheard
 

@@ -10,7 +10,7 @@ from agents.device.cleanup import clean_device
 from agents.device.control.identify import identify
 from agents.device.device_cache import ensure_cached
 from agents.device.paths import cache_folder
-from agents.device.run.run_control import start_run, supervisor_file
+from agents.device.run.run_control import SUPERVISOR_FILE, start_run
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import DeviceProtocol
@@ -57,7 +57,7 @@ async def test_cleaning_ends_left_runs_and_frees_the_cache_but_for_the_superviso
     await start_run(device, work_root, 7, ("sleep", "600"), {}, 600.0)
     freed = await clean_device(device, work_root)
     assert (freed.files, freed.freed_bytes) == (2, 1234)
-    assert await names_in(device, cache_folder(work_root)) == [supervisor_file().digest]
+    assert await names_in(device, cache_folder(work_root)) == [SUPERVISOR_FILE.digest]
     assert await names_in(device, f"{work_root}/benchfarm/runs") == []
 
 

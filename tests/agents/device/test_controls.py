@@ -15,11 +15,11 @@ from agents.device.paths import controls_record, run_folder
 from agents.device.run.collect import CollectedRun, collect_command, collect_run
 from agents.device.run.run_control import RunStatus, clean_run, run_status, start_run, wait_run
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.sandbox import set_clusters
 from farm.core.devices.controls import Controls, ControlState, control_deviations
 from farm.core.devices.device import Cluster
 from farm.core.errors import ControlImpossible, DeviceProtocol
 from farm.phone.settings import with_read_back
+from tests.support.agents.device_clocks import set_clusters
 from tests.support.agents.rooted_device import make_rooted
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ from agents.adb.server import AdbServer
 from agents.device.facts import read_facts
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
-from agents.virtual.sandbox import set_clusters
 from farm.core.devices.device import Cluster, Gpu, NnapiDriver
 from farm.core.devices.software_version import software_changes
+from tests.support.agents.device_clocks import set_clusters
 
 pytestmark = pytest.mark.anyio
 

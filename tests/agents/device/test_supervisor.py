@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.device.run.run_control import supervisor_script
+from agents.device.run.run_control import SUPERVISOR_SCRIPT
 from farm.core.runs.evidence import ExitRecord
 from farm.phone.adb.shell_output import exit_record
 
@@ -33,7 +33,7 @@ class Phone:
 
     def __post_init__(self) -> None:
         self.work.mkdir(parents=True)
-        self.script.write_bytes(supervisor_script())
+        self.script.write_bytes(SUPERVISOR_SCRIPT)
 
     @property
     def script(self) -> Path:
@@ -427,7 +427,7 @@ def test_a_run_outlives_the_hang_up_of_the_shell_that_started_it(phone: Phone) -
 
 
 def test_the_script_names_no_gnu_option() -> None:
-    assert re.search(r"\s--[a-z]", supervisor_script().decode()) is None
+    assert re.search(r"\s--[a-z]", SUPERVISOR_SCRIPT.decode()) is None
 
 
 def test_the_cpu_time_of_a_run_and_of_what_it_waited_for_is_recorded(phone: Phone) -> None:

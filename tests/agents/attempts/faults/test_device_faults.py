@@ -11,7 +11,7 @@ import pytest
 
 from agents.attempts.runner import AttemptRunner, DeferredRun
 from agents.device.conditions import read_condition
-from agents.device.run.run_control import supervisor_file
+from agents.device.run.run_control import SUPERVISOR_FILE
 from agents.outbox.attempt_journal import AttemptPhase, JournalRecord
 from agents.virtual.faults import CountedFault, Faults, FaultState, set_faults
 from farm.clock import SystemClock
@@ -134,7 +134,7 @@ async def test_a_phone_that_never_takes_a_file_whole_is_to_blame_and_names_no_su
     set_faults(bench.handle.state, Faults(truncate_pushes=3))
     error = error_of(await bench.runner.run(entry, unheard, adopt=False))
     assert (error.code, error.blame) == ("device.push_corrupted", Blame.DEVICE)
-    assert [path.name for path in cached(bench)] == [supervisor_file().digest]
+    assert [path.name for path in cached(bench)] == [SUPERVISOR_FILE.digest]
 
 
 @pytest.mark.fault(11)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.device.run.run_control import DeviceNotClean, clean_run, start_run, supervisor_file
+from agents.device.run.run_control import SUPERVISOR_FILE, DeviceNotClean, clean_run, start_run
 from agents.outbox.attempt_journal import JournalRecord
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from agents.virtual.sandbox import find_mount_error
@@ -80,7 +80,7 @@ async def test_a_file_that_does_not_fit_is_refused_in_the_phones_words_and_nothi
     assert "write failed: No space left on device" in ending.error.message
     listed = await said(bench, "ls benchfarm/cache benchfarm/incoming")
     assert file.digest not in listed
-    assert supervisor_file().digest in listed
+    assert SUPERVISOR_FILE.digest in listed
     assert (await evidence(bench, bench.entry(2, "echo done"))).stdout == "done\n"
 
 

@@ -1,13 +1,13 @@
 """Which cached files go when a phone is short of room."""
 
 from agents.device.cleanup import CachedFile, cached_files, select_evictions
-from agents.device.run.run_control import supervisor_file
+from agents.device.run.run_control import SUPERVISOR_FILE
 from farm.core.base.ids import Digest
 from farm.core.runs.plan import PlanFile
 
 OLD, MID, NEW = (Digest(letter * 64) for letter in "abc")
 CACHED = [
-    CachedFile(modified_s=1, size_bytes=10, digest=supervisor_file().digest),
+    CachedFile(modified_s=1, size_bytes=10, digest=SUPERVISOR_FILE.digest),
     CachedFile(modified_s=30, size_bytes=10, digest=NEW),
     CachedFile(modified_s=10, size_bytes=10, digest=OLD),
     CachedFile(modified_s=20, size_bytes=10, digest=MID),

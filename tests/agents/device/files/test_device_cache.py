@@ -10,7 +10,7 @@ from agents.adb.client import AdbDevice
 from agents.device.cleanup import evict_files
 from agents.device.device_cache import LocalCopyCorrupted, ensure_cached
 from agents.device.paths import cache_path
-from agents.device.run.run_control import ensure_supervisor, supervisor_file
+from agents.device.run.run_control import SUPERVISOR_FILE, ensure_supervisor
 from agents.virtual.faults import Faults, set_faults
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.base.ids import Digest, digest_of
@@ -171,7 +171,7 @@ async def test_a_phone_short_of_room_keeps_what_is_needed_and_the_supervisor(
     assert is_there(paths["program"])
     await evict_files(device, work_root, FILES[:1], min_free_bytes=2**60, cache_limit_bytes=2**60)
     assert is_there(paths["model"])
-    assert is_there(cache_path(work_root, supervisor_file().digest))
+    assert is_there(cache_path(work_root, SUPERVISOR_FILE.digest))
     assert not is_there(paths["program"])
 
 
@@ -182,7 +182,7 @@ async def test_a_cache_over_its_limit_keeps_what_is_needed_and_the_supervisor(
     paths = (await ensure_cached(device, work_root, FILES, local_path)).path_by_name
     await evict_files(device, work_root, FILES[:1], min_free_bytes=0, cache_limit_bytes=1)
     assert is_there(paths["model"])
-    assert is_there(cache_path(work_root, supervisor_file().digest))
+    assert is_there(cache_path(work_root, SUPERVISOR_FILE.digest))
     assert not is_there(paths["program"])
 
 
