@@ -105,7 +105,6 @@ class RunMonitor:
         self._boot_id = boot_id or host_boot_id()
         self._strangers: set[int] = set()
         self._seen_by_pid: dict[int, TrackedProcess] = {}
-        self._last_look_ns = 0
 
     def resume(self) -> None:
         """Begin, with the runs that an earlier process of the phone saw."""

@@ -119,16 +119,13 @@ async def listen(
 async def _listen_once(
     server: Mapping[str, Any], notify: Callable[[HostNotification], None], process: str
 ) -> None:
-    async with await _connect(server) as connection:
+    parameters = {**server, **_KEEPALIVE}
+    async with await psycopg.AsyncConnection.connect(autocommit=True, **parameters) as connection:
         await connection.execute(f"LISTEN {CHANNEL}")
         notify(ALL_HOSTS)
         async for message in connection.notifies():
             if (notification := _parse_notification(message.payload, process)) is not None:
                 notify(notification)
-
-
-async def _connect(server: Mapping[str, Any]) -> psycopg.AsyncConnection[Any]:
-    return await psycopg.AsyncConnection.connect(autocommit=True, **{**server, **_KEEPALIVE})
 
 
 def _payload(notification: HostNotification, process: str) -> str:

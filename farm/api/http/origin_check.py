@@ -69,7 +69,7 @@ def refuse_beyond_loopback(headers: Headers) -> Problem | None:
 
     It also refuses a reverse proxy that names itself: all of its clients would seem to be on this machine.
     """
-    if any(map(_is_of_a_proxy, headers)):
+    if any(header in _OF_PROXIES or header.startswith("x-forwarded-") for header in headers):
         return _PROXIED
     return None if is_for_loopback(headers) else _REFUSED
 
@@ -81,10 +81,6 @@ def refuse_other_origin(headers: Headers) -> Problem | None:
     whatever the farm is called: this only keeps it from trying. A caller with a token may use any host name.
     """
     return None if is_of_same_origin(headers) else _FROM_ELSEWHERE
-
-
-def _is_of_a_proxy(header: str) -> bool:
-    return header in _OF_PROXIES or header.startswith("x-forwarded-")
 
 
 def is_of_same_origin(headers: Headers) -> bool:

@@ -1,6 +1,6 @@
 """Routes for devices: list, administer, reserve and maintain them."""
 
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Query
 
@@ -32,8 +32,6 @@ from farm.wire.documents.devices import (
     TagRequest,
     UsageView,
 )
-
-T = TypeVar("T")
 
 router = APIRouter(prefix="/api/v1")
 

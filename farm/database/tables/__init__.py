@@ -1,64 +1,35 @@
 """The schema: every table, with the rule each constraint enforces and the query each index serves."""
 
-from farm.database.tables.columns import UtcTime, is_one_of, literal, metadata
-from farm.database.tables.files import artifacts, program_files, programs, variants
-from farm.database.tables.fleet import (
-    access_tokens,
-    device_actions,
-    device_facts,
-    devices,
-    hosts,
-    incidents,
-    join_tokens,
-    sessions,
-)
-from farm.database.tables.operations import alarms, database_epochs, events, leader_leases
-from farm.database.tables.results import measurements, reference_runs, series
-from farm.database.tables.work import (
-    attempts,
-    cancellations,
-    cells,
-    evidence,
-    is_live,
-    job_templates,
-    jobs,
-    lazy_expansions,
-    matrices,
-    rejections,
-)
-
-__all__ = [
-    "UtcTime",
-    "access_tokens",
-    "alarms",
-    "artifacts",
-    "attempts",
-    "cancellations",
-    "cells",
-    "database_epochs",
-    "device_actions",
-    "device_facts",
-    "devices",
-    "events",
-    "evidence",
-    "hosts",
-    "incidents",
-    "is_live",
-    "is_one_of",
-    "job_templates",
-    "jobs",
-    "join_tokens",
-    "lazy_expansions",
-    "leader_leases",
-    "literal",
-    "matrices",
-    "measurements",
-    "metadata",
-    "program_files",
-    "programs",
-    "reference_runs",
-    "rejections",
-    "series",
-    "sessions",
-    "variants",
-]
+from farm.database.tables.columns import UtcTime as UtcTime
+from farm.database.tables.columns import is_one_of as is_one_of
+from farm.database.tables.columns import literal as literal
+from farm.database.tables.columns import metadata as metadata
+from farm.database.tables.files import artifacts as artifacts
+from farm.database.tables.files import program_files as program_files
+from farm.database.tables.files import programs as programs
+from farm.database.tables.files import variants as variants
+from farm.database.tables.fleet import access_tokens as access_tokens
+from farm.database.tables.fleet import device_actions as device_actions
+from farm.database.tables.fleet import device_facts as device_facts
+from farm.database.tables.fleet import devices as devices
+from farm.database.tables.fleet import hosts as hosts
+from farm.database.tables.fleet import incidents as incidents
+from farm.database.tables.fleet import join_tokens as join_tokens
+from farm.database.tables.fleet import sessions as sessions
+from farm.database.tables.operations import alarms as alarms
+from farm.database.tables.operations import database_epochs as database_epochs
+from farm.database.tables.operations import events as events
+from farm.database.tables.operations import leader_leases as leader_leases
+from farm.database.tables.results import measurements as measurements
+from farm.database.tables.results import reference_runs as reference_runs
+from farm.database.tables.results import series as series
+from farm.database.tables.work import attempts as attempts
+from farm.database.tables.work import cancellations as cancellations
+from farm.database.tables.work import cells as cells
+from farm.database.tables.work import evidence as evidence
+from farm.database.tables.work import is_live as is_live
+from farm.database.tables.work import job_templates as job_templates
+from farm.database.tables.work import jobs as jobs
+from farm.database.tables.work import lazy_expansions as lazy_expansions
+from farm.database.tables.work import matrices as matrices
+from farm.database.tables.work import rejections as rejections

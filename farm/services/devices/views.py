@@ -93,14 +93,11 @@ class Load:
 
 
 def load_of(connection: Connection) -> Load:
-    """Return what is in use now."""
-    runs_by_host = device_workload.runs_by_host(connection)
-    return Load(busy_cpus=cpus_in_use(connection), runs_by_host=runs_by_host)
-
-
-def cpus_in_use(connection: Connection) -> set[str]:
-    """Return the CPU domains on which a run is alive, or may have left a process, or an action is due."""
-    return device_workload.unquiet_cpus(connection) | device_actions.cpus_to_keep_idle(connection)
+    """Return what is in use now: a CPU also while a process may be left on it, or an action is due."""
+    return Load(
+        busy_cpus=device_workload.unquiet_cpus(connection) | device_actions.cpus_to_keep_idle(connection),
+        runs_by_host=device_workload.runs_by_host(connection),
+    )
 
 
 def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[Blocker, ...]]:

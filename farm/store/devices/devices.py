@@ -94,67 +94,57 @@ class Device:
         )
 
 
+_LIVE, _LAST = sa.alias(attempts), sa.alias(attempts)
+_HAS_SESSION = sa.exists().where(
+    sessions.c.host_id == devices.c.host_id,
+    sessions.c.state == SessionState.LIVE,
+    is_one_of(sessions.c.state, OPEN_SESSION),
+)
+_HAS_DEVICE_ACTION = sa.exists().where(
+    device_actions.c.device_id == devices.c.device_id, device_actions.c.finished_at.is_(None)
+)
+_ALL_QUERY = (
+    sa.select(
+        devices,
+        device_facts.c.facts,
+        _LIVE.c.job_id,
+        _LAST.c.attempt_id.label("last_attempt_id"),
+        _LAST.c.state.label("last_attempt_state"),
+        _LAST.c.claimed_at,
+        _HAS_SESSION.label("session_live"),
+        hosts.c.state.label("host_state"),
+        hosts.c.max_runs.label("host_max_runs"),
+        _HAS_DEVICE_ACTION.label("has_device_action"),
+    )
+    .join(hosts, hosts.c.host_id == devices.c.host_id)
+    .outerjoin(device_facts, device_facts.c.facts_id == devices.c.facts_id)
+    .outerjoin(_LIVE, sa.and_(_LIVE.c.device_id == devices.c.device_id, is_live(_LIVE)))
+    .outerjoin(_LAST, sa.and_(_LAST.c.device_id == devices.c.device_id, _LAST.c.fence == devices.c.fence))
+    .order_by(devices.c.device_id)
+)
+_OF_HOSTS_QUERY = _ALL_QUERY.where(devices.c.host_id.in_(sa.bindparam("host_ids", expanding=True)))
+
+
+@cache
+def _filtered_query(*columns: str) -> sa.Select[Any]:
+    return _ALL_QUERY.where(*(devices.c[name] == sa.bindparam(name) for name in columns))
+
+
 def list_devices(
     connection: Connection, *, host_id: HostId | None = None, device_id: DeviceId | None = None
 ) -> list[Device]:
     """Return devices in the order of their ids: all, those of one host, or one device."""
     filters = {"host_id": host_id, "device_id": device_id}
-    query = _devices_query(*(name for name, value in filters.items() if value is not None))
+    query = _filtered_query(*(name for name, value in filters.items() if value is not None))
     return [to_record(Device, row) for row in connection.execute(query, filters)]
 
 
 def devices_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> dict[HostId, list[Device]]:
     """Return the devices of each host in the order of their ids, by one statement."""
     devices_by_host: dict[HostId, list[Device]] = {host_id: [] for host_id in host_ids}
-    for row in (
-        connection.execute(_devices_of_hosts_query(), {"host_ids": list(host_ids)}) if devices_by_host else ()
-    ):
+    for row in connection.execute(_OF_HOSTS_QUERY, {"host_ids": list(host_ids)}) if devices_by_host else ():
         devices_by_host[HostId(row.host_id)].append(to_record(Device, row))
     return devices_by_host
-
-
-@cache
-def _devices_of_hosts_query() -> sa.Select[Any]:
-    return _all_devices_query().where(devices.c.host_id.in_(sa.bindparam("host_ids", expanding=True)))
-
-
-@cache
-def _devices_query(*columns: str) -> sa.Select[Any]:
-    return _all_devices_query().where(*(devices.c[name] == sa.bindparam(name) for name in columns))
-
-
-@cache
-def _all_devices_query() -> sa.Select[Any]:
-    """Build the query once: building takes several times as long as running it, twice in every exchange."""
-    live = sa.alias(attempts)
-    last = sa.alias(attempts)
-    connected = sa.exists().where(
-        sessions.c.host_id == devices.c.host_id,
-        sessions.c.state == SessionState.LIVE,
-        is_one_of(sessions.c.state, OPEN_SESSION),
-    )
-    device_action = sa.exists().where(
-        device_actions.c.device_id == devices.c.device_id, device_actions.c.finished_at.is_(None)
-    )
-    return (
-        sa.select(
-            devices,
-            device_facts.c.facts,
-            live.c.job_id,
-            last.c.attempt_id.label("last_attempt_id"),
-            last.c.state.label("last_attempt_state"),
-            last.c.claimed_at,
-            connected.label("session_live"),
-            hosts.c.state.label("host_state"),
-            hosts.c.max_runs.label("host_max_runs"),
-            device_action.label("has_device_action"),
-        )
-        .join(hosts, hosts.c.host_id == devices.c.host_id)
-        .outerjoin(device_facts, device_facts.c.facts_id == devices.c.facts_id)
-        .outerjoin(live, sa.and_(live.c.device_id == devices.c.device_id, is_live(live)))
-        .outerjoin(last, sa.and_(last.c.device_id == devices.c.device_id, last.c.fence == devices.c.fence))
-        .order_by(devices.c.device_id)
-    )
 
 
 def find_device(connection: Connection, device_id: DeviceId) -> Device | None:

@@ -61,18 +61,9 @@ def put_label(tx: Tx, device: Device, label: str | None, *, reason: str | None =
     Raises:
         sqlalchemy.exc.IntegrityError: another device has the label.
     """
-    moved = tx.connection.execute(
-        devices.update()
-        .where(
-            devices.c.device_id == device.device_id,
-            devices.c.label.is_not_distinct_from(device.label),
-        )
-        .values(label=label)
-    )
-    if moved.rowcount == 1:
-        change = f"from {device.label or 'none'} to {label or 'none'}"
-        _record(tx, device, DeviceEvent.LABELLED, change, reason=reason)
-    return moved.rowcount == 1
+    update = _if_unchanged(device, "label").values(label=label)
+    change = f"from {device.label or 'none'} to {label or 'none'}"
+    return _change(tx, device, update, DeviceEvent.LABELLED, change, reason=reason)
 
 
 def put_tags(tx: Tx, device: Device, tags: Sequence[str], *, reason: str | None = None) -> None:
@@ -86,39 +77,24 @@ def put_tags(tx: Tx, device: Device, tags: Sequence[str], *, reason: str | None 
 
 def rebaseline_device(tx: Tx, device: Device, level: str, *, reason: str) -> bool:
     """Re-baseline a device, whose reference range begins again; False if it changed in the meantime."""
-    moved = tx.connection.execute(
-        devices.update()
-        .where(
-            devices.c.device_id == device.device_id,
-            devices.c.rebaselined_at.is_not_distinct_from(device.rebaselined_at),
-        )
-        .values(rebaselined_at=tx.now)
-    )
-    if moved.rowcount == 1:
-        _record(tx, device, DeviceEvent.REBASELINED, level, reason=reason)
-    return moved.rowcount == 1
+    update = _if_unchanged(device, "rebaselined_at").values(rebaselined_at=tx.now)
+    return _change(tx, device, update, DeviceEvent.REBASELINED, level, reason=reason)
 
 
 def put_reservation(tx: Tx, device: Device, *, by: str, until: datetime, cause: str) -> bool:
     """Reserve a device for a person; False if its reservation is not as in `device` any more."""
-    moved = tx.connection.execute(
-        _if_reservation_unchanged(device).values(reserved_by=by, reserved_until=until)
-    )
-    if moved.rowcount == 1:
-        _record(tx, device, DeviceEvent.RESERVED, cause)
-    return moved.rowcount == 1
+    update = _if_unchanged(device, "reserved_by", "reserved_until")
+    values = update.values(reserved_by=by, reserved_until=until)
+    return _change(tx, device, values, DeviceEvent.RESERVED, cause)
 
 
 def end_reservation(tx: Tx, device: Device, *, cause: str) -> bool:
     """Release a device; False if its reservation is not as in `device` any more."""
     if device.reserved_by is None:
         return False
-    moved = tx.connection.execute(
-        _if_reservation_unchanged(device).values(reserved_by=None, reserved_until=None)
-    )
-    if moved.rowcount == 1:
-        _record(tx, device, DeviceEvent.RELEASED, cause)
-    return moved.rowcount == 1
+    update = _if_unchanged(device, "reserved_by", "reserved_until")
+    values = update.values(reserved_by=None, reserved_until=None)
+    return _change(tx, device, values, DeviceEvent.RELEASED, cause)
 
 
 def record_asserted_clean(tx: Tx, device: Device, *, reason: str | None) -> None:
@@ -146,12 +122,20 @@ def lock_device(connection: Connection, device_id: DeviceId) -> None:
     )
 
 
-def _if_reservation_unchanged(device: Device) -> sa.Update:
-    return devices.update().where(
-        devices.c.device_id == device.device_id,
-        devices.c.reserved_by.is_not_distinct_from(device.reserved_by),
-        devices.c.reserved_until.is_not_distinct_from(device.reserved_until),
-    )
+def _if_unchanged(device: Device, *columns: str) -> sa.Update:
+    """Return the update of a device whose row has the same values in these columns."""
+    as_read = (devices.c[name].is_not_distinct_from(getattr(device, name)) for name in columns)
+    return devices.update().where(devices.c.device_id == device.device_id, *as_read)
+
+
+def _change(
+    tx: Tx, device: Device, update: sa.Update, kind: DeviceEvent, cause: str, *, reason: str | None = None
+) -> bool:
+    """Run a compare-and-set and record its event; False, and no event, if it changed no row."""
+    is_changed = tx.connection.execute(update).rowcount == 1
+    if is_changed:
+        _record(tx, device, kind, cause, reason=reason)
+    return is_changed
 
 
 def _record(tx: Tx, device: Device, kind: DeviceEvent, cause: str, *, reason: str | None = None) -> None:

@@ -46,21 +46,20 @@ def count_waiting(connection: Connection, device_ids: Collection[DeviceId]) -> M
     return counts
 
 
+_HAS_QUEUED_JOBS = sa.exists().where(
+    jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
+)
+
+
 def idle_devices(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceId]:
     """Return those of these devices for which no job waits."""
-    waits = sa.exists().where(
-        jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
-    )
-    query = sa.select(devices.c.device_id).where(devices.c.device_id.in_(device_ids), ~waits)
+    query = sa.select(devices.c.device_id).where(devices.c.device_id.in_(device_ids), ~_HAS_QUEUED_JOBS)
     return list(connection.execute(query).scalars())
 
 
 def retired_with_jobs(connection: Connection) -> list[DeviceId]:
     """Return retired devices with waiting jobs, such as jobs queued again after an attempt."""
-    waits = sa.exists().where(
-        jobs.c.device_id == devices.c.device_id, jobs.c.state == literal(JobState.QUEUED)
-    )
-    query = sa.select(devices.c.device_id).where(devices.c.admin == Admin.RETIRED, waits)
+    query = sa.select(devices.c.device_id).where(devices.c.admin == Admin.RETIRED, _HAS_QUEUED_JOBS)
     return list(connection.execute(query).scalars())
 
 

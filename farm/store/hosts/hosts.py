@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -171,6 +170,15 @@ def move_session(tx: Tx, session: Session, to: SessionState, *, cause: str) -> b
     )
 
 
+_SEQ, _MOMENT = sa.bindparam("seq", type_=BigId), sa.bindparam("moment", type_=UtcTime())
+_LATER = sa.case((sessions.c.heartbeat_at > _MOMENT, sessions.c.heartbeat_at), else_=_MOMENT)
+_HEARTBEAT_STATEMENT = (
+    sessions.update()
+    .where(sessions.c.session_id == sa.bindparam("of_session"), sessions.c.exchange_seq < _SEQ)
+    .values(exchange_seq=_SEQ, heartbeat_at=_LATER)
+)
+
+
 def record_heartbeat(tx: Tx, session_id: SessionId, *, seq: int) -> bool:
     """Record an exchange; False, and no change, if a later one was recorded before.
 
@@ -178,7 +186,7 @@ def record_heartbeat(tx: Tx, session_id: SessionId, *, seq: int) -> bool:
     matter.
     """
     values = {"of_session": session_id, "seq": seq, "moment": tx.now}
-    return tx.connection.execute(_heartbeat_statement(), values).rowcount == 1
+    return tx.connection.execute(_HEARTBEAT_STATEMENT, values).rowcount == 1
 
 
 def record_heartbeats(tx: Tx, seq_by_session: Mapping[SessionId, int]) -> None:
@@ -188,18 +196,7 @@ def record_heartbeats(tx: Tx, seq_by_session: Mapping[SessionId, int]) -> None:
         for session_id, seq in sorted(seq_by_session.items())
     ]
     if rows:
-        tx.connection.execute(_heartbeat_statement(), rows)
-
-
-@cache
-def _heartbeat_statement() -> sa.Update:
-    seq, moment = sa.bindparam("seq", type_=BigId), sa.bindparam("moment", type_=UtcTime())
-    is_later = sessions.c.heartbeat_at > moment
-    return (
-        sessions.update()
-        .where(sessions.c.session_id == sa.bindparam("of_session"), sessions.c.exchange_seq < seq)
-        .values(exchange_seq=seq, heartbeat_at=sa.case((is_later, sessions.c.heartbeat_at), else_=moment))
-    )
+        tx.connection.execute(_HEARTBEAT_STATEMENT, rows)
 
 
 def sessions_in_state(connection: Connection, state: SessionState) -> list[Session]:

@@ -38,7 +38,7 @@ def find_join_token(tx: Tx, token_hash: str) -> JoinToken | None:
 
 def is_valid_token(tx: Tx, token_hash: str) -> bool:
     """Return True if a host can join with the token now."""
-    is_valid = sa.exists().where(_is_valid(token_hash, tx.now))
+    is_valid = sa.exists().where(join_tokens.c.token_hash == token_hash, _is_valid(tx.now))
     return bool(tx.connection.execute(sa.select(is_valid)).scalar())
 
 
@@ -46,7 +46,7 @@ def use_join_token(tx: Tx, *, token_hash: str, host_id: HostId) -> bool | None:
     """Mark a token as used and return its auto_admit; None if it is unknown, used or expired."""
     auto_admit = tx.connection.execute(
         join_tokens.update()
-        .where(_is_valid(token_hash, tx.now))
+        .where(join_tokens.c.token_hash == token_hash, _is_valid(tx.now))
         .values(used_at=tx.now, used_by=host_id)
         .returning(join_tokens.c.auto_admit)
     ).scalar_one_or_none()
@@ -66,13 +66,7 @@ def expire_join_token(tx: Tx, token_id: str) -> bool:
     """Revoke an unused token; False if there is none."""
     return record_if_moved(
         tx,
-        join_tokens.update()
-        .where(
-            _has_id(token_id),
-            join_tokens.c.used_at.is_(None),
-            join_tokens.c.expires_at > tx.now,
-        )
-        .values(expires_at=tx.now),
+        join_tokens.update().where(_has_id(token_id), _is_valid(tx.now)).values(expires_at=tx.now),
         FarmEvent.JOIN_REVOKED,
         token_id,
         from_state="open",
@@ -101,12 +95,8 @@ def _token(row: sa.Row[Any], now: datetime) -> JoinToken:
     )
 
 
-def _is_valid(token_hash: str, now: datetime) -> sa.ColumnElement[bool]:
-    return sa.and_(
-        join_tokens.c.token_hash == token_hash,
-        join_tokens.c.used_at.is_(None),
-        join_tokens.c.expires_at > now,
-    )
+def _is_valid(now: datetime) -> sa.ColumnElement[bool]:
+    return join_tokens.c.used_at.is_(None) & (join_tokens.c.expires_at > now)
 
 
 def _has_id(token_id: str) -> sa.ColumnElement[bool]:

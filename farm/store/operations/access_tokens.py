@@ -37,18 +37,12 @@ def add_access_token(
 
 def find_token(tx: Tx, token_hash: str) -> AccessToken | None:
     """Return the token with a hash, valid or not, or None."""
-    row = tx.connection.execute(
-        sa.select(access_tokens).where(access_tokens.c.token_hash == token_hash)
-    ).one_or_none()
-    return None if row is None else _token(row, tx.now)
+    return _find(tx, access_tokens.c.token_hash == token_hash)
 
 
 def find_valid_token(tx: Tx, token_hash: str) -> AccessToken | None:
     """Return the token with a hash if it is valid now, else None."""
-    row = tx.connection.execute(
-        sa.select(access_tokens).where(access_tokens.c.token_hash == token_hash, _is_valid(tx.now))
-    ).one_or_none()
-    return None if row is None else _token(row, tx.now)
+    return _find(tx, access_tokens.c.token_hash == token_hash, _is_valid(tx.now))
 
 
 def has_valid_token(tx: Tx, role: Role) -> bool:
@@ -71,7 +65,11 @@ def revoke_access_token(tx: Tx, token_id: str) -> bool:
 
 def find_access_token(tx: Tx, token_id: str) -> AccessToken | None:
     """Return a token by its public id, or None."""
-    row = tx.connection.execute(sa.select(access_tokens).where(_has_id(token_id))).one_or_none()
+    return _find(tx, _has_id(token_id))
+
+
+def _find(tx: Tx, *conditions: sa.ColumnElement[bool]) -> AccessToken | None:
+    row = tx.connection.execute(sa.select(access_tokens).where(*conditions)).one_or_none()
     return None if row is None else _token(row, tx.now)
 
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -34,42 +32,40 @@ class HeartbeatState:
     has_incident: bool
 
 
+_HAS_JOBS = sa.exists().where(
+    devices.c.host_id == sessions.c.host_id,
+    jobs.c.device_id == devices.c.device_id,
+    jobs.c.state == literal(JobState.QUEUED),
+)
+_HAS_INCIDENT = sa.exists().where(
+    incidents.c.host_id == sessions.c.host_id,
+    incidents.c.kind.in_([literal(kind) for kind in REPORTED_BY_AGENTS]),
+    incidents.c.ended_at.is_(None),
+)
+_STATES_QUERY = (
+    sa.select(
+        sessions.c.session_id,
+        sessions.c.host_id,
+        hosts.c.credential_hash,
+        hosts.c.state.label("host_state"),
+        sessions.c.state,
+        sessions.c.exchange_seq,
+        _HAS_JOBS.label("has_jobs"),
+        _HAS_INCIDENT.label("has_incident"),
+    )
+    .join(hosts, hosts.c.host_id == sessions.c.host_id)
+    .where(sessions.c.session_id.in_(sa.bindparam("session_ids", expanding=True)))
+)
+
+
 def heartbeat_states(
     connection: Connection, session_ids: Collection[SessionId]
 ) -> dict[SessionId, HeartbeatState]:
     """Return the states of these sessions, by one statement; unknown ones are missing."""
     return {
         SessionId(row.session_id): to_record(HeartbeatState, row)
-        for row in connection.execute(_heartbeat_states_query(), {"session_ids": list(session_ids)})
+        for row in connection.execute(_STATES_QUERY, {"session_ids": list(session_ids)})
     }
-
-
-@cache
-def _heartbeat_states_query() -> sa.Select[Any]:
-    queued = sa.exists().where(
-        devices.c.host_id == sessions.c.host_id,
-        jobs.c.device_id == devices.c.device_id,
-        jobs.c.state == literal(JobState.QUEUED),
-    )
-    has_incident = sa.exists().where(
-        incidents.c.host_id == sessions.c.host_id,
-        incidents.c.kind.in_([literal(kind) for kind in REPORTED_BY_AGENTS]),
-        incidents.c.ended_at.is_(None),
-    )
-    return (
-        sa.select(
-            sessions.c.session_id,
-            sessions.c.host_id,
-            hosts.c.credential_hash,
-            hosts.c.state.label("host_state"),
-            sessions.c.state,
-            sessions.c.exchange_seq,
-            queued.label("has_jobs"),
-            has_incident.label("has_incident"),
-        )
-        .join(hosts, hosts.c.host_id == sessions.c.host_id)
-        .where(sessions.c.session_id.in_(sa.bindparam("session_ids", expanding=True)))
-    )
 
 
 _DEVICES_SEEN_STATEMENT = (
