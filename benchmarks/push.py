@@ -101,7 +101,7 @@ class Bench:
         if cold:
             await self._forget()
         device = TimedDevice(self.client, self.address)
-        cached = await ensure_cached(device, self.work_root, [self.file], self._local_path)
+        cached = await ensure_cached(device, [self.file], self._local_path)
         return Push(push_s=device.push_s, check_s=device.shell_s, sent_bytes=cached.pushed_bytes)
 
     async def _local_path(self, digest: Digest) -> Path:

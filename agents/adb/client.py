@@ -37,9 +37,9 @@ class AdbClient:
         self.port = port
         self.host = host
 
-    def device(self, serial: str) -> "AdbDevice":
+    def device(self, serial: str, work_root: str = "") -> "AdbDevice":
         """Return one device, by the name adb has for its transport; no call is made yet."""
-        return AdbDevice(self, serial)
+        return AdbDevice(self, serial, work_root)
 
     @property
     def address(self) -> str:
@@ -126,10 +126,12 @@ class AdbDevice:
     there or is wedged. Features are cached: make a new object when the device was away.
     """
 
-    def __init__(self, client: AdbClient, serial: str) -> None:
+    def __init__(self, client: AdbClient, serial: str, work_root: str = "") -> None:
         self._client = client
         self._features: frozenset[str] | None = None
         self.serial = serial
+        #: The folder that shell may write to, below which all of our files are; empty until it is known.
+        self.work_root = work_root
 
     async def features(self, deadline_s: float) -> frozenset[str]:
         """Return the features of the device's adbd, e.g. `shell_v2`, that this server knows too."""

@@ -79,7 +79,6 @@ class RunCompletion:
             first, output = output, None
             return await collect_run(
                 device.adb,
-                device.facts.work_root,
                 record.fence,
                 limit_bytes=record.plan.output_limit_bytes,
                 now=finished_at,
@@ -104,27 +103,26 @@ class RunCompletion:
 
     async def _end(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> RunWait:
         """Wait until the run has ended; return what the device printed at its end."""
-        adb, work_root, fence = device.adb, device.facts.work_root, record.fence
+        adb, fence = device.adb, record.fence
         try:
             return await wait_run(
                 adb,
-                work_root,
                 fence,
                 deadline_s=record.plan.timeout_s + self.wait_margin_s,
                 grace_s=self.away_s,
                 then=collect_command(
-                    work_root,
+                    adb.work_root,
                     fence,
                     with_controls=any(state.name not in OBSERVED_CONTROLS for state in draft.controls),
                 ),
             )
         except DeviceTimeout as error:
-            if await run_status(adb, work_root, fence) is not RunStatus.FINISHED:
+            if await run_status(adb, fence) is not RunStatus.FINISHED:
                 raise
             # An unreadable condition does not invalidate a finished run.
             log.warning("condition_unreadable", code=error.code, reason=error.message)
         result = await adb.shell(
-            collect_command(work_root, fence, with_condition=False, with_controls=True),
+            collect_command(adb.work_root, fence, with_condition=False, with_controls=True),
             deadline_s=_PROBE_DEADLINE_S,
         )
         return RunWait(output=result, away_s=0.0)

@@ -69,7 +69,7 @@ async def run_passes(record: JournalRecord, device: OnlineDevice, evidence: Evid
 
 
 async def _run_pass(record: JournalRecord, device: OnlineDevice, diagnostic: DiagnosticPass) -> PassEvidence:
-    work_root, fence = device.facts.work_root, record.fence
+    work_root, fence = device.adb.work_root, record.fence
     argv: tuple[str, ...] = ()
     try:
         values = placeholder_values(
@@ -82,7 +82,7 @@ async def _run_pass(record: JournalRecord, device: OnlineDevice, diagnostic: Dia
         except (KeyError, ValueError) as error:
             raise FarmError(f"the pass has a placeholder without a value: {error}") from error
         argv = words
-        part = RunPart(device=device.adb, work_root=work_root, fence=fence, name=f"pass.{diagnostic.name}")
+        part = RunPart(device=device.adb, fence=fence, name=f"pass.{diagnostic.name}")
         await part.start(argv, env, diagnostic.properties, timeout_s=diagnostic.timeout_s)
         await part.wait(timeout_s=diagnostic.timeout_s + _MARGIN_S)
         return await part.collect(diagnostic, argv)
@@ -95,7 +95,6 @@ class RunPart:
     """A further command of a run."""
 
     device: AdbDevice
-    work_root: str
     fence: int
     name: str
 
@@ -105,7 +104,7 @@ class RunPart:
     @property
     def folder(self) -> str:
         """Return the part's folder, below the run's own, so that it is removed with it."""
-        return f"{run_folder(self.work_root, self.fence)}/{self.name}"
+        return f"{run_folder(self.device.work_root, self.fence)}/{self.name}"
 
     async def start(
         self, argv: Sequence[str], env: Mapping[str, str], properties: Mapping[str, str], *, timeout_s: float
@@ -123,7 +122,7 @@ class RunPart:
         result = await self.device.shell(
             f"mkdir -p {quote(self.folder)} && cat >{script}.new && [ -s {script}.new ] && "
             f"mv -f {script}.new {script} && "
-            + supervisor_command(self.work_root, "start", self.fence, ceil(timeout_s * 10), self.name),
+            + supervisor_command(self.device.work_root, "start", self.fence, ceil(timeout_s * 10), self.name),
             stdin=self._script(argv, env, properties).encode(),
             deadline_s=_DEADLINE_S,
         )
@@ -137,7 +136,7 @@ class RunPart:
             DeviceError: it did not end in time, is gone without a record, or the phone went away.
         """
         wait_s = ceil(timeout_s)
-        command = supervisor_command(self.work_root, "wait", self.fence, wait_s, self.name)
+        command = supervisor_command(self.device.work_root, "wait", self.fence, wait_s, self.name)
         result = await self.device.shell(command, deadline_s=wait_s + _DEADLINE_S, again=False)
         if (status := supervisor_exit(self.device, result)) is not SupervisorExit.DONE:
             raise DeviceError(f"{self} failed ({status.name})")
@@ -165,7 +164,7 @@ class RunPart:
 
     def _script(self, argv: Sequence[str], env: Mapping[str, str], properties: Mapping[str, str]) -> str:
         """Return the script of a part: record and set properties, record the time, run the command."""
-        record = quote(f"{work_folder(self.work_root)}/properties")
+        record = quote(f"{work_folder(self.device.work_root)}/properties")
         since = quote(f"{self.folder}/since")
         save = "; ".join(f'echo {quote(name)}="$(getprop {quote(name)})"' for name in properties)
         set_all = [f"setprop {quote(name)} {quote(value)}" for name, value in properties.items()]
@@ -173,7 +172,7 @@ class RunPart:
         remember = f"[ -s {record} ] || {{ {{ {save}; }} >{record}.new && mv -f {record}.new {record}; }}"
         lines = [f"{{ {remember}; }} 2>/dev/null || exit 125", *set_all] if properties else []
         lines.append(f"date '+%m-%d %H:%M:%S.000' >{since}")
-        command = run_script(run_folder(self.work_root, self.fence), argv, env)
+        command = run_script(run_folder(self.device.work_root, self.fence), argv, env)
         # In braces, like the command itself: a partly transferred script never runs.
         return "\n".join(["{", *lines, command.rstrip("\n"), "}", ""])
 

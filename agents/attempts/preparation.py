@@ -111,7 +111,6 @@ class DevicePreparation:
         device.state_cache.record_use(plan.files, fence)
         ready = await wait_for_gates(
             device.adb,
-            device.facts.work_root,
             plan.gates,
             clock=self.clock,
             interval_s=GATE_INTERVAL_S,
@@ -156,16 +155,14 @@ class DevicePreparation:
         """Restore the screen to its previous state."""
         async with device.state_cache.screen:
             device.state_cache.lasting_controls = None
-            await restore_screen_state(device.adb, device.facts.work_root)
+            await restore_screen_state(device.adb)
 
     async def _keep_awake(self, device: OnlineDevice, controls: Controls, *, again: bool = False) -> None:
         async with device.state_cache.screen:
             if again or device.state_cache.lasting_controls != _lasting_controls(controls):
                 if device.state_cache.is_awake and not again:
-                    await restore_screen_state(device.adb, device.facts.work_root)
-                device.state_cache.screen_found = await keep_device_awake(
-                    device.adb, device.facts.work_root, controls
-                )
+                    await restore_screen_state(device.adb)
+                device.state_cache.screen_found = await keep_device_awake(device.adb, controls)
                 device.state_cache.lasting_controls = _lasting_controls(controls)
 
     async def _apply_controls(
@@ -178,17 +175,17 @@ class DevicePreparation:
         """
         if not plan.controls.needs_root:
             return ready
-        states = await set_controls(device.adb, device.facts.work_root, fence, plan.controls)
+        states = await set_controls(device.adb, fence, plan.controls)
         missing = missing_controls(replace(plan.controls, cores=CoreKind.ANY), states)
         if not (gaps := [*missing, *control_deviations(states)]):
             return replace(ready, controls=(*ready.controls, *states))
-        await restore_controls(device.adb, device.facts.work_root)
+        await restore_controls(device.adb)
         if missing or any(state.problem for state in states):
             raise ControlImpossible(f"{device.adb.serial}: {'; '.join(gaps)}")
         return replace(ready, shut=tuple(gaps))
 
     async def _read_preflight(self, device: OnlineDevice) -> Preflight:
-        return await read_preflight(device.adb, device.facts.work_root, self.clock.now())
+        return await read_preflight(device.adb, self.clock.now())
 
     def _has_all_files(self, device: OnlineDevice, plan: RunPlan, preflight: Preflight) -> bool:
         """Return whether every file is present and verified, and the free storage meets the gate."""
@@ -199,17 +196,15 @@ class DevicePreparation:
 
     async def _ensure_files(self, device: OnlineDevice, plan: RunPlan, fence: int) -> int:
         """Verify all digests on the device, and push missing files; return the bytes pushed."""
-        adb, work_root = device.adb, device.facts.work_root
-        began_s = self.clock.monotonic()
-        supervisor = await ensure_supervisor(adb, work_root)
+        adb, began_s = device.adb, self.clock.monotonic()
+        supervisor = await ensure_supervisor(adb)
         # Record on the device which runs used which files since the last call.
-        folder = quote(cache_folder(work_root))
+        folder = quote(cache_folder(adb.work_root))
         for used_by, digests in device.state_cache.take_recorded_uses().items():
             touch = f"cd {folder} && set -- {' '.join(digests)} && {touch_used(_ALL_OF_THEM, used_by)}"
             await adb.shell(touch, deadline_s=SHELL_DEADLINE_S)
         await evict_files(
             adb,
-            work_root,
             plan.files,
             min_free_bytes=plan.gates.min_storage_bytes,
             cache_limit_bytes=self.device_cache_limit_bytes,
@@ -221,13 +216,12 @@ class DevicePreparation:
 
     async def _push_missing(self, device: OnlineDevice, files: Sequence[PlanFile], fence: int) -> CacheResult:
         """Put the plan's files into the device's cache; a corrupt local copy is downloaded again, once."""
-        adb, work_root = device.adb, device.facts.work_root
         try:
-            return await ensure_cached(adb, work_root, files, self._local_path, fence=fence)
+            return await ensure_cached(device.adb, files, self._local_path, fence=fence)
         except LocalCopyCorrupted as error:
             log.warning("host_copy_damaged", reason=error.message, hint=error.hint)
         self.artifacts.invalidate(file.digest for file in files)
-        return await ensure_cached(adb, work_root, files, self._local_path, fence=fence)
+        return await ensure_cached(device.adb, files, self._local_path, fence=fence)
 
     async def _local_path(self, digest: Digest) -> Path:
         return await self._retry.call(
@@ -238,9 +232,8 @@ class DevicePreparation:
 def _prepared_device(device: OnlineDevice, plan: RunPlan, fence: int, condition: Condition) -> PreparedDevice:
     """Return a device that needs nothing more for the run."""
     device.state_cache.record_use(plan.files, fence)
-    work_root = device.facts.work_root
     return PreparedDevice(
-        path_by_name={file.name: cache_path(work_root, file.digest) for file in plan.files},
+        path_by_name={file.name: cache_path(device.adb.work_root, file.digest) for file in plan.files},
         pushed_bytes=0,
         condition=condition,
         waited_s=0.0,

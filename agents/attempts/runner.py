@@ -142,10 +142,8 @@ class AttemptRunner:
             device = await self.monitor.wait(device_id)
             try:
                 checked = SUPERVISOR_FILE.digest in device.state_cache.verified_by_digest
-                then = cached_command(device.facts.work_root) if stay_awake else ""
-                result = await clean_run(
-                    device.adb, device.facts.work_root, fence, checked=checked, then=then
-                )
+                then = cached_command(device.adb.work_root) if stay_awake else ""
+                result = await clean_run(device.adb, fence, checked=checked, then=then)
                 if stay_awake:
                     device.state_cache.record_cleaned(state_by_digest(result.text))
                 if not (stay_awake and device.state_cache.is_awake):
@@ -191,7 +189,7 @@ class AttemptRunner:
         if ready.shut:
             return DeferredRun(reason="; ".join(ready.shut))
         cores = select_cores(device.adb.serial, plan.controls, device.facts.clusters, ready.condition)
-        work, paths = run_folder(device.facts.work_root, record.fence), ready.path_by_name
+        work, paths = run_folder(device.adb.work_root, record.fence), ready.path_by_name
         draft = replace(
             record.draft,
             argv=_fill_placeholders(lambda: tuple(fill_argv(plan, work=work, path_by_name=paths))),
@@ -228,8 +226,8 @@ class AttemptRunner:
                 device = await self.monitor.wait(record.device_id)
         except TimeoutError as error:
             raise DeviceLost(f"{record.device_id} did not come back within {self.away_s:g} s") from error
-        adb, work_root = device.adb, device.facts.work_root
-        status = await self._retry.call(lambda: run_status(adb, work_root, record.fence), away_s=self.away_s)
+        adb = device.adb
+        status = await self._retry.call(lambda: run_status(adb, record.fence), away_s=self.away_s)
         if status is RunStatus.UNKNOWN:
             await self._start_recorded(record, device)
         ended = await self._completion.complete(record, device, draft)
@@ -237,12 +235,12 @@ class AttemptRunner:
 
     async def _start_recorded(self, record: JournalRecord, device: OnlineDevice) -> None:
         """Start a run that an earlier process had only recorded; a run that was started is left as it is."""
-        before, plan, work_root = record.draft.before, record.plan, device.facts.work_root
+        before, plan, work_root = record.draft.before, record.plan, device.adb.work_root
         if before is None or before.boot_id is None:
             raise HostError(f"the agent was restarted before it checked the device of run {record.fence}")
         if before.boot_id != device.boot_id:
             raise DeviceRebooted(f"{device.adb.serial} restarted during run {record.fence}")
-        condition = await read_condition(device.adb, work_root, self.clock.now())
+        condition = await read_condition(device.adb, self.clock.now())
         if shut := closed_gates(condition, plan.gates, plan.controls):
             raise HostError(f"run {record.fence} was not started in time: {'; '.join(shut)}")
         paths = {file.name: cache_path(work_root, file.digest) for file in plan.files}
@@ -253,17 +251,15 @@ class AttemptRunner:
     async def _start(self, record: JournalRecord, device: OnlineDevice, env: Mapping[str, str]) -> None:
         # Starting is idempotent: a run whose start was not acknowledged is left running.
         async def start() -> None:
-            argv, plan, work_root = record.draft.argv, record.plan, device.facts.work_root
             checked = SUPERVISOR_FILE.digest in device.state_cache.verified_by_digest
             try:
                 await start_run(
                     device.adb,
-                    work_root,
                     record.fence,
-                    argv,
+                    record.draft.argv,
                     env,
-                    plan.timeout_s,
-                    plan.files,
+                    record.plan.timeout_s,
+                    record.plan.files,
                     cores=cores_of_controls(record.draft.controls),
                     checked=checked,
                 )

@@ -30,7 +30,7 @@ class CleanupResult:
     freed_bytes: int
 
 
-async def clean_device(device: AdbDevice, work_root: str) -> CleanupResult:
+async def clean_device(device: AdbDevice) -> CleanupResult:
     """End all remaining runs, then empty the cache; the supervisor stays, which cleans up.
 
     Call it while no attempt uses the device: every run on it counts as abandoned.
@@ -38,27 +38,25 @@ async def clean_device(device: AdbDevice, work_root: str) -> CleanupResult:
     Raises:
         DeviceError: something lives on, or the phone went away, or was too slow.
     """
-    fence = await read_fence(device, work_root)
+    fence = await read_fence(device)
     if fence > 0:
-        await clean_run(device, work_root, fence)
-    await restore_controls(device, work_root)
-    await restore_screen_state(device, work_root)
-    before = await _cached_bytes(device, work_root)
+        await clean_run(device, fence)
+    await restore_controls(device)
+    await restore_screen_state(device)
+    before = await _cached_bytes(device)
     # In a loop: the names of a large cache would be too long for one command line.
     remove = f'for f in *; do [ "$f" = {SUPERVISOR_FILE.digest} ] || rm -f "$f"; done'
-    await device.shell(
-        f"rm -f {quote(incoming_folder(work_root))}/*; cd {quote(cache_folder(work_root))} && {remove}",
-        deadline_s=_DEADLINE_S,
-    )
-    after = await _cached_bytes(device, work_root)
+    folder, incoming = quote(cache_folder(device.work_root)), quote(incoming_folder(device.work_root))
+    await device.shell(f"rm -f {incoming}/*; cd {folder} && {remove}", deadline_s=_DEADLINE_S)
+    after = await _cached_bytes(device)
     return CleanupResult(
         files=len(before) - len(after),
         freed_bytes=sum(before.values()) - sum(after.values()),
     )
 
 
-async def _cached_bytes(device: AdbDevice, work_root: str) -> dict[str, int]:
-    command = f"cd {quote(cache_folder(work_root))} && stat -c '%Y %s %n' *"
+async def _cached_bytes(device: AdbDevice) -> dict[str, int]:
+    command = f"cd {quote(cache_folder(device.work_root))} && stat -c '%Y %s %n' *"
     result = await device.shell(f"{{ {command}; }} 2>/dev/null", deadline_s=_DEADLINE_S)
     files = cached_files(result.text)
     return {file.digest: file.size_bytes for file in files}
@@ -83,7 +81,6 @@ class CachedFile:
 
 async def evict_files(
     device: AdbDevice,
-    work_root: str,
     files: Sequence[PlanFile],
     *,
     min_free_bytes: int,
@@ -94,7 +91,7 @@ async def evict_files(
     Nothing of ours may run on the device. `min_free_bytes` stay free beside the plan's files, where free
     space is known; `cache_limit_bytes` limit all cached files together, the plan's included.
     """
-    folder = quote(cache_folder(work_root))
+    folder = quote(cache_folder(device.work_root))
     commands = {"free": f"df -k {folder}", "cached": f"cd {folder} && stat -c '%Y %s %n' *"}
     sections = await device.read_sections(commands, _EVICTION_DEADLINE_S)
     cached = cached_files(sections.get("cached", ""))

@@ -55,9 +55,9 @@ _BUSIEST = (
 _BUSIEST_NAMED = 3
 
 
-async def read_condition(device: AdbDevice, work_root: str, now: datetime) -> Condition:
+async def read_condition(device: AdbDevice, now: datetime) -> Condition:
     """Read the condition once; `now` is its time stamp."""
-    return condition(await device.read_sections(condition_commands(work_root), _DEADLINE_S), now)
+    return condition(await device.read_sections(condition_commands(device.work_root), _DEADLINE_S), now)
 
 
 async def read_boot_id(device: AdbDevice) -> str | None:
@@ -133,9 +133,9 @@ class Preflight:
     state_by_digest: Mapping[Digest, str]
 
 
-async def read_preflight(device: AdbDevice, work_root: str, now: datetime) -> Preflight:
+async def read_preflight(device: AdbDevice, now: datetime) -> Preflight:
     """Read the preflight once; `now` is the time stamp of the condition."""
-    commands = {"cached": cached_command(work_root), **condition_commands(work_root)}
+    commands = {"cached": cached_command(device.work_root), **condition_commands(device.work_root)}
     sections = await device.read_sections(commands, _DEADLINE_S)
     return Preflight(
         condition=condition(sections, now),

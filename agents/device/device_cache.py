@@ -46,7 +46,7 @@ class CacheResult:
 
 
 async def ensure_cached(
-    device: AdbDevice, work_root: str, files: Sequence[PlanFile], local_path: LocalPath, *, fence: int = 0
+    device: AdbDevice, files: Sequence[PlanFile], local_path: LocalPath, *, fence: int = 0
 ) -> CacheResult:
     """Ensure that every file is in the device's cache with the right digest, computed on the device now.
 
@@ -64,25 +64,23 @@ async def ensure_cached(
         LocalCopyCorrupted: the local copy is corrupt; the caller may replace it and try again.
         DeviceError: the device went away, or was too slow.
     """
-    valid = await _verify_cached(device, work_root, files, fence) if files else {}
+    valid = await _verify_cached(device, files, fence) if files else {}
     # Of equal files the executable one comes last, and wins.
     missing = sorted((file for file in files if file.digest not in valid), key=lambda file: file.executable)
     unique = list({file.digest: file for file in missing}.values())
-    pushed_bytes = await push_verified(device, work_root, unique, local_path, fence)
+    pushed_bytes = await push_verified(device, unique, local_path, fence)
     return CacheResult(
-        path_by_name={file.name: cache_path(work_root, file.digest) for file in files},
+        path_by_name={file.name: cache_path(device.work_root, file.digest) for file in files},
         pushed_bytes=pushed_bytes,
         state_by_digest=valid,
     )
 
 
-async def _verify_cached(
-    device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int
-) -> dict[Digest, str]:
+async def _verify_cached(device: AdbDevice, files: Sequence[PlanFile], fence: int) -> dict[Digest, str]:
     """Return the files that are present and valid, with their state; remove partial pushes. One call."""
     names = " ".join(sorted({file.digest for file in files}))
     programs = " ".join(sorted({file.digest for file in files if file.executable}))
-    folder, incoming = quote(cache_folder(work_root)), quote(incoming_folder(work_root))
+    folder, incoming = quote(cache_folder(device.work_root)), quote(incoming_folder(device.work_root))
     command = f"mkdir -p {folder} {incoming} && rm -f {incoming}/* && cd {folder} && "
     command += f"{{ chmod 755 {programs}; }} 2>/dev/null; " if programs else ""
     # Named once: repeating hundreds of digests would exceed adb's limit of a command line.
@@ -130,7 +128,7 @@ class LocalCopyCorrupted(HostError):
 
 
 async def push_verified(
-    device: AdbDevice, work_root: str, files: Sequence[PlanFile], local_path: LocalPath, fence: int
+    device: AdbDevice, files: Sequence[PlanFile], local_path: LocalPath, fence: int
 ) -> int:
     """Push files into the device's cache, each named only once the device has computed its digest.
 
@@ -145,8 +143,8 @@ async def push_verified(
         remaining = batch
         for _ in range(MAX_PUSHES):
             for file in remaining:
-                sent_bytes += await _push(device, work_root, file, sources[file.digest])
-            committed = await _commit_files(device, work_root, remaining, fence)
+                sent_bytes += await _push(device, file, sources[file.digest])
+            committed = await _commit_files(device, remaining, fence)
             remaining = [file for file in remaining if file.digest not in committed]
             if not remaining:
                 break
@@ -186,25 +184,26 @@ def _batches(files: Sequence[PlanFile]) -> Iterator[list[PlanFile]]:
         yield batch
 
 
-async def _push(device: AdbDevice, work_root: str, file: PlanFile, source: Path) -> int:
+async def _push(device: AdbDevice, file: PlanFile, source: Path) -> int:
     if file.size_bytes > LARGEST_V1_BYTES:
         check_size(device.serial, file, await device.features(SHELL_DEADLINE_S))
     return await device.push(
         source,
-        f"{incoming_folder(work_root)}/{file.digest}",
+        f"{incoming_folder(device.work_root)}/{file.digest}",
         mode=0o755 if file.executable else 0o644,
         deadline_s=SHELL_DEADLINE_S + file.size_bytes / BYTES_PER_S,
     )
 
 
-async def _commit_files(device: AdbDevice, work_root: str, files: Sequence[PlanFile], fence: int) -> set[str]:
+async def _commit_files(device: AdbDevice, files: Sequence[PlanFile], fence: int) -> set[str]:
     """Name the pushed files whose digest is right, and return these; remove the others."""
     names = " ".join(file.digest for file in files)
     programs = " ".join(file.digest for file in files if file.executable)
     set_modes = f"chmod 644 {_ALL_OF_THEM}" + (f"; chmod 755 {programs}" if programs else "")
-    commit = f"{touch_used(_ALL_OF_THEM, fence)} && mv -f {_ALL_OF_THEM} {quote(cache_folder(work_root))}"
+    folder, incoming = quote(cache_folder(device.work_root)), quote(incoming_folder(device.work_root))
+    commit = f"{touch_used(_ALL_OF_THEM, fence)} && mv -f {_ALL_OF_THEM} {folder}"
     result = await device.shell(
-        f"cd {quote(incoming_folder(work_root))} && set -- {names} && {{ {set_modes}; }}; "
+        f"cd {incoming} && set -- {names} && {{ {set_modes}; }}; "
         f"set -- $(sha256sum {_ALL_OF_THEM} | "
         'while read -r digest name; do [ "$digest" != "$name" ] || echo "$name"; done); '
         f'{{ [ $# = 0 ] || {{ {commit}; }}; }} && rm -f ./* && echo kept "$@"',

@@ -70,7 +70,9 @@ FACTS_COMMAND = section_command(_COMMANDS)
 
 
 async def read_facts(device: AdbDevice) -> DeviceFacts:
-    """Read the facts of a device. An unknown one is None; a device side that is not Android reports few.
+    """Read the facts of a device, and give it its work root.
+
+    An unknown fact is None; a device side that is not Android reports few.
 
     Raises:
         DeviceUnfit: it can run nothing: too old an Android, a tool missing, nowhere to write.
@@ -82,7 +84,9 @@ async def read_facts(device: AdbDevice) -> DeviceFacts:
         raise DeviceProtocol(f"{device.serial} cut its facts short: {', '.join(sorted(lost))}")
     if reason := find_unsupported_reason(sections):
         raise DeviceUnfit(f"{device.serial} {reason}")
-    return device_facts(sections, device.serial)
+    facts_read = device_facts(sections, device.serial)
+    device.work_root = facts_read.work_root
+    return facts_read
 
 
 def find_unsupported_reason(sections: Mapping[str, str]) -> str | None:

@@ -5,6 +5,7 @@ from farm.core.base.ids import Digest
 
 def work_folder(work_root: str) -> str:
     """Return the agent's folder; none of our files is ever outside of it."""
+    assert work_root, "the facts of the device were not read"
     return f"{work_root}/benchfarm"
 
 

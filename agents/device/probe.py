@@ -42,13 +42,13 @@ async def probe(device: AdbDevice, *, deadline_s: float = 10.0) -> Presence:
 _DEADLINE_S = 10.0
 
 
-async def read_identity_marker(device: AdbDevice, work_root: str) -> str | None:
+async def read_identity_marker(device: AdbDevice) -> str | None:
     """Return the device's mark, created if missing; None when the device does not answer.
 
     Two transports with the same mark lead to the same storage. Nothing else proves that: some makers give
     several phones one serial number, and virtual phones of one machine share its boot id.
     """
-    folder = quote(work_folder(work_root))
+    folder = quote(work_folder(device.work_root))
     # With noclobber only one of several writers creates the file. Android forbids hard links.
     command = (
         f"mkdir -p {folder} && cd {folder} || exit 1; "
@@ -59,12 +59,12 @@ async def read_identity_marker(device: AdbDevice, work_root: str) -> str | None:
     return mark if result.exit_code == 0 and mark else None
 
 
-async def read_fence(device: AdbDevice, work_root: str) -> int:
+async def read_fence(device: AdbDevice) -> int:
     """Return the highest fence a run was started or cleaned up with; 0 on a new device.
 
     At most `MAX_FENCE`: a run can write there what it likes, and the farm judges what is plausible.
     """
-    folder = quote(work_folder(work_root))
+    folder = quote(work_folder(device.work_root))
     result = await device.shell(f"cat {folder}/fence {folder}/cleaned 2>/dev/null", deadline_s=_DEADLINE_S)
     words = result.text.split()
     return min(max((0, *(whole_number(word) or 0 for word in words))), MAX_FENCE)

@@ -102,7 +102,7 @@ class DeviceMonitor:
         transport = self._transport_by_serial[observation.serial]
         if transport.device is None:
             transport.device = OnlineDevice(
-                adb=self.adb.device(observation.serial),
+                adb=self.adb.device(observation.serial, observation.facts.work_root),
                 facts=observation.facts,
                 boot_id=observation.boot_id,
                 state_cache=DeviceStateCache(),
@@ -281,9 +281,9 @@ class DeviceMonitor:
         """Return the condition of an online device; None when it does not answer."""
         if observation.facts is None:
             return None
-        device = self.adb.device(observation.serial)
+        device = self.adb.device(observation.serial, observation.facts.work_root)
         try:
-            return await read_condition(device, observation.facts.work_root, self.clock.now())
+            return await read_condition(device, self.clock.now())
         except FarmError as error:
             serial = observation.serial
             log.debug("condition_unreadable", serial=serial, code=error.code, reason=error.message)
@@ -306,13 +306,14 @@ class DeviceMonitor:
     async def _read_state(self, device: AdbDevice, observation: TransportObservation) -> TransportObservation:
         """Read its facts, once per boot, and its condition."""
         if observation.facts is not None:
-            condition = await read_condition(device, observation.facts.work_root, self.clock.now())
+            device.work_root = observation.facts.work_root
+            condition = await read_condition(device, self.clock.now())
             if condition.boot_id == observation.boot_id:
                 return replace(observation, condition=condition)
         facts = await read_facts(device)
-        condition = await read_condition(device, facts.work_root, self.clock.now())
+        condition = await read_condition(device, self.clock.now())
         # Only on TCP can two transports of a kind lead to one device.
-        mark = await read_identity_marker(device, facts.work_root) if observation.is_tcp else None
+        mark = await read_identity_marker(device) if observation.is_tcp else None
         return replace(observation, facts=facts, condition=condition, boot_id=condition.boot_id, mark=mark)
 
     async def _clean(self, device: AdbDevice, observation: TransportObservation) -> None:
@@ -320,27 +321,26 @@ class DeviceMonitor:
         identity = device_id(observation)
         if identity is None or observation.facts is None or self.active.holds(identity):
             return
-        work_root = observation.facts.work_root
         if (token := self.active.fence_to_reset_by_device.get(identity)) is not None:
-            await reset_fence(device, work_root, token)
+            await reset_fence(device, token)
             log.warning("fence_reset", device_id=identity, fence=token)
             self.active.record_reset(identity, token)
-        reported = await read_fence(device, work_root)
+        reported = await read_fence(device)
         wanted = self.active.fence_to_clean_by_device.get(identity, 0)
         self.active.record_fence(identity, reported)
         # The device does not know an attempt that ended before its run began.
         fence = max(reported, wanted)
-        is_at_work = fence > wanted and await run_status(device, work_root, fence) is RunStatus.RUNNING
+        is_at_work = fence > wanted and await run_status(device, fence) is RunStatus.RUNNING
         if is_at_work:
             # It may be another host's run, on TCP. If it is no host's, the farm requests its end.
             fence -= 1
         else:
             # Also those of an attempt that ended before its run began, on any host.
-            await restore_controls(device, work_root)
+            await restore_controls(device)
         if fence > 0:
-            await clean_run(device, work_root, fence)
+            await clean_run(device, fence)
         if not is_at_work:
-            await restore_screen_state(device, work_root)
+            await restore_screen_state(device)
         self.active.record_cleaned(identity, fence)
 
 

@@ -120,7 +120,7 @@ class BatteryCare:
         if device.facts.root:
             # Before the pause: if we are cancelled during the call, it is released, too.
             self._paused[identity] = None
-            path = await pause_charging(device.adb, device.facts.work_root, self.window)
+            path = await pause_charging(device.adb, self.window)
             if path is None:
                 del self._paused[identity]
         if path is not None:
@@ -186,5 +186,5 @@ class BatteryCare:
 
 
 async def _resume(identity: DeviceId, device: OnlineDevice) -> None:
-    if not await resume_charging(device.adb, device.facts.work_root):
+    if not await resume_charging(device.adb):
         raise HostError(f"{identity} does not resume charging")

@@ -104,7 +104,7 @@ class DeviceActionRunner:
                 done = await identify(device.adb, action.label, show_s=self.show_s)
                 return DeviceActionReport(device_action_id=action_id, done=done)
             case DeviceActionKind.CLEAN:
-                freed = await clean_device(device.adb, device.facts.work_root)
+                freed = await clean_device(device.adb)
                 size = size_text(freed.freed_bytes)
                 done = f"ended remaining runs and freed {size} in {freed.files} cached files"
                 return DeviceActionReport(

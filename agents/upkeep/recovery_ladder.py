@@ -105,7 +105,7 @@ class RecoveryActions:
         facts, fence = observation.facts, self.active.fence_by_device.get(identity, 0)
         if facts is None or fence == 0:
             return "no run of ours is known there"
-        await clean_run(self.adb.device(observation.serial), facts.work_root, fence)
+        await clean_run(self.adb.device(observation.serial, facts.work_root), fence)
         return f"ended the runs up to {fence}"
 
     async def _power_cycle(self, port: UsbPort) -> str:

@@ -16,12 +16,12 @@ _AS_ROOT = (
 _SYS = "S=${BENCHFARM_SYS:-/sys}; "
 
 
-async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow) -> str | None:
+async def pause_charging(device: AdbDevice, window: ChargeWindow) -> str | None:
     """Pause the charging and verify it; return the sysfs file that did it, None where none does.
 
     The value that resumes it is recorded on the device first, for any later process.
     """
-    record = quote(charge_record(work_root))
+    record = quote(charge_record(device.work_root))
     entries = " ".join(
         quote(f"{switch.path}:{stop_value(switch, window)}:{switch.go}") for switch in CHARGE_SWITCHES
     )
@@ -32,16 +32,16 @@ async def pause_charging(device: AdbDevice, work_root: str, window: ChargeWindow
         'echo "$stop" >"$S/$p" && [ "$(cat "$S/$p")" = "$stop" ] && { echo "held $p"; exit 0; }; '
         f'echo "$go" >"$S/$p"; rm -f {record}; done'
     )
-    folder = quote(work_folder(work_root))
+    folder = quote(work_folder(device.work_root))
     command = f"{_AS_ROOT}mkdir -p {folder}; as_root {quote(script)} 2>/dev/null"
     result = await device.shell(command, deadline_s=_DEADLINE_S)
     words = result.text.split()
     return words[1] if len(words) == 2 and words[0] == "held" else None
 
 
-async def resume_charging(device: AdbDevice, work_root: str) -> bool:
+async def resume_charging(device: AdbDevice) -> bool:
     """Resume the charging that `pause_charging` paused, in this process or another; return whether it did."""
-    record = quote(charge_record(work_root))
+    record = quote(charge_record(device.work_root))
     read_back = f'[ "$(cat "$S/$p")" = "$go" ] && rm -f {record}'
     script = f'{_SYS}read -r p go <{record} && echo "$go" >"$S/$p" && {read_back}'
     command = f"[ ! -s {record} ] || {{ {_AS_ROOT}as_root {quote(script)} 2>/dev/null; }} && echo charging"

@@ -16,9 +16,7 @@ _DEADLINE_S = 30.0
 _NO_ROOT = 20
 
 
-async def set_controls(
-    device: AdbDevice, work_root: str, fence: int, controls: Controls
-) -> tuple[ControlState, ...]:
+async def set_controls(device: AdbDevice, fence: int, controls: Controls) -> tuple[ControlState, ...]:
     """Set the controls that need root; return the state of the device afterwards.
 
     The previous values are recorded on the device first: the clean-up of run `fence` restores them, and so
@@ -28,7 +26,7 @@ async def set_controls(
         ControlImpossible: the device has no root, or nothing of that kind that could be set.
         DeviceError: the device went away, or was too slow.
     """
-    folder, script = quote(work_folder(work_root)), quote(_script_path(work_root))
+    folder, script = quote(work_folder(device.work_root)), quote(_script_path(device.work_root))
     put = f"mkdir -p {folder} && cat >{script}.new && mv -f {script}.new {script}"
     words = [folder, str(fence), *_arguments(controls)]
     result = await device.shell(
@@ -46,14 +44,14 @@ async def set_controls(
     return states
 
 
-async def restore_controls(device: AdbDevice, work_root: str) -> None:
+async def restore_controls(device: AdbDevice) -> None:
     """Restore the values that `set_controls` replaced; does nothing where nothing is set.
 
     Raises:
         DeviceError: the device went away, was too slow, or has lost its root.
     """
-    record, script = quote(controls_record(work_root)), quote(_script_path(work_root))
-    command = f"[ ! -s {record} ] || sh {script} restore {quote(work_folder(work_root))}"
+    record, script = quote(controls_record(device.work_root)), quote(_script_path(device.work_root))
+    command = f"[ ! -s {record} ] || sh {script} restore {quote(work_folder(device.work_root))}"
     result = await device.shell(command, deadline_s=_DEADLINE_S)
     if result.exit_code != 0:
         raise DeviceProtocol(f"{device.serial}: its clocks and cores could not be restored")

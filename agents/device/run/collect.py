@@ -62,7 +62,6 @@ def collect_command(
 
 async def collect_run(
     device: AdbDevice,
-    work_root: str,
     fence: int,
     *,
     limit_bytes: int,
@@ -78,7 +77,7 @@ async def collect_run(
         DeviceError: there is no whole exit record, or the phone went away, or was too slow.
     """
     if output is None:
-        command = collect_command(work_root, fence, with_controls=True)
+        command = collect_command(device.work_root, fence, with_controls=True)
         output = await device.shell(command, deadline_s=_DEADLINE_S)
     head, mark, stdout_section = output.stdout.partition(section_head("stdout").encode())
     sections = output_by_section(head.decode(errors="replace"))
@@ -86,7 +85,7 @@ async def collect_run(
         raise DeviceError(f"{device.serial}: run {fence} has no exit record")
     sizes = sections.get("sizes", "").partition(" ")
     stdout_bytes, stderr_bytes = whole_number(sizes[0]) or 0, whole_number(sizes[2]) or 0
-    folder = run_folder(work_root, fence)
+    folder = run_folder(device.work_root, fence)
     stdout = stdout_section if mark else await _read(device, f"{folder}/stdout", limit_bytes)
     has_stderr = stderr_bytes <= INLINE_BYTES
     stderr = output.stderr if has_stderr else await _read(device, f"{folder}/stderr", limit_bytes)

@@ -40,7 +40,6 @@ def ignore_wait(_waiting_for: str | None) -> None:
 
 async def wait_for_gates(
     device: AdbDevice,
-    work_root: str,
     gates: Gates,
     *,
     clock: Clock,
@@ -54,7 +53,7 @@ async def wait_for_gates(
     """
     began_s = clock.monotonic()
     while True:
-        condition = await read_condition(device, work_root, clock.now())
+        condition = await read_condition(device, clock.now())
         shut, waited_s = closed_gates(condition, gates, controls), clock.monotonic() - began_s
         if not shut or waited_s >= gates.wait_s:
             tell(None)
@@ -73,7 +72,7 @@ _READ_SCREEN = (
 )
 
 
-async def keep_device_awake(device: AdbDevice, work_root: str, controls: Controls) -> ScreenState:
+async def keep_device_awake(device: AdbDevice, controls: Controls) -> ScreenState:
     """Keep the device awake while plugged in, and set its screen, where the device can.
 
     The previous state is recorded on the device first, once, so that any clean-up restores it: ours, that of
@@ -81,9 +80,9 @@ async def keep_device_awake(device: AdbDevice, work_root: str, controls: Control
     """
     if not controls.stay_awake and controls.screen is Screen.LEAVE:
         return ScreenState()
-    record = quote(stay_on_record(work_root))
+    record = quote(stay_on_record(device.work_root))
     note = (
-        f"mkdir -p {quote(work_folder(work_root))}; [ -s {record} ] || {{ {_READ_SCREEN}; "
+        f"mkdir -p {quote(work_folder(device.work_root))}; [ -s {record} ] || {{ {_READ_SCREEN}; "
         f'echo "$(settings get {_STAY_ON}) $screen" >{record}.new && mv -f {record}.new {record}; }}'
     )
     stay = "svc power stayon true; " if controls.stay_awake else ""
@@ -95,9 +94,9 @@ async def keep_device_awake(device: AdbDevice, work_root: str, controls: Control
     return screen_state(result.text)
 
 
-async def restore_screen_state(device: AdbDevice, work_root: str) -> None:
+async def restore_screen_state(device: AdbDevice) -> None:
     """Restore the state that `keep_device_awake` replaced; does nothing when there is no record."""
-    record = quote(stay_on_record(work_root))
+    record = quote(stay_on_record(device.work_root))
     # `settings get` prints null for an unset value; earlier releases recorded no screen.
     put_back = (
         f"back=0; case $before in null) settings delete {_STAY_ON} ;; "

@@ -58,7 +58,7 @@ class DeviceNotClean(DeviceError):
     default_hint = "reboot the phone"
 
 
-async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
+async def ensure_supervisor(device: AdbDevice) -> CacheResult:
     """Ensure that the script is in the device's cache; raises as `ensure_cached`."""
     with translate_disk_errors(Path(gettempdir(), "supervisor.sh")), TemporaryDirectory() as folder:
 
@@ -67,7 +67,7 @@ async def ensure_supervisor(device: AdbDevice, work_root: str) -> CacheResult:
             await asyncio.to_thread(path.write_bytes, SUPERVISOR_SCRIPT)
             return path
 
-        return await ensure_cached(device, work_root, [SUPERVISOR_FILE], local_path)
+        return await ensure_cached(device, [SUPERVISOR_FILE], local_path)
 
 
 def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0, part: str = "") -> str:
@@ -145,7 +145,6 @@ class RunWait:
 
 async def start_run(
     device: AdbDevice,
-    work_root: str,
     fence: int,
     argv: Sequence[str],
     env: Mapping[str, str],
@@ -166,14 +165,14 @@ async def start_run(
         DeviceError: the device went away, was too slow, or the supervisor did not start.
     """
     if not checked:
-        await ensure_supervisor(device, work_root)
-    folder = run_folder(work_root, fence)
+        await ensure_supervisor(device)
+    folder = run_folder(device.work_root, fence)
     script = quote(f"{folder}/run.sh")
-    links = f"cd {quote(folder)} && {link_command(work_root)} && " if linked_files(files) else ""
+    links = f"cd {quote(folder)} && {link_command(device.work_root)} && " if linked_files(files) else ""
     result = await device.shell(
         f"mkdir -p {quote(folder)} && {links}cat >{script}.new && [ -s {script}.new ] && "
         f"mv -f {script}.new {script} && "
-        + supervisor_command(work_root, "start", fence, ceil(timeout_s * 10)),
+        + supervisor_command(device.work_root, "start", fence, ceil(timeout_s * 10)),
         stdin=((link_lines(files) if links else "") + run_script(folder, argv, env, cores)).encode(),
         deadline_s=_DEADLINE_S,
     )
@@ -194,7 +193,7 @@ def run_script(folder: str, argv: Sequence[str], env: Mapping[str, str], cores: 
 
 
 async def wait_run(
-    device: AdbDevice, work_root: str, fence: int, *, deadline_s: float, grace_s: float = 90.0, then: str = ""
+    device: AdbDevice, fence: int, *, deadline_s: float, grace_s: float = 90.0, then: str = ""
 ) -> RunWait:
     """Wait for the exit record on one silent stream; nothing else uses the device until then.
 
@@ -214,7 +213,7 @@ async def wait_run(
     while (remaining_s := end_s - clock()) > 0:
         asked_s = clock()
         try:
-            status, result = await _wait_once(device, work_root, fence, remaining_s, then)
+            status, result = await _wait_once(device, fence, remaining_s, then)
         except (DeviceOffline, AdbServerDown, DeviceProtocol):
             if absence.lasts_s(asked_s, clock()) >= grace_s:
                 raise
@@ -246,16 +245,14 @@ class _Absence:
         return failed_s - self.since_s
 
 
-async def run_status(device: AdbDevice, work_root: str, fence: int) -> RunStatus:
+async def run_status(device: AdbDevice, fence: int) -> RunStatus:
     """Return the status of a run, for an agent that was away itself."""
-    await ensure_supervisor(device, work_root)
-    command = supervisor_command(work_root, "wait", fence, 0)
+    await ensure_supervisor(device)
+    command = supervisor_command(device.work_root, "wait", fence, 0)
     return _status(device, await device.shell(command, deadline_s=_DEADLINE_S))
 
 
-async def clean_run(
-    device: AdbDevice, work_root: str, fence: int, *, checked: bool = False, then: str = ""
-) -> ShellResult:
+async def clean_run(device: AdbDevice, fence: int, *, checked: bool = False, then: str = "") -> ShellResult:
     """End everything that runs up to `fence` ever started, and remove their folders.
 
     Returns only when the device has checked again and found nothing; none of these runs can start any more.
@@ -267,8 +264,8 @@ async def clean_run(
         DeviceError: something lives on, or the phone went away, or was too slow.
     """
     if not checked:
-        await ensure_supervisor(device, work_root)
-    command = supervisor_command(work_root, "clean", fence)
+        await ensure_supervisor(device)
+    command = supervisor_command(device.work_root, "clean", fence)
     result = await device.shell(
         f"{command} && {{ {then}; true; }}" if then else command, deadline_s=_CLEAN_DEADLINE_S
     )
@@ -276,7 +273,7 @@ async def clean_run(
     return result
 
 
-async def reset_fence(device: AdbDevice, work_root: str, fence: int) -> None:
+async def reset_fence(device: AdbDevice, fence: int) -> None:
     """End everything that any run started, then give the device this token, though it has a higher one.
 
     For a device whose token cannot be true: no run up to this one starts there any more.
@@ -284,15 +281,15 @@ async def reset_fence(device: AdbDevice, work_root: str, fence: int) -> None:
     Raises:
         DeviceError: something lives on, or the phone went away, or was too slow.
     """
-    await ensure_supervisor(device, work_root)
-    command = supervisor_command(work_root, "reset", fence)
+    await ensure_supervisor(device)
+    command = supervisor_command(device.work_root, "reset", fence)
     supervisor_exit(device, await device.shell(command, deadline_s=_CLEAN_DEADLINE_S))
 
 
 async def _wait_once(
-    device: AdbDevice, work_root: str, fence: int, remaining_s: float, then: str
+    device: AdbDevice, fence: int, remaining_s: float, then: str
 ) -> tuple[RunStatus, ShellResult]:
-    command = supervisor_command(work_root, "wait", fence, ceil(remaining_s))
+    command = supervisor_command(device.work_root, "wait", fence, ceil(remaining_s))
     if then:
         command = f'{command}; code=$?; [ "$code" != 0 ] || {{ {then}; }}; exit "$code"'
     result = await device.shell(

@@ -153,7 +153,7 @@ async def test_controls_of_a_run_that_never_began_are_put_back_at_the_next_conta
     phone = await bench.phone()
     await asyncio.to_thread(make_rooted, bench.handle.state)
     before = clocks(bench)
-    await set_controls(phone.adb, phone.facts.work_root, 1, Controls(governor="performance"))
+    await set_controls(phone.adb, 1, Controls(governor="performance"))
     assert clocks(bench) != before
     await bench.come_back()
     assert clocks(bench) == before

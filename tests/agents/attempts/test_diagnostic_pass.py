@@ -148,9 +148,8 @@ async def test_an_agent_that_is_killed_in_a_pass_brings_the_run_home_and_cleans_
 
 async def test_a_part_of_a_run_that_was_cleaned_up_is_not_started(bench: Bench) -> None:
     phone = await bench.phone()
-    work_root = phone.facts.work_root
     await bench.runner.clear(bench.device_id, 7)
-    late = RunPart(device=phone.adb, work_root=work_root, fence=7, name="pass.late")
+    late = RunPart(device=phone.adb, fence=7, name="pass.late")
     with pytest.raises(Exception, match="cleaned up"):
         await late.start(("sh", "-c", "echo late"), {}, {VLOG: "all"}, timeout_s=5.0)
     assert await said(bench, f"ls {late.folder}/exit 2>/dev/null") == ""

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_a_run_is_adopted_although_the_phone_is_away_for_a_moment(bench: Bench) -> None:
     phone = await bench.phone()
-    await start_run(phone.adb, phone.facts.work_root, 1, ["sh", "-c", "echo done"], {}, 20.0)
+    await start_run(phone.adb, 1, ["sh", "-c", "echo done"], {}, 20.0)
     await bench.detach()
     adopting = asyncio.create_task(bench.runner.run(bench.entry(1, "echo done"), unheard, adopt=True))
     assert not await ends_within(adopting, 0.5)
@@ -39,8 +39,8 @@ async def test_a_run_is_adopted_although_the_phone_is_away_for_a_moment(bench: B
 async def test_a_run_that_was_noted_and_not_started_is_started_by_the_next_life(bench: Bench) -> None:
     phone = await bench.phone()
     # As the earlier life left it.
-    await keep_device_awake(phone.adb, phone.facts.work_root, Controls())
-    before = await read_condition(phone.adb, phone.facts.work_root, SystemClock().now())
+    await keep_device_awake(phone.adb, Controls())
+    before = await read_condition(phone.adb, SystemClock().now())
     noted = bench.entry(1, "echo $WORD")
     draft = Evidence(fence=1, argv=noted.plan.argv, before=before)
     plan = replace(noted.plan, env={"WORD": "done"})
@@ -55,8 +55,8 @@ async def test_a_run_that_was_noted_and_not_started_is_started_by_the_next_life(
 async def test_a_run_that_was_noted_before_the_phone_restarted_is_not_started(bench: Bench) -> None:
     phone = await bench.phone()
     # All gates are open: nothing but the boot keeps it from running.
-    await keep_device_awake(phone.adb, phone.facts.work_root, Controls())
-    before = await read_condition(phone.adb, phone.facts.work_root, SystemClock().now())
+    await keep_device_awake(phone.adb, Controls())
+    before = await read_condition(phone.adb, SystemClock().now())
     noted = bench.entry(1, "echo done")
     draft = Evidence(fence=1, argv=noted.plan.argv, before=replace(before, boot_id="another boot"))
     evidence = await bench.runner.run(replace(noted, draft=draft), unheard, adopt=True)

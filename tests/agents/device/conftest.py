@@ -11,9 +11,11 @@ from agents.virtual.pool import VirtualDeviceHandle
 @pytest.fixture
 async def device(server: AdbServer, phone: VirtualDeviceHandle) -> AdbDevice:
     await AdbClient(server.port).connect(phone.address)
-    return AdbClient(server.port).device(phone.address)
+    one = AdbClient(server.port).device(phone.address)
+    await read_facts(one)
+    return one
 
 
 @pytest.fixture
-async def work_root(device: AdbDevice) -> str:
-    return (await read_facts(device)).work_root
+def work_root(device: AdbDevice) -> str:
+    return device.work_root

@@ -54,15 +54,15 @@ async def test_cleaning_ends_left_runs_and_frees_the_cache_but_for_the_superviso
     device: AdbDevice, work_root: str, tmp_path: Path
 ) -> None:
     await fill_cache(device, work_root, tmp_path, b"x" * 1000, b"y" * 234)
-    await start_run(device, work_root, 7, ("sleep", "600"), {}, 600.0)
-    freed = await clean_device(device, work_root)
+    await start_run(device, 7, ("sleep", "600"), {}, 600.0)
+    freed = await clean_device(device)
     assert (freed.files, freed.freed_bytes) == (2, 1234)
     assert await names_in(device, cache_folder(work_root)) == [SUPERVISOR_FILE.digest]
     assert await names_in(device, f"{work_root}/benchfarm/runs") == []
 
 
-async def test_cleaning_a_phone_that_nothing_ran_on_frees_nothing(device: AdbDevice, work_root: str) -> None:
-    freed = await clean_device(device, work_root)
+async def test_cleaning_a_phone_that_nothing_ran_on_frees_nothing(device: AdbDevice) -> None:
+    freed = await clean_device(device)
     assert (freed.files, freed.freed_bytes) == (0, 0)
 
 
@@ -74,7 +74,7 @@ async def fill_cache(device: AdbDevice, work_root: str, folder: Path, *contents:
     async def local_path(digest: Digest) -> Path:
         return folder / digest
 
-    await ensure_cached(device, work_root, files, local_path)
+    await ensure_cached(device, files, local_path)
 
 
 async def names_in(device: AdbDevice, folder: str) -> list[str]:

@@ -54,10 +54,9 @@ class CountedDevice(AdbDevice):
 
 @pytest.fixture
 async def used(server: AdbServer, device: AdbDevice, phone: VirtualDeviceHandle) -> OnlineDevice:
-    counted = CountedDevice(AdbClient(server.port), phone.address)
-    return OnlineDevice(
-        adb=counted, facts=await read_facts(device), boot_id=None, state_cache=DeviceStateCache()
-    )
+    counted, facts = CountedDevice(AdbClient(server.port), phone.address), await read_facts(device)
+    counted.work_root = facts.work_root
+    return OnlineDevice(adb=counted, facts=facts, boot_id=None, state_cache=DeviceStateCache())
 
 
 @pytest.fixture
@@ -105,7 +104,7 @@ async def test_a_warm_phone_is_asked_once(preparation: DevicePreparation, used: 
 
 async def told_by_a_clean_up(phone: OnlineDevice) -> None:
     """Have a run end and be cleaned up, as far as the agent hears of it."""
-    seen = await read_preflight(phone.adb, phone.facts.work_root, SystemClock().now())
+    seen = await read_preflight(phone.adb, SystemClock().now())
     phone.state_cache.record_after_run(seen.condition, SystemClock().monotonic())
     phone.state_cache.record_cleaned(seen.state_by_digest)
     asked(phone)
@@ -207,7 +206,7 @@ async def test_no_more_phones_get_files_at_once_than_the_host_may_serve(
             root = phone.state / f"work-{number}"
             root.mkdir()
             one = CountingDevice(AdbClient(server.port), phone.address)
-            its_facts = replace(facts, work_root=str(root))
-            own = OnlineDevice(adb=one, facts=its_facts, boot_id=None, state_cache=DeviceStateCache())
+            one.work_root = str(root)
+            own = OnlineDevice(adb=one, facts=facts, boot_id=None, state_cache=DeviceStateCache())
             tasks.create_task(limited.prepare(own, PLAN, 1))
     assert CountingDevice.most == 1

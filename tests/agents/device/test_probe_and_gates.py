@@ -33,7 +33,7 @@ STAY_ON = "global stay_on_while_plugged_in"
 async def condition_when(device: AdbDevice, work_root: str, claim: Callable[[Condition], bool]) -> Condition:
     """The first condition that a change of the phone's faults shows in."""
     async with asyncio.timeout(20):
-        while not claim(found := await read_condition(device, work_root, NOW)):
+        while not claim(found := await read_condition(device, NOW)):
             pass
     return found
 
@@ -84,8 +84,8 @@ async def test_a_condition_is_read_off_the_phone(
         assert value is not None
 
 
-async def test_open_gates_are_passed_at_once(device: AdbDevice, work_root: str) -> None:
-    ready = await wait_for_gates(device, work_root, GATES, clock=SystemClock(), interval_s=60)
+async def test_open_gates_are_passed_at_once(device: AdbDevice) -> None:
+    ready = await wait_for_gates(device, GATES, clock=SystemClock(), interval_s=60)
     assert ready.shut == ()
 
 
@@ -94,7 +94,7 @@ async def test_a_gate_that_stays_shut_puts_the_run_off_with_its_reason(
 ) -> None:
     set_faults(phone.state, Faults(thermal_status=1))
     await condition_when(device, work_root, lambda found: found.thermal_status == 1)
-    ready = await wait_for_gates(device, work_root, GATES, clock=SystemClock(), interval_s=60)
+    ready = await wait_for_gates(device, GATES, clock=SystemClock(), interval_s=60)
     assert ready.shut == ("thermal status LIGHT, at most NONE",)
 
 
@@ -106,7 +106,7 @@ async def test_a_gate_that_opens_in_time_is_waited_for(
     gates = Gates(min_storage_bytes=0, wait_s=30)
     told: asyncio.Queue[str | None] = asyncio.Queue()
     waiting = asyncio.create_task(
-        wait_for_gates(device, work_root, gates, clock=SystemClock(), interval_s=0.02, tell=told.put_nowait)
+        wait_for_gates(device, gates, clock=SystemClock(), interval_s=0.02, tell=told.put_nowait)
     )
     # Whoever asks why nothing runs there hears of it as soon as it is known.
     assert await told.get() == "thermal status LIGHT, at most NONE"
@@ -118,56 +118,54 @@ async def test_a_gate_that_opens_in_time_is_waited_for(
 
 
 @pytest.mark.parametrize("before", ["null", "3"])
-async def test_a_phone_is_kept_awake_and_put_back_whoever_does_that(
-    device: AdbDevice, work_root: str, before: str
-) -> None:
+async def test_a_phone_is_kept_awake_and_put_back_whoever_does_that(device: AdbDevice, before: str) -> None:
     if before != "null":
         await device.shell(f"settings put {STAY_ON} {before}", deadline_s=10)
     noted = ScreenState(stay_awake=before != "null", screen_on=None)
-    assert await keep_device_awake(device, work_root, Controls()) == noted
+    assert await keep_device_awake(device, Controls()) == noted
     # An agent that was killed here does so again, in its next life, with its own setting in place.
-    assert await keep_device_awake(device, work_root, Controls()) == noted
+    assert await keep_device_awake(device, Controls()) == noted
     assert await stay_on(device) == "15"
-    await restore_screen_state(device, work_root)
+    await restore_screen_state(device)
     assert await stay_on(device) == before
 
 
 @pytest.mark.parametrize(("before", "wanted"), [("Asleep", Screen.ON), ("Awake", Screen.OFF)])
 @pytest.mark.parametrize("awake", [True, False])
 async def test_a_screen_is_as_it_was_found_once_the_phone_is_put_back(
-    device: AdbDevice, work_root: str, phone: VirtualDeviceHandle, before: str, wanted: Screen, awake: bool
+    device: AdbDevice, phone: VirtualDeviceHandle, before: str, wanted: Screen, awake: bool
 ) -> None:
     (phone.state / "wakefulness").write_text(f"{before}\n")
-    found = await keep_device_awake(device, work_root, Controls(screen=wanted, stay_awake=awake))
+    found = await keep_device_awake(device, Controls(screen=wanted, stay_awake=awake))
     assert found == ScreenState(stay_awake=False, screen_on=before == "Awake")
-    kept = await read_condition(device, work_root, NOW)
+    kept = await read_condition(device, NOW)
     assert (kept.screen_on, kept.stay_awake) == (wanted is Screen.ON, awake)
-    await restore_screen_state(device, work_root)
-    again = await read_condition(device, work_root, NOW)
+    await restore_screen_state(device)
+    again = await read_condition(device, NOW)
     assert (again.screen_on, again.stay_awake) == (before == "Awake", False)
 
 
 async def test_a_record_of_an_earlier_release_is_put_back(device: AdbDevice, work_root: str) -> None:
     record = stay_on_record(work_root)
     await device.shell(f"mkdir -p $(dirname {record}); echo 3 >{record}", deadline_s=10)
-    assert await keep_device_awake(device, work_root, Controls()) == ScreenState(stay_awake=True)
-    await restore_screen_state(device, work_root)
+    assert await keep_device_awake(device, Controls()) == ScreenState(stay_awake=True)
+    await restore_screen_state(device)
     assert await stay_on(device) == "3"
 
 
-async def test_a_phone_that_no_one_kept_awake_is_left_as_it_is(device: AdbDevice, work_root: str) -> None:
-    await keep_device_awake(device, work_root, Controls())
-    await restore_screen_state(device, work_root)
+async def test_a_phone_that_no_one_kept_awake_is_left_as_it_is(device: AdbDevice) -> None:
+    await keep_device_awake(device, Controls())
+    await restore_screen_state(device)
     await device.shell(f"settings put {STAY_ON} 7", deadline_s=10)
-    await restore_screen_state(device, work_root)
+    await restore_screen_state(device)
     assert await stay_on(device) == "7"
 
 
 async def test_what_cannot_be_put_back_is_not_changed(device: AdbDevice, work_root: str) -> None:
     await device.shell(f"mkdir -p {stay_on_record(work_root)}.new", deadline_s=10)
-    await keep_device_awake(device, work_root, Controls())
+    await keep_device_awake(device, Controls())
     assert await stay_on(device) == "null"
-    await restore_screen_state(device, work_root)
+    await restore_screen_state(device)
 
 
 async def stay_on(device: AdbDevice) -> str:
@@ -183,4 +181,4 @@ async def test_what_a_run_wrote_is_bounded(device: AdbDevice, work_root: str, te
     folder = Path(work_root) / "benchfarm"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "fence").write_text(text)
-    assert await read_fence(device, work_root) == fence
+    assert await read_fence(device) == fence

@@ -81,11 +81,11 @@ async def test_a_slow_phone_takes_longer_for_its_reference_run_until_it_is_well_
     ],
 )
 async def test_a_phone_that_is_warm_or_low_is_fit_for_neither_a_run_nor_a_reference_run(
-    device: AdbDevice, phone: VirtualDeviceHandle, work_root: str, faults: Faults, told: str
+    device: AdbDevice, phone: VirtualDeviceHandle, faults: Faults, told: str
 ) -> None:
     set_faults(phone.state, faults)
     async with asyncio.timeout(30):
-        while not (shut := closed_gates(found := await read_condition(device, work_root, NOW), Gates())):
+        while not (shut := closed_gates(found := await read_condition(device, NOW), Gates())):
             pass
     assert told in shut
     assert unfit_reasons(found, found, None)

@@ -35,8 +35,8 @@ from farm.core.runs.plan import RunPlan
 class CountingDevice(AdbDevice):
     """A phone that counts what it was asked."""
 
-    def __init__(self, client: "CountingAdb", serial: str) -> None:
-        super().__init__(client, serial)
+    def __init__(self, client: "CountingAdb", serial: str, work_root: str) -> None:
+        super().__init__(client, serial, work_root)
         self._counting = client
 
     async def shell(self, command: str, *, deadline_s: float, **more: Any) -> ShellResult:
@@ -51,8 +51,8 @@ class CountingAdb(AdbClient):
     asked = 0
     last_command = ""
 
-    def device(self, serial: str) -> CountingDevice:
-        return CountingDevice(self, serial)
+    def device(self, serial: str, work_root: str = "") -> CountingDevice:
+        return CountingDevice(self, serial, work_root)
 
 
 class _Over(Exception):

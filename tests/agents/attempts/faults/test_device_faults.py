@@ -106,7 +106,7 @@ async def test_one_connection_that_ends_early_costs_nothing(bench: Bench) -> Non
 async def test_an_answer_that_was_cut_off_is_never_taken_for_an_empty_one(bench: Bench) -> None:
     phone = await bench.phone()
     set_faults(bench.handle.state, Faults(eofs=1))
-    condition = await read_condition(phone.adb, phone.facts.work_root, SystemClock().now())
+    condition = await read_condition(phone.adb, SystemClock().now())
     assert condition.boot_id == phone.boot_id
     assert counted_down(bench, "eofs")
 

@@ -100,7 +100,7 @@ async def test_a_run_that_was_cleaned_from_a_full_phone_can_no_more_start_than_a
     """It could: there was no room to write down that it was over."""
     await filled(bench, 1)
     phone = await bench.phone()
-    await clean_run(phone.adb, phone.facts.work_root, 1)
+    await clean_run(phone.adb, 1)
     assert await said(bench, "cat benchfarm/cleaned") == "1\n"
     again = await bench.runner.run(unguarded(bench.entry(1, "touch ../../ran")), unheard, adopt=False)
     assert await said(bench, "ls benchfarm") == await said(bench, "ls benchfarm | grep -v ran")
@@ -114,10 +114,10 @@ async def test_a_phone_that_others_filled_is_not_called_clean_and_starts_nothing
     phone = await bench.phone()
     await said(bench, "dd if=/dev/zero of=filler bs=1k 2>/dev/null")
     with pytest.raises(DeviceNotClean, match="no room to write down that run 2 is over"):
-        await clean_run(phone.adb, phone.facts.work_root, 2)
+        await clean_run(phone.adb, 2)
     with pytest.raises(DeviceError):
-        await start_run(phone.adb, phone.facts.work_root, 3, ["touch", "../../ran"], {}, 5.0)
+        await start_run(phone.adb, 3, ["touch", "../../ran"], {}, 5.0)
     assert "ran" not in (await said(bench, "ls benchfarm")).split()
     await said(bench, "rm filler")
-    await clean_run(phone.adb, phone.facts.work_root, 3)
+    await clean_run(phone.adb, 3)
     assert (await evidence(bench, bench.entry(4, "echo done"))).stdout == "done\n"

@@ -103,7 +103,7 @@ async def test_a_file_of_4_gib_is_not_begun_on_a_phone_that_cannot_tell_its_size
         return sparse
 
     with pytest.raises(DeviceUnfit, match="supports no sizes from 4 GiB on") as refused:
-        await ensure_cached(phone.adb, phone.facts.work_root, [file], local_path)
+        await ensure_cached(phone.adb, [file], local_path)
     assert (refused.value.blame, refused.value.transient) == (Blame.DEVICE, False)
     assert list(bench.handle.state.glob(f"**/benchfarm/*/{file.digest}")) == []
 

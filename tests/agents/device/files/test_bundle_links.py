@@ -80,13 +80,13 @@ async def run(
         env=made.env,
         timeout_s=60,
     )
-    paths = (await ensure_cached(device, work_root, plan.files, local_path)).path_by_name
+    paths = (await ensure_cached(device, plan.files, local_path)).path_by_name
     work = run_folder(work_root, fence)
     argv = fill_argv(plan, work=work, path_by_name=paths)
     env = fill_env(plan, work=work, path_by_name=paths)
-    await start_run(device, work_root, fence, argv, env, plan.timeout_s, plan.files)
-    await wait_run(device, work_root, fence, deadline_s=60)
-    return await collect_run(device, work_root, fence, limit_bytes=4096, now=NOW)
+    await start_run(device, fence, argv, env, plan.timeout_s, plan.files)
+    await wait_run(device, fence, deadline_s=60)
+    return await collect_run(device, fence, limit_bytes=4096, now=NOW)
 
 
 async def test_a_program_finds_its_files_beside_itself_and_its_environment(
@@ -132,7 +132,7 @@ async def test_cleaning_a_run_takes_its_links_and_leaves_the_cache(
 ) -> None:
     made = bundle(host_cache, {"bench": b"#!/bin/sh\ncat lib/x\n", "lib/x": SHARED})
     await run(device, work_root, 1, made, local_path=local_path)
-    await clean_run(device, work_root, 1)
+    await clean_run(device, 1)
     assert not is_there(run_folder(work_root, 1))
     assert is_there(cache_path(work_root, digest_of(SHARED)))
 
@@ -141,14 +141,14 @@ async def test_starting_twice_leaves_the_links_of_a_run_that_goes_on(
     device: AdbDevice, work_root: str, host_cache: Path, local_path: LocalPath
 ) -> None:
     files = plan_files(bundle(host_cache, {"bench": b"#!/bin/sh\n", "lib/x": SHARED}))
-    await ensure_cached(device, work_root, files, local_path)
+    await ensure_cached(device, files, local_path)
     link = Path(run_folder(work_root, 1)) / "lib/x"
     inodes = set()
     for _ in range(2):
-        await start_run(device, work_root, 1, ["sleep", "60"], {}, 60, files)
+        await start_run(device, 1, ["sleep", "60"], {}, 60, files)
         inodes.add(link.lstat().st_ino)
     assert len(inodes) == 1
-    await clean_run(device, work_root, 1)
+    await clean_run(device, 1)
 
 
 async def test_the_largest_bundle_is_verified_and_linked(
