@@ -6,9 +6,9 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from farm.api.http.problems import problem_response
+from farm.api.http.problems import problem_of_caller, problem_response
 from farm.core.base.address import is_loopback
-from farm.core.errors import Blame, Forbidden, InvalidInput
+from farm.core.errors import Forbidden
 from farm.wire.base import Problem
 
 
@@ -28,35 +28,26 @@ class OriginCheck:
 #: detected; nginx adds none of them by default.
 _OF_PROXIES = frozenset({"forwarded", "via", "x-real-ip"})
 
-_REFUSED = Problem(
-    title="The request is not for a loopback address.",
-    status=421,
-    detail="this farm answers requests to 127.0.0.1, [::1] and localhost only, and none from pages elsewhere",
-    code=InvalidInput.code,
-    blame=Blame.USER,
-    transient=False,
+_REFUSED = problem_of_caller(
+    421,
+    "The request is not for a loopback address.",
+    "this farm answers requests to 127.0.0.1, [::1] and localhost only, and none from pages elsewhere",
     hint="use http://127.0.0.1 with the farm's port; from another machine through an SSH tunnel",
 )
 
-
-_PROXIED = Problem(
-    title="The request came through a proxy.",
-    status=421,
-    detail="this farm trusts every caller on its own machine, and a caller behind a proxy may be anywhere",
-    code=InvalidInput.code,
-    blame=Blame.USER,
-    transient=False,
+_PROXIED = problem_of_caller(
+    421,
+    "The request came through a proxy.",
+    "this farm trusts every caller on its own machine, and a caller behind a proxy may be anywhere",
     hint="start it with FARM_REQUIRE_TOKENS=1: then everybody shows an access token, and a proxy is welcome",
 )
 
-_FROM_ELSEWHERE = Problem(
-    title="The request comes from a page elsewhere.",
-    status=403,
-    detail="Origin and Host differ: pages of other sites do not call this farm",
-    code=Forbidden.code,
-    blame=Blame.USER,
-    transient=False,
+_FROM_ELSEWHERE = problem_of_caller(
+    403,
+    "The request comes from a page elsewhere.",
+    "Origin and Host differ: pages of other sites do not call this farm",
     hint="call it from a program, with an access token",
+    kind=Forbidden,
 )
 
 

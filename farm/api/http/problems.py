@@ -26,6 +26,7 @@ from farm.core.errors import (
 from farm.wire.base import Problem
 
 _log = structlog.get_logger(__name__)
+_API_HINT = "/openapi.json describes every call"
 
 
 def install_problem_handlers(app: FastAPI) -> None:
@@ -103,6 +104,16 @@ def problem_document(error: FarmError) -> Problem:
     )
 
 
+def problem_of_caller(
+    status: int, title: str, detail: str, *, hint: str, kind: type[FarmError] = InvalidInput
+) -> Problem:
+    """Return a problem of a request that no route saw; the same request again has it again."""
+    code, blame = kind.code, Blame.USER
+    return Problem(
+        title=title, status=status, detail=detail, code=code, blame=blame, transient=False, hint=hint
+    )
+
+
 def problem_of(error: BaseException, what: str) -> Problem:
     """Return any error as a problem document; one outside the tree is a fault of the farm, and logged."""
     if isinstance(error, FarmError):
@@ -127,33 +138,16 @@ def _on_farm_error(_request: Request, error: Exception) -> Response:
 def _on_invalid_request(_request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     places = [f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in error.errors()]
-    return problem_response(
-        Problem(
-            title="The request makes no sense as written.",
-            status=422,
-            detail="; ".join(places),
-            code=InvalidInput.code,
-            blame=Blame.USER,
-            transient=False,
-            hint="/openapi.json describes every call",
-        )
-    )
+    title, detail = "The request makes no sense as written.", "; ".join(places)
+    return problem_response(problem_of_caller(422, title, detail, hint=_API_HINT))
 
 
 def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return problem_response(
-        Problem(
-            title=str(error.detail),
-            status=error.status_code,
-            detail=f"{request.method} {request.url.path}: {error.detail}",
-            code=NotFound.code if error.status_code == 404 else InvalidInput.code,
-            blame=Blame.USER,
-            transient=False,
-            hint="/openapi.json describes every call",
-        ),
-        error.headers,
-    )
+    kind = NotFound if error.status_code == 404 else InvalidInput
+    detail = f"{request.method} {request.url.path}: {error.detail}"
+    problem = problem_of_caller(error.status_code, str(error.detail), detail, hint=_API_HINT, kind=kind)
+    return problem_response(problem, error.headers)
 
 
 def _on_hang_up(_request: Request, _error: Exception) -> Response:

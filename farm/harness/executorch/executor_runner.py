@@ -33,7 +33,8 @@ _SETS = re.compile(r"Total ([0-9]{1,9}) inferences? took")
 _STAMP = re.compile(r"[VDIWEF] ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}) executorch:")
 #: Sums are printed with six decimals.
 _ROUNDED = 0.001
-_SUCCESS = re.compile(r"Model executed successfully")
+#: With or without a time.
+SUCCESS = "Model executed successfully"
 FLAGS: Mapping[str, Flag] = {
     "num_executions": Flag(default=50, help="timed executions, all in one process", minimum=1),
     "cpu_threads": Flag(default=1, help="threads of the CPU; -1 leaves it to the program", minimum=-1),
@@ -124,11 +125,6 @@ def iterations_ms(text: str) -> list[float]:
     return [ms_by_number[number] for number in sorted(ms_by_number)] if is_whole else []
 
 
-def reports_execution(text: str) -> bool:
-    """Return whether a runner reports a successful execution, with or without a time."""
-    return _SUCCESS.search(text) is not None
-
-
 class ExecutorRunner(ToolHarness):
     """Runs `.pte` files. The backend of a file was chosen when it was exported."""
 
@@ -163,7 +159,7 @@ class ExecutorRunner(ToolHarness):
         if count == 0:
             why = (
                 _NO_TIME
-                if reports_execution(text)
+                if SUCCESS in text
                 else "no line says `Model executed successfully N time(s) in ... ms`"
             )
             return missing_times_failure(evidence, why)

@@ -27,6 +27,7 @@ def issue_access_token(tx: Tx, request: AccessRequest) -> NewAccessToken:
         IdempotencyKeyReused: it is the token of another request.
     """
     kind = TokenKind.USER
+    valid_for = None if request.valid_s is None else timedelta(seconds=request.valid_s)
     token = new_secret(kind) if request.token is None else derive_secret(kind, request.token)
     row = access_tokens.find_token(tx, hash_of(token))
     if row is None:
@@ -35,29 +36,21 @@ def issue_access_token(tx: Tx, request: AccessRequest) -> NewAccessToken:
             raise IdempotencyKeyReused(
                 f"there is an access token {token_id_of(token)} already", hint=NOT_THE_SAME_HINT
             )
-        row = _add_token(tx, request, hash_of(token))
-    elif not _is_same_request(row, request, tx.actor):
+        row = access_tokens.add_access_token(
+            tx, token_hash=hash_of(token), name=request.name, role=request.role, valid_for=valid_for
+        )
+    elif not _is_same_request(row, request, tx.actor, valid_for):
         raise IdempotencyKeyReused(
             f"access token {row.token_id} was made by another request", hint=NOT_THE_SAME_HINT
         )
     return NewAccessToken(**dict(row), token=token)
 
 
-def _add_token(tx: Tx, request: AccessRequest, token_hash: str) -> AccessToken:
-    return access_tokens.add_access_token(
-        tx,
-        token_hash=token_hash,
-        name=request.name,
-        role=request.role,
-        expires_at=None if request.valid_s is None else tx.now + timedelta(seconds=request.valid_s),
-    )
-
-
-def _is_same_request(row: AccessToken, request: AccessRequest, actor: str) -> bool:
-    valid_for = None if row.expires_at is None else row.expires_at - row.created_at
-    asked_for = None if request.valid_s is None else timedelta(seconds=request.valid_s)
+def _is_same_request(
+    row: AccessToken, request: AccessRequest, actor: str, valid_for: timedelta | None
+) -> bool:
     same = (row.name, row.role, row.created_by) == (request.name, request.role, actor)
-    return same and valid_for == asked_for
+    return same and valid_for == (None if row.expires_at is None else row.expires_at - row.created_at)
 
 
 def revoke_access_token(tx: Tx, token_id: str) -> AccessToken:

@@ -1,6 +1,6 @@
 """Access tokens: each proves the name and role of a caller. Only hashes are stored."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,7 +15,7 @@ from farm.wire.tokens import ID_LENGTH
 
 
 def add_access_token(
-    tx: Tx, *, token_hash: str, name: str, role: Role, expires_at: datetime | None
+    tx: Tx, *, token_hash: str, name: str, role: Role, valid_for: timedelta | None
 ) -> AccessToken:
     """Store a token's hash."""
     row = tx.connection.execute(
@@ -26,7 +26,7 @@ def add_access_token(
             role=role,
             created_at=tx.now,
             created_by=tx.actor,
-            expires_at=expires_at,
+            expires_at=None if valid_for is None else tx.now + valid_for,
         )
         .returning(access_tokens)
     ).one()

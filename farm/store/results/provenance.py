@@ -4,6 +4,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,23 +12,35 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, JobId, MatrixId
+from farm.core.devices.controls import ControlLevel
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.software_version import build_by_facts
+from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.rows import to_record
 from farm.database.tables import attempts, device_facts, evidence, jobs, measurements
-from farm.store.results.measurements import Measurement
 
 _FACTS = TypeAdapter(DeviceFacts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredRun(Measurement):
+class MeasuredRun:
     """A measurement with its attempt, without samples."""
 
+    job_id: JobId
+    attempt_id: AttemptId
+    cell_id: CellId
+    round: int
+    repeat: int
+    accepted: bool
+    quality: Quality
+    quality_reasons: Sequence[str]
     #: Notices that do not lower its quality.
     notices: Sequence[str] | None
+    control_level: ControlLevel
     cpu_s: float | None
+    kind: SampleKind
     sample_count: int
+    value_ns: float
     mean_ns: float
     min_ns: int | None
     max_ns: int | None
@@ -40,6 +53,8 @@ class MeasuredRun(Measurement):
     parser_version: int
     variant_digest: Digest | None
     program_digest: Digest
+    facts_id: FactsId | None
+    measured_at: datetime
     #: Rises with every attempt on the device, so it gives the order of runs.
     fence: int
 

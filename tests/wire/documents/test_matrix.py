@@ -8,8 +8,9 @@ from farm.core.devices.condition import Gates, ThermalStatus
 from farm.core.devices.selector import SELECTOR_KEYS
 from farm.core.errors import MatrixInvalid
 from farm.core.matrices.matrix import MatrixSpec
-from farm.wire.documents.matrices.matrix import load_matrix, matrix_from_text, matrix_spec
+from farm.wire.documents.matrices.matrix import load_matrix, matrix_spec
 from farm.wire.yaml_positions import line_of
+from tests.support.matrix_text import matrix_from_text
 
 TEXT = """\
 name: small

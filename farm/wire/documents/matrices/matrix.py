@@ -214,11 +214,6 @@ def matrix_spec(data: object, *, text: str | None = None) -> MatrixSpec:
         raise matrix_invalid(problems, lines) from error
 
 
-def matrix_from_text(text: str) -> MatrixSpec:
-    """Read and check a matrix file; raises like `load_matrix` and `matrix_spec`."""
-    return matrix_spec(load_matrix(text), text=text)
-
-
 def load_matrix(text: str) -> dict[str, Any]:
     """Read a matrix as plain data.
 
