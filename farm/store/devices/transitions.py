@@ -61,52 +61,45 @@ def put_label(tx: Tx, device: Device, label: str | None, *, reason: str | None =
     Raises:
         sqlalchemy.exc.IntegrityError: another device has the label.
     """
-    update = _if_unchanged(device, "label").values(label=label)
+    update = devices.update().where(_is_unchanged(device, "label")).values(label=label)
     change = f"from {device.label or 'none'} to {label or 'none'}"
     return _change(tx, device, update, DeviceEvent.LABELLED, change, reason=reason)
 
 
 def put_tags(tx: Tx, device: Device, tags: Sequence[str], *, reason: str | None = None) -> None:
     """Set a device's tags; the caller has locked the device in this transaction."""
-    tx.connection.execute(
-        devices.update().where(devices.c.device_id == device.device_id).values(tags=list(tags))
-    )
+    update = devices.update().where(devices.c.device_id == device.device_id).values(tags=list(tags))
     cause = f"from {', '.join(device.tags) or 'none'} to {', '.join(tags) or 'none'}"
-    _record(tx, device, DeviceEvent.TAGGED, cause, reason=reason)
+    _change(tx, device, update, DeviceEvent.TAGGED, cause, reason=reason)
 
 
 def rebaseline_device(tx: Tx, device: Device, level: str, *, reason: str) -> bool:
     """Re-baseline a device, whose reference range begins again; False if it changed in the meantime."""
-    update = _if_unchanged(device, "rebaselined_at").values(rebaselined_at=tx.now)
+    update = devices.update().where(_is_unchanged(device, "rebaselined_at")).values(rebaselined_at=tx.now)
     return _change(tx, device, update, DeviceEvent.REBASELINED, level, reason=reason)
 
 
 def put_reservation(tx: Tx, device: Device, *, by: str, until: datetime, cause: str) -> bool:
     """Reserve a device for a person; False if its reservation is not as in `device` any more."""
-    update = _if_unchanged(device, "reserved_by", "reserved_until")
-    values = update.values(reserved_by=by, reserved_until=until)
-    return _change(tx, device, values, DeviceEvent.RESERVED, cause)
+    as_read = _is_unchanged(device, "reserved_by", "reserved_until")
+    update = devices.update().where(as_read).values(reserved_by=by, reserved_until=until)
+    return _change(tx, device, update, DeviceEvent.RESERVED, cause)
 
 
 def end_reservation(tx: Tx, device: Device, *, cause: str) -> bool:
     """Release a device; False if its reservation is not as in `device` any more."""
     if device.reserved_by is None:
         return False
-    update = _if_unchanged(device, "reserved_by", "reserved_until")
-    values = update.values(reserved_by=None, reserved_until=None)
-    return _change(tx, device, values, DeviceEvent.RELEASED, cause)
+    as_read = _is_unchanged(device, "reserved_by", "reserved_until")
+    update = devices.update().where(as_read).values(reserved_by=None, reserved_until=None)
+    return _change(tx, device, update, DeviceEvent.RELEASED, cause)
 
 
 def record_asserted_clean(tx: Tx, device: Device, *, reason: str | None) -> None:
     """Record an operator's assertion that the device is clean up to its last token."""
-    tx.connection.execute(
-        devices.update()
-        .where(devices.c.device_id == device.device_id, devices.c.fence == device.fence)
-        .values(cleaned_fence=device.fence)
-    )
+    update = devices.update().where(_is_unchanged(device, "fence")).values(cleaned_fence=device.fence)
     cause = f"up to token {device.fence}, from {device.cleaned_fence}"
-    kind = DeviceEvent.ASSERTED_CLEAN
-    _record(tx, device, kind, cause, reason=reason)
+    _change(tx, device, update, DeviceEvent.ASSERTED_CLEAN, cause, reason=reason)
 
 
 def overdue_reservations(tx: Tx) -> list[DeviceId]:
@@ -122,10 +115,10 @@ def lock_device(connection: Connection, device_id: DeviceId) -> None:
     )
 
 
-def _if_unchanged(device: Device, *columns: str) -> sa.Update:
-    """Return the update of a device whose row has the same values in these columns."""
+def _is_unchanged(device: Device, *columns: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a row is a device's, with the same values in these columns."""
     as_read = (devices.c[name].is_not_distinct_from(getattr(device, name)) for name in columns)
-    return devices.update().where(devices.c.device_id == device.device_id, *as_read)
+    return sa.and_(devices.c.device_id == device.device_id, *as_read)
 
 
 def _change(
@@ -134,12 +127,8 @@ def _change(
     """Run a compare-and-set and record its event; False, and no event, if it changed no row."""
     is_changed = tx.connection.execute(update).rowcount == 1
     if is_changed:
-        _record(tx, device, kind, cause, reason=reason)
+        record_event(tx, kind, device.device_id, cause=cause if reason is None else f"{cause}: {reason}")
     return is_changed
-
-
-def _record(tx: Tx, device: Device, kind: DeviceEvent, cause: str, *, reason: str | None = None) -> None:
-    record_event(tx, kind, device.device_id, cause=cause if reason is None else f"{cause}: {reason}")
 
 
 def raise_fence_to(tx: Tx, device_id: DeviceId, fence: int, *, cause: str) -> None:

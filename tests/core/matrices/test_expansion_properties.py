@@ -22,7 +22,7 @@ from farm.core.matrices.matrix import (
 from farm.core.models.variant import Format, Manifest, Precision, Recipe
 from farm.wire.documents.matrices.matrix import matrix_spec
 from farm.wire.yaml_positions import line_of
-from tests.support.matrix_text import matrix_from_text
+from tests.support.farm.matrix_text import matrix_from_text
 
 RECIPES = [Recipe(precision=precision, format=format) for precision in Precision for format in Format]
 VALUES: dict[str, list[Any]] = {

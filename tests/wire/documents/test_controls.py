@@ -7,7 +7,7 @@ import pytest
 from farm.core.devices.controls import Controls, Screen
 from farm.core.errors import MatrixInvalid
 from farm.wire.documents.matrices.matrix import matrix_spec
-from tests.support.matrix_text import matrix_from_text
+from tests.support.farm.matrix_text import matrix_from_text
 
 SMALLEST = {"name": "small", "harness": "speed_benchmark_torch", "devices": "all"}
 TEXT = "name: small\nharness: speed_benchmark_torch\ndevices: all\n"

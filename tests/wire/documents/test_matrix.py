@@ -10,7 +10,7 @@ from farm.core.errors import MatrixInvalid
 from farm.core.matrices.matrix import MatrixSpec
 from farm.wire.documents.matrices.matrix import load_matrix, matrix_spec
 from farm.wire.yaml_positions import line_of
-from tests.support.matrix_text import matrix_from_text
+from tests.support.farm.matrix_text import matrix_from_text
 
 TEXT = """\
 name: small
