@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,6 +36,8 @@ HASTE = {
     "FARM_START_WITHIN_S": "5",
     "FARM_UNSTARTED_AFTER_S": "10",
 }
+#: What each agent keeps free for its evidence, so that a small disk is large enough.
+RESERVE_BYTES = 2**20
 #: Who gives the orders.
 PERSON = "storm"
 #: So long a call of ours may take: a farm that is stopped stops nobody else.
@@ -137,9 +139,16 @@ def stopped(pid: int) -> Stopped:
 
 @contextmanager
 def set_arena(
-    folder: Path, *, farms: int = 1, agents: int = 2, phones: int = 3, database_url: str | None = None
+    folder: Path,
+    *,
+    farms: int = 1,
+    agents: int = 2,
+    phones: int = 3,
+    database_url: str | None = None,
+    agent_folders: Mapping[int, Path] | None = None,
 ) -> Iterator[Arena]:
     """Start everything, and end it whatever happens."""
+    agent_folders = agent_folders or {}
     with ExitStack() as stack:
         loop = stack.enter_context(looping())
         running = [
@@ -157,7 +166,22 @@ def set_arena(
         arena = Arena(
             farms=running,
             agents=[
-                stack.enter_context(running_agent(_agent(running[0], folder, number, wires, handles, url)))
+                stack.enter_context(
+                    running_agent(
+                        AgentProcess(
+                            running[0],
+                            agent_folders.get(number, folder / f"agent-{number}"),
+                            [
+                                replace(phone, address=wires[number, each].address)
+                                for each, phone in enumerate(handles)
+                            ],
+                            host=f"bench-{number + 1}",
+                            url=url,
+                            environment={"FARM_AGENT_RESERVE_BYTES": str(RESERVE_BYTES)},
+                            log=folder / f"agent-{number}.log",
+                        )
+                    )
+                )
                 for number in range(agents)
             ],
             phones=handles,
@@ -191,15 +215,3 @@ def _wires(
     for wire in wires.values():
         stack.callback(lambda wire=wire: loop.run(wire.pull_out()))
     return wires
-
-
-def _agent(
-    farm: FarmProcess,
-    folder: Path,
-    number: int,
-    wires: dict[tuple[int, int], Wire],
-    phones: Sequence[VirtualDeviceHandle],
-    url: str,
-) -> AgentProcess:
-    ends = [replace(phone, address=wires[number, each].address) for each, phone in enumerate(phones)]
-    return AgentProcess(farm, folder / f"agent-{number}", ends, host=f"bench-{number + 1}", url=url)

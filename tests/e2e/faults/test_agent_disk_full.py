@@ -52,12 +52,15 @@ def farm(tmp_path: Path) -> Iterator[FarmProcess]:
         check_invariants(farm.database_path)
 
 
+def agent_on(disk: SmallDisk, farm: FarmProcess, phones: list[VirtualDeviceHandle]) -> AgentProcess:
+    """With its data folder on the small disk; its log is elsewhere."""
+    log, folder = farm.log.with_name("agent.log"), disk.folder / "agent"
+    return AgentProcess(farm, folder, phones, host="bench-1", environment=_SETTINGS, log=log)
+
+
 @pytest.fixture
 def agent(farm: FarmProcess, disk: SmallDisk, phones: list[VirtualDeviceHandle]) -> Iterator[AgentProcess]:
-    """With its data folder on the small disk; its log is elsewhere."""
-    agent = AgentProcess(farm, disk.folder / "agent", phones, host="bench-1", environment=_SETTINGS)
-    agent.log = farm.log.with_name("agent.log")
-    with running_agent(agent):
+    with running_agent(agent_on(disk, farm, phones)) as agent:
         yield agent
 
 
@@ -153,10 +156,8 @@ def test_an_agent_that_starts_on_a_full_disk_tells_so_gets_no_work_and_works_whe
 def test_an_agent_whose_first_start_finds_a_full_disk_spends_no_token_and_joins_when_there_is_space(
     farm: FarmProcess, disk: SmallDisk, phones: list[VirtualDeviceHandle]
 ) -> None:
-    agent = AgentProcess(farm, disk.folder / "agent", phones, host="bench-1", environment=_SETTINGS)
-    agent.log = farm.log.with_name("agent.log")
     disk.fill()
-    with running_agent(agent):
+    with running_agent(agent_on(disk, farm, phones)) as agent:
         said = json.loads(
             eventually(
                 lambda: next(

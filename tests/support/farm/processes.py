@@ -244,8 +244,9 @@ class AgentProcess(Process):
         host: str,
         url: str | None = None,
         environment: Mapping[str, str] | None = None,
+        log: Path | None = None,
     ) -> None:
-        """It calls the farm by `url`, or where that listens."""
+        """It calls the farm by `url`, or where that listens; its log is beside its folder by default."""
         folder.mkdir()
         (folder / "join-token").write_text(farm.join_token())
         self.folder = folder
@@ -253,7 +254,7 @@ class AgentProcess(Process):
         words += ["--join-token-file", str(folder / "join-token")]
         words += ["--adb-connect", ",".join(phone.address for phone in phones)]
         command = [sys.executable, "-m", "agents.daemon", *words]
-        super().__init__(command, folder.with_suffix(".log"), environment)
+        super().__init__(command, log or folder.with_suffix(".log"), environment)
 
     @property
     def spool(self) -> Path:
