@@ -726,7 +726,7 @@ def upgrade() -> None:
         sa.Column("measured_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint("kind IN ('samples', 'summary')", name=op.f("ck_measurements_kind_known")),
         sa.CheckConstraint(
-            "quality IN ('valid', 'noisy', 'throttled', 'unplugged', 'uncontrolled', 'incomplete', 'fallback', 'unproven', 'coarse', 'withdrawn')",
+            "quality IN ('valid', 'noisy', 'throttled', 'unplugged', 'uncontrolled', 'incomplete', 'fallback', 'unproven', 'coarse', 'implausible', 'withdrawn')",
             name=op.f("ck_measurements_quality_known"),
         ),
         sa.ForeignKeyConstraint(

@@ -42,6 +42,8 @@ class Quality(StrEnum):
     UNPROVEN = "unproven"
     #: The clock's steps are too wide for the time that it took.
     COARSE = "coarse"
+    #: The iterations cannot have taken so long: the whole process took less.
+    IMPLAUSIBLE = "implausible"
     #: A newer version of its adapter reads no time off the same evidence.
     WITHDRAWN = "withdrawn"
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from farm.core.base.units import duration_text
 from farm.core.devices.condition import Condition, Gates, unknown_gates
 from farm.core.devices.controls import Controls, control_deviations, missing_controls
-from farm.core.runs.evidence import Evidence
+from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import (
     DEFAULT_MARGIN,
     UNKNOWN_ACCELERATOR,
@@ -22,6 +22,9 @@ _Finding = tuple[Quality, str]
 #: A clock's step as a fraction of the time: runs that are equal by chance of the step would make an interval
 #: of no width, so the step must disappear within the usual equivalence margin.
 MAX_CLOCK_STEP_SHARE = DEFAULT_MARGIN
+#: Iterations follow each other, so together they take no longer than their process. The rest is rounding: of
+#: the tool's numbers, and of the start and the end of the process, which are known in steps of 10 ms.
+_DURATION_FACTOR, _DURATION_STEPS_S = 1.02, 0.02
 
 
 def assess_quality(
@@ -34,8 +37,8 @@ def assess_quality(
     controls: Controls | None = None,
     noise_limit: float,
 ) -> QualityAssessment:
-    """Judge by the most serious finding: fallback, unproven, coarse, short, unplugged, uncontrolled,
-    throttled, noisy; in that order.
+    """Judge by the most serious finding: implausible, fallback, unproven, coarse, short, unplugged,
+    uncontrolled, throttled, noisy; in that order.
 
     What a phone or tool does not report is not held against the measurement.
 
@@ -50,6 +53,7 @@ def assess_quality(
             tool prints its mean only, the largest standard deviation, as a fraction of it.
     """
     findings = [
+        *_duration_findings(reading, evidence.exit),
         *_backend_findings(reading, requested_backend),
         *_resolution_findings(reading, summary),
         *_completeness_findings(reading),
@@ -65,6 +69,15 @@ def assess_quality(
     if not findings:
         return QualityAssessment(quality=Quality.VALID)
     return QualityAssessment(quality=findings[0][0], reasons=tuple(reason for _, reason in findings))
+
+
+def _duration_findings(reading: Reading, ended: ExitRecord | None) -> Iterator[_Finding]:
+    count = len(reading.samples_ns) or reading.summed_samples or 1
+    measured_s = (sum(reading.samples_ns) or (reading.mean_ns or 0.0) * count) / 1e9
+    if ended is not None and measured_s > ended.duration_s * _DURATION_FACTOR + _DURATION_STEPS_S:
+        iterations = "one iteration is" if count == 1 else f"{count} iterations are"
+        process = f"the whole process took {ended.duration_s:.2f} s"
+        yield Quality.IMPLAUSIBLE, f"{iterations} reported to have taken {measured_s:.2f} s, and {process}"
 
 
 def _backend_findings(reading: Reading, requested: str) -> Iterator[_Finding]:

@@ -115,10 +115,11 @@ run.killed                (?m:^)(?:Killed {0,9}(?:$|\n)
 #: adb's own errors, where a program or a script calls adb. They are never the program's.
 ADB_PATTERNS = _patterns(r"""
 host.usb_denied           [Ii]nsufficient permissions for device|no permissions \(
-device.unauthorized       (?:error|failed|adb|feature set): device (?:unauthorized|still authorizing)\b
-device.offline            (?:error|failed|adb|feature set): device\x20
+device.unauthorized       (?:error|failed|adb(?:\.exe)?|feature set): device\x20
+                          (?:unauthorized|still authorizing)\b
+device.offline            (?:error|failed|adb(?:\.exe)?|feature set): device\x20
                           (?:offline\b|still connecting\b|'[^'\n]{1,100}' not found)
-device.offline            (?:error|adb|feature set): no devices(?:/emulators)? found
+device.offline            (?:error|adb(?:\.exe)?|feature set): no devices(?:/emulators)? found
                           |(?m:^(?:adb(?:\.exe)?: )?error: device not found)
 device.closed             (?m:^(?:adb(?:\.exe)?: )?error: closed[ \t]{0,9}$)|error: protocol fault \(
 """)

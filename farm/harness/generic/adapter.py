@@ -178,6 +178,9 @@ def _only(numbers: Sequence[float], place: ValueLocator) -> float:
 
 
 def _of_wall_time(definition: Definition, evidence: Evidence) -> LoopTimes | RunFailure:
+    # A script that did not reach a device through adb may go on, and the time is that of nothing.
+    if (failure := adb_failure(evidence)) is not None:
+        return failure
     took_s = evidence.exit.duration_s if evidence.exit else 0.0
     if took_s > 0:
         return LoopTimes(mean_ns=took_s * 1e9, expected=1, step_ns=WALL_STEP_NS)

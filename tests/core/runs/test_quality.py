@@ -5,7 +5,7 @@ import pytest
 
 from farm.core.devices.condition import Condition, CpuPolicy, Gates, ThermalStatus
 from farm.core.devices.controls import Controls, ControlState
-from farm.core.runs.evidence import Evidence
+from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Quality, QualityAssessment, Reading
 from farm.core.runs.quality import assess_quality, notices
 from farm.core.runs.stats import summarize_samples
@@ -49,6 +49,75 @@ def judged(
         controls=controls,
         noise_limit=noise_limit,
     )
+
+
+def within(duration_s: float) -> Evidence:
+    return Evidence(fence=1, exit=ExitRecord(code=0, duration_s=duration_s))
+
+
+@pytest.mark.parametrize(
+    ("samples_ns", "mean_ns", "summed", "duration_s", "reason"),
+    [
+        (
+            (),
+            5e9,
+            None,
+            0.0,
+            "one iteration is reported to have taken 5.00 s, and the whole process took 0.00 s",
+        ),
+        # Microseconds that were taken for milliseconds.
+        (
+            (1_200_000_000,) * 50,
+            None,
+            None,
+            0.31,
+            "50 iterations are reported to have taken 60.00 s, and the whole process took 0.31 s",
+        ),
+        (
+            (),
+            2e7,
+            100,
+            1.5,
+            "100 iterations are reported to have taken 2.00 s, and the whole process took 1.50 s",
+        ),
+    ],
+)
+def test_a_time_that_cannot_have_happened_is_refused_with_both_numbers(
+    samples_ns: tuple[int, ...], mean_ns: float | None, summed: int | None, duration_s: float, reason: str
+) -> None:
+    found = judged(
+        samples_ns,
+        mean_ns=mean_ns,
+        summed=summed,
+        expected=len(samples_ns) or 1,
+        evidence=within(duration_s),
+    )
+    assert (found.quality, found.reasons) == (Quality.IMPLAUSIBLE, (reason,))
+
+
+@pytest.mark.parametrize(
+    ("samples_ns", "mean_ns", "expected", "duration_s"),
+    [
+        # Rounded to steps of 10 ms at both ends.
+        ((4_000_000,) * 5, None, 5, 0.0),
+        ((100_000_000,) * 10, None, 10, 0.99),
+        # How many runs the mean is of is not printed: it may have been one.
+        ((), 9e8, 50, 1.0),
+        # The whole process.
+        ((), 12.5e9, 1, 12.5),
+    ],
+)
+def test_what_fits_into_its_process_is_plausible(
+    samples_ns: tuple[int, ...], mean_ns: float | None, expected: int, duration_s: float
+) -> None:
+    found = judged(samples_ns, mean_ns=mean_ns, expected=expected, evidence=within(duration_s))
+    assert found.quality is Quality.VALID
+
+
+def test_a_time_that_cannot_be_comes_before_all_else_that_is_wrong() -> None:
+    found = judged((10**9,), expected=5, actual="xnnpack", evidence=within(0.5))
+    assert found.quality is Quality.IMPLAUSIBLE
+    assert len(found.reasons) == 3
 
 
 def test_a_step_of_the_clock_must_disappear_in_the_time() -> None:

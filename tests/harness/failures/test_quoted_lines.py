@@ -21,6 +21,8 @@ ADB = [
     (UNAUTHORIZED, "device.unauthorized", "error: device unauthorized."),
     ("error: device still authorizing\n", "device.unauthorized", "error: device still authorizing"),
     ("adb: device offline\nABORTED\n", "device.offline", "adb: device offline"),
+    ("adb.exe: device unauthorized.\n", "device.unauthorized", "adb.exe: device unauthorized."),
+    ("adb.exe: no devices/emulators found\n", "device.offline", "adb.exe: no devices/emulators found"),
     (
         "adb: error: failed to get feature set: device offline\r\nRuntimeError: no result\r\n",
         "device.offline",

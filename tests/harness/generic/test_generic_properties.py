@@ -20,8 +20,17 @@ _PLACES = [
     {"json": "$.runs[*].ms", "unit": "us"},
     {"json": "$.*", "unit": "s"},
 ]
+_SCATTERS: list[dict[str, Any]] = [
+    {},
+    {"deviation": {"pattern": r"std\s*(\S*)", "unit": "%"}},
+    {"deviation": {"json": "$.std", "unit": "us"}},
+    {"minimum": {"json": "$.*", "unit": "fps"}, "maximum": {"pattern": "took (.*) ms", "unit": "min"}},
+]
 _FRAGMENTS = st.sampled_from(
     [
+        "std 1e99\n",
+        "std 1e-99\n",
+        '{"std": 5, "took": 1e300}\n',
         "took 12.5 ms\n",
         "took 1,5 ms\r\n",
         "took 1e99 ms\n",
@@ -59,6 +68,7 @@ def plan(backend: str) -> RunPlan:
 
 @given(
     times=_TIMES,
+    scatter=st.sampled_from(_SCATTERS),
     counted=st.booleans(),
     stream=st.sampled_from(["stdout", "stderr", "both"]),
     backend=st.sampled_from(["cpu", "gpu"]),
@@ -71,6 +81,7 @@ def plan(backend: str) -> RunPlan:
 )
 def test_parse_answers_whatever_was_printed(
     times: dict[str, Any],
+    scatter: dict[str, Any],
     counted: bool,
     stream: str,
     backend: str,
@@ -82,8 +93,10 @@ def test_parse_answers_whatever_was_printed(
     duration_s: float,
 ) -> None:
     metric = {"m": {"pattern": "ms(.?)", "unit": "MB", "better": "lower"}}
-    flag = {"iterations_flag": "runs"} if counted and "samples" in times else {}
-    found = harness(**times, **flag, stream=stream, metrics=metric).parse(
+    scatter = scatter if "value" in times else {}
+    is_counted = "minimum" in scatter or (counted and times)
+    flag = {"iterations_flag": "runs"} if is_counted else {}
+    found = harness(**times, **scatter, **flag, stream=stream, metrics=metric).parse(
         plan(backend),
         Evidence(
             fence=1,
@@ -98,6 +111,7 @@ def test_parse_answers_whatever_was_printed(
         assert bool(found.samples_ns) != (found.mean_ns is not None)
         assert all(0 < sample < 2**63 for sample in found.samples_ns)
         assert found.mean_ns is None or 0 < found.mean_ns < 2**63
+        assert found.deviation_ns is None or 0 <= found.deviation_ns < 2**63
 
 
 @given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=50), st.text("ab {}[]\n:", max_size=20))

@@ -82,6 +82,20 @@ def test_without_a_place_the_whole_process_is_timed_and_that_is_said() -> None:
     assert "10 ms" in infer.clock_covers
 
 
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("error: device offline", "device.offline"),
+        ("adb: error: device unauthorized.", "device.unauthorized"),
+        ("error: closed", "device.closed"),
+    ],
+)
+def test_the_time_of_a_script_that_adb_failed_is_no_measurement(line: str, code: str) -> None:
+    failed = sample.failure(sample.harness(), f"pushing\n{line}\ndone\n")
+    assert (failed.code, failed.outcome, failed.blame) == (code, Outcome.INCONCLUSIVE, Blame.DEVICE)
+    assert failed.line == line
+
+
 def test_a_process_shorter_than_a_step_of_the_clock_has_no_time() -> None:
     infer = sample.harness()
     found = run_samples.evidence("")
