@@ -29,7 +29,7 @@ help:
 	@echo "make simulate  many seeds of the simulation: SEEDS=17 (that one, with its trace) DATABASE=sqlite|postgresql|both"
 	@echo "make mutants   take each enforcement of an invariant out, and see a test fail"
 	@echo "make lint      ruff, mypy and the import contracts only"
-	@echo "make docs      generate the pages that are made from the code: states, events, roles, reliability"
+	@echo "make docs      generate the pages that are made from the code: states, events, roles, json, reliability"
 	@echo "make clean     remove the virtual environment"
 
 .PHONY: demo
@@ -98,7 +98,7 @@ lint: $(VENV)/.installed-dev
 
 # Each of these tests compares a page with the code, and writes the page when BENCHFARM_DRAW is set.
 DRAWN = tests/architecture/docs/test_states_page.py tests/architecture/docs/test_events_page.py tests/architecture/docs/test_roles_page.py \
-	tests/architecture/reliability/test_page.py
+	tests/architecture/docs/test_json_page.py tests/architecture/reliability/test_page.py
 
 .PHONY: docs
 docs: $(VENV)/.installed-dev

@@ -15,7 +15,13 @@ from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
-from farm.harness.base.tool_result import ResultRow, combined_output, missing_times_failure, row_reading
+from farm.harness.base.tool_result import (
+    ROW_METRICS,
+    ResultRow,
+    combined_output,
+    missing_times_failure,
+    row_reading,
+)
 from farm.harness.failures.classification import unreadable_failure
 
 _TIME = r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?ms"
@@ -97,6 +103,7 @@ class MnnBenchmark(ToolHarness):
     flags = FLAGS
     formats = (Format.MNN,)
     backends = tuple(_NUMBER_BY_BACKEND)
+    metrics = ROW_METRICS
     clock_covers = (
         "input copied in, session run, output copied out: on GPUs including both copies; the value is the"
         " tool's mean"

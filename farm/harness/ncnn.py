@@ -14,7 +14,13 @@ from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
-from farm.harness.base.tool_result import ResultRow, combined_output, missing_times_failure, row_reading
+from farm.harness.base.tool_result import (
+    ROW_METRICS,
+    ResultRow,
+    combined_output,
+    missing_times_failure,
+    row_reading,
+)
 from farm.harness.failures.classification import unreadable_failure
 
 #: Always with two decimals: fewer mean that it was cut off.
@@ -84,6 +90,7 @@ class Benchncnn(ToolHarness):
     flags = FLAGS
     formats = (Format.NCNN,)
     backends = (_CPU, _VULKAN)
+    metrics = ROW_METRICS
     clock_covers = (
         "a new extractor, input, run, output brought back; weights are zeros; the value is its mean, in"
         " steps of 10 us"

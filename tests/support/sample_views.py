@@ -8,6 +8,7 @@ from farm.core.jobs.job import JobKind, JobState
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec, Variant
 from farm.core.runs.measurement import Verdict
 from farm.wire.documents.devices import DeviceView
+from farm.wire.documents.matrices.cell_setup import CellSetup
 from farm.wire.documents.matrices.matrices import (
     AttemptView,
     CellView,
@@ -84,6 +85,7 @@ def job_view(**changes: object) -> JobView:
             "kind": JobKind.BENCHMARK,
             "matrix_id": MatrixId(3),
             "device_id": DeviceId("phone-1"),
+            "device_label": None,
             "label": "float32 torchscript",
             "round": 1,
             "repeat": 0,
@@ -104,6 +106,7 @@ def attempt_view(**changes: object) -> AttemptView:
             "attempt_id": 12,
             "job_id": JobId(7),
             "device_id": DeviceId("phone-1"),
+            "device_label": None,
             "fence": 3,
             "state": "finished",
             "outcome": "failed",
@@ -147,6 +150,7 @@ def progress(**changes: object) -> DeviceProgress:
     return DeviceProgress.model_validate(
         {
             "device_id": DeviceId("phone-1"),
+            "device_label": None,
             "total": 20,
             "finished": 12,
             "current": "float32 lite",
@@ -156,21 +160,40 @@ def progress(**changes: object) -> DeviceProgress:
     )
 
 
+def cell_setup(**changes: object) -> CellSetup:
+    values = {
+        "model": "mobilenet_v2",
+        "precision": Precision.FLOAT32,
+        "format": Format.LITE,
+        "memory_format": "contiguous",
+        "target": "cpu",
+        "variant_digest": digest_of(b"bytes"),
+        "backend": "cpu",
+        "settings": {"threads": 1},
+        "changed_settings": {},
+        "harness": "speed_benchmark_torch",
+        "program_digest": digest_of(b"program"),
+        **changes,
+    }
+    name = f"{values['model']}/{values['precision']}/{values['format']}"
+    return CellSetup.model_validate({"variant": name, **values})
+
+
 def cell_view(**changes: object) -> CellView:
     return CellView.model_validate(
         {
+            **dict(cell_setup()),
             "cell_id": CellId(1),
             "device_id": DeviceId("phone-1"),
+            "device_label": None,
             "label": "float32 lite",
-            "variant": "mobilenet_v2/float32/lite",
-            "backend": "cpu",
-            "settings": {"threads": 1},
             "replica": 0,
             "baseline": None,
             "jobs": 5,
             "jobs_by_outcome": {"succeeded": 4, "failed": 1},
             "measurements_by_quality": {"valid": 4},
             "value_ns": 43_100_000.0,
+            "metrics": (),
             "problems": {"the program died of signal 11": 1},
             **changes,
         }
@@ -191,6 +214,7 @@ def matrix_view(**changes: object) -> MatrixView:
             "created_at": NOON,
             "finished_at": None,
             "harness": "speed_benchmark_torch",
+            "metrics": (),
             "progress": (
                 progress(),
                 progress(
@@ -201,7 +225,11 @@ def matrix_view(**changes: object) -> MatrixView:
             "cell_list": (cell_view(),),
             "rejected_list": (
                 Rejection(
-                    device_id=DeviceId("phone-2"), label="float32 lite", kind="excluded", reason="excluded"
+                    device_id=DeviceId("phone-2"),
+                    device_label=None,
+                    label="float32 lite",
+                    kind="excluded",
+                    reason="excluded",
                 ),
             ),
             **changes,
@@ -212,17 +240,17 @@ def matrix_view(**changes: object) -> MatrixView:
 def speedup_view(**changes: object) -> SpeedupView:
     return SpeedupView.model_validate(
         {
+            **dict(cell_setup(precision=Precision.INT8_CORE, format=Format.TORCHSCRIPT)),
             "matrix_id": MatrixId(3),
             "cell_id": CellId(12),
             "baseline_cell_id": CellId(11),
-            "device": DeviceId("phone-1"),
+            "device_id": DeviceId("phone-1"),
+            "device_label": None,
             "device_model": "Pixel 7a",
             "soc": "Tensor G2",
-            "model": "mobilenet_v2",
-            "harness": "speed_benchmark_torch",
             "baseline": "float32 torchscript",
             "candidate": "int8-core torchscript",
-            "settings": {},
+            "baseline_setup": cell_setup(format=Format.TORCHSCRIPT),
             "speedup": 2.31,
             "ci_low": 2.284,
             "ci_high": 2.337,
@@ -236,6 +264,7 @@ def speedup_view(**changes: object) -> SpeedupView:
             "detectable": 0.021,
             "aa": False,
             "virtual": False,
+            "metrics": (),
             "measured_until": NOON,
             **changes,
         }

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from farm.cli.files.program_upload import add_program
 from farm.cli.jobs.attempt import attempt_report
+from farm.cli.matrices.labels import device_name
 from farm.cli.matrices.report import current_work
 from farm.cli.run.matrix import RunOptions, harness_spec
 from farm.cli.shell.address import connect, show_view
@@ -104,7 +105,9 @@ def _finished_job(farm: FarmClient, matrix_id: MatrixId, device_id: DeviceId) ->
 
     def text(_: JobView) -> str:
         progress = farm.matrix(matrix_id).progress
-        return f"{device_id}: {current_work(progress[0])}" if progress else f"{device_id}: queued"
+        if not progress:
+            return f"{device_id}: queued"
+        return f"{device_name(progress[0])}: {current_work(progress[0])}"
 
     job = wait_for(
         lambda: farm.jobs(matrix_id)[0],
@@ -154,6 +157,7 @@ def harness_report(view: HarnessView) -> RenderableType:
         f"{view.name}: {kind}, {model}{formats}, parser version {view.parser_version}",
         f"backends: {', '.join(view.backends)}",
         f"the clock covers: {view.clock_covers}",
+        f"metrics besides the time: {', '.join(view.metrics) or 'none'}",
     )
     programs = [Text("\n".join(_program_lines(program))) for program in reversed(view.programs)]
     return sections(
@@ -203,11 +207,15 @@ def _program_lines(view: ProgramView) -> Iterator[str]:
 app = typer.Typer(no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name in `farm harness list`.")]
+Replaced = Annotated[
+    bool, typer.Option("--all", help="Also programs that were replaced by newer ones for the same ABI.")
+]
 
 
 @app.command("list")
 def list_command(
     adapters: Annotated[bool, typer.Option("--adapters", help="Only the built-in adapters.")] = False,
+    replaced: Replaced = False,
     as_json: Json = False,
 ) -> None:
     """List the registered programs, one for each ABI, and the built-in adapters.
@@ -216,18 +224,29 @@ def list_command(
     """
     with connect() as farm:
         if not adapters:
-            show(farm.programs(), program_table, as_json=as_json)
+            programs = [view for view in farm.programs() if view.in_use or replaced]
+            show(programs, program_table, as_json=as_json)
         if adapters or not as_json:
             show(farm.adapters(), _adapter_table, as_json=as_json)
 
 
 @app.command("show")
-def show_command(name: Name, as_json: Json = False) -> None:
-    """Show one harness: what its clock covers, its flags, backends and program files.
+def show_command(name: Name, replaced: Replaced = False, as_json: Json = False) -> None:
+    """Show one harness: what its clock covers, its flags, backends, metrics and program files.
 
     Example: farm harness show speed_benchmark_torch
     """
-    show_view(lambda farm: farm.harness(name), harness_report, as_json=as_json)
+    show_view(lambda farm: _without_replaced(farm.harness(name), replaced), harness_report, as_json=as_json)
+
+
+def _without_replaced(view: HarnessView, replaced: bool) -> HarnessView:
+    """Return a harness without the programs that newer ones replaced, unless they are asked for."""
+    if replaced:
+        return view
+    programs = tuple(program for program in view.programs if program.in_use)
+    if others := len(view.programs) - len(programs):
+        print_notice(f"{plural(others, 'replaced program')} not shown: --all shows all.")
+    return view.model_copy(update={"programs": programs})
 
 
 @app.command()

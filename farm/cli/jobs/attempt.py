@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from rich.text import Text
 
 from farm.cli.jobs.job import metric_text
+from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import show_view
 from farm.cli.shell.formatting import EMPTY_CELL, duration_or_nothing, failure_text, local_time_text, plural
 from farm.cli.shell.options import Json
@@ -63,7 +64,7 @@ def attempt_report(view: AttemptView) -> Text:
     evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
     parts = (view.state, view.outcome, view.blame and f"blame {view.blame}")
     outcome = ", ".join(str(part) for part in parts if part)
-    headline = f"attempt {view.attempt_id} of job {view.job_id} on {view.device_id}: {outcome}"
+    headline = f"attempt {view.attempt_id} of job {view.job_id} on {device_name(view)}: {outcome}"
     fields = _attempt_fields(view, plan)
     output = _evidence_lines(evidence, plan.gates) if evidence else [_missing_evidence(view)]
     return text_report(headline, [*fields, *output], width=9)

@@ -8,6 +8,7 @@ import typer
 from rich.text import Text
 
 from farm.cli.jobs.pending import job_why
+from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect, show_view
 from farm.cli.shell.formatting import failure_text, local_time_text
 from farm.cli.shell.options import JobNumber, Json
@@ -30,7 +31,7 @@ def job_report(view: JobDetail) -> Text:
 
 def job_headline(view: JobDetail) -> str:
     """Return the job with its outcome or state."""
-    return f"job {view.job_id} on {view.device_id}: {view.label}, {view.outcome or view.state}"
+    return f"job {view.job_id} on {device_name(view)}: {view.label}, {view.outcome or view.state}"
 
 
 def flags(settings: Mapping[str, object]) -> str:

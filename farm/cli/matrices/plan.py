@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from farm.cli.matrices.file import send_file
+from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import device_kind, plural
 from farm.cli.shell.options import Json, MatrixFile
@@ -51,7 +52,10 @@ def plan_report(view: MatrixPlanView) -> RenderableType:
         Text(""),
         _device_table(view.devices),
         *map(Text, _estimate_sources(view.devices)),
-        *(Text(f"left out: {left.device_id} ({left.device_model}), {left.reason}") for left in view.left_out),
+        *(
+            Text(f"left out: {device_name(left)} ({left.device_model}), {left.reason}")
+            for left in view.left_out
+        ),
         Text(""),
         *map(Text, _cells(view)),
         *map(Text, _rejected(view.rejected)),
@@ -82,7 +86,7 @@ def _comparison(view: MatrixPlanView) -> Iterator[str]:
 
 
 _device_table = Listing[PlannedDevice](
-    name("device", lambda view: f"{view.label} ({view.device_id})" if view.label else view.device_id),
+    name("device", device_name),
     prose("model", lambda view: device_kind(view.device_model, view.soc, virtual=view.virtual)),
     number("cells", lambda view: view.cells),
     number("jobs", lambda view: view.jobs),
@@ -116,7 +120,7 @@ def _cells(view: MatrixPlanView) -> Iterator[str]:
 def _rejected(groups: Sequence[RejectedGroup]) -> Iterator[str]:
     for group in groups:
         word = "excluded" if group.rejection is RejectionKind.EXCLUDED else "cannot run"
-        where = f" on {', '.join(group.device_ids)}" if group.device_ids else ""
+        where = f" on {', '.join(group.device_names)}" if group.device_ids else ""
         hint = f" (hint: {group.hint})" if group.hint else ""
         yield f"{word}{where}: {_names_text(group.labels)}: {group.reason}{hint}"
 

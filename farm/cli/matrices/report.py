@@ -1,10 +1,13 @@
 """The report of one matrix, and that of its plan."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Protocol
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
+from farm.cli.matrices.labels import NamedDevice, device_name, shared_setup_text, short_labels
 from farm.cli.shell.formatting import (
     counts_text,
     duration_or_nothing,
@@ -27,10 +30,20 @@ from farm.wire.documents.matrices.matrices import (
     MatrixView,
     Rejection,
 )
+from farm.wire.documents.results.results import MetricView
 
 #: States and outcomes of a job that are not failures.
 _HEALTHY_STATES = (JobState.QUEUED, JobState.ACTIVE, Outcome.SUCCEEDED)
 _MEDIAN = "time = median over rounds; `farm speedups` compares geometric means, which differ from it."
+
+
+class MeasuredCell(NamedDevice, Protocol):
+    """A cell with its metrics."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def metrics(self) -> Sequence[MetricView]: ...
 
 
 def matrix_report(view: MatrixView) -> RenderableType:
@@ -38,15 +51,40 @@ def matrix_report(view: MatrixView) -> RenderableType:
     parts: list[RenderableType] = [Text(headline(view), style="bold"), Text(_summary(view))]
     if view.finished_at is None:
         parts += [Text(progress_line(device)) for device in view.progress]
-    parts += [Text(""), cell_table(view.cell_list)]
+    for cells in _by_model(view.cell_list):
+        parts += [Text(""), *_headings(cells), cell_table(with_short_labels(cells))]
     if len(view.cell_list) < view.cells:
         parts += [Text(f"Only {len(view.cell_list)} of {plural(view.cells, 'cell')} are shown.")]
     if any(cell.value_ns is not None for cell in view.cell_list):
         parts += [Text(_MEDIAN, style="dim")]
+    if any(cell.metrics for cell in view.cell_list):
+        parts += [Text(""), metric_table(view.cell_list)]
     if missing := missing_cells(view):
         parts += [Text(""), not_run_table(missing)]
     parts += [Text(line) for line in failures(view)]
     return Group(*parts)
+
+
+def _by_model(cells: Sequence[CellView]) -> list[list[CellView]]:
+    """Return the cells of each model, in their order."""
+    by_model: dict[str | None, list[CellView]] = {}
+    for cell in cells:
+        by_model.setdefault(cell.model, []).append(cell)
+    return list(by_model.values())
+
+
+def _headings(cells: Sequence[CellView]) -> list[RenderableType]:
+    """Return what all rows of a table have in common; no line if that is nothing."""
+    names = {device_name(cell) for cell in cells}
+    where = f"on {names.pop()}" if len(names) == 1 else ""
+    text = ", ".join(filter(None, [shared_setup_text(cells), where]))
+    return [Text(text)] if text else []
+
+
+def with_short_labels(cells: Sequence[CellView]) -> list[CellView]:
+    """Return cells of one model whose labels show what differs."""
+    short = short_labels(cell.label for cell in cells)
+    return [cell.model_copy(update={"label": short[cell.label]}) for cell in cells]
 
 
 def headline(view: MatrixView) -> str:
@@ -59,7 +97,7 @@ def _summary(view: MatrixView) -> str:
     shape = f"{plural(view.cells, 'cell')} x {plural(view.rounds, 'round')} with {view.harness}"
     again = f"; a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else ""
     again += f"; by {view.submitted_by}" if view.submitted_by is not None else ""
-    eta = f"; {time_left_text(view.eta_s, view.without_eta)}" if view.finished_at is None else ""
+    eta = f"; {time_left_text(view.eta_s, view.without_eta_names)}" if view.finished_at is None else ""
     return f"{shape}, {jobs_line(view)}{eta}{again}"
 
 
@@ -84,7 +122,7 @@ def _extra_blocks(view: MatrixView) -> dict[DeviceId, int]:
 
 def progress_line(device: DeviceProgress) -> str:
     """Return `phone-1: 12 of 20, running mobilenet_v2/float32/lite`."""
-    return f"{device.device_id}: {device.finished} of {device.total}, {current_work(device)}"
+    return f"{device_name(device)}: {device.finished} of {device.total}, {current_work(device)}"
 
 
 def current_work(device: DeviceProgress) -> str:
@@ -109,19 +147,37 @@ def cancellation(view: MatrixView, device_id: DeviceId | None) -> str:
     left = sum(progress.total - progress.finished for progress in parts) - len(running)
     text = f"Cancelling matrix {view.matrix_id} ({view.name}): {plural(left, 'job')} will not start"
     for progress in running:
-        text += f"; stopped on {progress.device_id}: {progress.current}"
+        text += f"; stopped on {device_name(progress)}: {progress.current}"
     return f"{text}. Finished jobs are kept."
 
 
 #: The time is the median over rounds of the valid measurements.
 cell_table = Listing[CellView](
     name("cell", lambda cell: cell.cell_id),
-    name("device", lambda cell: cell.device_id),
+    name("device", device_name, is_shown=lambda cells: len({cell.device_id for cell in cells}) > 1),
     name("what", lambda cell: cell.label),
     prose("jobs", lambda cell: counts_text(cell.jobs_by_outcome)),
-    prose("measurements", lambda cell: counts_text(cell.measurements_by_quality)),
+    prose("quality", lambda cell: counts_text(cell.measurements_by_quality)),
     number("time", lambda cell: duration_or_nothing(cell.value_ns)),
 )
+
+_metric_table = Listing[tuple[MeasuredCell, MetricView]](
+    name("device", lambda row: device_name(row[0])),
+    name("cell", lambda row: row[0].label, is_shown=lambda rows: len({row[0].label for row in rows}) > 1),
+    name("metric", lambda row: row[1].name),
+    number("median", lambda row: f"{row[1].level.median:.6g}"),
+    number("min to max", lambda row: f"{row[1].level.low:.6g} to {row[1].level.high:.6g}"),
+    prose("unit", lambda row: row[1].unit),
+    prose("better", lambda row: row[1].better),
+)
+
+
+def metric_table(cells: Iterable[MeasuredCell], names: Collection[str] | None = None) -> Table:
+    """Return one row for each cell and metric, over rounds: those with these names, or all."""
+    return _metric_table(
+        (cell, metric) for cell in cells for metric in cell.metrics if names is None or metric.name in names
+    )
+
 
 matrix_table = Listing[MatrixSummary](
     name("matrix", lambda view: view.matrix_id),
@@ -136,7 +192,7 @@ matrix_table = Listing[MatrixSummary](
 
 job_table = Listing[JobView](
     name("job", lambda job: job.job_id),
-    name("device", lambda job: job.device_id),
+    name("device", device_name),
     name("round", lambda job: f"{job.round}, repeat {job.repeat}" if job.repeat else job.round),
     name("state", lambda job: job.outcome or job.state),
     name("attempts", lambda job: ", ".join(map(str, job.attempts)) or None),
@@ -149,7 +205,7 @@ def _progress_text(view: MatrixSummary) -> str:
     parts = [
         counts_text(view.jobs_by_outcome),
         f"{plural(view.rejected, 'cell')} rejected" if view.rejected else "",
-        time_left_text(view.eta_s, view.without_eta) if view.finished_at is None else "",
+        time_left_text(view.eta_s, view.without_eta_names) if view.finished_at is None else "",
         f"a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else "",
         f"{plural(view.not_queued, 'job')} not queued yet" if view.not_queued else "",
     ]
@@ -169,7 +225,7 @@ def _failure_text(cell: CellView) -> str:
     worst = max(cell.problems, key=lambda problem: cell.problems[problem])
     more = len(cell.problems) - 1
     others = f"; {plural(more, 'other reason')}" if more else ""
-    return f"{cell.device_id}, {cell.label}: {counts_text({**failed, **left_out})} ({worst}{others})"
+    return f"{device_name(cell)}, {cell.label}: {counts_text({**failed, **left_out})} ({worst}{others})"
 
 
 def missing_cells(view: MatrixView) -> list[Rejection]:
@@ -179,7 +235,7 @@ def missing_cells(view: MatrixView) -> list[Rejection]:
 
 not_run_table = Listing[Rejection](
     name("cell", lambda cell: cell.label),
-    name("device", lambda cell: cell.device_id, is_shown=lambda rows: any(row.device_id for row in rows)),
+    name("device", device_name, is_shown=lambda rows: any(row.device_id for row in rows)),
     name("result", lambda cell: "not run"),
     prose("why", lambda cell: cell.reason),
 )
@@ -190,7 +246,7 @@ def rejections(view: MatrixView, *, without_missing: bool = False) -> Iterator[s
     for rejected in view.rejected_list:
         if rejected.kind.wants_file and without_missing:
             continue
-        where = f"{rejected.device_id}, " if rejected.device_id else ""
+        where = f"{device_name(rejected)}, " if rejected.device_id else ""
         what = "not run" if rejected.kind.wants_file else "no jobs"
         yield f"{where}{rejected.label}: {what}, {rejected.reason}"
     if more := view.rejected - len(view.rejected_list):

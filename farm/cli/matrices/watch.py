@@ -9,6 +9,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from farm.cli.matrices.labels import device_name
 from farm.cli.matrices.report import current_work, progress_line, repeated_blocks_text
 from farm.cli.shell.formatting import plural, time_left_text
 from farm.cli.shell.next_steps import farm_command
@@ -112,7 +113,7 @@ def progress_bars(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0
     for device in view.progress:
         bar = ProgressBar(total=max(device.total, 1), completed=device.finished, width=_BAR_WIDTH)
         grid.add_row(
-            Text(device.device_id), bar, f"{device.finished}/{device.total}", Text(current_work(device))
+            Text(device_name(device)), bar, f"{device.finished}/{device.total}", Text(current_work(device))
         )
     return Group(grid, Text(status_line(view, answers=answers, idle_s=idle_s)))
 
@@ -133,7 +134,7 @@ def status_line(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0) 
         why = f"{farm_command()} matrix why {view.matrix_id}"
         idle_note = f"; no job began or ended for {elapsed_text(idle_s)}: {why}"
     expanding = f", {plural(view.not_queued, 'job')} not queued yet" if view.not_queued else ""
-    return f"{text}{expanding}, {time_left_text(view.eta_s, view.without_eta)}{idle_note}"
+    return f"{text}{expanding}, {time_left_text(view.eta_s, view.without_eta_names)}{idle_note}"
 
 
 class _ChangeLines:

@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import EMPTY_CELL
 from farm.cli.shell.next_steps import farm_command
@@ -25,6 +26,7 @@ _DeviceRow = tuple[_Row, dict[DeviceId, PlacedSeries]]
 
 def placement_table(views: Sequence[PlacedSeries]) -> Table:
     """Return a table of placements; those without a proof of the backend are marked."""
+    names = {view.device_id: device_name(view) for view in views}
     by_row: dict[_Row, dict[DeviceId, PlacedSeries]] = {}
     for view in views:
         by_row.setdefault(_row(view), {})[view.device_id] = view
@@ -32,13 +34,13 @@ def placement_table(views: Sequence[PlacedSeries]) -> Table:
         prose("what", lambda row: row[0][0]),
         prose("backend", lambda row: row[0][1]),
         prose("settings", lambda row: row[0][2]),
-        *map(_device_column, sorted({view.device_id for view in views})),
+        *(_device_column(device_id, name) for device_id, name in sorted(names.items())),
     )
     return table(sorted(by_row.items()))
 
 
-def _device_column(device: DeviceId) -> Column[_DeviceRow]:
-    return prose(device, lambda row: _place(row[1].get(device)))
+def _device_column(device_id: DeviceId, name: str) -> Column[_DeviceRow]:
+    return prose(name, lambda row: _place(row[1].get(device_id)))
 
 
 def placement_text(view: PlacedSeries) -> str:

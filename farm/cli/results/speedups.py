@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from farm.cli.matrices.labels import device_name, shared_flags_text, short_labels
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import EMPTY_CELL, change_text, device_kind, duration_or_nothing
 from farm.cli.shell.next_steps import farm_command
 from farm.cli.shell.options import Json, MatrixArgument, MatrixOption, selected_matrix
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice
 from farm.core.base.units import ratio_text
-from farm.core.matrices.matrix import value_text
+from farm.core.results.metric_comparison import MetricComparison
 from farm.core.runs.measurement import Verdict
 from farm.wire.documents.matrices.matrices import SpeedupView
 
@@ -55,7 +56,7 @@ def speedup_table(views: Sequence[SpeedupView], *, width: int) -> Text:
 
 
 def _group_key(view: SpeedupView) -> tuple[str, str, str, int]:
-    return view.device, view.model or "", view.harness, view.matrix_id
+    return view.device_id, view.model or "", view.harness, view.matrix_id
 
 
 def _legend(views: Iterable[SpeedupView]) -> Iterator[str]:
@@ -73,21 +74,15 @@ def _block(views: Sequence[SpeedupView], width: int) -> Text:
     baselines = {view.baseline for view in views}
     rows = [_row(view, name_baseline=len(baselines) > 1) for view in views]
     lines = [*_heading(views, about, baselines), *_layout_rows(rows, width), *map(Text, _notes(views))]
+    lines += map(Text, _metric_lines(views))
     return Text("\n").join(lines)
 
 
 def with_short_labels(views: Sequence[SpeedupView]) -> list[SpeedupView]:
     """Return comparisons of one model whose labels show what differs: without the words of all labels."""
-    labels = [set(label.split()) for view in views for label in (view.candidate, view.baseline)]
-    common = set.intersection(*labels)
-    if not common or any(label == common for label in labels):
-        return list(views)
-
-    def shorten(label: str) -> str:
-        return " ".join(word for word in label.split() if word not in common)
-
+    short = short_labels(label for view in views for label in (view.candidate, view.baseline))
     return [
-        view.model_copy(update={"candidate": shorten(view.candidate), "baseline": shorten(view.baseline)})
+        view.model_copy(update={"candidate": short[view.candidate], "baseline": short[view.baseline]})
         for view in views
     ]
 
@@ -104,7 +99,7 @@ def _about(views: Sequence[SpeedupView]) -> str:
 def _heading(views: Sequence[SpeedupView], about: str, baselines: set[str]) -> Iterator[Text]:
     view = views[0]
     kind = device_kind(view.device_model, view.soc, virtual=view.virtual)
-    yield Text(f"{view.device}  ({kind})", style="bold")
+    yield Text(f"{device_name(view)}  ({kind})", style="bold")
     if len(baselines) == 1:
         about += f"; baseline {view.baseline}"
     yield Text(about)
@@ -114,10 +109,7 @@ def _heading(views: Sequence[SpeedupView], about: str, baselines: set[str]) -> I
 
 def _shared_settings(views: Sequence[SpeedupView]) -> str:
     """Return the flags that are the same in all rows and in no label."""
-    shared = set.intersection(*(set(view.settings.items()) for view in views))
-    texts = [f"{name}={value_text(value)}" for name, value in sorted(shared)]
-    in_labels = {word for view in views for word in view.candidate.split()}
-    return ", ".join(text for text in texts if text not in in_labels)
+    return shared_flags_text(views, without={word for view in views for word in view.candidate.split()})
 
 
 def _row(view: SpeedupView, *, name_baseline: bool) -> _SpeedupRow:
@@ -187,8 +179,25 @@ def _notes(views: Sequence[SpeedupView]) -> Iterator[str]:
         yield f"smallest difference these rounds could show: {low if low == high else f'{low} to {high}'}"
 
 
+def _metric_lines(views: Sequence[SpeedupView]) -> Iterator[str]:
+    """Yield a heading for each metric that the matrix names, and a row for each candidate."""
+    rows = [(view.candidate, metric) for view in views for metric in view.metrics]
+    by_name: dict[str, list[tuple[str, MetricComparison]]] = {}
+    for candidate, metric in rows:
+        by_name.setdefault(metric.name, []).append((candidate, metric))
+    for name, own in by_name.items():
+        unit, better = own[0][1].unit, own[0][1].better
+        yield f"{name} ({unit}, {better} is better), medians: baseline → candidate"
+        width = max(len(candidate) for candidate, _ in own)
+        for candidate, metric in own:
+            values = [EMPTY_CELL if v is None else f"{v:.6g}" for v in (metric.baseline, metric.candidate)]
+            yield f"{_GAP}{candidate:{width}}{_GAP}{' → '.join(values)}"
+
+
 _MARK_BY_VERDICT = {Verdict.FASTER: "+", Verdict.SLOWER: "-", Verdict.SAME: "=", Verdict.UNDECIDED: "?"}
-PIVOT_LEGEND = "Time and speedup; + faster, - slower, = same, ? undecided."
+PIVOT_LEGEND = (
+    "Time and speedup: geometric means over rounds that count.\n+ faster, - slower, = same, ? undecided."
+)
 
 
 def pivot_tables(views: Sequence[SpeedupView], *, width: int) -> Text:
@@ -215,8 +224,8 @@ def _pivot(views: Sequence[SpeedupView], width: int) -> Iterator[str]:
     first = [views[0].baseline, *labels]
     first_width = max(len("variant"), *map(len, first))
     columns = [
-        [device, *_pivot_column([view for view in views if view.device == device], labels)]
-        for device in dict.fromkeys(view.device for view in views)
+        [name, *_pivot_column([view for view in views if view.device_id == device_id], labels)]
+        for device_id, name in {view.device_id: device_name(view) for view in views}.items()
     ]
     while columns:
         count = 1

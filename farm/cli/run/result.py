@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 
-from rich.table import Table
 from rich.text import Text
 
-from farm.cli.matrices.report import missing_cells, not_run_table
+from farm.cli.matrices.labels import device_name
+from farm.cli.matrices.report import metric_table, missing_cells, not_run_table
 from farm.cli.results.speedups import print_speedups
 from farm.cli.shell.formatting import EMPTY_CELL, device_kind, duration_or_nothing, plural
 from farm.cli.shell.next_steps import farm_command
@@ -15,7 +15,7 @@ from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.base.units import duration_text
 from farm.core.runs.measurement import MIN_ROUNDS, CellSummary, Quality
 from farm.wire.documents.matrices.matrices import MatrixResults, MatrixView, SpeedupView
-from farm.wire.documents.results.results import MetricView, ResultView
+from farm.wire.documents.results.results import ResultView
 
 _ROUNDS = "time = median over rounds, each a process of its own"
 _ROUND = "time = that of one process."
@@ -36,7 +36,10 @@ def print_result(
     *,
     metrics: bool = False,
 ) -> None:
-    """Print tables to stdout, and notes and next steps to stderr. Metrics are printed only if asked for."""
+    """Print tables to stdout, and notes and next steps to stderr.
+
+    Metrics are those that the matrix names, which comparisons show themselves, or with `metrics` all.
+    """
     where = f"GET /api/v1/matrices/{view.matrix_id}/results?after=INDEX returns all, page by page."
     results = first_rows(result_views, where_all_are=where)
     speedups = iter(speedup_views)
@@ -51,17 +54,25 @@ def print_result(
     if missing := missing_cells(view):
         out().print()
         out().print(not_run_table(missing))
-    names = dict.fromkeys(metric.name for result in results for metric in result.metrics)
-    if names and metrics:
-        out().print()
-        out().print(metric_table(results))
-    elif names:
-        where = f"{farm_command()} matrix watch {view.matrix_id} --metrics"
-        print_notice(f"{plural(len(names), 'further metric')} ({', '.join(list(names)[:4])}): {where}")
+    _print_metrics(view, results, is_compared=first is not None, all_of_them=metrics)
     if not any(result.time for result in results):
         print_notice("Nothing was measured.")
     elif view.rounds < MIN_ROUNDS:
         print_notice(too_few_rounds_text(view.rounds))
+
+
+def _print_metrics(
+    view: MatrixView, results: Sequence[ResultView], *, is_compared: bool, all_of_them: bool
+) -> None:
+    """Print the metrics that no table of comparisons shows, and how to see those that are not printed."""
+    printed = dict.fromkeys(metric.name for result in results for metric in result.metrics)
+    shown = printed if all_of_them else [name for name in printed if name in view.metrics]
+    if shown and (all_of_them or not is_compared):
+        out().print()
+        out().print(metric_table(results, shown))
+    if others := [name for name in printed if name not in shown]:
+        where = f"{farm_command()} matrix watch {view.matrix_id} --metrics"
+        print_notice(f"{plural(len(others), 'further metric')} ({', '.join(others[:4])}): {where}")
 
 
 def too_few_rounds_text(rounds: int) -> str:
@@ -88,7 +99,7 @@ def _has_p90(results: Sequence[ResultView]) -> bool:
 
 #: One row for each cell; columns that are equal or empty in all rows are left out.
 value_table = Listing[ResultView](
-    name("device", lambda result: result.device_id),
+    name("device", device_name),
     name("cell", lambda result: result.label, is_shown=_has_cells),
     number("time", lambda result: result.time and duration_text(result.time.median)),
     number("95 % interval", lambda result: _interval_text(result.time), is_shown=_has_interval),
@@ -117,25 +128,11 @@ def legend(results: Sequence[ResultView]) -> Iterator[str]:
             f"{plural(others, 'round')} measured on another build of the device left out: "
             "`farm events --kind device_updated` shows what changed."
         )
-    by_kind = sorted({(device_kind(r.device_model, r.soc, virtual=r.virtual), r.device_id) for r in results})
+    by_kind = sorted(
+        {(device_kind(r.device_model, r.soc, virtual=r.virtual), device_name(r)) for r in results}
+    )
     for kind, group in groupby(by_kind, key=lambda pair: pair[0]):
         yield f"{', '.join(device for _, device in group)}: {kind}"
-
-
-_metric_table = Listing[tuple[ResultView, MetricView]](
-    name("device", lambda row: row[0].device_id),
-    name("cell", lambda row: row[0].label, is_shown=lambda rows: _has_cells([row[0] for row in rows])),
-    name("metric", lambda row: row[1].name),
-    number("median", lambda row: f"{row[1].level.median:.6g}"),
-    number("min to max", lambda row: f"{row[1].level.low:.6g} to {row[1].level.high:.6g}"),
-    prose("unit", lambda row: row[1].unit),
-    prose("better", lambda row: row[1].better),
-)
-
-
-def metric_table(results: Sequence[ResultView]) -> Table:
-    """Return one row for each cell and metric."""
-    return _metric_table((result, metric) for result in results for metric in result.metrics)
 
 
 def _rounds(result: ResultView) -> str:

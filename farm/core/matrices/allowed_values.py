@@ -1,6 +1,6 @@
 """Names and values that a matrix may use on this farm, and problems with others."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from farm.core.base.setting_values import SettingValue
@@ -9,6 +9,13 @@ from farm.core.matrices.matrix import CellKey, KnownHarness, KnownVariant
 from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Format, Precision, Recipe
 
 _Path = tuple[str | int, ...]
+_KINDS: Mapping[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+}
+_NO_METRICS = "it prints no metrics besides the time; leave `metrics` out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +43,16 @@ class AllowedValues:
         ]
         good, problems = self.checked({n: v for n, v in flags.items() if n not in self.words}, path)
         return good, misplaced + problems
+
+    def check_metrics(self, names: Sequence[str]) -> Iterator[SpecProblem]:
+        """Yield the problems of metrics that the harness never prints."""
+        known = self.harness.metrics
+        prefixes = tuple(name[:-1] for name in known if name.endswith("*"))
+        for place, name in enumerate(names):
+            if name not in known and not (prefixes and name.startswith(prefixes)):
+                message = f"{self.harness.name} prints no metric `{name}`"
+                hint = name_hint(name, known) or _NO_METRICS
+                yield SpecProblem(path=("metrics", place), message=message, hint=hint)
 
     def check_value(self, axis: str, value: SettingValue, path: _Path) -> SettingValue | SpecProblem:
         """Return the value in the axis's type, or its problem."""
@@ -69,7 +86,7 @@ class AllowedValues:
         if isinstance(default, float) and type(value) is int:
             value = float(value)
         if type(value) is not type(default):
-            message = f"`{value}` is {_kind(value)}, {flag} takes {_kind(default)}"
+            message = f"`{value}` is {_KINDS[type(value)]}, {flag} takes {_KINDS[type(default)]}"
             hint = "put it in quotes" if isinstance(default, str) else f"its default is `{default}`"
             return SpecProblem(path=path, message=message, hint=hint)
         least = self.harness.minimums.get(flag)
@@ -106,15 +123,3 @@ def _model_hint(model: str, models: Collection[str]) -> str:
         return f"did you mean `{close}`?"
     there = f"{name_hint(model, models)}; " if models else ""
     return f"{there}`farm variant build` and `farm variant add` register models"
-
-
-def _kind(value: SettingValue) -> str:
-    match value:
-        case bool():
-            return "true or false"
-        case int():
-            return "a whole number"
-        case float():
-            return "a number"
-        case str():
-            return "a text"

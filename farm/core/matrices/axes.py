@@ -63,6 +63,7 @@ def type_axes(spec: MatrixSpec, words: AllowedValues) -> TypedAxes:
     exclude, wrong_exclude = _check_rules("exclude", spec.exclude, words)
     baseline, wrong_baseline = words.checked(spec.baseline or {}, ("baseline",))
     wrong_values = [*wrong_axes, *wrong_settings, *wrong_include, *wrong_exclude, *wrong_baseline]
+    wrong_values += words.check_metrics(spec.metrics)
     if problems := [*_structural_problems(spec, words.harness), *wrong_values]:
         raise matrix_invalid(problems)
     return TypedAxes(

@@ -62,7 +62,7 @@ def expand(
     assignments, unfit = _assign_slots(slots, chosen, harness, spec.controls)
     rejected = (*excluded, *impossible, *unfit)
     if not assignments:
-        raise _no_runnable_cell_error(rejected)
+        raise _no_runnable_cell_error(rejected, chosen)
     if _is_baseline_alone(slots, baseline, impossible):
         raise _nothing_to_compare_error(impossible)
     anchor = baseline.anchor if baseline else None
@@ -209,13 +209,16 @@ def _nothing_to_compare_error(impossible: Sequence[RejectedCell]) -> MatrixInval
     return matrix_invalid([SpecProblem(message=message, hint=missing[0].hint)])
 
 
-def _no_runnable_cell_error(rejected: Sequence[RejectedCell]) -> MatrixInvalid:
-    devices_by_reason: dict[str, dict[str, None]] = {}
+def _no_runnable_cell_error(
+    rejected: Sequence[RejectedCell], devices: Sequence[KnownDevice]
+) -> MatrixInvalid:
+    name_by_id = {device.device_id: device.label or device.device_id for device in devices}
+    names_by_reason: dict[str, dict[str, None]] = {}
     for cell in rejected:
-        devices = devices_by_reason.setdefault(cell.reason, {})
+        names = names_by_reason.setdefault(cell.reason, {})
         if cell.device_id is not None:
-            devices[cell.device_id] = None
-    reasons = [f"{reason}{_on_devices_text(tuple(devices))}" for reason, devices in devices_by_reason.items()]
+            names[name_by_id[cell.device_id]] = None
+    reasons = [f"{reason}{_on_devices_text(tuple(names))}" for reason, names in names_by_reason.items()]
     if len(reasons) > _REASONS_SHOWN:
         reasons[_REASONS_SHOWN:] = [f"and {len(reasons) - _REASONS_SHOWN} more reasons"]
     hint = next((cell.hint for cell in rejected if cell.hint), "")

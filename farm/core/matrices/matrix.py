@@ -46,6 +46,8 @@ class MatrixSpec:
     #: A cell's baseline is the same cell with these values instead of its own, or one cell for all: see
     #: `farm.core.matrices.baseline`.
     baseline: CellKey | None = None
+    #: Metrics besides the time that tables show; the harness may print others.
+    metrics: tuple[str, ...] = ()
     #: Each baseline gets a replica, to measure the difference between equals.
     aa: bool = False
     seed: int | None = None
@@ -87,6 +89,8 @@ class KnownHarness:
     missing_flags: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: ABIs for whose program the farm has let a file go.
     expired: frozenset[str] = frozenset()
+    #: Names of the metrics that it can print; `*` stands for any text.
+    metrics: Sequence[str] = ()
 
 
 def required_axes(harness: KnownHarness) -> tuple[str, ...]:

@@ -134,6 +134,17 @@ def _builds(pair: RoundPair, builds: Mapping[FactsId, int]) -> set[int]:
     return {builds.get(facts_id, 0) for facts_id in sides if facts_id is not None}
 
 
+def used_pairs(pairs: Sequence[RoundPair], excluded: Sequence[Exclusion]) -> list[RoundPair]:
+    """Return the pairs that are not excluded."""
+    unusable = {(exclusion.round, exclusion.repeat) for exclusion in excluded}
+    return [pair for pair in pairs if block_of(pair) not in unusable]
+
+
+def block_of(pair: RoundPair) -> tuple[int, int]:
+    """Return round and repeat of the block of a pair."""
+    return pair.round, max((side.repeat for side in (pair.baseline, pair.candidate) if side), default=0)
+
+
 def sides_of(pair: RoundPair) -> Sides | str:
     """Return baseline and candidate of a pair that counts, or why it does not."""
     baseline, candidate = pair.baseline, pair.candidate
@@ -151,11 +162,8 @@ def sides_of(pair: RoundPair) -> Sides | str:
 
 def exclusion_of(pair: RoundPair, reason: str) -> Exclusion:
     """Return a pair as an exclusion."""
-    return Exclusion(round=pair.round, repeat=_repeat(pair), reason=reason)
-
-
-def _repeat(pair: RoundPair) -> int:
-    return max((side.repeat for side in (pair.baseline, pair.candidate) if side), default=0)
+    round, repeat = block_of(pair)
+    return Exclusion(round=round, repeat=repeat, reason=reason)
 
 
 def exclusion_sort_key(exclusion: Exclusion) -> tuple[int, int]:

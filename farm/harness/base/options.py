@@ -17,6 +17,8 @@ class HarnessOptions(Protocol):
     needs_model: bool
     #: Every backend of the tool; `unsupported` says which of them cannot be measured.
     backends: Sequence[str]
+    #: Names of the metrics that the output may have besides the time; `*` at the end stands for any text.
+    metrics: Sequence[str]
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Return why the variant, or a run without one, cannot run on the backend; None when it can."""
@@ -30,6 +32,7 @@ class GenericOptions:
         self.flags: Mapping[str, Flag] = definition.flags
         self.needs_model: bool = definition.needs_model
         self.backends: Sequence[str] = tuple(definition.backends)
+        self.metrics: Sequence[str] = tuple(definition.metrics)
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Return why this harness cannot run on the backend; None when it can."""

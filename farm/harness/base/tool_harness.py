@@ -40,6 +40,7 @@ class ToolHarness(ABC):
     formats: Sequence[Format]
     flags_are_words: bool = False
     backends: Sequence[str]
+    metrics: Sequence[str] = ()
     clock_covers: str
     #: Texts that explain why a run failed.
     failure_patterns: Sequence[FailurePattern] = RUNTIME_PATTERNS

@@ -122,7 +122,7 @@ def row_reading(
         step_ns=step_ns,
         extremes_ns=(row.min_ms * 1e6, row.max_ms * 1e6),
     )
-    metrics = lower_is_better({"min": row.min_ms, "max": row.max_ms}, "ms")
+    metrics = lower_is_better(dict(zip(ROW_METRICS, (row.min_ms, row.max_ms), strict=True)), "ms")
     return time_reading(plan, evidence, times, placement=placement, on_cpu=on_cpu, metrics=metrics)
 
 
@@ -131,6 +131,10 @@ def missing_times_failure(
 ) -> RunFailure:
     """Return why a tool ended well without its time, by its output where that shows it."""
     return find_failure(evidence, patterns) or unreadable_failure(evidence, why)
+
+
+#: The metrics of `row_reading`.
+ROW_METRICS = ("min", "max")
 
 
 def lower_is_better(values: Mapping[str, float | None], unit: str) -> list[Metric]:

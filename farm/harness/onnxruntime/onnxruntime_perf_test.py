@@ -144,6 +144,11 @@ def _has_lost_its_head(numbers: Sequence[int], count: float | None) -> bool:
     return numbers[-1] - numbers[0] + 1 == len(numbers)
 
 
+#: The value of a metric by its name; those of the second kind are for outputs without samples.
+_OF_TIME = {"first": "first_ns", "session_creation": "creation_ns"}
+_SUMMED = {name: f"{name}_ns" for name in ("min", "max", "p50", "p90", "p95", "p99")}
+
+
 class OnnxruntimePerfTest(ToolHarness):
     """Runs `.onnx` and `.ort` files; its result file has one line for each iteration."""
 
@@ -152,6 +157,7 @@ class OnnxruntimePerfTest(ToolHarness):
     flags = FLAGS
     formats = (Format.ONNX, Format.ORT)
     backends = (_CPU, "xnnpack", "nnapi", "qnn", "acl", "webgpu")
+    metrics = (*_OF_TIME, *_SUMMED, "memory_peak", "cpu")
     clock_covers = (
         "Session::Run() only, on inputs made before the loop; one inference comes before the first timed one"
     )
@@ -216,16 +222,7 @@ def _disagreement(output: OrtOutput) -> str | None:
 
 
 def _metrics(output: OrtOutput) -> Iterator[Metric]:
-    of_time = {"first": "first_ns", "session_creation": "creation_ns"}
-    summed = {
-        "min": "min_ns",
-        "max": "max_ns",
-        "p50": "p50_ns",
-        "p90": "p90_ns",
-        "p95": "p95_ns",
-        "p99": "p99_ns",
-    }
-    field_by_name = {**of_time, **({} if output.samples_ns else summed)}
+    field_by_name = {**_OF_TIME, **({} if output.samples_ns else _SUMMED)}
     times = {name: output.values.get(field) for name, field in field_by_name.items()}
     yield from lower_is_better({name: None if ns is None else ns / 1e6 for name, ns in times.items()}, "ms")
     peak = output.values.get("peak_bytes")

@@ -23,7 +23,7 @@ from farm.harness.base.tool_result import (
     time_reading,
 )
 from farm.harness.failures.classification import unknown_flag_failure
-from farm.harness.tflite.litert_benchmark import litert_metrics, litert_output, litert_times
+from farm.harness.tflite.litert_benchmark import LITERT_METRICS, litert_metrics, litert_output, litert_times
 from farm.harness.tflite.output import TfliteOutput, operator_times, tflite_output
 from farm.harness.tflite.placement import tflite_placement
 
@@ -124,6 +124,8 @@ class BenchmarkModel(ToolHarness):
     formats = (Format.TFLITE,)
     flags_are_words = True
     backends = tuple(ARGUMENTS_BY_BACKEND)
+    # An operator's time is named after its kind and count.
+    metrics = (*LITERT_METRICS, "op *")
     clock_covers = (
         "Interpreter::Invoke() only, on random input made before; the value is the tool's own mean of its"
         " main loop, which also runs for at least a second"

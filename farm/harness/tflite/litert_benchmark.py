@@ -62,6 +62,8 @@ _MEMORY_LABELS = {
     "memory_peak": "Peak memory",
 }
 _OF_LOOP = ("min", "max", "median", "p5", "p95", "std")
+#: The metrics of `litert_metrics`.
+LITERT_METRICS = (*_LABELS, *_OF_LOOP, *_MEMORY_LABELS)
 #: It prints two decimals of a millisecond.
 _STEP_NS = 10_000
 
@@ -193,6 +195,7 @@ class LitertBenchmark(ToolHarness):
     flags = FLAGS
     formats = (Format.TFLITE,)
     backends = tuple(_SWITCH_BY_BACKEND)
+    metrics = LITERT_METRICS
     clock_covers = (
         "one call of the compiled model, through Python, on random input made before; the value is the tool's"
         " mean, in steps of 10 us"

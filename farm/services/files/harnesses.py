@@ -100,6 +100,7 @@ def known_harness(connection: Connection, name: str) -> KnownHarness:
             flag: option.minimum for flag, option in options.flags.items() if option.minimum is not None
         },
         backends=options.backends,
+        metrics=options.metrics,
         abis=list(programs),
         unsupported=_unsupported_by_any(options, programs),
         needs_model=options.needs_model,

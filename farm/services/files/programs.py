@@ -169,6 +169,7 @@ def harness_view(connection: Connection, name: str) -> HarnessView:
         needs_model=adapter.needs_model,
         formats=tuple(adapter.formats),
         backends=tuple(adapter.backends),
+        metrics=tuple(adapter.metrics),
         flags=tuple(flags),
         programs=tuple(list_program_views(connection, harness=name)),
         definition=None if definition is None else dict(definition),

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId
 from farm.core.errors import NotFound
 from farm.core.runs.plan import RunPlan
+from farm.store.devices.devices import device_labels
 from farm.store.jobs import attempts
 from farm.store.results import evidence as evidence_store
 from farm.store.results import measurements
@@ -35,6 +36,7 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
     stored = measurements.find_reading(connection, attempt_id)
     return AttemptView.of(
         attempt,
+        device_label=device_labels(connection).get(attempt.device_id),
         plan=_PLAN.dump_python(attempt.plan, mode="json"),
         evidence=_evidence(shown.body) if shown and shown.body is not None else None,
         evidence_expired_at=shown.expired_at if shown else None,

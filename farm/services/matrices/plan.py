@@ -46,13 +46,17 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
         baseline=None if spec.baseline is None else dict(spec.baseline),
         devices=planned,
         left_out=_excluded_devices(expanded),
-        rejected=_groups(expansion.rejected, varying),
+        rejected=_groups(expansion.rejected, varying, _labels(expanded)),
         uncompared=_uncompared_cells(expanded, label_by_index),
         device_s=sum(device.device_s for device in planned),
         wall_s=_wall_s(connection, planned),
         is_upper_bound=any(estimate.basis is EstimateBasis.TIMEOUT for _, estimate in estimated),
         cell_list=_planned_cells(expanded, estimated, label_by_index),
     )
+
+
+def _labels(expanded: MatrixExpansion) -> dict[DeviceId, str | None]:
+    return {device.device_id: device.label for device in expanded.devices}
 
 
 def _manifests(expanded: MatrixExpansion) -> dict[int, Manifest]:
@@ -119,6 +123,7 @@ def _planned_devices(
         PlannedDevice.of(
             device,
             device.facts,
+            device_label=device.label,
             cells=len(by_device[device.device_id]),
             jobs=len(by_device[device.device_id]) * rounds,
             device_s=sum(estimate.seconds for estimate in by_device[device.device_id]) * rounds,
@@ -151,23 +156,35 @@ def _excluded_devices(expanded: MatrixExpansion) -> tuple[ExcludedDevice, ...]:
     expansion = expanded.expansion
     fitting = {cell.device_id for cell in expansion.cells} | {cell.device_id for cell in expansion.rejected}
     return tuple(
-        ExcludedDevice.of(device, device.facts, reason=closest_mismatch(device, expanded.spec.devices))
+        ExcludedDevice.of(
+            device,
+            device.facts,
+            device_label=device.label,
+            reason=closest_mismatch(device, expanded.spec.devices),
+        )
         for device in expanded.devices
         if device.device_id not in fitting
     )
 
 
-def _groups(rejected: Sequence[RejectedCell], varying: frozenset[str]) -> tuple[RejectedGroup, ...]:
+def _groups(
+    rejected: Sequence[RejectedCell], varying: frozenset[str], labels: Mapping[DeviceId, str | None]
+) -> tuple[RejectedGroup, ...]:
     groups: defaultdict[tuple[object, ...], list[RejectedCell]] = defaultdict(list)
     for cell in rejected:
         groups[cell.rejection, cell.reason, cell.hint].append(cell)
+    ids_by_group = {
+        key: tuple(dict.fromkeys(cell.device_id for cell in own if cell.device_id is not None))
+        for key, own in groups.items()
+    }
     return tuple(
         RejectedGroup.of(
             own[0],
             labels=tuple(dict.fromkeys(cell_label_by_axes(cell.key, varying) for cell in own)),
-            device_ids=tuple(dict.fromkeys(cell.device_id for cell in own if cell.device_id is not None)),
+            device_ids=ids_by_group[key],
+            device_names=tuple(labels.get(device_id) or device_id for device_id in ids_by_group[key]),
         )
-        for own in groups.values()
+        for key, own in groups.items()
     )
 
 
@@ -183,10 +200,11 @@ def _uncompared_cells(expanded: MatrixExpansion, label_by_index: Mapping[int, st
 def _planned_cells(
     expanded: MatrixExpansion, estimated: _Estimated, label_by_index: Mapping[int, str]
 ) -> tuple[PlannedCell, ...]:
-    manifests = _manifests(expanded)
+    manifests, labels = _manifests(expanded), _labels(expanded)
     return tuple(
         PlannedCell.of(
             cell,
+            device_label=labels[cell.device_id],
             label=label_by_index[cell.index],
             variant=None if cell.variant_id is None else _name(manifests[cell.variant_id]),
             settings=non_default_settings(cell.settings, expanded.harness.defaults),

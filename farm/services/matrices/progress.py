@@ -63,15 +63,16 @@ def work_by_device(
 
 
 def device_progress(
-    tx: Tx, matrix_id: MatrixId, work: Mapping[DeviceId, DeviceWork]
+    tx: Tx, matrix_id: MatrixId, work: Mapping[DeviceId, DeviceWork], labels: Mapping[DeviceId, str]
 ) -> tuple[DeviceProgress, ...]:
-    """Return the progress on each device, in the order of their ids."""
+    """Return the progress on each device, in the order of their ids. `labels` are those of the devices."""
     waiting = waiting_reasons(tx.connection)
     eta_by_device = _device_etas(work, waiting, tx.now)
     running = job_store.running_by_device(tx.connection, matrix_id)
     return tuple(
         DeviceProgress(
             device_id=device_id,
+            device_label=labels.get(device_id),
             total=own.tally.total,
             finished=own.tally.finished,
             current=running.get(device_id),

@@ -6,11 +6,16 @@ from statistics import median
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, MatrixId
+from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId
 from farm.core.jobs.job import Job, JobState
+from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
+from farm.core.results.metric_comparison import MetricsByBlock
 from farm.core.runs.measurement import Outcome, Quality
 from farm.database.transaction import Tx
+from farm.services.matrices.cell_setups import cell_setups
+from farm.services.matrices.metrics import metric_views
 from farm.services.matrices.progress import Eta, device_progress, eta_of, etas, work_by_device
+from farm.store.devices.devices import device_labels
 from farm.store.jobs import counts as job_counts
 from farm.store.jobs import jobs as job_store
 from farm.store.jobs.counts import Tally
@@ -19,6 +24,8 @@ from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import CellRow, Matrix, get_matrix, page_of_rejections
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
+from farm.store.results.provenance import builds_of
+from farm.wire.documents.matrices.cell_setup import CellSetup
 from farm.wire.documents.matrices.matrices import (
     CellView,
     JobView,
@@ -50,6 +57,7 @@ def list_matrix_summaries(
         for part in left:
             tally.add(Outcome.CANCELLED if part.is_cancelled else JobState.QUEUED, part.count, None)
     remaining = etas(tx, [matrix_id for matrix_id, tally in tallies.items() if tally.is_open], not_queued)
+    labels = device_labels(tx.connection)
     return [
         _summary(
             matrix,
@@ -59,6 +67,7 @@ def list_matrix_summaries(
             ),
             remaining.get(matrix.matrix_id, Eta()),
             not_queued.get(matrix.matrix_id, ()),
+            labels,
         )
         for matrix in page
     ]
@@ -69,17 +78,19 @@ def matrix_view(tx: Tx, matrix_id: MatrixId) -> MatrixView:
     matrix = get_matrix(tx.connection, matrix_id)
     not_queued = lazy_expansion.remaining_jobs(tx.connection, matrix_id)
     work = work_by_device(tx.connection, matrix_id, not_queued)
-    progress = device_progress(tx, matrix_id, work)
+    labels = device_labels(tx.connection)
+    progress = device_progress(tx, matrix_id, work, labels)
     tally = Tally()
     for own in work.values():
         tally.merge(own.tally)
     count = _cell_count(tx.connection, matrix, matrices.count_cells(tx.connection, matrix_id), not_queued)
     return MatrixView(
-        **dict(_summary(matrix, tally, count, eta_of(progress), not_queued)),
+        **dict(_summary(matrix, tally, count, eta_of(progress), not_queued, labels)),
         harness=matrix.harness,
+        metrics=matrix.spec.metrics,
         progress=progress,
-        cell_list=_cell_page(tx.connection, matrix, after=-1, limit=first_page_size(matrix)),
-        rejected_list=tuple(page_of_rejections(tx.connection, matrix_id, after=-1)),
+        cell_list=_cell_page(tx.connection, matrix, after=-1, labels=labels),
+        rejected_list=tuple(page_of_rejections(tx.connection, matrix_id, after=-1, labels=labels)),
     )
 
 
@@ -91,7 +102,7 @@ def first_page_size(matrix: Matrix) -> int:
 def list_cell_views(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[CellView, ...]:
     """Return a page of the cells of a matrix behind an index; empty at the end. Raises like `get_matrix`."""
     matrix = get_matrix(connection, matrix_id)
-    return _cell_page(connection, matrix, after=after, limit=first_page_size(matrix))
+    return _cell_page(connection, matrix, after=after, labels=device_labels(connection))
 
 
 def list_rejected_views(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[Rejection, ...]:
@@ -100,7 +111,7 @@ def list_rejected_views(connection: Connection, matrix_id: MatrixId, *, after: i
     Raises like `get_matrix`.
     """
     get_matrix(connection, matrix_id)
-    return tuple(page_of_rejections(connection, matrix_id, after=after))
+    return tuple(page_of_rejections(connection, matrix_id, after=after, labels=device_labels(connection)))
 
 
 def list_job_views(
@@ -113,10 +124,12 @@ def list_job_views(
     get_matrix(connection, matrix_id)
     page = job_store.list_jobs(connection, matrix_id, after=after, limit=limit)
     labels = matrices.labels_by_cell(connection, {job.cell_id for job in page if job.cell_id is not None})
+    label_by_device = device_labels(connection)
     attempts_by_job = job_counts.attempt_ids_by_job(connection, [job.job_id for job in page])
     return [
         JobView.of(
             job,
+            device_label=label_by_device.get(job.device_id),
             label=labels[job.cell_id] if job.cell_id else "",
             attempts=attempts_by_job.get(job.job_id, ()),
         )
@@ -143,7 +156,12 @@ def _tally(own_jobs: Iterable[Job]) -> Tally:
 
 
 def _summary(
-    matrix: Matrix, tally: Tally, cells: int, eta: Eta, not_queued: Sequence[RemainingJobs]
+    matrix: Matrix,
+    tally: Tally,
+    cells: int,
+    eta: Eta,
+    not_queued: Sequence[RemainingJobs],
+    labels: Mapping[DeviceId, str],
 ) -> MatrixSummary:
     return MatrixSummary.of(
         matrix,
@@ -157,6 +175,7 @@ def _summary(
         submitted_by=None if matrix.submitted_by is None else matrix.submitted_by.removeprefix("user:"),
         eta_s=eta.seconds,
         without_eta=eta.without,
+        without_eta_names=tuple(labels.get(device_id, device_id) for device_id in eta.without),
     )
 
 
@@ -166,8 +185,11 @@ def _state(tally: Tally) -> str:
     return "cancelled" if tally.jobs_by_outcome.get(Outcome.CANCELLED) else "finished"
 
 
-def _cell_page(connection: Connection, matrix: Matrix, *, after: int, limit: int) -> tuple[CellView, ...]:
-    cells = matrices.page_of_cells(connection, matrix.matrix_id, after=after, limit=limit)
+def _cell_page(
+    connection: Connection, matrix: Matrix, *, after: int, labels: Mapping[DeviceId, str]
+) -> tuple[CellView, ...]:
+    size = first_page_size(matrix)
+    cells = matrices.page_of_cells(connection, matrix.matrix_id, after=after, limit=size)
     if not cells:
         return ()
     first, last = cells[0].index, cells[-1].index
@@ -178,16 +200,52 @@ def _cell_page(connection: Connection, matrix: Matrix, *, after: int, limit: int
     for measurement in measurements.accepted_measurements(connection, matrix.matrix_id, of=(first, last)):
         measured_by_cell[measurement.cell_id].append(measurement)
     baselines = {cell.baseline_index for cell in cells if cell.baseline_index is not None}
-    labels = matrices.labels_by_index(connection, matrix.matrix_id, baselines)
+    baseline_labels = matrices.labels_by_index(connection, matrix.matrix_id, baselines)
+    snapshots: defaultdict[DeviceId, set[FactsId | None]] = defaultdict(set)
+    for cell in cells:
+        snapshots[cell.device_id] |= {value.facts_id for value in measured_by_cell[cell.cell_id]}
+    builds = {device_id: builds_of(connection, facts_ids) for device_id, facts_ids in snapshots.items()}
+    metrics_by_cell = (
+        measurements.metrics_of_cells(connection, [cell.cell_id for cell in cells])
+        if matrix.spec.metrics
+        else {}
+    )
+    setups = cell_setups(connection, matrix, cells)
     return tuple(
-        _cell_view(cell, jobs_by_cell[cell.cell_id], measured_by_cell[cell.cell_id], labels) for cell in cells
+        _cell_view(
+            cell,
+            setups.setup(cell),
+            jobs_by_cell[cell.cell_id],
+            measured_by_cell[cell.cell_id],
+            builds[cell.device_id],
+            metrics_by_cell.get(cell.cell_id, {}),
+            names=matrix.spec.metrics,
+            baseline=None if cell.baseline_index is None else baseline_labels[cell.baseline_index],
+            device_label=labels.get(cell.device_id),
+        )
+        for cell in cells
     )
 
 
+def _valid_rounds(measured: Sequence[Measurement], builds: Mapping[FactsId, int]) -> list[Measurement]:
+    """Return the measurements that the results of a cell are taken over; none without a valid round."""
+    counted = rounds_of_one_build(rounds_of_one_kind(best_of_rounds(measured)), builds)
+    return [measurement for measurement in counted if measurement.quality is Quality.VALID]
+
+
 def _cell_view(
-    cell: CellRow, own: Sequence[Job], measured: Sequence[Measurement], label_by_index: Mapping[int, str]
+    cell: CellRow,
+    setup: CellSetup,
+    own: Sequence[Job],
+    measured: Sequence[Measurement],
+    builds: Mapping[FactsId, int],
+    metrics: MetricsByBlock,
+    *,
+    names: Sequence[str],
+    baseline: str | None,
+    device_label: str | None,
 ) -> CellView:
-    valid = [measurement.value_ns for measurement in measured if measurement.quality is Quality.VALID]
+    counted = _valid_rounds(measured, builds)
     problems = [
         f"{job.outcome}: {job.message or job.code or _CANCELLED_BY_PERSON}"
         for job in own
@@ -200,11 +258,15 @@ def _cell_view(
     ]
     return CellView.of(
         cell,
-        variant=cell.variant_name,
-        baseline=None if cell.baseline_index is None else label_by_index[cell.baseline_index],
+        setup,
+        device_label=device_label,
+        baseline=baseline,
         jobs=len(own),
         jobs_by_outcome=_tally(own).jobs_by_outcome,
         measurements_by_quality=dict(Counter(str(measurement.quality) for measurement in measured)),
-        value_ns=median(valid) if valid else None,
+        value_ns=median(measurement.value_ns for measurement in counted) if counted else None,
+        metrics=metric_views(
+            (metrics.get((measurement.round, measurement.repeat), ()) for measurement in counted), names
+        ),
         problems=dict(Counter(problems)),
     )

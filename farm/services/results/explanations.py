@@ -10,12 +10,12 @@ from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.condition import ConditionPair, condition_ranges
 from farm.core.errors import NotFound
 from farm.core.jobs.job import Job
-from farm.core.results.pairing import Exclusion, RoundPair, paired_rounds
+from farm.core.results.pairing import Exclusion, RoundPair, block_of, paired_rounds, used_pairs
 from farm.core.results.speedup import CONFIDENCE, speedup
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Quality
 from farm.services.files.harnesses import adapter_of, default_of_flags
-from farm.services.results.speedups import comparisons_of, facts_of_devices
+from farm.services.results.speedups import comparisons_of
 from farm.store.devices import devices
 from farm.store.files import programs
 from farm.store.files import variants as variant_store
@@ -97,8 +97,7 @@ def used_rounds(
     """Return the rounds that a speedup is made of, and the blocks that it leaves out."""
     pairs, excluded = paired_rounds(baseline, candidate, builds=builds)
     result = speedup(pairs, excluded=excluded, margin=matrix.spec.equivalence_margin)
-    unusable = {(exclusion.round, exclusion.repeat) for exclusion in result.excluded}
-    return [pair for pair in pairs if (pair.round, _repeat(pair)) not in unusable], result.excluded
+    return used_pairs(pairs, result.excluded), result.excluded
 
 
 def positions_in_blocks(connection: Connection, cell: CellRow) -> PositionByJob:
@@ -111,10 +110,6 @@ def positions_in_blocks(connection: Connection, cell: CellRow) -> PositionByJob:
     }
 
 
-def _repeat(pair: RoundPair) -> int:
-    return pair.candidate.repeat if pair.candidate else 0
-
-
 def _rounds(
     pairs: Sequence[RoundPair],
     baseline: Sequence[MeasuredRun],
@@ -122,8 +117,7 @@ def _rounds(
     places: PositionByJob,
 ) -> tuple[RoundView, ...]:
     sides = [{(run.round, run.repeat): run for run in side} for side in (baseline, candidate)]
-    keys = [(pair.round, _repeat(pair)) for pair in pairs]
-    return tuple(_round(sides[0][key], sides[1][key], places) for key in keys)
+    return tuple(_round(sides[0][block], sides[1][block], places) for block in map(block_of, pairs))
 
 
 def _round(baseline: MeasuredRun, candidate: MeasuredRun, places: PositionByJob) -> RoundView:
@@ -150,9 +144,9 @@ def _views(
     """Return the cell's own comparison, and the one of its baseline with its replica."""
     anchor = baseline or cell
     replica = next((row for row in cells if row.replica > 1 and row.baseline_index == anchor.index), None)
-    facts = facts_of_devices(connection).get(cell.device_id)
+    device = devices.get_device(connection, cell.device_id)
     wanted = [cell] if replica is None or replica == cell else [cell, replica]
-    views = [inputs.view(facts) for inputs in comparisons_of(connection, matrix, wanted)]
+    views = [inputs.view(device) for inputs in comparisons_of(connection, matrix, wanted)]
     own = next((view for view in views if view.cell_id == cell.cell_id), None)
     return own, next(
         (view for view in views if replica is not None and view.cell_id == replica.cell_id), None
@@ -256,6 +250,7 @@ def job_detail(connection: Connection, job_id: JobId) -> JobDetail:
     run = provenance.run_of_job(connection, job_id)
     return JobDetail.of(
         job,
+        device_label=devices.get_device(connection, job.device_id).label,
         label="health check" if cell is None else cell.label,
         attempts=tuple(attempt.attempt_id for attempt in tried),
         matrix=None if matrix is None else matrix.name,

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
-from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.base.spec_errors import name_hint
-from farm.core.devices.device import DeviceFacts
 from farm.core.errors import NotFound
-from farm.core.results.pairing import paired_rounds
+from farm.core.results.metric_comparison import MetricComparison, MetricsByBlock, compare_metrics
+from farm.core.results.pairing import RoundPair, block_of, paired_rounds, used_pairs
 from farm.core.results.speedup import speedup
 from farm.services.devices.views import device_named
-from farm.services.files.harnesses import default_of_flags
+from farm.services.matrices.cell_setups import CellSetups, cell_setups
 from farm.services.matrices.views import first_page_size
 from farm.store.devices import devices
+from farm.store.devices.devices import Device
 from farm.store.files import variants as variant_store
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CandidateFilter, CellRow, Matrix, get_matrix, page_of_candidates
@@ -43,7 +43,9 @@ class SpeedupInputs:
     #: Of baseline and candidate, oldest first.
     sides: tuple[Sequence[Measurement], Sequence[Measurement]]
     builds: Mapping[FactsId, int]
-    defaults: Mapping[str, SettingValue]
+    setups: CellSetups
+    #: By cell; empty unless the matrix names metrics.
+    metrics: Mapping[CellId, MetricsByBlock]
 
     @property
     def series(self) -> tuple[SeriesId | None, SeriesId | None]:
@@ -51,28 +53,40 @@ class SpeedupInputs:
         baseline, candidate = (side[-1].series_id if side else None for side in self.sides)
         return baseline, candidate
 
-    def view(self, facts: DeviceFacts | None, *, across_controls: bool = False) -> SpeedupView:
-        """Return the comparison."""
+    def view(self, device: Device, *, across_controls: bool = False) -> SpeedupView:
+        """Return the comparison on its device."""
         pairs, excluded = paired_rounds(*self.sides, builds=self.builds, across_controls=across_controls)
         result = speedup(pairs, excluded=excluded, margin=self.matrix.spec.equivalence_margin)
         until = max((m.measured_at for side in self.sides for m in side), default=self.matrix.created_at)
-        settings = non_default_settings(self.candidate.settings, self.defaults)
+        facts = device.facts
         return SpeedupView.of(
             result,
             self.matrix,
             self.candidate,
+            self.setups.setup(self.candidate),
             baseline_cell_id=self.baseline.cell_id,
-            device=self.candidate.device_id,
+            device_label=device.label,
             device_model=facts.device_model if facts else None,
             soc=facts.soc if facts else None,
             baseline=self.baseline.label,
             candidate=self.candidate.label,
-            settings=settings,
+            baseline_setup=self.setups.setup(self.baseline),
             speedup=result.ratio,
             excluded=len(result.excluded),
             aa=self.candidate.replica > 1,
             virtual=facts.virtual if facts else False,
+            metrics=self._compare_metrics(used_pairs(pairs, result.excluded)),
             measured_until=until,
+        )
+
+    def _compare_metrics(self, pairs: Sequence[RoundPair]) -> tuple[MetricComparison, ...]:
+        return tuple(
+            compare_metrics(
+                self.matrix.spec.metrics,
+                [block_of(pair) for pair in pairs],
+                baseline=self.metrics.get(self.baseline.cell_id, {}),
+                candidate=self.metrics.get(self.candidate.cell_id, {}),
+            )
         )
 
 
@@ -107,16 +121,16 @@ def list_speedups(
     among = CandidateFilter(device_id=device_id, model=model)
     size = min(limit, first_page_size(matrix))
     candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)
-    facts = facts_of_devices(connection)
+    device_by_id = devices_by_id(connection)
     return [
-        inputs.view(facts.get(inputs.candidate.device_id), across_controls=across_controls)
+        inputs.view(device_by_id[inputs.candidate.device_id], across_controls=across_controls)
         for inputs in comparisons_of(connection, matrix, candidates)
     ]
 
 
-def facts_of_devices(connection: Connection) -> dict[DeviceId, DeviceFacts | None]:
-    """Return the present facts of each device."""
-    return {row.device_id: row.facts for row in devices.list_devices(connection)}
+def devices_by_id(connection: Connection) -> dict[DeviceId, Device]:
+    """Return each device, as it is now."""
+    return {device.device_id: device for device in devices.list_devices(connection)}
 
 
 def comparisons_of(
@@ -133,7 +147,8 @@ def comparisons_of(
     for cell in (*candidates, *baselines.values()):
         snapshots[cell.device_id] |= {summary.facts_id for summary in measured.get(cell.cell_id, ())}
     builds = {device_id: builds_of(connection, facts_ids) for device_id, facts_ids in snapshots.items()}
-    defaults = default_of_flags(connection, matrix.harness)
+    setups = cell_setups(connection, matrix, [*candidates, *baselines.values()])
+    metrics = measurements.metrics_of_cells(connection, both) if matrix.spec.metrics else {}
     for cell in candidates:
         if cell.baseline_index is not None:
             baseline = baselines[cell.baseline_index]
@@ -143,7 +158,8 @@ def comparisons_of(
                 candidate=cell,
                 sides=(measured.get(baseline.cell_id, ()), measured.get(cell.cell_id, ())),
                 builds=builds[cell.device_id],
-                defaults=defaults,
+                setups=setups,
+                metrics=metrics,
             )
 
 
@@ -215,14 +231,14 @@ def list_latest_speedups(
     if model is not None:
         check_model(connection, model)
     among = CandidateFilter(device_id=device_id, model=model)
-    facts = facts_of_devices(connection)
-    page = _Page(None if after is None else _pair_at(connection, after), limit, facts)
+    device_by_id = devices_by_id(connection)
+    page = _Page(None if after is None else _pair_at(connection, after), limit, device_by_id)
     for matrix in matrices.list_matrices(connection):
         for inputs in _compare_page(connection, matrix, among, page):
             pair = _pair(inputs)
             if pair is None or not page.has_room_for(pair):
                 continue
-            view = inputs.view(facts.get(inputs.candidate.device_id), across_controls=across_controls)
+            view = inputs.view(device_by_id[inputs.candidate.device_id], across_controls=across_controls)
             if view.speedup is not None:
                 page.put(pair, view)
     return page.views()

@@ -147,6 +147,12 @@ def devices_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> di
     return devices_by_host
 
 
+def device_labels(connection: Connection) -> dict[DeviceId, str]:
+    """Return the labels of devices by one statement; devices without one are missing."""
+    query = sa.select(devices.c.device_id, devices.c.label).where(devices.c.label.is_not(None))
+    return {DeviceId(row.device_id): row.label for row in connection.execute(query)}
+
+
 def find_device(connection: Connection, device_id: DeviceId) -> Device | None:
     """Return a device by its id, or None."""
     return next(iter(list_devices(connection, device_id=device_id)), None)

@@ -1,12 +1,14 @@
 """Variants: model files by name."""
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import Digest, VariantId
 from farm.core.models.variant import Manifest, Variant, variant_name
-from farm.database.rows import find_record, to_record
+from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import artifacts, variants
 from farm.database.transaction import Tx
 
@@ -48,6 +50,12 @@ def list_variants(connection: Connection) -> list[Variant]:
         .order_by(variants.c.variant_id)
     )
     return [to_record(Variant, row) for row in connection.execute(query)]
+
+
+def variants_by_id(connection: Connection, variant_ids: Collection[VariantId]) -> dict[VariantId, Variant]:
+    """Return variants by id, by one statement; unknown ids are missing."""
+    query = sa.select(variants).where(is_among(connection, variants.c.variant_id, variant_ids))
+    return {row.variant_id: to_record(Variant, row) for row in connection.execute(query)}
 
 
 def get_variant(connection: Connection, variant_id: VariantId) -> Variant:

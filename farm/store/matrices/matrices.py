@@ -258,15 +258,27 @@ def add_rejections(
         connection.execute(rejections.insert(), rows)
 
 
-def page_of_rejections(connection: Connection, matrix_id: MatrixId, *, after: int) -> list[Rejection]:
-    """Return the rejections with an index above `after`, up to the end of a row; none at the end."""
+def page_of_rejections(
+    connection: Connection, matrix_id: MatrixId, *, after: int, labels: Mapping[DeviceId, str]
+) -> list[Rejection]:
+    """Return the rejections with an index above `after`, up to the end of a row; none at the end.
+
+    `labels` are those of the devices.
+    """
     first = (after + 1) // PAGE * PAGE
     query = sa.select(rejections.c.cells).where(
         rejections.c.matrix_id == matrix_id, rejections.c.first_index == first
     )
     cells = connection.execute(query).scalar_one_or_none() or []
     return [
-        Rejection(index=index, device_id=device_id, label=label, kind=kind, reason=reason)
+        Rejection(
+            index=index,
+            device_id=device_id,
+            device_label=None if device_id is None else labels.get(device_id),
+            label=label,
+            kind=kind,
+            reason=reason,
+        )
         for index, (device_id, label, kind, reason) in enumerate(cells, start=first)
         if index > after
     ]

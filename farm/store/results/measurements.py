@@ -20,6 +20,7 @@ from farm.store.results.placements import stored_placement
 from farm.wire.documents.results.results import ReadingView
 
 _RECIPE = TypeAdapter(Recipe)
+_METRICS = TypeAdapter(tuple[Metric, ...])
 _INSERT = measurements.insert()
 
 
@@ -145,6 +146,21 @@ def accepted_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> l
         .order_by(measurements.c.measurement_id)
     )
     return [to_record(Measurement, row) for row in connection.execute(query)]
+
+
+def metrics_of_cells(
+    connection: Connection, cell_ids: Collection[CellId]
+) -> dict[CellId, dict[tuple[int, int], tuple[Metric, ...]]]:
+    """Return the metrics of the accepted measurements of cells, by cell, and by round and repeat."""
+    columns = (measurements.c[name] for name in ("cell_id", "round", "repeat", "metrics"))
+    query = sa.select(*columns).where(
+        is_among(connection, measurements.c.cell_id, cell_ids), measurements.c.accepted
+    )
+    metrics: dict[CellId, dict[tuple[int, int], tuple[Metric, ...]]] = {}
+    for row in connection.execute(query):
+        own = metrics.setdefault(CellId(row.cell_id), {})
+        own[row.round, row.repeat] = _METRICS.validate_python(row.metrics)
+    return metrics
 
 
 def accepted_qualities(connection: Connection, cell_id: CellId) -> list[Quality]:

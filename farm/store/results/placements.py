@@ -14,7 +14,7 @@ from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Quality
 from farm.core.runs.placement import Placement, placement_text
 from farm.core.runs.plan import EarlierPlacement
 from farm.database.rows import to_record
-from farm.database.tables import cells, measurements, series
+from farm.database.tables import cells, devices, measurements, series
 from farm.wire.documents.results.results import PlacedSeries
 
 _PLACEMENT = TypeAdapter(Placement)
@@ -48,8 +48,11 @@ def placed_series(
         query = query.where(cells.c.matrix_id == matrix_id)
     ranked = query.subquery()
     latest_placements = (
-        sa.select(ranked, *(series.c[name] for name in _SERIES_COLUMNS))
+        sa.select(
+            ranked, *(series.c[name] for name in _SERIES_COLUMNS), devices.c.label.label("device_label")
+        )
         .join(series, series.c.series_id == ranked.c.series_id)
+        .join(devices, devices.c.device_id == series.c.device_id)
         .where(ranked.c.newest == 1)
         .order_by(series.c.series_id)
     )

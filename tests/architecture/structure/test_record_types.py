@@ -11,7 +11,6 @@ REASONS = {
     "HarnessDefinition": "what an author may leave out is worked out: units, whether a model is needed",
     "BackendSpec": "as its author writes it: `declared` in place of a pattern, the accelerator by name",
     "ProgramRegistration": "a request: its files have no sizes before the farm looked at them",
-    "PlannedCell": "a cell of one device with its estimate; the slot stands for the cells of all devices",
     "JobDetail": "a job with its attempts and its measurement, and without its place in the queue",
 }
 #: A wire type repeats a record that has so many fields, if it has this share of them and ...

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,10 +130,30 @@ def test_a_program_of_before_is_put_back_in_use_by_adding_it_again(
     assert again["was_registered"]
     assert again["program"]["digest"] == before == digest_of(old.read_bytes())
     assert again["replaces"]["digest"] == digest_of(new.read_bytes())
-    assert run("harness", "list", "--json") == 0
+    in_use, replaced = digest_of(old.read_bytes()), digest_of(new.read_bytes())
+    assert _of_arm(capsys) == {in_use: True}
+    assert _of_arm(capsys, "--all") == {in_use: True, replaced: False}
+
+
+def _of_arm(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, bool]:
+    assert run("harness", "list", "--json", *options) == 0
     listed = json.loads(capsys.readouterr().out)
-    of_arm = {each["digest"]: each["in_use"] for each in listed if each["abi"] == "armeabi-v7a"}
-    assert of_arm == {digest_of(old.read_bytes()): True, digest_of(new.read_bytes()): False}
+    return {each["digest"]: each["in_use"] for each in listed if each["abi"] == "armeabi-v7a"}
+
+
+def test_replaced_programs_are_counted_and_shown_with_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for content in (b"", b"new"):
+        program = tmp_path / f"program{len(content)}"
+        program.write_bytes(elf_file(ARM, text=NAMES + content))
+        added(capsys, str(program))
+    assert run("harness", "show", "speed_benchmark_torch") == 0
+    shown = capsys.readouterr()
+    assert "replaced" not in shown.out
+    assert re.search(r"[1-9] replaced programs? not shown: --all shows all\.", shown.err)
+    assert run("harness", "show", "speed_benchmark_torch", "--all") == 0
+    assert "replaced" in capsys.readouterr().out
 
 
 def test_a_script_runs_anywhere_or_where_it_is_meant_to(

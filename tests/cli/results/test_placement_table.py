@@ -16,6 +16,7 @@ def view(device: str = "phone-1", **changes: object) -> PlacedSeries:
     values: dict[str, object] = {
         "series_id": SeriesId(1),
         "device_id": DeviceId(device),
+        "device_label": None,
         "model": "mobilenet_v2",
         "recipe": Recipe(precision=Precision.FLOAT32, format=Format.TORCHSCRIPT, target=target),
         "harness": "speed_benchmark_torch",

@@ -1,7 +1,8 @@
 """The speedup table as people see it."""
 
 from farm.cli.results.speedups import pivot_tables, speedup_table, with_short_labels
-from farm.core.runs.measurement import Verdict
+from farm.core.results.metric_comparison import MetricComparison
+from farm.core.runs.measurement import Better, Verdict
 from tests.support.sample_views import duplicate_view, speedup_view
 
 UNFINISHED = speedup_view(
@@ -70,13 +71,13 @@ def test_rows_stand_in_the_order_of_their_matrix_on_every_device() -> None:
         ("phone-2", 6, "later"),
     ]
     table = plain(
-        *(speedup_view(device=device, cell_id=number, candidate=name) for device, number, name in cells)
+        *(speedup_view(device_id=device, cell_id=number, candidate=name) for device, number, name in cells)
     )
     assert [word for word in table.split() if word in ("sooner", "later")] == ["sooner", "later"] * 2
 
 
 def test_each_device_is_a_block_that_says_once_what_it_is() -> None:
-    table = plain(speedup_view(), speedup_view(device="phone-2", device_model="Galaxy S23", soc=None))
+    table = plain(speedup_view(), speedup_view(device_id="phone-2", device_model="Galaxy S23", soc=None))
     assert table.count("phone-1  (Pixel 7a, Tensor G2)") == 1
     assert table.count("phone-2  (Galaxy S23)") == 1
 
@@ -134,9 +135,9 @@ def test_without_duplicates_the_legend_does_not_mention_them() -> None:
 
 def test_blocks_of_two_matrices_that_differ_in_a_flag_say_so() -> None:
     table = plain(
-        speedup_view(settings={"iter": 30, "report_pep": True}),
-        duplicate_view(settings={"iter": 30, "report_pep": False}),
-        speedup_view(matrix_id=4, settings={"iter": 100}),
+        speedup_view(changed_settings={"iter": 30, "report_pep": True}),
+        duplicate_view(changed_settings={"iter": 30, "report_pep": False}),
+        speedup_view(matrix_id=4, changed_settings={"iter": 100}),
     )
     assert "matrix 3; baseline float32\nwith iter=30\n" in table
     assert "matrix 4; baseline float32\nwith iter=100\n" in table
@@ -145,7 +146,9 @@ def test_blocks_of_two_matrices_that_differ_in_a_flag_say_so() -> None:
 def test_a_pivot_has_candidates_by_devices_and_never_cuts_a_number() -> None:
     devices = ("phone-1", "phone-2", "phone-3")
     views = [
-        view for device in devices for view in (speedup_view(device=device), duplicate_view(device=device))
+        view
+        for device in devices
+        for view in (speedup_view(device_id=device), duplicate_view(device_id=device))
     ]
     lines = pivot_tables(views, width=60).plain.splitlines()
     assert lines[:4] == [
@@ -158,12 +161,33 @@ def test_a_pivot_has_candidates_by_devices_and_never_cuts_a_number() -> None:
     assert all(len(line) <= 60 for line in lines[1:])
 
 
+def test_devices_go_by_their_labels() -> None:
+    views = [speedup_view(device_label="bench left"), speedup_view(device_id="phone-2")]
+    table = plain(*views)
+    assert "bench left  (Pixel 7a, Tensor G2)" in table
+    assert "phone-1" not in table
+    heading = pivot_tables(views, width=100).plain.splitlines()[1]
+    assert heading.split("  ")[0].strip() == "variant"
+    assert "bench left" in heading
+    assert "phone-2" in heading
+
+
+def test_metrics_that_the_matrix_names_follow_with_unit_and_statistic() -> None:
+    metric = MetricComparison(
+        name="memory_peak", unit="MB", better=Better.LOWER, baseline=12.5, candidate=None
+    )
+    table = plain(speedup_view(metrics=[metric]), width=80)
+    assert "memory_peak (MB, lower is better), medians: baseline → candidate\n" in table
+    assert "  int8-core  12.5 → -" in table
+    assert max(map(len, table.splitlines())) <= 80
+
+
 def test_labels_show_what_differs_within_the_model() -> None:
     views = [
         speedup_view(
             candidate=f"mobilenet_v2 {precision} lite threads=4",
             baseline="mobilenet_v2 float32 lite threads=4",
-            settings={"threads": 4},
+            changed_settings={"threads": 4},
         )
         for precision in ("int8-core", "float16")
     ]

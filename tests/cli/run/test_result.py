@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from farm.cli.matrices.report import metric_table
 from farm.cli.run.result import (
     legend,
-    metric_table,
     print_result,
     result_document,
     too_few_rounds_text,
@@ -18,7 +18,7 @@ from farm.cli.run.result import (
 from farm.core.results.speedup import summarize_cell
 from farm.core.runs.measurement import CellSummary
 from farm.wire.documents.results.results import MetricView, ResultView
-from tests.support.sample_views import matrix_view, speedup_view
+from tests.support.sample_views import cell_setup, matrix_view, speedup_view
 
 
 def level_view(**changes: Any) -> CellSummary:
@@ -35,9 +35,11 @@ def level_view(**changes: Any) -> CellSummary:
 
 def result_view(**changes: Any) -> ResultView:
     values: dict[str, Any] = {
+        **dict(cell_setup()),
         "cell_id": 1,
         "index": 0,
         "device_id": "phone-1",
+        "device_label": None,
         "device_model": "Pixel 8",
         "soc": "Tensor G3",
         "virtual": False,

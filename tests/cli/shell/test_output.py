@@ -11,7 +11,7 @@ from farm.wire.documents.matrices.matrices import Rejection
 
 def rejected(count: int) -> Iterator[Rejection]:
     return (
-        Rejection(index=index, device_id=None, label="é", kind="excluded", reason="no")
+        Rejection(index=index, device_id=None, device_label=None, label="é", kind="excluded", reason="no")
         for index in range(count)
     )
 

@@ -1,12 +1,13 @@
 """Listings as people see them, at 80 columns."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from rich.console import Console, RenderableType
 
 from farm.cli.files.variant import variant_table
+from farm.cli.jobs.job import job_headline
 from farm.cli.matrices.matrix import submission_text
 from farm.cli.matrices.report import (
     cancellation,
@@ -18,8 +19,19 @@ from farm.cli.matrices.report import (
 )
 from farm.cli.shell import formatting
 from farm.core.base.ids import DeviceId
-from farm.wire.documents.matrices.matrices import MatrixView
-from tests.support.sample_views import cell_view, job_view, matrix_view, progress, speedup_view, variant_view
+from farm.core.runs.measurement import Better, CellSummary
+from farm.wire.documents.matrices.matrices import CellView, MatrixView
+from farm.wire.documents.results.explain import JobDetail
+from farm.wire.documents.results.results import MetricView
+from tests.support.sample_views import (
+    NOON,
+    cell_view,
+    job_view,
+    matrix_view,
+    progress,
+    speedup_view,
+    variant_view,
+)
 
 
 def shown(renderable: RenderableType, width: int = 80) -> list[str]:
@@ -49,10 +61,70 @@ def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
 def test_at_80_columns_a_long_label_is_wrapped_and_the_time_stays() -> None:
     label = "mobilenet_v2 int8-core torchscript channels_last threads=4 cpu"
     lines = shown(matrix_report(matrix_view(cell_list=(cell_view(label=label),))), 80)
-    (row,) = (line for line in lines if line.startswith("1     phone-1"))
+    (row,) = (line for line in lines if line.startswith("1     mobilenet_v2"))
     assert row.endswith("43.1 ms")
     table = lines[lines.index(row) - 1 : lines.index(row) + 8]
     assert all(word in " ".join(table) for word in label.split())
+
+
+def test_cells_of_a_model_have_short_labels_below_what_they_share() -> None:
+    def cells(model: str, numbers: Sequence[int]) -> Iterator[CellView]:
+        for number, (device, label) in zip(
+            numbers, [("phone-1", None), ("phone-2", "bench right")], strict=True
+        ):
+            for precision in ("float32", "int8-core"):
+                yield cell_view(
+                    cell_id=number,
+                    device_id=device,
+                    device_label=label,
+                    label=f"{model} {precision} lite threads=4",
+                    model=model,
+                    precision=precision,
+                    changed_settings={"threads": 4, "iter": 30},
+                    problems={},
+                )
+
+    view = matrix_view(
+        cells=8,
+        cell_list=[*cells("resnet50", (1, 2)), *cells("mobilenet_v2", (3, 4))],
+        state="finished",
+        finished_at=NOON,
+    )
+    lines = shown(matrix_report(view), 80)
+    start = lines.index("resnet50, lite, cpu, with iter=30, threads=4")
+    assert lines[start : start + 6] == [
+        "resnet50, lite, cpu, with iter=30, threads=4",
+        "cell  device       what       jobs                   quality     time",
+        "1     phone-1      float32    4 succeeded, 1 failed  4 valid  43.1 ms",
+        "1     phone-1      int8-core  4 succeeded, 1 failed  4 valid  43.1 ms",
+        "2     bench right  float32    4 succeeded, 1 failed  4 valid  43.1 ms",
+        "2     bench right  int8-core  4 succeeded, 1 failed  4 valid  43.1 ms",
+    ]
+    assert "mobilenet_v2, lite, cpu, with iter=30, threads=4" in lines
+
+
+def test_metrics_that_a_matrix_names_are_below_its_cells() -> None:
+    level = CellSummary(rounds=5, median=12.5, low=12.0, high=13.0, ci_low=None, ci_high=None)
+    metric = MetricView(name="memory_peak", unit="MB", better=Better.LOWER, level=level)
+    lines = shown(matrix_report(matrix_view(cell_list=[cell_view(metrics=[metric])])), 80)
+    assert "phone-1  memory_peak    12.5    12 to 13  MB    lower" in lines
+
+
+def test_progress_jobs_and_failures_name_devices_by_label() -> None:
+    view = matrix_view(
+        progress=[progress(device_label="bench left")], cell_list=[cell_view(device_label="bench left")]
+    )
+    lines = shown(matrix_report(view), 120)
+    assert "bench left: 12 of 20, running float32 lite" in lines
+    assert "bench left, float32 lite: 1 failed (the program died of signal 11)" in lines
+    assert "bench left" in shown(job_table([job_view(device_label="bench left")]), 140)[1]
+    assert job_headline_of("bench left") == "job 7 on bench left: float32 torchscript, failed"
+
+
+def job_headline_of(label: str) -> str:
+    detail = {"matrix": "demo", "cell_id": 1, "created_at": NOON, "finished_at": NOON}
+    view = {**dict(job_view(device_label=label)), **detail, "attempt_list": (), "run": None}
+    return job_headline(JobDetail.model_validate(view))
 
 
 def test_what_became_of_a_submission_counts_properly() -> None:
@@ -74,8 +146,9 @@ def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
         "phone-1: 12 of 20, running float32 lite",
         "phone-2: 12 of 20, waiting: another device on the same CPU is busy",
         "",
-        "cell  device   what          jobs                   measurements     time",
-        "1     phone-1  float32 lite  4 succeeded, 1 failed  4 valid       43.1 ms",
+        "mobilenet_v2, float32, lite, cpu, on phone-1",
+        "cell  what          jobs                   quality     time",
+        "1     float32 lite  4 succeeded, 1 failed  4 valid  43.1 ms",
         "Only 1 of 8 cells are shown.",
         "time = median over rounds; `farm speedups` compares geometric means, which differ from it.",
         "phone-1, float32 lite: 1 failed (the program died of signal 11)",
@@ -96,13 +169,25 @@ def test_what_went_wrong_in_a_cell_is_one_line_however_often_it_did() -> None:
 
 
 def test_a_rejection_on_every_device_names_none() -> None:
-    cell = {"device_id": None, "label": "int8-core", "kind": "unsupported", "reason": "not converted"}
+    cell = {
+        "device_id": None,
+        "device_label": None,
+        "label": "int8-core",
+        "kind": "unsupported",
+        "reason": "not converted",
+    }
     view = matrix_view(cell_list=(), rejected_list=[cell])
     assert list(failures(view)) == ["int8-core: no jobs, not converted"]
 
 
 def test_a_cell_without_its_file_is_a_row_that_is_not_run() -> None:
-    cell = {"device_id": None, "label": "int8-core", "kind": "no_variant", "reason": "it is not registered"}
+    cell = {
+        "device_id": None,
+        "device_label": None,
+        "label": "int8-core",
+        "kind": "no_variant",
+        "reason": "it is not registered",
+    }
     view = matrix_view(rejected_list=[cell])
     assert shown(matrix_report(view), 120)[-4:] == [
         "",

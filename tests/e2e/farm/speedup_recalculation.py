@@ -57,7 +57,7 @@ def recounted_rows(database: Path, matrix_id: int) -> list[dict[str, Any]]:
             side_by_cell.setdefault(row["cell_id"], {})[row["round"], row["repeat"]] = value
         return [
             {
-                "device": row["device_id"],
+                "device_id": row["device_id"],
                 "baseline": row["baseline"],
                 "candidate": row["candidate"],
                 **_compared(

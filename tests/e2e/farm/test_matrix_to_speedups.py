@@ -38,7 +38,7 @@ DEVICE_FIELDS = {
     *("presence", "health", "admin", "virtual"),
 }
 SPEEDUP_FIELDS = {
-    *("device", "device_model", "model", "harness", "baseline", "candidate", "speedup", "ci_low", "ci_high"),
+    *("device_id", "device_model", "model", "harness", "baseline", "candidate", "speedup", "ci_low", "ci_high"),
     *("rounds", "excluded", "verdict", "virtual"),
 }
 
@@ -133,7 +133,7 @@ def test_a_matrix_file_becomes_speedups_with_intervals(lab: Lab, torch_matrix: M
     ]
     for row in rows:
         assert set(row) >= SPEEDUP_FIELDS
-        assert row["device"] == lab.phones[0].serial
+        assert row["device_id"] == lab.phones[0].serial
         assert (row["model"], row["harness"]) == ("mobilenet_v2", "speed_benchmark_torch")
         assert (row["rounds"], row["excluded"], row["virtual"]) == (5, 0, True)
         assert 0 < row["ci_low"] <= row["speedup"] <= row["ci_high"]

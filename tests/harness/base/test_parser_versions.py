@@ -70,6 +70,17 @@ def test_other_answers_are_those_of_another_version(name: str) -> None:
     assert versions.get(version) == answers(name), f"raise the parser_version of {name}, and draw it"
 
 
+@pytest.mark.parametrize("name", harness_names())
+def test_metrics_are_declared(name: str) -> None:
+    adapter = get_harness(name)
+    texts = [each.read_text(encoding="utf-8") for each in OUTPUTS]
+    answered = [answer(name, backend, text, "", 0) for text, backend in product(texts, adapter.backends)]
+    readings = [reading for reading in answered if isinstance(reading, dict)]
+    printed = {metric["name"] for reading in readings for metric in reading["metrics"]}
+    exact, prefixes = set(adapter.metrics), tuple(m[:-1] for m in adapter.metrics if m.endswith("*"))
+    assert {m for m in printed if m not in exact and not (prefixes and m.startswith(prefixes))} == set()
+
+
 def test_the_newest_version_that_was_noted_is_the_one_that_reads() -> None:
     noted = json.loads(NOTED.read_text(encoding="utf-8"))
     newest = {name: max(map(int, versions)) for name, versions in noted.items()}

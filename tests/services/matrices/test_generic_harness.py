@@ -95,7 +95,7 @@ def test_a_flag_that_is_not_its_default_has_a_series_of_its_own(farm: FarmRig, h
     host.run(answer)
     # Two phones, two backends, two sizes.
     assert farm.rows("SELECT count(*) AS n FROM series") == [{"n": 8}]
-    assert [view.settings for view in farm.speedups()] == [{}, {"size": 2}] * 2
+    assert [view.changed_settings for view in farm.speedups()] == [{}, {"size": 2}] * 2
 
 
 def test_cells_keep_the_definition_they_were_submitted_with(farm: FarmRig, host: HostRig) -> None:

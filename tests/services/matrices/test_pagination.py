@@ -97,7 +97,7 @@ def test_pages_of_comparisons_are_what_one_page_says(farm: FarmRig, host: HostRi
         whole = ask()
         assert len(whole) > 3
         assert joined(ask, limit) == whole
-        assert joined(ask, limit, device="phone-1") == [view for view in whole if view.device == "phone-1"]
+        assert joined(ask, limit, device="phone-1") == [view for view in whole if view.device_id == "phone-1"]
         assert joined(ask, limit, model="mobilenet_v2") == whole
 
 
@@ -138,7 +138,7 @@ def joined(
 
 
 def pair(view: SpeedupView) -> Pair:
-    return view.device, view.model, view.baseline, view.candidate, str(view.settings)
+    return view.device_id, view.model, view.baseline, view.candidate, str(view.changed_settings)
 
 
 def test_the_newest_comparison_of_a_pair_is_told(farm: FarmRig, host: HostRig) -> None:
@@ -180,7 +180,7 @@ def test_rejected_cells_come_in_pages_each_once(farm: FarmRig, host: HostRig, co
     )
     for step in (PAGE, 700):
         seen: list[int] = []
-        while page := farm.read(page_of_rejections, matrix_id, after=seen[-1] if seen else -1):
+        while page := farm.read(page_of_rejections, matrix_id, after=seen[-1] if seen else -1, labels={}):
             assert len(page) <= PAGE
             assert [each.label for each in page] == [f"cell {each.index}" for each in page]
             seen += [each.index for each in page][:step]

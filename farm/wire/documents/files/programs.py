@@ -112,6 +112,8 @@ class HarnessView(Wire):
     #: Formats of model files that it runs; empty where it does not distinguish formats.
     formats: tuple[str, ...] = ()
     backends: tuple[str, ...]
+    #: Names of the metrics that it may print besides the time; `*` at the end stands for any text.
+    metrics: tuple[str, ...]
     flags: tuple[FlagView, ...]
     programs: tuple[ProgramView, ...]
     #: The definition of a generic harness; None where the farm has a built-in adapter.

@@ -6,13 +6,14 @@ from typing import Any
 from pydantic import field_validator
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, is_digest
-from farm.core.base.setting_values import SettingValue
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.matrices.matrix import RejectionKind
 from farm.core.models.variant import NAME_RULE, Manifest, find_invalid_name
+from farm.core.results.metric_comparison import MetricComparison
 from farm.core.runs.measurement import Outcome, Quality, Verdict
 from farm.wire.base import Wire
-from farm.wire.documents.results.results import ReadingView, ResultView
+from farm.wire.documents.matrices.cell_setup import CellSetup
+from farm.wire.documents.results.results import MetricView, ReadingView, ResultView
 
 #: Jobs that one answer lists at most.
 MAX_JOBS_PAGE = 5000
@@ -56,6 +57,7 @@ class DeviceProgress(Wire):
     """The progress of a matrix on one device."""
 
     device_id: DeviceId
+    device_label: str | None
     total: int
     finished: int
     #: The cell that runs there now.
@@ -90,6 +92,8 @@ class MatrixSummary(Wire):
     eta_s: float | None = None
     #: Devices that `eta_s` leaves out: they wait for a person, or their pace is not known.
     without_eta: tuple[DeviceId, ...] = ()
+    #: The label of each of these, or its id where it has none.
+    without_eta_names: tuple[str, ...] = ()
 
 
 class Rejection(Wire):
@@ -98,22 +102,21 @@ class Rejection(Wire):
     #: Its place among them, from 0.
     index: int = 0
     device_id: DeviceId | None
+    device_label: str | None
     label: str
     kind: RejectionKind
     reason: str
 
 
-class CellView(Wire):
+class CellView(CellSetup):
     """One cell of a matrix with its results."""
 
     cell_id: CellId
     #: Its place in the matrix, from 0.
     index: int = 0
     device_id: DeviceId
+    device_label: str | None
     label: str
-    variant: str | None
-    backend: str
-    settings: dict[str, SettingValue]
     replica: int
     baseline: str | None
     jobs: int
@@ -122,6 +125,8 @@ class CellView(Wire):
     measurements_by_quality: dict[str, int]
     #: Median over rounds of the valid measurements' values.
     value_ns: float | None
+    #: The metrics that the matrix names, over the same rounds.
+    metrics: tuple[MetricView, ...]
     #: Counts by distinct problem.
     problems: dict[str, int]
 
@@ -130,6 +135,8 @@ class MatrixView(MatrixSummary):
     """GET /api/v1/matrices/{id}."""
 
     harness: str
+    #: The metrics besides the time that the matrix names, in their order.
+    metrics: tuple[str, ...]
     progress: tuple[DeviceProgress, ...]
     #: The first ones; for a large matrix `GET /api/v1/matrices/{id}/cells?after=INDEX` returns the others.
     cell_list: tuple[CellView, ...]
@@ -138,25 +145,28 @@ class MatrixView(MatrixSummary):
     rejected_list: tuple[Rejection, ...]
 
 
-class SpeedupView(Wire):
-    """GET /api/v1/speedups: one candidate against its baseline on one device."""
+class SpeedupView(CellSetup):
+    """GET /api/v1/speedups: one candidate against its baseline on one device.
+
+    What is run (model, precision, flags, digests, ...) is the candidate's; `baseline_setup` is the same of
+    the baseline.
+    """
 
     matrix_id: MatrixId
     #: The candidate's cell, whose explanation shows the source of the numbers; and its baseline's.
     cell_id: CellId
     baseline_cell_id: CellId
-    device: DeviceId
+    device_id: DeviceId
+    device_label: str | None
     device_model: str | None
     soc: str | None
-    #: None where the harness runs no model.
-    model: str | None
-    harness: str
+    #: The labels of the two cells.
     baseline: str
     candidate: str
-    #: The candidate's flags that are not the harness's defaults.
-    settings: dict[str, SettingValue]
+    baseline_setup: CellSetup
     #: Baseline time over candidate time, geometric mean over rounds.
     speedup: float | None
+    #: The 95 % confidence interval of the speedup.
     ci_low: float | None
     ci_high: float | None
     #: Rounds that entered; rounds left out.
@@ -165,6 +175,7 @@ class SpeedupView(Wire):
     verdict: Verdict
     #: The reason of the verdict, where it needs one.
     reason: str | None
+    #: Nanoseconds, geometric means over the rounds that entered.
     baseline_ns: float | None
     candidate_ns: float | None
     #: Candidate minus baseline: negative when the candidate is quicker.
@@ -174,6 +185,8 @@ class SpeedupView(Wire):
     #: True for a duplicate of the baseline: its verdict shows how far the other rows can be trusted.
     aa: bool
     virtual: bool
+    #: The metrics besides the time that the matrix names.
+    metrics: tuple[MetricComparison, ...]
     measured_until: datetime
 
 
@@ -191,6 +204,7 @@ class AttemptView(Wire):
     attempt_id: AttemptId
     job_id: JobId
     device_id: DeviceId
+    device_label: str | None
     fence: int
     state: str
     outcome: Outcome | None
@@ -219,6 +233,7 @@ class JobView(Wire):
     kind: JobKind
     matrix_id: MatrixId | None
     device_id: DeviceId
+    device_label: str | None
     label: str
     round: int
     repeat: int

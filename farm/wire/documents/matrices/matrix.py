@@ -58,6 +58,17 @@ def _scalars(value: object) -> tuple[SettingValue, ...]:
     return tuple(_scalar(item) for item in values)
 
 
+def _listed(value: object) -> object:
+    """Accept one text for a list of one."""
+    return (value,) if isinstance(value, str) else value
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+        raise PydanticCustomError("matrix_value", f"`{twice[0]}` is there twice")
+    return names
+
+
 def _listed_selectors(value: object) -> object:
     if value == "all":
         return ({},)
@@ -185,6 +196,12 @@ MATRIX_MODEL = _model_of(
     ],
     rounds=Annotated[int, Field(ge=1, le=MAX_ROUNDS)],
     baseline=Partial | None,
+    metrics=Annotated[
+        tuple[Name, ...],
+        BeforeValidator(_listed),
+        AfterValidator(_distinct),
+        Field(max_length=64, strict=False),
+    ],
     seed=Annotated[int, Field(ge=0, lt=2**63)] | None,
     timeout_s=Annotated[float, Field(gt=0, le=_DAY_S)],
     gates=_read_as(Gates, GATES_MODEL),

@@ -39,6 +39,7 @@ class PlannedCell(Wire):
     """A cell that would run."""
 
     device_id: DeviceId
+    device_label: str | None
     label: str
     variant: str | None
     backend: str
@@ -56,7 +57,7 @@ class PlannedDevice(Wire):
     """The planned work of a device."""
 
     device_id: DeviceId
-    label: str | None
+    device_label: str | None
     device_model: str
     soc: str | None
     virtual: bool
@@ -75,6 +76,7 @@ class ExcludedDevice(Wire):
     """A device that no selector fits, and the key it fails."""
 
     device_id: DeviceId
+    device_label: str | None
     device_model: str
     reason: str
 
@@ -88,6 +90,8 @@ class RejectedGroup(Wire):
     labels: tuple[str, ...]
     #: Empty: all devices.
     device_ids: tuple[DeviceId, ...]
+    #: The label of each of these, or its id where it has none.
+    device_names: tuple[str, ...]
 
 
 class MatrixPlanView(Wire):

@@ -13,6 +13,7 @@ from farm.core.runs.measurement import Better, CellSummary, Metric, Quality, Sam
 from farm.core.runs.placement import Placement
 from farm.wire.base import Count, Wire
 from farm.wire.documents.files.programs import Text
+from farm.wire.documents.matrices.cell_setup import CellSetup
 
 #: Cells that one answer lists at most.
 MAX_RESULTS_PAGE = 2000
@@ -27,7 +28,7 @@ class MetricView(Wire):
     level: CellSummary
 
 
-class ResultView(Wire):
+class ResultView(CellSetup):
     """GET /api/v1/matrices/{id}/results: one cell over its rounds.
 
     With any valid round, only valid rounds count; otherwise all do, and `counted` names their quality.
@@ -37,11 +38,11 @@ class ResultView(Wire):
     #: Its place in the matrix, from 0; the last one's is `after` of the next page.
     index: int
     device_id: DeviceId
+    device_label: str | None
     device_model: str | None
     soc: str | None
     virtual: bool
     label: str
-    backend: str
     #: The part of a run that the time covers.
     clock_covers: str
     kind: SampleKind | None
@@ -92,6 +93,7 @@ class PlacedSeries(Wire):
 
     series_id: SeriesId
     device_id: DeviceId
+    device_label: str | None
     model: str | None
     recipe: Recipe | None
     harness: str

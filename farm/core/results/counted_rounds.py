@@ -1,0 +1,53 @@
+"""The rounds of one cell that its numbers are taken over."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from farm.core.base.ids import FactsId
+from farm.core.runs.measurement import Quality, SampleKind
+
+
+class RoundValue(Protocol):
+    """The measurement of one round of a cell."""
+
+    @property
+    def round(self) -> int: ...
+    @property
+    def repeat(self) -> int: ...
+    @property
+    def quality(self) -> Quality: ...
+    @property
+    def kind(self) -> SampleKind: ...
+    @property
+    def facts_id(self) -> FactsId | None: ...
+
+
+ValueT = TypeVar("ValueT", bound=RoundValue)
+
+
+def best_of_rounds(measured: Sequence[ValueT]) -> list[ValueT]:
+    """Return one measurement for each round: the latest repeat that is valid, or else the latest."""
+    best: dict[int, ValueT] = {}
+    for value in sorted(measured, key=lambda value: (value.quality is Quality.VALID, value.repeat)):
+        best[value.round] = value
+    return [best[number] for number in sorted(best)]
+
+
+def rounds_of_one_kind(rounds: Sequence[ValueT]) -> list[ValueT]:
+    """Return the valid rounds, or all if there is none; of one kind, the one that most are of."""
+    valid = [value for value in rounds if value.quality is Quality.VALID] or list(rounds)
+    kinds = Counter(value.kind for value in valid).most_common(1)
+    return [value for value in valid if value.kind is kinds[0][0]]
+
+
+def rounds_of_one_build(rounds: Sequence[ValueT], builds: Mapping[FactsId, int]) -> list[ValueT]:
+    """Return the rounds on the build of the device that most are of, the later of equals.
+
+    Args:
+        rounds: of one cell.
+        builds: numbers of the device's builds, by what it was; without a number all builds are one.
+    """
+    numbers = [builds.get(value.facts_id, 0) if value.facts_id is not None else 0 for value in rounds]
+    most = max(numbers, key=lambda number: (numbers.count(number), number), default=0)
+    return [value for value, number in zip(rounds, numbers, strict=True) if number == most]

@@ -1,0 +1,30 @@
+"""What a cell runs, as fields: the model file, the program and the flags."""
+
+from farm.core.base.ids import Digest
+from farm.core.base.setting_values import SettingValue
+from farm.core.models.variant import Format, Precision
+from farm.wire.base import Wire
+
+
+class CellSetup(Wire):
+    """What a cell runs. The fields of the model file are None where the harness runs no model."""
+
+    model: str | None
+    #: The name of the model file, as in `farm variant list`.
+    variant: str | None
+    precision: Precision | None
+    format: Format | None
+    memory_format: str | None
+    #: The backend that the model file was built for.
+    target: str | None
+    #: SHA-256 of the model file.
+    variant_digest: Digest | None
+    #: The requested backend.
+    backend: str
+    #: All flags of the harness.
+    settings: dict[str, SettingValue]
+    #: The flags that are not the harness's defaults.
+    changed_settings: dict[str, SettingValue]
+    harness: str
+    #: SHA-256 over the program's files, environment, command and definition.
+    program_digest: Digest

@@ -1,0 +1,56 @@
+"""What commands print with `--json`, by type: docs/json.md lists it, and a test compares it with output."""
+
+from typing import Any
+
+from farm.core.models.variant import Variant
+from farm.core.operations.alarm import Alarm
+from farm.core.operations.event import Event
+from farm.wire.documents.devices import DeviceDetail, DeviceView
+from farm.wire.documents.files.programs import AdapterView, HarnessView, ProgramView
+from farm.wire.documents.hosts import HostDetail, HostView
+from farm.wire.documents.matrices.matrices import (
+    AttemptView,
+    JobView,
+    MatrixResults,
+    MatrixSummary,
+    MatrixView,
+    SpeedupView,
+)
+from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
+from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
+from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
+from farm.wire.documents.results.results import PlacedSeries
+
+#: By command, without `farm` and `--json`.
+SHAPES: dict[str, Any] = {
+    "speedups": list[SpeedupView],
+    "run": MatrixResults,
+    "matrix submit FILE --watch": MatrixResults,
+    "matrix rerun ID --watch": MatrixResults,
+    "matrix submit FILE": MatrixView,
+    "matrix rerun ID": MatrixView,
+    "matrix show ID": MatrixView,
+    "matrix plan FILE": MatrixPlanView,
+    "matrix list": list[MatrixSummary],
+    "matrix jobs ID": list[JobView],
+    "matrix why ID": MatrixPendingView,
+    "matrix cancel ID": CancellationView,
+    "job show ID": JobDetail,
+    "job why ID": JobPendingView,
+    "attempt show ID": AttemptView,
+    "explain cell ID": CellExplanation,
+    "explain job ID": JobExplanation,
+    "placement": list[PlacedSeries],
+    "variant list": list[Variant],
+    "variant show NAME": Variant,
+    "harness list": list[ProgramView],
+    "harness list --adapters": list[AdapterView],
+    "harness show NAME": HarnessView,
+    "device list": list[DeviceView],
+    "device show ID": DeviceDetail,
+    "host list": list[HostView],
+    "host show ID": HostDetail,
+    "alarms": list[Alarm],
+}
+#: One document on each line.
+LINES: dict[str, Any] = {"events": Event}
