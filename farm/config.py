@@ -20,6 +20,8 @@ from farm.core.operations.retention import StorageRules
 #: The default port of a farm.
 DEFAULT_PORT = 8470
 
+#: The shortest time that history may be kept.
+MIN_HISTORY_DAYS = 30
 #: Settings that are left out of messages.
 _SECRETS = frozenset({"database_url"})
 
@@ -69,6 +71,8 @@ class FarmConfig(BaseSettings):
     disk_reserve_bytes: Annotated[int, Field(ge=0)] = 1024**3
     #: Time that removed artifacts stay in the trash, or less if the disk is short of space.
     trash_keep_days: Annotated[int, Field(ge=0)] = 7
+    #: Time that routine events, ended sessions, and plans whose raw output is gone are kept; 0: permanently.
+    history_keep_days: Annotated[int, Field(ge=0)] = 1095
     #: A program, with its arguments, that gets each alarm as JSON on its stdin; None: none.
     alarm_command: str | None = None
     #: Interval of the checks of a good device without work.
@@ -100,6 +104,14 @@ class FarmConfig(BaseSettings):
     def _is_a_command(cls, value: str | None) -> str | None:
         if value is not None and not shlex.split(value):
             raise ValueError("it names no program")
+        return value
+
+    @field_validator("history_keep_days")
+    @classmethod
+    def _keeps_what_decides(cls, value: int) -> int:
+        if 0 < value < MIN_HISTORY_DAYS:
+            # Health, alarms and late reports look back for days.
+            raise ValueError(f"it must be at least {MIN_HISTORY_DAYS} days, or 0 to keep all")
         return value
 
     @field_validator("agents_bind")
@@ -167,6 +179,7 @@ class FarmConfig(BaseSettings):
             evidence_limit_bytes=self.evidence_limit_bytes,
             reserve_bytes=self.disk_reserve_bytes,
             trash_keep_days=self.trash_keep_days,
+            history_keep_days=self.history_keep_days or None,
         )
 
     @property

@@ -552,7 +552,7 @@ def upgrade() -> None:
         sa.Column("blame", sa.Text(), nullable=True),
         sa.Column("code", sa.Text(), nullable=True),
         sa.Column("message", sa.Text(), nullable=True),
-        sa.Column("plan", sa.JSON(), nullable=False),
+        sa.Column("plan", sa.JSON(none_as_null=True), nullable=True),
         sa.Column("waiting_for", sa.Text(), nullable=True),
         sa.Column("report_digest", sa.Text(), nullable=True),
         sa.Column("claimed_at", sa.BigInteger(), nullable=False),
@@ -586,6 +586,7 @@ def upgrade() -> None:
             sqlite_where=sa.text("outcome = 'inconclusive' AND blame = 'device'"),
             postgresql_where=sa.text("outcome = 'inconclusive' AND blame = 'device'"),
         )
+        batch_op.create_index("ix_attempts_session_id", ["session_id"], unique=False)
         batch_op.create_index(
             "ix_attempts_session_live",
             ["session_id"],
@@ -805,6 +806,7 @@ def downgrade() -> None:
             sqlite_where=sa.text("state IN ('claimed', 'preparing', 'measuring', 'reporting')"),
             postgresql_where=sa.text("state IN ('claimed', 'preparing', 'measuring', 'reporting')"),
         )
+        batch_op.drop_index("ix_attempts_session_id")
         batch_op.drop_index(
             "ix_attempts_lost_by_device",
             sqlite_where=sa.text("outcome = 'inconclusive' AND blame = 'device'"),

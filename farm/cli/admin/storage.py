@@ -39,6 +39,7 @@ def storage_report(view: StorageView) -> RenderableType:
         _lines(f"expired artifacts: {view.expired_artifacts}, their rows are kept", trash_text(view)),
         _evidence_table(view.evidence),
         _lines(f"expired output: {plural(view.expired_reports, 'report')}, their measurements are kept"),
+        _lines(history_text(view)),
         *([_device_table(view.devices)] if view.devices else []),
         *([eviction_table(view.next_sweep.artifacts)] if view.next_sweep.artifacts else []),
         _lines(plan_text(view.next_sweep)),
@@ -54,14 +55,23 @@ def trash_text(view: StorageView) -> str:
     return f"trash: {files}, each deleted after {kept}, or earlier if the disk is short of space"
 
 
+def history_text(view: StorageView) -> str:
+    """Return since when there are events, and what was last removed of the history."""
+    oldest = "none" if view.oldest_event_at is None else f"since {local_time_text(view.oldest_event_at)}"
+    if view.history_expired_at is None:
+        return f"events: {oldest}; no history was removed"
+    return f"events: {oldest}; removed {local_time_text(view.history_expired_at)}: {view.history_expired}"
+
+
 def limits_text(limits: LimitsView) -> str:
     """Return the limits; `none` where there is no limit."""
     days, size = limits.evidence_keep_days, limits.evidence_limit_bytes
     output = [plural(days, "day") if days else "", "" if size is None else size_text(size)]
     artifacts = "none" if limits.blobs_limit_bytes is None else size_text(limits.blobs_limit_bytes)
+    history = plural(limits.history_keep_days, "day") if limits.history_keep_days else "none"
     return (
         f"artifacts: {artifacts}; output: {' and '.join(filter(None, output)) or 'none'};"
-        f" uploads leave {size_text(limits.disk_reserve_bytes)} of the disk free"
+        f" history: {history}; uploads leave {size_text(limits.disk_reserve_bytes)} of the disk free"
     )
 
 
@@ -85,6 +95,8 @@ def sweep_text(swept: SweepResult) -> str:
     )
     parts += [f"{size_text(swept.file_bytes)} moved to the trash"] if swept.files else []
     parts += [f"{size_text(swept.deleted_bytes)} freed on the disk"] if swept.deleted else []
+    history = ((swept.events, "event"), (swept.sessions, "session"), (swept.plans, "plan"))
+    parts += [plural(count, f"old {noun}") for count, noun in history if count]
     if swept.lost:
         parts.append(f"{plural(swept.lost, 'artifact')} with missing files marked")
     return f"swept: {join_or_dash(parts)}" if parts else "swept: nothing to remove"

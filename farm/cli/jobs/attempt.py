@@ -60,13 +60,14 @@ def _spread(view: ReadingView) -> str:
 
 def attempt_report(view: AttemptView) -> Text:
     """Return the report of one attempt, with the middle of long outputs left out."""
-    plan = _PLAN.validate_python(view.plan)
+    plan = None if view.plan is None else _PLAN.validate_python(view.plan)
     evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
     parts = (view.state, view.outcome, view.blame and f"blame {view.blame}")
     outcome = ", ".join(str(part) for part in parts if part)
     headline = f"attempt {view.attempt_id} of job {view.job_id} on {device_name(view)}: {outcome}"
     fields = _attempt_fields(view, plan)
-    output = _evidence_lines(evidence, plan.gates) if evidence else [_missing_evidence(view)]
+    # A plan is kept for as long as the output.
+    output = _evidence_lines(evidence, plan.gates) if evidence and plan else [_missing_evidence(view)]
     return text_report(headline, [*fields, *output], width=9)
 
 
@@ -76,8 +77,7 @@ def _missing_evidence(view: AttemptView) -> str:
     return f"output expired on {local_time_text(view.evidence_expired_at)}, by the {view.evidence_expired_by}"
 
 
-def _attempt_fields(view: AttemptView, plan: RunPlan) -> Iterator[Field]:
-    settings = ", ".join(f"{name}={value}" for name, value in plan.settings.items()) or "no settings"
+def _attempt_fields(view: AttemptView, plan: RunPlan | None) -> Iterator[Field]:
     yield "why", failure_text(view.message, view.code) or None
     yield "waits", view.waiting_for or None
     if view.quality:
@@ -85,10 +85,21 @@ def _attempt_fields(view: AttemptView, plan: RunPlan) -> Iterator[Field]:
         yield "quality", f"{view.quality}{reasons}"
     if view.reading:
         yield from reading_fields(view.reading)
+    if plan is None:
+        yield (
+            "plan",
+            f"expired after its output; `farm explain job {view.job_id}` shows what the number rests on",
+        )
+    else:
+        yield from _plan_fields(plan)
+    yield "claimed", local_time_text(view.claimed_at)
+
+
+def _plan_fields(plan: RunPlan) -> Iterator[Field]:
+    settings = ", ".join(f"{name}={value}" for name, value in plan.settings.items()) or "no settings"
     yield "harness", f"{plan.harness}, {plan.backend}; {settings}"
     yield from (_file(file) for file in plan.files)
     yield from (("variable", f"{name}={value}") for name, value in plan.env.items())
-    yield "claimed", local_time_text(view.claimed_at)
 
 
 def _file(file: PlanFile) -> Field:

@@ -142,6 +142,8 @@ class FarmEvent(StrEnum):
     ARTIFACT_RESTORED = "artifact_restored"
     #: Bodies of reports went, by a rule of retention.
     EVIDENCE_EXPIRED = "evidence_expired"
+    #: Routine events, sessions without attempts, or plans of settled attempts went, because of their age.
+    HISTORY_EXPIRED = "history_expired"
     #: The database was restored, and a new history begins.
     DATABASE_EPOCH_BEGUN = "database_epoch_begun"
     #: A farm process becomes the leader, because there was none or the previous one is gone.
@@ -165,6 +167,26 @@ EventKind = (
 
 #: In the order in which docs/events.md tells of them.
 EVENT_KINDS: tuple[type[EventKind], ...] = get_args(EventKind)
+
+#: The events that come with every run, session and cable, and that go by age. All others stay: what people
+#: decided, and what explains a device and its numbers.
+ROUTINE_EVENTS: frozenset[str] = frozenset(
+    [
+        *JobEvent,
+        *AttemptEvent,
+        *SessionEvent,
+        WorkEvent.JOB_QUEUED,
+        WorkEvent.ATTEMPT_CLAIMED,
+        EnrollmentEvent.SESSION_OPENED,
+        DeviceEvent.PRESENCE_CHANGED,
+        DeviceEvent.RECOVERY_TRIED,
+        DeviceEvent.RECOVERY_ENDED,
+        DeviceEvent.CHARGING_CHANGED,
+        DeviceEvent.CLAIM_REFUSED,
+        FarmEvent.ACCESS_REFUSED,
+        FarmEvent.LEASE_ACQUIRED,
+    ]
+)
 
 
 @cache

@@ -20,11 +20,18 @@ class StorageRules:
     reserve_bytes: int = 0
     #: Of removed artifacts, in the trash; None: until the disk is short of space.
     trash_keep_days: int | None = 7
+    #: Of routine events, ended sessions, and plans whose raw output is gone.
+    history_keep_days: int | None = None
 
     @property
     def evidence_keep(self) -> timedelta | None:
         """Return how long raw output is kept."""
         return None if self.evidence_keep_days is None else timedelta(days=self.evidence_keep_days)
+
+    @property
+    def history_keep(self) -> timedelta | None:
+        """Return how long history is kept that nothing needs."""
+        return None if self.history_keep_days is None else timedelta(days=self.history_keep_days)
 
     @property
     def trash_keep(self) -> timedelta | None:

@@ -212,7 +212,8 @@ attempts = sa.Table(
     sa.Column("blame", sa.Text),
     sa.Column("code", sa.Text),
     sa.Column("message", sa.Text),
-    sa.Column("plan", sa.JSON, nullable=False),
+    #: None once a rule of retention removed it: its raw output is gone, too.
+    sa.Column("plan", sa.JSON(none_as_null=True)),
     #: The condition that its agent waits for before the run, as text, such as a device that is too warm.
     sa.Column("waiting_for", sa.Text),
     #: SHA-256 of the report that settled it.
@@ -241,6 +242,8 @@ sa.Index(
 )
 # The exchange: the live attempts of a session.
 sa.Index("ix_attempts_session_live", attempts.c.session_id, **where(_LIVE_SQL))
+# Retention, and the foreign key: whether a session has attempts.
+sa.Index("ix_attempts_session_id", attempts.c.session_id)
 # The attempts of a job.
 sa.Index("ix_attempts_job_id", attempts.c.job_id)
 # Usage: the attempts of a device in a week.

@@ -33,7 +33,7 @@ def orphaned_runs(
     return [
         attempt
         for attempt in stored
-        if attempt is not None
+        if isinstance(attempt, Attempt)
         and (attempt.host_id, attempt.fence) == (host_id, fence_by_id[attempt.attempt_id])
         and _is_unsuperseded(connection, attempt)
     ]

@@ -1,6 +1,6 @@
 """Retention: sweeps that keep the farm within its limits, and never delete what unfinished work needs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -20,6 +20,7 @@ from farm.database.transaction import Tx, bind_tx
 from farm.services.files.artifacts import expire_missing, set_aside_unreferenced
 from farm.services.files.builtin_programs import builtin_digests
 from farm.services.files.folder_owner import check_sweepable
+from farm.services.operations.history import HistoryKind, HistoryWalk
 from farm.store.files import artifacts
 from farm.store.files.artifacts import Artifact
 from farm.store.operations.events import record_event
@@ -42,8 +43,17 @@ _MAX_CLOCK_JUMP = timedelta(days=1)
 UPLOAD_MAX_AGE = timedelta(days=1)
 
 
-def sweep_storage(database: Database, blobs: DiskBlobs, rules: StorageRules, clock: Clock) -> SweepResult:
+def sweep_storage(
+    database: Database,
+    blobs: DiskBlobs,
+    rules: StorageRules,
+    clock: Clock,
+    *,
+    history: HistoryWalk | None = None,
+) -> SweepResult:
     """Enforce the storage limits, and bring rows and files in step. Blocks; many short transactions.
+
+    `history` is the walk over old history to go on with; None: a new one.
 
     Raises:
         Conflict, FarmFault: the folder of artifacts does not belong to the database.
@@ -58,6 +68,10 @@ def sweep_storage(database: Database, blobs: DiskBlobs, rules: StorageRules, clo
         *blobs.empty_trash(0.0 if rules.trash_keep is None else (clock.now() - rules.trash_keep).timestamp()),
     ]
     report_count, report_bytes = _expire_evidence(database, rules, clock)
+    removed: Mapping[HistoryKind, int] = {}
+    if rules.history_keep is not None:
+        # After the raw output, on which some of it depends.
+        removed = (history or HistoryWalk())(database, clock, rules.history_keep)
     result = SweepResult(
         artifacts=artifact_count,
         artifact_bytes=artifact_bytes,
@@ -68,6 +82,9 @@ def sweep_storage(database: Database, blobs: DiskBlobs, rules: StorageRules, clo
         deleted=len(deleted_bytes),
         deleted_bytes=sum(deleted_bytes),
         lost=lost,
+        events=removed.get(HistoryKind.EVENTS, 0),
+        sessions=removed.get(HistoryKind.SESSIONS, 0),
+        plans=removed.get(HistoryKind.PLANS, 0),
     )
     if any(dict(result).values()):
         _log.info("storage_swept", **dict(result))
@@ -233,6 +250,7 @@ class Sweeper:
         self._blobs = blobs
         self._rules = rules
         self._clock = clock
+        self._history = HistoryWalk()
         self._started_at, self._started_s = clock.now(), clock.monotonic()
 
     def __call__(self) -> SweepResult:
@@ -244,5 +262,5 @@ class Sweeper:
             _log.warning(
                 "clock_jumped", ahead_s=ahead.total_seconds(), hint="until then nothing expires by age"
             )
-            rules = replace(rules, evidence_keep_days=None, trash_keep_days=None)
-        return sweep_storage(self._database, self._blobs, rules, self._clock)
+            rules = replace(rules, evidence_keep_days=None, trash_keep_days=None, history_keep_days=None)
+        return sweep_storage(self._database, self._blobs, rules, self._clock, history=self._history)

@@ -26,6 +26,7 @@ from farm.store.files import artifacts, programs
 from farm.store.files import variants as variant_store
 from farm.store.files.artifacts import Artifact
 from farm.store.files.disk_use import free_bytes_inside, size_bytes
+from farm.store.operations.history import last_removal, oldest_event_at
 from farm.store.results import evidence as evidence_store
 from farm.wire.documents.files.storage import (
     ArtifactEviction,
@@ -50,6 +51,7 @@ def storage_view(
     trash: Sequence[StoredFile],
 ) -> StorageView:
     """Return what the farm keeps and its size. The caller has read the disk before: that takes its time."""
+    removal = last_removal(tx.connection)
     return StorageView(
         data_dir=str(data_dir),
         disk_free_bytes=disk_free_bytes,
@@ -62,6 +64,9 @@ def storage_view(
         trash_keep_days=rules.trash_keep_days or 0,
         evidence=_evidence_ages(tx),
         expired_reports=evidence_store.count_expired(tx.connection),
+        oldest_event_at=oldest_event_at(tx.connection),
+        history_expired_at=None if removal is None else removal.at,
+        history_expired=None if removal is None else removal.cause,
         devices=_device_storage(tx.connection),
         limits=_limits(rules),
         next_sweep=sweep_preview(tx, rules, on_disk),

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.jobs.attempt import Attempt, AttemptState
+from farm.core.jobs.attempt import AttemptRecord, AttemptState
 from farm.core.jobs.job import Job
 from farm.core.jobs.pending_reasons import PendingReason, StateOrigin
 from farm.core.jobs.retry import JOB_DEFERRED, deferral_pause, deferral_reason
@@ -19,7 +19,7 @@ from farm.store.jobs import attempts
 class Deferral:
     """The deferral of a queued job whose last attempt its agent returned."""
 
-    last: Attempt
+    last: AttemptRecord
     return_count: int
 
     @property

@@ -155,7 +155,7 @@ def _live_attempt(connection: Connection, job: Job, device: Device) -> LiveAttem
 
 def _current(connection: Connection, job: Job) -> Attempt:
     attempt = None if job.attempt_id is None else attempts.find_attempt(connection, job.attempt_id)
-    assert attempt is not None, "an active job has its attempt"
+    assert isinstance(attempt, Attempt), "an active job has its attempt, with its plan"
     return attempt
 
 

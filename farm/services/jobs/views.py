@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId
 from farm.core.errors import NotFound
+from farm.core.jobs.attempt import Attempt
 from farm.core.runs.plan import RunPlan
 from farm.store.devices.devices import device_labels
 from farm.store.jobs import attempts
@@ -37,7 +38,7 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
     return AttemptView.of(
         attempt,
         device_label=device_labels(connection).get(attempt.device_id),
-        plan=_PLAN.dump_python(attempt.plan, mode="json"),
+        plan=_PLAN.dump_python(attempt.plan, mode="json") if isinstance(attempt, Attempt) else None,
         evidence=_evidence(shown.body) if shown and shown.body is not None else None,
         evidence_expired_at=shown.expired_at if shown else None,
         evidence_expired_by=shown.expired_by if shown else None,

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, DeviceId, Digest, FactsId, HostId, JobId, SessionId
-from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptState, advance
+from farm.core.jobs.attempt import Attempt, AttemptEvent, AttemptRecord, AttemptState, advance
 from farm.core.jobs.job import JobState
 from farm.core.jobs.retry import FinishedAttempt
 from farm.core.operations.event import WorkEvent
@@ -80,9 +80,10 @@ def add_attempts(tx: Tx, claims: Sequence[NewAttempt], *, session_id: SessionId)
 _BY_ID_QUERY = sa.select(attempts).where(attempts.c.attempt_id == sa.bindparam("id"))
 
 
-def find_attempt(connection: Connection, attempt_id: AttemptId) -> Attempt | None:
-    """Return an attempt, or None."""
-    return find_record(connection, Attempt, _BY_ID_QUERY, {"id": attempt_id})
+def find_attempt(connection: Connection, attempt_id: AttemptId) -> AttemptRecord | None:
+    """Return an attempt, as `Attempt` while it has its plan, or None."""
+    row = connection.execute(_BY_ID_QUERY, {"id": attempt_id}).one_or_none()
+    return None if row is None else to_record(AttemptRecord if row.plan is None else Attempt, row)
 
 
 def find_live_attempt(connection: Connection, device_id: DeviceId) -> Attempt | None:
@@ -145,9 +146,10 @@ def _oldest_first(connection: Connection, query: sa.Select[Any], **parameters: o
     return sorted(rows, key=lambda attempt: attempt.attempt_id)
 
 
-def attempts_of_job(connection: Connection, job_id: JobId) -> list[Attempt]:
-    """Return the attempts of a job, oldest first."""
-    return _oldest_first(connection, sa.select(attempts).where(attempts.c.job_id == job_id))
+def attempts_of_job(connection: Connection, job_id: JobId) -> list[AttemptRecord]:
+    """Return the attempts of a job, oldest first, without their plans."""
+    query = sa.select(attempts).where(attempts.c.job_id == job_id).order_by(attempts.c.attempt_id)
+    return [to_record(AttemptRecord, row) for row in connection.execute(query)]
 
 
 def expired_files(connection: Connection, attempt: Attempt) -> list[Digest]:

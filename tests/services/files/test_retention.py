@@ -53,6 +53,9 @@ NOTHING_SWEPT = SweepResult(
     deleted=0,
     deleted_bytes=0,
     lost=0,
+    events=0,
+    sessions=0,
+    plans=0,
 )
 _LATER_S = 2 * 3600.0
 _DAYS_S = timedelta(days=1).total_seconds()

@@ -1,12 +1,15 @@
 """What sweeps ask stays cheap however much is kept: the writer's thread waits for some of it."""
 
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy.engine import Connection
 
 from farm.database.engine import Database
 from farm.store.files import artifacts
+from farm.store.operations import history
 from farm.store.results import evidence as evidence_store
 from tests.store.query_plans.test_sqlite_query_plans import is_table_scan, plans
 from tests.support.database.sample_rows import NOW
@@ -39,3 +42,44 @@ def test_the_oldest_output_is_found_without_sorting_or_reading_all(
     query, _ = SWEPT[name]
     steps = [step for plan in plans(sqlite_filled, query) for step in plan]
     assert not [step for step in steps if "B-TREE" in step or is_table_scan(step)], steps
+
+
+_PAGE: dict[str, Any] = {"after": 1, "before": NOW + timedelta(days=1), "limit": 9}
+HISTORY: dict[str, Callable[[Connection], object]] = {
+    "old events": lambda c: history.find_old_events(c, **_PAGE),
+    "old sessions": lambda c: history.find_old_sessions(c, **_PAGE),
+    "old plans": lambda c: history.find_old_plans(c, **_PAGE),
+}
+REMOVED: dict[str, Callable[[Connection], object]] = {
+    "events": lambda c: history.remove_events(c, [1, 2]),
+    "sessions": lambda c: history.remove_sessions(c, [97, 98]),
+    "plans": lambda c: history.remove_plans(c, [1, 2]),
+}
+
+
+@pytest.mark.parametrize("name", HISTORY)
+def test_old_history_is_found_page_by_page_without_reading_all(sqlite_filled: Database, name: str) -> None:
+    found = plans(sqlite_filled, HISTORY[name])
+    assert "PRIMARY KEY (rowid>?)" in found[0][0], found
+    if name == "old sessions":
+        assert any("ix_attempts_session_id (session_id=?)" in step for step in found[0]), found
+    steps = [step for plan in found for step in plan]
+    assert not [step for step in steps if is_table_scan(step) and "json_each" not in step], steps
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_old_history_is_removed_by_its_ids_and_what_refers_to_it_by_an_index(
+    sqlite_filled: Database, name: str
+) -> None:
+    (plan,) = plans(sqlite_filled, REMOVED[name])
+    assert any("USING INTEGER PRIMARY KEY (rowid=?)" in step for step in plan), plan
+    assert not [step for step in plan if is_table_scan(step) and "json_each" not in step], plan
+
+
+def test_the_oldest_event_and_the_last_removal_are_found_by_an_index(sqlite_filled: Database) -> None:
+    ((oldest,), (last,)) = (
+        *plans(sqlite_filled, history.oldest_event_at),
+        *plans(sqlite_filled, history.last_removal),
+    )
+    assert "ix_events_at" in oldest
+    assert "ix_events_kind (kind=?)" in last

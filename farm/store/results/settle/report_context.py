@@ -273,7 +273,7 @@ def last_check_id(connection: Connection, device_id: DeviceId) -> JobId | None:
 
 
 def find_planned(connection: Connection, attempt_ids: Collection[AttemptId]) -> list[tuple[Attempt, Job]]:
-    """Return attempts, each with its job; ids that nothing has are missing."""
+    """Return attempts, each with its job; those that have no plan any more, and unknown ids, are missing."""
     return _with_jobs(connection, attempt_ids, Attempt)
 
 
@@ -296,4 +296,5 @@ def _with_jobs(
 def _with_jobs_query(names: tuple[str, ...]) -> sa.Select[Any]:
     of_attempts = attempts.c.attempt_id.in_(sa.bindparam("attempt_ids", expanding=True))
     query = sa.select(*(attempts.c[name] for name in names), *jobs.c).select_from(attempts)
-    return query.join(jobs, jobs.c.job_id == attempts.c.job_id).where(of_attempts)
+    query = query.join(jobs, jobs.c.job_id == attempts.c.job_id).where(of_attempts)
+    return query.where(attempts.c.plan.is_not(sa.null())) if "plan" in names else query

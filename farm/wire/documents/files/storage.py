@@ -39,6 +39,7 @@ class LimitsView(Wire):
     blobs_limit_bytes: int | None
     evidence_keep_days: int | None
     evidence_limit_bytes: int | None
+    history_keep_days: int | None
     disk_reserve_bytes: int
 
 
@@ -81,6 +82,10 @@ class SweepResult(Wire):
     deleted_bytes: int
     #: Rows whose files were gone from the disk.
     lost: int
+    #: Of old history.
+    events: int
+    sessions: int
+    plans: int
 
 
 class StorageView(Wire):
@@ -100,6 +105,10 @@ class StorageView(Wire):
     trash_keep_days: int
     evidence: tuple[EvidenceAge, ...]
     expired_reports: int
+    #: Time of the oldest event, and what was last removed of old history, with the time.
+    oldest_event_at: datetime | None
+    history_expired_at: datetime | None
+    history_expired: str | None
     #: As last reported; only its agent knows the size of a host's own cache.
     devices: tuple[DeviceStorage, ...]
     limits: LimitsView

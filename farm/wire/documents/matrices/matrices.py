@@ -213,7 +213,8 @@ class AttemptView(Wire):
     message: str | None
     claimed_at: datetime
     finished_at: datetime | None
-    plan: dict[str, object]
+    #: None once it was removed, some time after the evidence.
+    plan: dict[str, object] | None
     #: Before the run: the condition that delays its start.
     waiting_for: str | None = None
     evidence: dict[str, object] | None
