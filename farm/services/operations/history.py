@@ -1,11 +1,11 @@
 """Retention of history: old events, sessions and plans go in small transactions, with an event for each."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from typing import Protocol
+from typing import Protocol, assert_never
 
 from sqlalchemy.engine import Connection
 
@@ -38,17 +38,10 @@ class _FindPage(Protocol):
     ) -> HistoryPage: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    find: _FindPage
-    remove: Callable[[Connection, Sequence[int]], int]
-
-
-#: Events go first: a session whose events are older than itself is still listed with them.
-_PARTS = {
-    HistoryKind.EVENTS: _Part(find=history.find_old_events, remove=history.remove_events),
-    HistoryKind.SESSIONS: _Part(find=history.find_old_sessions, remove=history.remove_sessions),
-    HistoryKind.PLANS: _Part(find=history.find_old_plans, remove=history.remove_plans),
+_FIND: dict[HistoryKind, _FindPage] = {
+    HistoryKind.EVENTS: history.find_old_events,
+    HistoryKind.SESSIONS: history.find_old_sessions,
+    HistoryKind.PLANS: history.find_old_plans,
 }
 
 
@@ -74,7 +67,7 @@ class HistoryWalk:
     def _remove(self, kind: HistoryKind, database: Database, clock: Clock, keep: timedelta) -> int:
         count = 0
         before = clock.now() - keep
-        find = partial(_PARTS[kind].find, before=before, limit=PAGE_ROWS)
+        find = partial(_FIND[kind], before=before, limit=PAGE_ROWS)
         while (page := database.read(find, after=self._after.get(kind, 0))).last_id is not None:
             if page.removable:
                 service = bind_tx(remove_page, now=clock.now())
@@ -85,7 +78,7 @@ class HistoryWalk:
 
 def remove_page(tx: Tx, kind: HistoryKind, page: HistoryPage, *, keep_days: int) -> int:
     """Delete what may go of one page, and record how much; what is gone already is not counted."""
-    count = _PARTS[kind].remove(tx.connection, page.removable)
+    count = _remove_rows(tx.connection, kind, page.removable)
     if count:
         since = "" if page.oldest is None else f", the oldest from {page.oldest:%Y-%m-%d}"
         record_event(
@@ -98,3 +91,15 @@ def remove_page(tx: Tx, kind: HistoryKind, page: HistoryPage, *, keep_days: int)
             cause=f"{count} {kind}{since}, by the rule of {keep_days} days",
         )
     return count
+
+
+def _remove_rows(connection: Connection, kind: HistoryKind, ids: Sequence[int]) -> int:
+    match kind:
+        case HistoryKind.EVENTS:
+            return history.remove_events(connection, ids)
+        case HistoryKind.SESSIONS:
+            return history.remove_sessions(connection, ids)
+        case HistoryKind.PLANS:
+            return history.remove_plans(connection, ids)
+        case _:
+            assert_never(kind)
