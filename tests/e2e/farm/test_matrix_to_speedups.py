@@ -38,7 +38,17 @@ DEVICE_FIELDS = {
     *("presence", "health", "admin", "virtual"),
 }
 SPEEDUP_FIELDS = {
-    *("device_id", "device_model", "model", "harness", "baseline", "candidate", "speedup", "ci_low", "ci_high"),
+    *(
+        "device_id",
+        "device_model",
+        "model",
+        "harness",
+        "baseline",
+        "candidate",
+        "speedup",
+        "ci_low",
+        "ci_high",
+    ),
     *("rounds", "excluded", "verdict", "virtual"),
 }
 
