@@ -7,6 +7,8 @@ from farm.cli.shell.formatting import EMPTY_CELL
 from farm.core.matrices.matrix import value_text
 from farm.wire.documents.matrices.cell_setup import CellSetup
 
+#: Fields whose values do not say what they are about.
+_NAMED = ("target", "backend")
 #: Fields of the model file that are named unless they have the usual value.
 _USUAL = {"memory_format": "contiguous", "target": "cpu"}
 
@@ -38,9 +40,9 @@ def short_labels(labels: Iterable[str]) -> dict[str, str]:
 
 
 def shared_setup_text(cells: Sequence[CellSetup]) -> str:
-    """Return what all cells run: `mobilenet_v2, lite, cpu, with iter=30`; empty if they share nothing."""
+    """Return what all cells run: `mobilenet_v2, lite, backend cpu, with iter=30`; empty if nothing."""
     shared = [
-        str(value)
+        f"{field} {value}" if field in _NAMED else str(value)
         for field in ("model", "precision", "format", "memory_format", "target", "backend")
         for value in [_shared_value(cells, field)]
         if value is not None and value != _USUAL.get(field)

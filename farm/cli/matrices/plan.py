@@ -50,7 +50,7 @@ def plan_report(view: MatrixPlanView) -> RenderableType:
         Text(_headline(view), style="bold"),
         *map(Text, _comparison(view)),
         Text(""),
-        _device_table(view.devices),
+        device_table(view.devices),
         *map(Text, _estimate_sources(view.devices)),
         *(
             Text(f"left out: {device_name(left)} ({left.device_model}), {left.reason}")
@@ -85,7 +85,8 @@ def _comparison(view: MatrixPlanView) -> Iterator[str]:
         yield f"not compared, as their baseline cannot run: {_names_text(view.uncompared)}"
 
 
-_device_table = Listing[PlannedDevice](
+#: The devices of a plan with their work.
+device_table = Listing[PlannedDevice](
     name("device", device_name),
     prose("model", lambda view: device_kind(view.device_model, view.soc, virtual=view.virtual)),
     number("cells", lambda view: view.cells),

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Column as RichColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -56,7 +57,10 @@ _LEAST_PROSE = 16
 
 
 class _FittedTable(Table):
-    """A table that wraps its names where they do not fit. A number is never cut or dropped."""
+    """A table that wraps its names where they do not fit, between words if those fit.
+
+    A number is never cut or dropped.
+    """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         widths = [
@@ -69,7 +73,33 @@ class _FittedTable(Table):
         if least + 2 * len(widths) > options.max_width:
             for column in self.columns:
                 column.no_wrap = column.justify == "right"
+                if column.no_wrap:
+                    column.header = Text(str(column.header).replace(" ", "\n"))
+            fitted = _fitted_widths(
+                [_least_width(column) for column in self.columns],
+                widths,
+                options.max_width - 2 * (len(widths) - 1),
+            )
+            for column, size in zip(self.columns, fitted, strict=False):
+                column.width = size
         return super().__rich_console__(console, options)
+
+
+def _fitted_widths(least: Sequence[int], full: Sequence[int], total: int) -> list[int]:
+    """Return widths of columns, at least their least ones; empty if these are more than the total."""
+    if sum(least) > total:
+        return []
+    wanted = [max(0, size - low) for low, size in zip(least, full, strict=True)]
+    share = min(1.0, (total - sum(least)) / max(1, sum(wanted)))
+    return [low + int(share * more) for low, more in zip(least, wanted, strict=True)]
+
+
+def _least_width(column: RichColumn) -> int:
+    """Return the width that cuts no word and no number."""
+    words = [*str(column.header).split(), *(str(text) for text in column._cells)]
+    if not column.no_wrap:
+        words = [part for word in words for part in word.split()]
+    return max(map(cell_len, words), default=0)
 
 
 class Listing(Generic[V]):

@@ -9,6 +9,7 @@ from rich.console import Console, RenderableType
 from farm.cli.files.variant import variant_table
 from farm.cli.jobs.job import job_headline
 from farm.cli.matrices.matrix import submission_text
+from farm.cli.matrices.plan import device_table
 from farm.cli.matrices.report import (
     cancellation,
     failures,
@@ -21,6 +22,7 @@ from farm.cli.shell import formatting
 from farm.core.base.ids import DeviceId
 from farm.core.runs.measurement import Better, CellSummary
 from farm.wire.documents.matrices.matrices import CellView, MatrixView
+from farm.wire.documents.matrices.plans import PlannedDevice
 from farm.wire.documents.results.explain import JobDetail
 from farm.wire.documents.results.results import MetricView
 from tests.support.sample_views import (
@@ -67,6 +69,29 @@ def test_at_80_columns_a_long_label_is_wrapped_and_the_time_stays() -> None:
     assert all(word in " ".join(table) for word in label.split())
 
 
+def test_a_table_that_is_too_wide_breaks_no_word_and_no_number() -> None:
+    values = {
+        "device_id": "virtual-6841-0",
+        "device_label": "bench-left",
+        "device_model": "virtual phone (x86_64)",
+        "soc": "AMD EPYC",
+        "virtual": True,
+        "cells": 3,
+        "jobs": 15,
+        "device_s": 1800,
+        "cells_by_basis": {"timeout": 3},
+        "jobs_ahead": 0,
+        "waiting_for": ["the host's agent is not connected"],
+    }
+    devices = [
+        PlannedDevice.model_validate({**values, "device_label": label}) for label in ("bench-left", None)
+    ]
+    lines = shown(device_table(devices), 80)
+    words = {"bench-left", "virtual-6841-0", "(x86_64),", "connected", "min", "queued", "ahead"}
+    assert words <= set(" ".join(lines).split())
+    assert sum("at most 30 min 0 s" in line for line in lines) == 2
+
+
 def test_cells_of_a_model_have_short_labels_below_what_they_share() -> None:
     def cells(model: str, numbers: Sequence[int]) -> Iterator[CellView]:
         for number, (device, label) in zip(
@@ -91,16 +116,16 @@ def test_cells_of_a_model_have_short_labels_below_what_they_share() -> None:
         finished_at=NOON,
     )
     lines = shown(matrix_report(view), 80)
-    start = lines.index("resnet50, lite, cpu, with iter=30, threads=4")
+    start = lines.index("resnet50, lite, backend cpu, with iter=30, threads=4")
     assert lines[start : start + 6] == [
-        "resnet50, lite, cpu, with iter=30, threads=4",
+        "resnet50, lite, backend cpu, with iter=30, threads=4",
         "cell  device       what       jobs                   quality     time",
         "1     phone-1      float32    4 succeeded, 1 failed  4 valid  43.1 ms",
         "1     phone-1      int8-core  4 succeeded, 1 failed  4 valid  43.1 ms",
         "2     bench right  float32    4 succeeded, 1 failed  4 valid  43.1 ms",
         "2     bench right  int8-core  4 succeeded, 1 failed  4 valid  43.1 ms",
     ]
-    assert "mobilenet_v2, lite, cpu, with iter=30, threads=4" in lines
+    assert "mobilenet_v2, lite, backend cpu, with iter=30, threads=4" in lines
 
 
 def test_metrics_that_a_matrix_names_are_below_its_cells() -> None:
@@ -146,7 +171,7 @@ def test_a_running_matrix_shows_progress_cells_and_what_went_wrong() -> None:
         "phone-1: 12 of 20, running float32 lite",
         "phone-2: 12 of 20, waiting: another device on the same CPU is busy",
         "",
-        "mobilenet_v2, float32, lite, cpu, on phone-1",
+        "mobilenet_v2, float32, lite, backend cpu, on phone-1",
         "cell  what          jobs                   quality     time",
         "1     float32 lite  4 succeeded, 1 failed  4 valid  43.1 ms",
         "Only 1 of 8 cells are shown.",
