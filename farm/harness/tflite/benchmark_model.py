@@ -119,7 +119,7 @@ class BenchmarkModel(ToolHarness):
     """Runs `.tflite` files; it prints a summary of its loop, never single iterations."""
 
     name = "benchmark_model"
-    parser_version = 5
+    parser_version = 6
     flags = FLAGS
     formats = (Format.TFLITE,)
     flags_are_words = True

@@ -5,7 +5,7 @@ exception is XNNPACK: it runs on the CPU, so its creation is enough when no acce
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from farm.core.runs.placement import (
@@ -60,6 +60,11 @@ _REQUESTED_OTHER = re.compile(
     r"|\b([Dd]ispatch) (?:API|library|runtime|delegate)|\blibLiteRt(Dispatch)_\w{1,60}\.so"
 )
 _NO_DELEGATES = (XNNPACK, "Lite", "TensorFlow")
+#: Of backends that are software for several kinds of hardware; the tool names a library's delegate EXTERNAL.
+_OWN_DELEGATES: Mapping[str, Sequence[str]] = {
+    "nnapi": ("NNAPI",),
+    "qnn": ("QNN", "EXTERNAL", "STABLE_DELEGATE", "Dispatch"),
+}
 _MAX_WARNINGS = 8
 _OWN_KERNELS = "TFLite's kernels"
 
@@ -137,8 +142,8 @@ def _other_than_xnnpack(lines: Sequence[LogLine], text: str, requested: str) -> 
 
 def _share(delegate: DelegatedNodes, lines: Sequence[LogLine], requested: str) -> Share:
     by, kind = _hardware(delegate.software, lines)
-    if requested == "nnapi" and delegate.software != "NNAPI":
-        # It is no part of NNAPI, whatever its hardware is.
+    if delegate.software not in _OWN_DELEGATES.get(requested, (delegate.software,)):
+        # It is no part of what was asked for, whatever its hardware is.
         kind = Accelerator.UNKNOWN if kind is not Accelerator.CPU else kind
     return Share(
         accelerator=kind, by=by, nodes=delegate.nodes, partitions=delegate.partitions, line=delegate.line

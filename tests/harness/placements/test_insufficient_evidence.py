@@ -245,10 +245,18 @@ def test_xnnpacks_part_leaves_open_who_did_the_rest_where_another_was_asked_for(
     assert resolve_actual_backend(tflite_placement(part, "xnnpack"), "xnnpack").accelerator is CPU
 
 
-def test_nodes_of_a_gpus_delegate_are_no_part_of_nnapi() -> None:
+@pytest.mark.parametrize("backend", ["nnapi", "qnn"])
+def test_nodes_of_a_gpus_delegate_are_no_part_of_nnapi_or_qnn(backend: str) -> None:
     text = replacing(60, 61, "TfLiteGpuDelegateV2")
     assert resolve_actual_backend(tflite_placement(text, "gpu"), "gpu").accelerator is Accelerator.GPU
-    assert resolve_actual_backend(tflite_placement(text, "nnapi"), "nnapi").accelerator is UNKNOWN
+    assert resolve_actual_backend(tflite_placement(text, backend), backend).accelerator is UNKNOWN
+
+
+def test_qnns_own_nodes_are_proven_by_any_of_its_names() -> None:
+    library = "External delegate options : [backend_type:htp]\n"
+    for name in ("TfLiteQnnDelegate", "EXTERNAL"):
+        text = library + replacing(60, 61, name)
+        assert resolve_actual_backend(tflite_placement(text, "qnn"), "qnn").accelerator is Accelerator.NPU
 
 
 def test_one_of_the_two_ways_to_a_gpu_may_fail() -> None:
