@@ -97,6 +97,7 @@ async def test_a_phone_whose_commands_all_fail_is_not_online_and_is_asked_once_a
         bench.monitor.reprobe(bench.device_id)
         bench.monitor.apply_listing({bench.handle.address: "offline"})
         bench.monitor.apply_listing({bench.handle.address: "device"})
+        # Real time: the rate is what is tested, and the phone's side of it is a process.
         await asyncio.sleep(0.4)
     lasted_s = asyncio.get_running_loop().time() - began_s
     assert bench.monitor.observations()[bench.device_id].presence is not Presence.ONLINE
@@ -143,6 +144,7 @@ async def test_a_phone_in_recovery_is_in_the_wrong_mode_and_is_asked_nothing(ben
         set_faults(bench.handle.state, Faults(mode="recovery"))
         await comes_true(lambda: presence_of(bench) is Presence.WRONG_MODE, "the phone is in recovery")
         bench.adb.asked = 0
+        # Nothing tells of what is not asked: as long as several probes of a phone that answers would take.
         await asyncio.sleep(0.5)
         assert bench.adb.asked == 0
 
@@ -159,6 +161,7 @@ async def test_a_phone_that_wants_our_key_is_left_alone_and_says_which_key_to_al
             "adb state: unauthorized; allow the key AA:BB on its screen",
             "adb state: authorizing; allow the key AA:BB on its screen",
         )
+        # Nothing tells of what is not asked: as long as several probes of a phone that answers would take.
         await asyncio.sleep(0.5)
         assert bench.adb.asked == 0
         set_faults(bench.handle.state, Faults())

@@ -21,6 +21,7 @@ async def test_a_phone_that_hangs_is_asked_once_a_second_at_most(bench: Bench) -
         bench.monitor.reprobe(bench.device_id)
         bench.monitor.apply_listing({bench.handle.address: "offline"})
         bench.monitor.apply_listing({bench.handle.address: "device"})
+        # Real time: the rate is what is tested, and the phone's side of it is a process.
         await asyncio.sleep(0.4)
     lasted_s = asyncio.get_running_loop().time() - began_s
     assert bench.monitor.observations()[bench.device_id].presence is not Presence.ONLINE

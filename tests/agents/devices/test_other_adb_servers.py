@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -28,13 +28,21 @@ pytestmark = pytest.mark.anyio
 PING_S = 0.2
 
 
+class Listing(dict[str, str]):
+    """The state of each phone, by serial number."""
+
+    #: How often it was asked for.
+    looks = 0
+
+
 @asynccontextmanager
-async def listing_server(listing: Mapping[str, str]) -> AsyncIterator[int]:
+async def listing_server(listing: Listing) -> AsyncIterator[int]:
     """Answers `host:devices` as a server does that holds phones on USB, which cannot be had here."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = await reader.readexactly(int(await reader.readexactly(4), 16))
         assert request == b"host:devices"
+        listing.looks += 1
         text = "".join(f"{serial}\t{state}\n" for serial, state in listing.items()).encode()
         writer.write(b"OKAY%04x" % len(text) + text)
         await writer.drain()
@@ -150,13 +158,14 @@ async def test_two_phones_of_one_serial_number_are_both_refused(server: AdbServe
 async def test_a_phone_that_another_server_holds_is_shown_with_what_helps(
     server: AdbServer, phone: VirtualDeviceHandle
 ) -> None:
-    listing = {"R58M12ABC": "device", phone.address: "device", "emulator-5554": "device"}
+    listing = Listing({"R58M12ABC": "device", phone.address: "device", "emulator-5554": "device"})
     async with listing_server(listing) as port, watching(server, ping_s=PING_S) as agent:
         foreign = OtherServerMonitor(ours=agent.adb, port=port, monitor=agent.monitor, interval_s=0.02)
         with capture_logs() as logs:
             task = asyncio.create_task(foreign.run())
             found = await agent.until("R58M12ABC", lambda found: found is not None)
-            await asyncio.sleep(0.1)
+            looks = listing.looks
+            await agent.until("R58M12ABC", lambda _: listing.looks >= looks + 3)
         assert found is not None
         assert (found.presence, found.detail) == (Presence.OFFLINE, claimed_device_hint(port))
         assert list(agent.monitor.observations()) == ["R58M12ABC"]
@@ -170,7 +179,8 @@ async def test_where_no_other_server_is_none_is_started(server: AdbServer, unuse
     async with watching(server, ping_s=PING_S) as agent:
         foreign = OtherServerMonitor(ours=agent.adb, port=unused_port, monitor=agent.monitor, interval_s=0.02)
         task = asyncio.create_task(foreign.run())
-        await asyncio.sleep(0.1)
+        # Several checks: nothing tells of those that find no server.
+        await asyncio.sleep(5 * foreign.interval_s)
         assert not task.done()
         task.cancel()
     with pytest.raises(AdbServerDown):

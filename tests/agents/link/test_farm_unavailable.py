@@ -44,40 +44,59 @@ async def test_evidence_waits_for_a_farm_that_went_away(
     assert farm.reports[1][0] == body
 
 
+class LooseHub:
+    """An adb server whose only phone is seen in two states by turns, for ever."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self.changed = asyncio.Condition()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, EOFError):
+            request = await reader.readexactly(int(await reader.readexactly(4), 16))
+            writer.write(b"OKAY")
+            if request == b"host:version":
+                writer.write(b"00040029")
+            while request == b"host:track-devices":
+                for row in (b"phone-1\toffline\n", b"phone-1\tunauthorized\n"):
+                    writer.write(b"%04x" % len(row) + row)
+                    await writer.drain()
+                    async with self.changed:
+                        self.changes += 1
+                        self.changed.notify_all()
+                    # The pace of the hub: without it, the agent would get nothing else done.
+                    await asyncio.sleep(0.05)
+        writer.close()
+
+
 class SlowFarm(FakeFarm):
     """Takes longer for an answer than phones on a loose hub for coming and going."""
 
+    def __init__(self, hub: LooseHub) -> None:
+        super().__init__()
+        self._hub = hub
+
     async def _exchange(self, session_id: int, said: Exchange) -> Response:
-        await asyncio.sleep(0.5)
+        async with self._hub.changed:
+            seen = self._hub.changes
+            await self._hub.changed.wait_for(lambda: self._hub.changes >= seen + 10)
         return await super()._exchange(session_id, said)
-
-
-async def loose_hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """An adb server whose only phone is seen in two states by turns, for ever."""
-    with suppress(OSError, EOFError):
-        request = await reader.readexactly(int(await reader.readexactly(4), 16))
-        writer.write(b"OKAY")
-        if request == b"host:version":
-            writer.write(b"00040029")
-        while request == b"host:track-devices":
-            for row in (b"phone-1\toffline\n", b"phone-1\tunauthorized\n"):
-                writer.write(b"%04x" % len(row) + row)
-                await writer.drain()
-                await asyncio.sleep(0.05)
-    writer.close()
 
 
 async def test_a_farm_is_heard_while_phones_come_and_go_faster_than_it_answers(
     config: AgentConfig, port: int
 ) -> None:
     """It was not: each change dropped the call in which the last one was told, and no lease was renewed."""
-    heard = asyncio.Event()
-    async with serving(SlowFarm().app, port), await asyncio.start_server(loose_hub, "127.0.0.1", 0) as hub:
+    heard, loose_hub = asyncio.Event(), LooseHub()
+    async with (
+        serving(SlowFarm(loose_hub).app, port),
+        await asyncio.start_server(loose_hub.serve, "127.0.0.1", 0) as hub,
+    ):
         address = f"127.0.0.1:{hub.sockets[0].getsockname()[1]}"
         loose = config.model_copy(update={"adb_server": address, "adb_connect": ()})
         agent = asyncio.create_task(run_agent(loose, SystemClock(), ready=heard.set))
         try:
-            async with asyncio.timeout(10.0):
+            async with asyncio.timeout(30.0):
                 await heard.wait()
         finally:
             agent.cancel()
@@ -86,11 +105,14 @@ async def test_a_farm_is_heard_while_phones_come_and_go_faster_than_it_answers(
 
 async def test_an_agent_waits_for_a_farm_that_is_not_there_yet(config: AgentConfig, port: int) -> None:
     farm = FakeFarm()
-    async with living(config) as agent:
-        await asyncio.sleep(0.05)
-        assert not agent.done()
-        async with serving(farm.app, port):
-            await farm.until(lambda: bool(farm.exchanges))
+    with capture_logs() as logged:
+        async with living(config) as agent:
+            await comes_true(
+                lambda: any(entry["event"] == "enrollment_delayed" for entry in logged), "it misses the farm"
+            )
+            assert not agent.done()
+            async with serving(farm.app, port):
+                await farm.until(lambda: bool(farm.exchanges))
 
 
 async def test_a_fenced_session_is_followed_by_a_new_one(config: AgentConfig, played: FakeFarm) -> None:

@@ -139,6 +139,7 @@ async def test_the_second_head_of_a_connection_has_to_come_as_well() -> None:
 async def test_a_body_may_take_its_time_and_an_answer_too(begun: bytes) -> None:
     async with connected(Impatient) as (reader, writer):
         writer.write(begun)
+        # Longer than the server waits for a head: its timers are the event loop's, in real time.
         await asyncio.sleep(3 * Impatient.head_s)
         rest = {CHUNKED + b"1\r\na": b"\r\n0\r\n\r\n", CHUNKED: b"1\r\na\r\n0\r\n\r\n"}
         writer.write(rest.get(begun, b"0\r\n\r\n"))

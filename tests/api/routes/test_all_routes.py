@@ -24,6 +24,13 @@ def farm(tmp_path: Path) -> Iterator[HttpFarm]:
         yield served
 
 
+@pytest.fixture(scope="module")
+def one_farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpFarm]:
+    """For calls that are refused, or only read."""
+    with http_farm(tmp_path_factory.mktemp("farm") / "data", max_blob_bytes=_MAX_BLOB_BYTES) as served:
+        yield served
+
+
 @pytest.fixture
 def agent(farm: HttpFarm) -> HttpAgent:
     return farm.enroll()
@@ -75,10 +82,10 @@ def matrix_spec(**changes: Any) -> dict[str, Any]:
     }
 
 
-def test_a_farm_says_that_it_is_well_and_who_it_is(farm: HttpFarm) -> None:
-    assert farm.http.get("/api/v1/health").json() == {"status": "ok"}
-    assert farm.http.get("/api/v1/farm").json()["wire_version"] == WIRE_VERSION
-    assert "/api/v1/matrices" in farm.http.get("/openapi.json").json()["paths"]
+def test_a_farm_says_that_it_is_well_and_who_it_is(one_farm: HttpFarm) -> None:
+    assert one_farm.http.get("/api/v1/health").json() == {"status": "ok"}
+    assert one_farm.http.get("/api/v1/farm").json()["wire_version"] == WIRE_VERSION
+    assert "/api/v1/matrices" in one_farm.http.get("/openapi.json").json()["paths"]
 
 
 def test_an_artifact_comes_back_as_it_was_sent(farm: HttpFarm) -> None:
@@ -116,13 +123,15 @@ def test_a_matrix_travels_from_submission_to_its_measurement(farm: HttpFarm, age
     "path",
     ["/matrices/99", "/attempts/99", "/jobs?matrix_id=99", "/speedups?matrix_id=99", f"/blobs/{'0' * 64}"],
 )
-def test_what_does_not_exist_is_not_found(farm: HttpFarm, path: str) -> None:
-    refused(farm.http.get(f"/api/v1{path}"), 404, "not_found")
+def test_what_does_not_exist_is_not_found(one_farm: HttpFarm, path: str) -> None:
+    refused(one_farm.http.get(f"/api/v1{path}"), 404, "not_found")
 
 
-def test_a_path_that_is_none_is_not_found_and_a_method_that_is_none_says_which_are(farm: HttpFarm) -> None:
-    refused(farm.http.get("/api/v1/nothing"), 404, "not_found")
-    answer = farm.http.delete("/api/v1/matrices")
+def test_a_path_that_is_none_is_not_found_and_a_method_that_is_none_says_which_are(
+    one_farm: HttpFarm,
+) -> None:
+    refused(one_farm.http.get("/api/v1/nothing"), 404, "not_found")
+    answer = one_farm.http.delete("/api/v1/matrices")
     refused(answer, 405, "input.invalid")
     assert answer.headers["allow"]
 
@@ -130,21 +139,21 @@ def test_a_path_that_is_none_is_not_found_and_a_method_that_is_none_says_which_a
 @pytest.mark.parametrize(
     "path", ["/matrices/-1", f"/matrices/{10**30}", "/attempts/x", f"/jobs?matrix_id={2**63}", "/jobs"]
 )
-def test_a_number_that_can_be_no_id_is_refused(farm: HttpFarm, path: str) -> None:
-    refused(farm.http.get(f"/api/v1{path}"), 422, "input.invalid")
+def test_a_number_that_can_be_no_id_is_refused(one_farm: HttpFarm, path: str) -> None:
+    refused(one_farm.http.get(f"/api/v1{path}"), 422, "input.invalid")
 
 
 @pytest.mark.parametrize("digest", ["0", "0" * 63, "0" * 65, "A" * 64, "g" * 64, "0" * 63 + "%0A"])
 @pytest.mark.parametrize("method", ["GET", "PUT"])
-def test_a_digest_that_is_misspelt_is_refused(farm: HttpFarm, digest: str, method: str) -> None:
-    refused(farm.http.request(method, f"/api/v1/blobs/{digest}", content=b""), 422, "input.invalid")
+def test_a_digest_that_is_misspelt_is_refused(one_farm: HttpFarm, digest: str, method: str) -> None:
+    refused(one_farm.http.request(method, f"/api/v1/blobs/{digest}", content=b""), 422, "input.invalid")
 
 
 @pytest.mark.parametrize(
     "path", ["..%2f..%2ffarm.sqlite3", "%2e%2e/farm.sqlite3", "..%5cfarm.sqlite3", "%00", "incoming"]
 )
-def test_a_path_is_no_way_out_of_the_artifacts(farm: HttpFarm, path: str) -> None:
-    answer = farm.http.send(httpx.Request("GET", f"{farm.url}/api/v1/blobs/{path}"))
+def test_a_path_is_no_way_out_of_the_artifacts(one_farm: HttpFarm, path: str) -> None:
+    answer = one_farm.http.send(httpx.Request("GET", f"{one_farm.url}/api/v1/blobs/{path}"))
     assert answer.status_code in (404, 422)
     assert answer.headers["content-type"] == "application/problem+json"
 
@@ -179,16 +188,18 @@ def test_a_disk_that_takes_no_more_is_trouble_of_the_farm(farm: HttpFarm, tmp_pa
 @pytest.mark.parametrize(
     "body", ["", "{", "[]", '"x"', "[" * 100_000, "\ud800".encode("utf-8", "surrogatepass")]
 )
-def test_a_body_that_is_no_document_is_refused(farm: HttpFarm, body: bytes) -> None:
-    answer = farm.http.post("/api/v1/matrices", content=body, headers={"Content-Type": "application/json"})
+def test_a_body_that_is_no_document_is_refused(one_farm: HttpFarm, body: bytes) -> None:
+    answer = one_farm.http.post(
+        "/api/v1/matrices", content=body, headers={"Content-Type": "application/json"}
+    )
     assert answer.status_code in (400, 422)
     refused(answer, answer.status_code, "input.invalid")
 
 
 @pytest.mark.parametrize("changes", [{"name": "\\ud800"}, {"settings": {"\\ud800": 1}}, {"seed": 10**30}])
-def test_a_matrix_that_no_database_could_keep_is_refused(farm: HttpFarm, changes: dict[str, Any]) -> None:
-    spec = httpx.Request("POST", farm.url, json={"spec": matrix_spec(**changes)}).content
-    answer = farm.http.post(
+def test_a_matrix_that_no_database_could_keep_is_refused(one_farm: HttpFarm, changes: dict[str, Any]) -> None:
+    spec = httpx.Request("POST", one_farm.url, json={"spec": matrix_spec(**changes)}).content
+    answer = one_farm.http.post(
         "/api/v1/matrices",
         content=spec.replace(b"\\\\ud800", b"\\ud800"),
         headers={"Content-Type": "application/json"},
@@ -204,8 +215,8 @@ def test_a_matrix_of_no_device_says_where_it_is_wrong(farm: HttpFarm) -> None:
     assert problem["places"] == [["devices"]]
 
 
-def test_a_variant_without_its_file_is_refused(farm: HttpFarm) -> None:
-    refused(register_variant(farm, digest=Digest("0" * 64)), 422, "artifact.missing")
+def test_a_variant_without_its_file_is_refused(one_farm: HttpFarm) -> None:
+    refused(register_variant(one_farm, digest=Digest("0" * 64)), 422, "artifact.missing")
 
 
 @pytest.mark.parametrize(
@@ -237,27 +248,27 @@ def test_a_file_that_is_no_model_is_refused_without_telling_where_the_farm_keeps
 @pytest.mark.parametrize(
     "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example", ""]
 )
-def test_a_request_made_for_another_name_is_refused(farm: HttpFarm, host: str) -> None:
-    refused(farm.http.get("/api/v1/devices", headers={"Host": host}), 421, "input.invalid")
+def test_a_request_made_for_another_name_is_refused(one_farm: HttpFarm, host: str) -> None:
+    refused(one_farm.http.get("/api/v1/devices", headers={"Host": host}), 421, "input.invalid")
 
 
 @pytest.mark.parametrize("host", ["localhost:1", "127.0.0.1", "[::1]:8470", "127.9.9.9"])
-def test_every_name_of_loopback_is_served(farm: HttpFarm, host: str) -> None:
-    assert farm.http.get("/api/v1/devices", headers={"Host": host}).status_code == 200
+def test_every_name_of_loopback_is_served(one_farm: HttpFarm, host: str) -> None:
+    assert one_farm.http.get("/api/v1/devices", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://localhost.evil.example"])
-def test_a_page_from_elsewhere_is_refused(farm: HttpFarm, origin: str) -> None:
-    answer = farm.http.post("/api/v1/matrices", json={"spec": {}}, headers={"Origin": origin})
+def test_a_page_from_elsewhere_is_refused(one_farm: HttpFarm, origin: str) -> None:
+    answer = one_farm.http.post("/api/v1/matrices", json={"spec": {}}, headers={"Origin": origin})
     refused(answer, 421, "input.invalid")
 
 
-def test_a_form_of_a_page_is_no_document(farm: HttpFarm) -> None:
-    answer = farm.http.post(
+def test_a_form_of_a_page_is_no_document(one_farm: HttpFarm) -> None:
+    answer = one_farm.http.post(
         "/api/v1/matrices", content=b'{"spec": {}}', headers={"Content-Type": "text/plain"}
     )
     refused(answer, 422, "input.invalid")
 
 
-def test_a_page_of_the_farms_own_is_served(farm: HttpFarm) -> None:
-    assert farm.http.get("/api/v1/devices", headers={"Origin": farm.url}).status_code == 200
+def test_a_page_of_the_farms_own_is_served(one_farm: HttpFarm) -> None:
+    assert one_farm.http.get("/api/v1/devices", headers={"Origin": one_farm.url}).status_code == 200

@@ -65,6 +65,7 @@ def test_a_full_disk_takes_no_line_more_until_there_is_room_again(tmp_path: Path
         eventually(lambda: lines.exists() and lines.stat().st_size > 0, "it writes")
         room_again = full(writer)
         held = lines.stat().st_size
+        # Nothing tells of what is not written: the process tries every 10 ms.
         time.sleep(0.3)
         assert lines.stat().st_size - held <= len("told\n")
         room_again()

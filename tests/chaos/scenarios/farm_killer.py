@@ -51,6 +51,7 @@ class Killer:
             case Moment.COMMITTED:
                 return self._halted_before(None, moment)
             case Moment.ANY:
+                # At any time, whatever the farm does then: no condition would be that.
                 time.sleep(self._random.uniform(0.0, 1.5))
                 self._farm.kill()
                 return moment
@@ -59,6 +60,7 @@ class Killer:
 
     def _while_measuring(self) -> Moment:
         run = self._stage.await_run()
+        # Anywhere in the run.
         time.sleep(self._random.uniform(0.0, 0.15))
         self._farm.kill()
         return Moment.MEASURING if is_alive(run) else Moment.ANY

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -73,12 +74,19 @@ def _measure(folder: Path) -> Measured:
     return Measured(done=done, times=times, open=opened, cells=cells, active=assignment.job_id)
 
 
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Measured]:
+    """The folder of a farm that has measured, and does not run; tests get copies."""
+    folder = tmp_path_factory.mktemp("original")
+    return folder, _measure(folder)
+
+
 @pytest.fixture
-def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Measured]:
-    folder = tmp_path / "data"
-    folder.mkdir()
-    found = _measure(folder)
-    with served_farm(folder) as address:
+def measured(
+    original: tuple[Path, Measured], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Measured]:
+    folder, found = original
+    with served_farm(Path(copytree(folder, tmp_path / "data"))) as address:
         monkeypatch.setenv("FARM_URL", address)
         yield found
 

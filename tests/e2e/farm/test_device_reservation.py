@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,18 +61,31 @@ class Lab:
         return {**os.environ, "FARM_URL": self.farm.url, "FARM_USER": "anna", **variables}
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
+@contextmanager
+def running_lab(folder: Path) -> Iterator[Lab]:
     with (
-        running_phones(1, tmp_path / "phones") as (phone,),
-        running_farm(FarmProcess(tmp_path / "farm")) as farm,
+        running_phones(1, folder / "phones") as (phone,),
+        running_farm(FarmProcess(folder / "farm")) as farm,
     ):
-        agent = AgentProcess(farm, tmp_path / "agent", [phone], host="bench-1")
+        agent = AgentProcess(farm, folder / "agent", [phone], host="bench-1")
         with running_agent(agent):
             farm.await_phones([phone])
             lab = Lab(farm, agent, phone)
             assert lab.command("device", "label", phone.serial, "bench-a").returncode == 0
             yield lab
+
+
+@pytest.fixture(scope="module")
+def one_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """For tests that give the phone back as they found it."""
+    with running_lab(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    with running_lab(tmp_path) as lab:
+        yield lab
 
 
 def benchmark(farm: FarmProcess, program: bytes) -> int:
@@ -82,12 +96,14 @@ def benchmark(farm: FarmProcess, program: bytes) -> int:
     return farm.submit(matrix_spec(rounds=1, settings={"iter": 2}, baseline=None))
 
 
-def test_a_person_takes_a_phone_works_on_it_and_gives_it_back(lab: Lab, tmp_path: Path) -> None:
+def test_a_person_takes_a_phone_works_on_it_and_gives_it_back(one_lab: Lab, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    matrix_id = benchmark(lab.farm, waiting_program(go))
-    with lab.farm.client() as client:
+    matrix_id = benchmark(one_lab.farm, waiting_program(go))
+    with one_lab.farm.client() as client:
         eventually(lambda: client.device("bench-a").job_id, "a run begins")
-        with lab.start("device", "reserve", "bench-a", "--for", "1h", "--reason", "a driver") as reserving:
+        with one_lab.start(
+            "device", "reserve", "bench-a", "--for", "1h", "--reason", "a driver"
+        ) as reserving:
             assert reserving.stderr is not None
             lines = iter(reserving.stderr.readline, "")
             assert any("waiting for job" in line for line in lines)
@@ -95,12 +111,12 @@ def test_a_person_takes_a_phone_works_on_it_and_gives_it_back(lab: Lab, tmp_path
             assert "It is reserved for you. Connect to it: farm adb bench-a shell" in "".join(lines)
         assert reserving.returncode == 0
         assert client.device("bench-a").blocked_by == ("reserved",)
-    works_with_adb(lab, tmp_path)
-    refuses_what_disturbs_others(lab)
-    released = lab.command("device", "release", "bench-a")
+    works_with_adb(one_lab, tmp_path)
+    refuses_what_disturbs_others(one_lab)
+    released = one_lab.command("device", "release", "bench-a")
     assert "it is checked first" in released.stderr
-    lab.farm.await_matrix(matrix_id, within_s=60.0)
-    with lab.farm.client() as client:
+    one_lab.farm.await_matrix(matrix_id, within_s=60.0)
+    with one_lab.farm.client() as client:
         view = client.device("bench-a")
         assert client.matrix(matrix_id).jobs_by_outcome == {"succeeded": 2}
         # Newest first: what was measured last came after the check that followed the hold.
@@ -133,8 +149,8 @@ def refuses_what_disturbs_others(lab: Lab) -> None:
 
 
 @pytest.mark.long
-def test_adb_without_a_hold_says_how_to_get_one(lab: Lab) -> None:
-    refused = lab.adb("shell", "true")
+def test_adb_without_a_hold_says_how_to_get_one(one_lab: Lab) -> None:
+    refused = one_lab.adb("shell", "true")
     assert refused.returncode == 2
     assert refused.stderr == (
         "error: bench-a is not reserved by you, so the farm may use it at any time\n"
@@ -166,25 +182,25 @@ def test_adb_for_a_phone_of_another_machine_says_what_to_run_there(lab: Lab) -> 
     assert f"hint: run it there: ssh bench-1 '{where} " in refused.stderr
 
 
-def test_the_cache_of_a_phone_is_freed_by_its_agent(lab: Lab) -> None:
-    done = lab.command("device", "clean", "bench-a", "--json")
+def test_the_cache_of_a_phone_is_freed_by_its_agent(one_lab: Lab) -> None:
+    done = one_lab.command("device", "clean", "bench-a", "--json")
     assert done.returncode == 0, done.stderr
     # The payload of its check, and the check itself.
     assert json.loads(done.stdout)["freed_bytes"] > 1024 * 1024
-    again = lab.command("device", "clean", "bench-a", "--json")
+    again = one_lab.command("device", "clean", "bench-a", "--json")
     assert json.loads(again.stdout)["freed_bytes"] == 0
 
 
 @pytest.mark.long
-def test_a_phone_shows_its_label_while_nothing_runs_on_it(lab: Lab) -> None:
-    matrix_id = benchmark(lab.farm, steady_program(0.2))
-    lab.farm.await_matrix(matrix_id, within_s=60.0)
-    asked = lab.start("device", "identify", "bench-a")
+def test_a_phone_shows_its_label_while_nothing_runs_on_it(one_lab: Lab) -> None:
+    matrix_id = benchmark(one_lab.farm, steady_program(0.2))
+    one_lab.farm.await_matrix(matrix_id, within_s=60.0)
+    asked = one_lab.start("device", "identify", "bench-a")
     try:
-        shown = lab.phone.state / "notifications" / "benchfarm"
+        shown = one_lab.phone.state / "notifications" / "benchfarm"
         eventually(shown.exists, "the label is shown")
         assert shown.read_text() == "bench-a\n"
-        with lab.farm.client() as client:
+        with one_lab.farm.client() as client:
             assert client.device("bench-a").blocked_by == ("device_action",)
     finally:
         asked.kill()

@@ -18,14 +18,8 @@ from tests.support.farm.reference_fixture import (
     check_again,
     golden,
     health,
-    phone_with_band,
 )
 from tests.support.farm.service_fixture import FarmRig, HostRig
-
-
-@pytest.fixture
-def phone(farm: FarmRig) -> HostRig:
-    return phone_with_band(farm)
 
 
 def accept(farm: FarmRig, device: str = "phone-1") -> DeviceChange:

@@ -22,15 +22,9 @@ from tests.support.farm.reference_fixture import (
     golden,
     health,
     last_cause,
-    phone_with_band,
     replugged,
 )
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended
-
-
-@pytest.fixture
-def phone(farm: FarmRig) -> HostRig:
-    return phone_with_band(farm)
 
 
 def test_a_run_in_the_band_keeps_the_phone_good(farm: FarmRig, phone: HostRig) -> None:

@@ -413,6 +413,7 @@ def test_a_disk_that_is_slower_than_the_server_is_patient_ends_no_backup(
     def stand_still(what: str, count: int) -> None:
         nonlocal stood_still
         if not stood_still:
+            # By the clock of the database server, which no test moves.
             time.sleep(10 * patience_ms / 1000)
         stood_still = True
 

@@ -65,6 +65,16 @@ class RunningLadder:
     def allow(self) -> None:
         self.ladder.record_permission(self.device_ids, SystemClock().monotonic())
 
+    async def check_again(self, rounds: int = 10) -> bool:
+        """Have the ladder check its devices so many times; whether a step that disturbs was begun."""
+        for _ in range(rounds):
+            self.ladder.run_once()
+            # A step that was started marks its device before it waits for anything.
+            await asyncio.sleep(0)
+            if self.bench.active.on_device_action:
+                return True
+        return False
+
     async def until(self, holds: Callable[[], bool], what: str, *, allowed: bool = False) -> None:
         async with asyncio.timeout(60):
             while not holds():

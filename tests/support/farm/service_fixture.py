@@ -5,6 +5,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -175,6 +176,12 @@ class HostRig:
         self.seq = 0
         self.database_epoch = ""
         self.phones: dict[str, DeviceReport] = {}
+
+    def at(self, farm: FarmRig) -> "HostRig":
+        """The same host, as it is now, at a copy of its farm."""
+        host = copy(self)
+        host.farm, host.phones = farm, dict(self.phones)
+        return host
 
     def restart(self, journal: Sequence[AttemptReport] = ()) -> SessionAnswer:
         """Open a new session, as an agent does when it starts."""

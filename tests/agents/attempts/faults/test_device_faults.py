@@ -162,6 +162,7 @@ async def test_nothing_runs_before_the_journal_has_it_on_disk(bench: Bench, tmp_
     witness, known = tmp_path / "ran", list[tuple[AttemptPhase, bool]]()
 
     async def note(phase: AttemptPhase, draft: Evidence) -> None:
+        # Real time, because the phone is real: what runs too early has to have a chance to show.
         await asyncio.sleep(0.3)
         known.append((phase, witness.exists()))
 
