@@ -6,6 +6,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect, data_dir, show_view
 from farm.cli.shell.formatting import join_or_dash, local_time_text, plural
 from farm.cli.shell.options import Data, Json
@@ -124,7 +125,7 @@ _evidence_table = Listing[EvidenceAge](
 )
 
 _device_table = Listing[DeviceStorage](
-    name("device", lambda device: device.device_id),
+    name("device", device_name),
     number("free", lambda device: size_text(device.free_bytes)),
 )
 

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from farm.cli.devices.report import device_table, event_table
+from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect, show_view
 from farm.cli.shell.formatting import EMPTY_CELL, local_time_text, plural
 from farm.cli.shell.identity import operator_request, print_change
@@ -113,7 +114,10 @@ def _fields(view: HostDetail) -> Iterator[tuple[str, object]]:
     yield "devices", f"{device_counts_text(view)}; new devices {admission}"
     yield "runs", f"{len(view.runs)} ({limit})"
     for run in view.runs:
-        yield "", f"job {run.job_id} on {run.device_id}, {run.state} since {local_time_text(run.claimed_at)}"
+        yield (
+            "",
+            f"job {run.job_id} on {device_name(run)}, {run.state} since {local_time_text(run.claimed_at)}",
+        )
     yield "queue", plural(view.queued_jobs, "job")
     for incident in (*view.incidents, *view.past_incidents):
         yield "incident", incident_text(incident)
@@ -223,7 +227,7 @@ def _plan_text(plan: HostRetirementPlan) -> str:
 
 
 def _running(view: HostView) -> list[str]:
-    return [f"job {run.job_id} runs on {run.device_id} ({run.state})" for run in view.runs]
+    return [f"job {run.job_id} runs on {device_name(run)} ({run.state})" for run in view.runs]
 
 
 def _wait_until_idle(farm: FarmClient, view: HostView) -> None:

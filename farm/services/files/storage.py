@@ -152,7 +152,11 @@ def _evidence_age(connection: Connection, age: str, since: datetime | None, unti
 
 def _device_storage(connection: Connection) -> tuple[DeviceStorage, ...]:
     return tuple(
-        DeviceStorage(device_id=device.device_id, free_bytes=device.condition.storage_free_bytes)
+        DeviceStorage(
+            device_id=device.device_id,
+            device_label=device.label,
+            free_bytes=device.condition.storage_free_bytes,
+        )
         for device in devices.list_devices(connection)
         if device.condition is not None and device.condition.storage_free_bytes is not None
     )

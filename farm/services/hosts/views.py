@@ -70,6 +70,7 @@ def host_detail(connection: Connection, name: str) -> HostDetail:
 
 def _view(connection: Connection, host: Host, load: Load) -> HostView:
     own = devices.list_devices(connection, host_id=host.host_id)
+    label_by_device = {device.device_id: device.label for device in own}
     decided = last_events(connection, "host", host.host_id, kinds=(HostEvent.DRAINED, HostEvent.RETIRED))
     last_decision = decided[0] if decided and host.state is not HostState.ACTIVE else None
     session = host.session
@@ -79,7 +80,10 @@ def _view(connection: Connection, host: Host, load: Load) -> HostView:
         agent_version=None if session is None else session.agent_version,
         heartbeat_at=None if session is None else session.heartbeat_at,
         devices_by_state=dict(sorted(Counter(_state_word(device, load) for device in own).items())),
-        runs=tuple(map(RunningAttemptView.of, attempts.live_attempts_of_host(connection, host.host_id))),
+        runs=tuple(
+            RunningAttemptView.of(attempt, device_label=label_by_device.get(attempt.device_id))
+            for attempt in attempts.live_attempts_of_host(connection, host.host_id)
+        ),
         incidents=tuple(incidents.open_incidents(connection, host.host_id)),
         since=last_decision.at if last_decision else None,
         why=last_decision.cause if last_decision else None,

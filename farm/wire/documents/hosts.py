@@ -21,6 +21,7 @@ class RunningAttemptView(Wire):
     attempt_id: AttemptId
     job_id: JobId
     device_id: DeviceId
+    device_label: str | None
     state: str
     claimed_at: datetime
 

@@ -30,6 +30,7 @@ class DeviceStorage(Wire):
     """The last reported storage of a device."""
 
     device_id: DeviceId
+    device_label: str | None
     free_bytes: int
 
 
