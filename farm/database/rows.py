@@ -84,10 +84,15 @@ def to_record(kind: type[T], row: sa.Row[*tuple[Any, ...]] | Mapping[str, Any], 
     """
     key: Any = kind
     adapter, names = _adapter(key)
-    values = {**(row._asdict() if isinstance(row, sa.Row) else row), **other}
-    record: T = adapter.validate_python(
-        {name: values[name] for name in names if name in values}, strict=False
-    )
+    # Single look-ups: a dictionary of the whole row would take longer than the validation.
+    values: Mapping[Any, Any] = row._mapping if isinstance(row, sa.Row) else row
+    if other:
+        values = {**values, **other}
+    try:
+        arguments = {name: values[name] for name in names}
+    except KeyError:
+        arguments = {name: values[name] for name in names if name in values}
+    record: T = adapter.validate_python(arguments, strict=False)
     return record
 
 

@@ -1,7 +1,7 @@
 """Measurements, their summaries and details, and the series they belong to."""
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -9,10 +9,10 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, Digest, FactsId, JobId, MatrixId, SeriesId
-from farm.core.devices.controls import ControlLevel, control_level
+from farm.core.devices.controls import ControlLevel, ControlState, control_level
 from farm.core.models.variant import Recipe
 from farm.core.results.settle.report import NewMeasurement, NewSeries
-from farm.core.runs.measurement import Metric, Quality, SampleKind
+from farm.core.runs.measurement import Metric, Quality, SampleKind, SampleSummary
 from farm.core.runs.samples import decode_samples, encode_samples
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, measurements, series
@@ -93,7 +93,7 @@ def add_measurements(connection: Connection, new: Sequence[NewMeasurement]) -> N
 
 def stored_values(new: NewMeasurement) -> dict[str, object]:
     """Return a measurement's values by column, without its id and series."""
-    reading, summary = new.reading, asdict(new.summary)
+    reading, summary = new.reading, _field_values(new.summary)
     return {
         "job_id": new.job_id,
         "attempt_id": new.attempt_id,
@@ -112,15 +112,20 @@ def stored_values(new: NewMeasurement) -> dict[str, object]:
         "sample_count": summary.pop("count"),
         **summary,
         "samples": encode_samples(list(reading.samples_ns)) if reading.samples_ns else None,
-        "metrics": [asdict(metric) for metric in reading.metrics],
+        "metrics": [_field_values(metric) for metric in reading.metrics],
         "placement": stored_placement(reading.placement),
         "notices": list(new.notices) or None,
-        "controls": [asdict(state) for state in new.controls] or None,
+        "controls": [_field_values(state) for state in new.controls] or None,
         "control_level": control_level(new.controls),
         "cpu_s": new.cpu_s,
         "parser_version": new.parser_version,
         "measured_at": new.measured_at,
     }
+
+
+def _field_values(record: SampleSummary | Metric | ControlState) -> dict[str, object]:
+    """Return the fields of a flat record; `asdict`, which copies each value, takes thirty times as long."""
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
 def accepted_measurements(

@@ -1,7 +1,6 @@
 """Read what the farm knows of attempts whose reports came: all that settling them depends on."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import fields
 from functools import cache
 from typing import Any, TypeVar
 
@@ -52,6 +51,7 @@ from farm.store.results.measurements import accepted_qualities
 from farm.store.results.placements import last_placements
 
 AttemptT = TypeVar("AttemptT", bound=AttemptRecord)
+_JOB_COLUMNS = tuple(jobs.c.keys())
 _WITHOUT_PLAN = [column for column in attempts.c if column.name != "plan"]
 
 
@@ -280,13 +280,13 @@ def find_planned(connection: Connection, attempt_ids: Collection[AttemptId]) -> 
 def _with_jobs(
     connection: Connection, attempt_ids: Collection[AttemptId], kind: type[AttemptT]
 ) -> list[tuple[AttemptT, Job]]:
-    names = tuple(field.name for field in fields(kind))
+    names = tuple(kind.__dataclass_fields__)
     rows = connection.execute(_with_jobs_query(names), {"attempt_ids": list(attempt_ids)})
     # By position: both tables have columns of one name.
     return [
         (
             to_record(kind, dict(zip(names, row, strict=False))),
-            to_record(Job, dict(zip(jobs.c.keys(), row[len(names) :], strict=True))),
+            to_record(Job, dict(zip(_JOB_COLUMNS, row[len(names) :], strict=True))),
         )
         for row in rows
     ]
