@@ -53,7 +53,13 @@ def test_a_watched_matrix_ends_with_the_code_of_what_went_wrong(outcomes: dict[s
 
 @pytest.mark.parametrize(("kind", "code"), [("no_variant", 2), ("expired", 2), ("excluded", 0)])
 def test_a_matrix_that_wants_a_file_does_not_end_with_0(kind: str, code: int) -> None:
-    cell = {"device_id": None, "label": "int8-core", "kind": kind, "reason": "not registered"}
+    cell = {
+        "device_id": None,
+        "device_label": None,
+        "label": "int8-core",
+        "kind": kind,
+        "reason": "not registered",
+    }
     view = matrix_view(jobs_by_outcome={"succeeded": 50}, rejected_list=[cell])
     assert exit_code_of(view) == code
     assert exit_code_of(view, allow_missing=True) == 0
