@@ -99,7 +99,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "uq_sessions_one_live_per_host": [(tables.sessions, {**SESSION, "epoch": 2, "state": "silent"})],
     "uq_sessions_host_id_epoch": [(tables.sessions, {**SESSION, "state": "closed"})],
     "ck_hosts_clock_comparison_is_whole": [
-        (tables.hosts, {**HOST_ROW, "host_id": "bench-2", "clock_ahead_s": 1.0})
+        (tables.hosts, {**HOST_ROW, "host_id": "bench-2", "credential_hash": "y", "clock_ahead_s": 1.0})
     ],
     "uq_hosts_credential_hash": [(tables.hosts, {**HOST_ROW, "host_id": "bench-2", "credential_hash": "x"})],
     "uq_jobs_one_open_check_per_device": [(tables.jobs, CHECK), (tables.jobs, CHECK)],
