@@ -156,8 +156,9 @@ def test_an_agent_that_starts_on_a_full_disk_tells_so_gets_no_work_and_works_whe
 def test_an_agent_whose_first_start_finds_a_full_disk_spends_no_token_and_joins_when_there_is_space(
     farm: FarmProcess, disk: SmallDisk, phones: list[VirtualDeviceHandle]
 ) -> None:
+    agent = agent_on(disk, farm, phones)
     disk.fill()
-    with running_agent(agent_on(disk, farm, phones)) as agent:
+    with running_agent(agent):
         said = json.loads(
             eventually(
                 lambda: next(
