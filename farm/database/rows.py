@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -82,12 +82,9 @@ def to_record(kind: type[T], row: sa.Row[*tuple[Any, ...]] | Mapping[str, Any], 
 
     Columns without a field are left out; `other` has the values of fields that the row has not, or otherwise.
     """
-    key: Any = kind
-    adapter, names = _adapter(key)
-    # Single look-ups: a dictionary of the whole row would take longer than the validation.
+    adapter, names = _adapter(cast(Any, kind))
     values: Mapping[Any, Any] = row._mapping if isinstance(row, sa.Row) else row
-    if other:
-        values = {**values, **other}
+    values = {**values, **other} if other else values
     try:
         arguments = {name: values[name] for name in names}
     except KeyError:

@@ -58,20 +58,14 @@ def record_transitions(
         tx.connection.execute(_INSERT, rows)
 
 
-def record_alike(
-    tx: Tx,
-    kind: EventKind,
-    subject_ids: Sequence[object],
-    *,
-    from_state: str | None,
-    to_state: str | None,
-    cause: str | None,
-) -> None:
-    """Append events that differ in their subjects alone, in order; any number by one statement."""
-    same = {"at": tx.now, "actor": tx.actor, "kind": kind, "subject": subject_of(kind)}
-    states = {"from_state": from_state, "to_state": to_state, "cause": cause}
+def record_alike(tx: Tx, kind: EventKind, subject_ids: Sequence[object], **states: str | None) -> None:
+    """Append events that differ in their subjects alone, in order; any number by one statement.
+
+    `states` are the other columns of an event: `from_state`, `to_state` and `cause`.
+    """
+    same = {"at": tx.now, "actor": tx.actor, "kind": kind, "subject": subject_of(kind), **states}
     rows = [[str(subject_id)] for subject_id in subject_ids]
-    insert_rows(tx.connection, events, ["subject_id"], rows, same={**same, **states})
+    insert_rows(tx.connection, events, ["subject_id"], rows, same=same)
 
 
 def record_if_moved(
