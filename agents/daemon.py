@@ -236,6 +236,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
     prefetch = ArtifactPrefetcher(
         artifacts=artifacts, is_disturbing=lambda: bool(monitor.measured_cpu_domains()), tasks=tasks
     )
+    session_opened = asyncio.Event()
     attempts = AttemptController(
         active=active,
         runner=AttemptRunner(
@@ -246,7 +247,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
             device_cache_limit_bytes=config.device_cache_limit_bytes,
             max_pushes=config.max_pushes,
         ),
-        delivery=ReportDelivery(host.api, host.spool, host.disk, random),
+        delivery=ReportDelivery(host.api, host.spool, host.disk, random, session_opened=session_opened),
         journal=host.journal,
         spool=host.spool,
         disk=host.disk,
@@ -290,6 +291,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         # Of no use to others where the server is on another machine.
         adb_port=lambda: host.server.port if is_loopback(host.server.host) else None,
         ready=host.ready,
+        session_opened=session_opened,
         wants_provisioning=config.provision_devices,
     )
     adb_supervisor = AdbSupervisor(

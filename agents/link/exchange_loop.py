@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import NoReturn
@@ -121,6 +121,8 @@ class ExchangeLoop:
     agent_version: str
     adb_port: Callable[[], int | None]
     ready: Callable[[], None]
+    #: Set after the first session was opened.
+    session_opened: asyncio.Event = field(default_factory=asyncio.Event)
     #: Ask the farm to provision new devices.
     wants_provisioning: bool = False
     _database_epoch: str = ""
@@ -137,6 +139,7 @@ class ExchangeLoop:
         while True:
             session = await self._open_session()
             log.info("session_opened", session_id=session.session_id, epoch=session.epoch)
+            self.session_opened.set()
             self.clock_comparison.request()
             self._database_epoch = session.database_epoch
             self.attempts.apply_orders(session.orders)

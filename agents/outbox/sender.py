@@ -42,6 +42,9 @@ class ReportDelivery:
     _: KW_ONLY
     #: The number of concurrent calls.
     at_once: int = MAX_CONCURRENT_CALLS
+    #: Set once the farm has opened a session, so that it serves this release: another one could refuse for
+    #: good what it cannot read. None: nothing is waited for.
+    session_opened: asyncio.Event | None = None
 
     def __post_init__(self) -> None:
         self._slots = asyncio.Semaphore(self.at_once)
@@ -50,6 +53,8 @@ class ReportDelivery:
 
     async def deliver(self, attempt_id: AttemptId) -> None:
         """Send the attempt's report, always the same bytes; on return it no longer waits."""
+        if self.session_opened is not None:
+            await self.session_opened.wait()
         backoff = Backoff(self.random, first_s=0.25, cap_s=5.0)
         while True:
             try:

@@ -4,11 +4,16 @@ import pytest
 
 from agents.daemon import run_agent
 from agents.host.config import AgentConfig
+from agents.outbox.spool import Spool
 from farm.clock import SystemClock
+from farm.core.base.ids import AttemptId
 from farm.core.errors import WireVersionUnsupported
 from tests.support.agents.fake_farm import FakeFarm, living
 
 pytestmark = pytest.mark.anyio
+
+#: `RestartPreventExitStatus` of the agent's unit.
+ENDS_FOR_GOOD = 2
 
 
 @pytest.mark.fault(30)
@@ -23,6 +28,23 @@ async def test_an_agent_of_another_release_ends_and_says_which_the_farm_serves(
     with pytest.raises(WireVersionUnsupported, match=f"serves {played.wire_version}") as refused:
         await run_agent(config, SystemClock())
     assert refused.value.hint
+    assert refused.value.blame.exit_code == ENDS_FOR_GOOD
+
+
+@pytest.mark.fault(30)
+async def test_a_report_waits_for_a_release_that_the_farm_serves(
+    config: AgentConfig, played: FakeFarm
+) -> None:
+    async with living(config):
+        await played.until(lambda: bool(played.exchanges))
+    Spool(config.data_dir / "spool").put(AttemptId(7), b"{}")
+    served, played.wire_version = played.wire_version, played.wire_version + 1
+    with pytest.raises(WireVersionUnsupported):
+        await run_agent(config, SystemClock())
+    assert Spool(config.data_dir / "spool").pending() == [7]
+    played.wire_version = served
+    async with living(config):
+        await played.until(lambda: 7 in played.reports)
 
 
 @pytest.mark.invariant("I19")

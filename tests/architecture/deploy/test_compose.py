@@ -1,6 +1,9 @@
-"""The compose file: what it names exists. It is read here, and run by nobody: the tests have no Docker."""
+"""The compose file: what it names exists. What it starts is started in tests/e2e/deploy, without Docker."""
 
 import re
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +24,6 @@ PAGE = (ROOT / "docs" / "operations.md").read_text()
 DEFAULT = re.compile(r"\$\{([A-Z_]+):-([^}]*)\}")
 #: Set for the compose file itself.
 OF_COMPOSE = {"FARM_PUBLISH"}
-#: The keys of the specification (github.com/compose-spec) that are used here.
-SERVICE_KEYS = {
-    "build", "command", "depends_on", "environment", "healthcheck", "image", "ports", "restart", "secrets",
-    "stop_grace_period", "volumes",
-}  # fmt: skip
 SERVICES = sorted(COMPOSE["services"])
 
 
@@ -34,10 +32,25 @@ def settings(service: str) -> dict[str, str]:
     return {name: DEFAULT.sub(r"\2", str(value)) for name, value in found.items()}
 
 
-def test_only_keys_of_the_specification_are_used() -> None:
-    assert set(COMPOSE) == {"name", "services", "volumes", "secrets"}
-    for service in COMPOSE["services"].values():
-        assert set(service) <= SERVICE_KEYS
+def validated(path: Path) -> "subprocess.CompletedProcess[str]":
+    """Compare a file with the schema of the specification (github.com/compose-spec)."""
+    if find_spec("check_jsonschema") is None:
+        pytest.skip("check-jsonschema, which has the schema, is not installed: `make test` does it")
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_file_is_as_the_specification_says() -> None:
+    done = validated(FOLDER / "compose.yaml")
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_key_that_the_specification_does_not_have_is_found(tmp_path: Path) -> None:
+    wrong = (FOLDER / "compose.yaml").read_text().replace("stop_grace_period:", "stop_grace_time:")
+    (tmp_path / "compose.yaml").write_text(wrong)
+    done = validated(tmp_path / "compose.yaml")
+    assert done.returncode == 1
+    assert "stop_grace_time" in done.stdout
 
 
 @pytest.mark.parametrize("name", SERVICES)
