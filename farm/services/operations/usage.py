@@ -36,8 +36,8 @@ def usage_in_week(connection: Connection, week_name: str | None, *, now: datetim
     week = week_of(now) if week_name is None else week_named(week_name)
     period = Period(begin=week.begin, end=min(week.end, now))
     fleet = devices.list_devices(connection)
-    created_at = usage_store.devices_created_at(connection)
-    spent_by_device = _spent_by_device(connection, fleet, created_at, period)
+    known_since = usage_store.known_since(connection)
+    spent_by_device = _spent_by_device(connection, fleet, known_since, period)
     known = [device for device in fleet if any(spent_by_device[device.device_id].values())]
     devices_by_model = defaultdict(list)
     for device in known:
@@ -46,7 +46,7 @@ def usage_in_week(connection: Connection, week_name: str | None, *, now: datetim
         week=week.name,
         begin=period.begin,
         end=max(period.begin, period.end),
-        known_since=min(created_at.values(), default=None),
+        known_since=min(known_since.values(), default=None),
         devices=tuple(
             DeviceUsage.of(device, **_kind(device), **_shares([spent_by_device[device.device_id]]))
             for device in known
@@ -63,7 +63,7 @@ def usage_in_week(connection: Connection, week_name: str | None, *, now: datetim
 
 
 def _spent_by_device(
-    connection: Connection, fleet: Sequence[Device], created_at: Mapping[DeviceId, datetime], period: Period
+    connection: Connection, fleet: Sequence[Device], known_since: Mapping[DeviceId, datetime], period: Period
 ) -> dict[DeviceId, _Spent]:
     changes_by_device = usage_store.device_changes(connection, period)
     changes_by_host = usage_store.host_changes(connection, period)
@@ -72,7 +72,7 @@ def _spent_by_device(
     spent: dict[DeviceId, _Spent] = {}
     for device in fleet:
         device_id = device.device_id
-        known = replace(period, begin=max(period.begin, created_at[device_id]))
+        known = replace(period, begin=max(period.begin, known_since[device_id]))
         changes = (
             *changes_by_device.get(device_id, ()),
             # A device that moved counts as if it had been at its present host.

@@ -94,10 +94,19 @@ def actions_in(connection: Connection, period: Period) -> dict[DeviceId, list[Pe
     return dict(actions_by_device)
 
 
-def devices_created_at(connection: Connection) -> dict[DeviceId, datetime]:
-    """Return when the farm detected each device for the first time."""
-    query = sa.select(devices.c.device_id, devices.c.created_at)
-    return {DeviceId(row.device_id): row.created_at for row in connection.execute(query)}
+def known_since(connection: Connection) -> dict[DeviceId, datetime]:
+    """Return by device since when its history is complete: older changes of presence may be removed."""
+    oldest = (
+        sa.select(sa.func.min(events.c.at))
+        .where(
+            events.c.subject_id == devices.c.device_id,
+            events.c.kind == DeviceEvent.PRESENCE_CHANGED,
+            _is_fact(events),
+        )
+        .scalar_subquery()
+    )
+    query = sa.select(devices.c.device_id, sa.func.coalesce(oldest, devices.c.created_at).label("since"))
+    return {DeviceId(row.device_id): row.since for row in connection.execute(query)}
 
 
 def _changes(

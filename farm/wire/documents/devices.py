@@ -220,7 +220,7 @@ class DeviceUsage(Wire):
     device_model: str | None
     soc: str | None
     virtual: bool
-    #: The part of the week that is known: since the farm first saw the device, until now, not retired.
+    #: The known part of the week: as far back as the history is kept, until now, not retired.
     known_s: float
     seconds: Mapping[UsageState, float]
     #: Of `known_s`, in per cent with one decimal; the sum is 100, or 0 where nothing is known.
@@ -252,7 +252,7 @@ class UsageView(Wire):
     begin: datetime
     #: The end of the week, or now.
     end: datetime
-    #: When the farm first saw a device; nothing is known of the time before. None: it saw none yet.
+    #: When the kept history of the first device begins; None: the farm saw no device yet.
     known_since: datetime | None
     #: Those of which a part of the week is known.
     devices: tuple[DeviceUsage, ...]

@@ -3,13 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from sqlalchemy.engine import Connection
 
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Presence
 from farm.core.devices.host_state import HostEvent
 from farm.core.errors import InvalidInput
 from farm.core.jobs.attempt import AttemptState
-from farm.core.operations.usage import week_before, week_of
+from farm.core.operations.usage import UsageState, week_before, week_of
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.database.transaction import bind_tx
 from farm.services.devices.admin import change_admin, retire
@@ -190,6 +191,35 @@ def test_a_retired_device_counts_until_then(farm: FarmRig, host: HostRig) -> Non
     _monday(farm)
     farm.clock.advance(1)
     assert usage(farm).devices == ()
+
+
+def test_a_device_of_which_old_history_was_removed_is_known_since_the_oldest_that_is_left(
+    farm: FarmRig, host: HostRig
+) -> None:
+    first = week_of(farm.clock.now()).name
+    _monday(farm)
+    farm.clock.advance(100)
+    host.phones["phone-1"] = phone("phone-1", presence=Presence.OFFLINE)
+    host.exchange()
+    farm.clock.advance(50)
+    views: list[UsageView] = []
+
+    def look(connection: Connection) -> None:
+        went = "kind = 'device_presence_changed' AND from_state = 'absent'"
+        connection.exec_driver_sql(f"DELETE FROM events WHERE {went}")
+        views.extend(usage_in_week(connection, week, now=farm.clock.now()) for week in (first, None))
+        raise RolledBack
+
+    with pytest.raises(RolledBack):
+        farm.write(look)
+    before, now = views
+    assert before.devices == ()
+    (device,) = now.devices
+    assert (device.known_s, device.shares_pct[UsageState.AWAY]) == (50, 100)
+
+
+class RolledBack(Exception):
+    """What was removed is put back: other checks need it."""
 
 
 def test_a_farm_without_devices_knows_nothing(farm: FarmRig) -> None:
