@@ -15,6 +15,7 @@ _NAMED_OTHERWISE = {
     DeviceEvent.PLACEMENT_CHANGED,
     FarmEvent.ACCESS_REFUSED,
     FarmEvent.EVIDENCE_EXPIRED,
+    FarmEvent.HISTORY_EXPIRED,
 }
 
 
