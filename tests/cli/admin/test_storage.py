@@ -120,7 +120,8 @@ def test_the_storage_is_shown_in_words(
     monkeypatch.setenv("FARM_URL", farm.url)
     assert run("storage", "show") == 0
     said = capsys.readouterr().out
-    assert "limits    artifacts: 0 B; output: none; uploads leave 1.07 GB of the disk free" in said
+    limits = "limits    artifacts: 0 B; output: none; history: 1095 days; uploads leave 1.07 GB of the disk free"
+    assert limits in said
     assert "own        needed      3" in said
     assert "the next sweep: nothing to do" in said
     assert run("storage", "show", "--json") == 0
@@ -136,6 +137,7 @@ def test_limits_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.Mo
         "blobs_limit_bytes": None,
         "evidence_keep_days": 30,
         "evidence_limit_bytes": 1_000_000,
+        "history_keep_days": 1095,
         "disk_reserve_bytes": 1024**3,
     }
 

@@ -136,7 +136,7 @@ def test_devices_say_what_they_are_and_that_they_are_ready(lab: Lab) -> None:
 
 def test_a_matrix_file_becomes_speedups_with_intervals(lab: Lab, torch_matrix: MatrixId) -> None:
     rows = lab.farm.cli("speedups", "--matrix", str(torch_matrix))
-    assert all(row["settings"] == {"iter": 10, "warmup": 1} for row in rows)
+    assert all(row["changed_settings"] == {"iter": 10, "warmup": 1} for row in rows)
     assert [(row["baseline"], row["candidate"], row["aa"]) for row in rows] == [
         ("float32", "float32 (A/A)", True),
         ("float32", "int8-core", False),
