@@ -5,7 +5,7 @@ from typing import Any
 from farm.core.models.variant import Variant
 from farm.core.operations.alarm import Alarm
 from farm.core.operations.event import Event
-from farm.wire.documents.devices import DeviceDetail, DeviceView
+from farm.wire.documents.devices import DeviceDetail, DeviceView, UsageView
 from farm.wire.documents.files.programs import AdapterView, HarnessView, ProgramView
 from farm.wire.documents.hosts import HostDetail, HostView
 from farm.wire.documents.matrices.matrices import (
@@ -47,6 +47,7 @@ SHAPES: dict[str, Any] = {
     "harness list --adapters": list[AdapterView],
     "harness show NAME": HarnessView,
     "device list": list[DeviceView],
+    "device list --usage": list[UsageView],
     "device show ID": DeviceDetail,
     "host list": list[HostView],
     "host show ID": HostDetail,

@@ -7,9 +7,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from tests.architecture.docs.json_shapes import SHAPES
-from tests.cli.matrices.test_matrix import MATRIX, Measured, document, measured
+from tests.cli.matrices.test_matrix import MATRIX, Measured, document, measured, original
 
-__all__ = ["measured"]
+__all__ = ["measured", "original"]
 #: These wait for an agent, which this farm has not.
 WAITING = {"run", "matrix submit FILE --watch", "matrix rerun ID --watch"}
 
