@@ -120,7 +120,8 @@ def test_the_storage_is_shown_in_words(
     monkeypatch.setenv("FARM_URL", farm.url)
     assert run("storage", "show") == 0
     said = capsys.readouterr().out
-    assert "limits    artifacts: 0 B; output: none; history: 1095 days; uploads leave 1.07 GB" in said
+    in_one_line = " ".join(said.split())
+    assert "limits artifacts: 0 B; output: none; history: 1095 days; uploads leave 1.07 GB" in in_one_line
     assert "own        needed      3" in said
     assert "the next sweep: nothing to do" in said
     assert run("storage", "show", "--json") == 0

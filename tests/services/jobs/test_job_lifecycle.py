@@ -33,7 +33,7 @@ def test_a_matrix_travels_to_a_speedup_with_an_interval(farm: FarmRig, host: Hos
     matrix_id = farm.submit()
     assert host.run(answer) == 2 * 2 * 5
     rows = farm.speedups(matrix_id)
-    assert [row.device for row in rows] == ["phone-1", "phone-2"]
+    assert [row.device_id for row in rows] == ["phone-1", "phone-2"]
     for row in rows:
         assert row.verdict is Verdict.FASTER
         assert row.speedup == pytest.approx(2.0, rel=0.02)
