@@ -100,7 +100,7 @@ class Bench:
         """Send the file to the cache as the agent does before a run."""
         if cold:
             await self._forget()
-        device = TimedDevice(self.client, self.address)
+        device = TimedDevice(self.client, self.address, self.work_root)
         cached = await ensure_cached(device, [self.file], self._local_path)
         return Push(push_s=device.push_s, check_s=device.shell_s, sent_bytes=cached.pushed_bytes)
 

@@ -39,10 +39,10 @@ fi
 echo 'Main runs.'
 at=0
 while [ $at -lt $iter ]; do
-    echo 'PyTorchObserver {"type": "NET", "unit": "us", "metric": "latency", "value": "5000"}'
+    echo 'PyTorchObserver {"type": "NET", "unit": "us", "metric": "latency", "value": "500"}'
     at=$((at + 1))
 done
-echo 'Main run finished. Microseconds per iter: 5000. Iters per second: 200'
+echo 'Main run finished. Microseconds per iter: 500. Iters per second: 2000'
 """
 
 
