@@ -20,15 +20,9 @@ from tests.support.farm.service_fixture import (
     torch_output,
 )
 
+pytestmark = pytest.mark.usefixtures("both_variants")
+
 PHASES = (AttemptState.CLAIMED, AttemptState.PREPARING, AttemptState.MEASURING, AttemptState.REPORTING)
-
-
-@pytest.fixture
-def farm(farm: FarmRig) -> FarmRig:
-    """With both variants of the usual matrix."""
-    farm.variant("float32")
-    farm.variant("int8-core")
-    return farm
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from farm.core.base.ids import MatrixId
 from farm.core.jobs.attempt import AttemptState
@@ -17,17 +16,12 @@ from farm.services.matrices.cancel import (
     cancel_chunk,
     continue_cancellations,
 )
+from tests.support.database.sent_statements import sent_to
 from tests.support.farm.service_fixture import FarmRig, HostRig, phase
 
+pytestmark = pytest.mark.usefixtures("both_variants")
+
 _LONG_S = 2 * INTERRUPTED_AFTER.total_seconds()
-
-
-@pytest.fixture
-def farm(farm: FarmRig) -> FarmRig:
-    """With both variants of the usual matrix."""
-    farm.variant("float32")
-    farm.variant("int8-core")
-    return farm
 
 
 @pytest.fixture
@@ -145,15 +139,10 @@ def test_the_part_of_one_device_goes_on_after_a_crash_and_the_rest_stays(
 
 
 def test_a_step_takes_the_same_statements_however_many_jobs_it_cancels(farm: FarmRig, host: HostRig) -> None:
-    executed: list[int] = []
-
-    def note(*_: Any) -> None:
-        executed[-1] += 1
-
     matrix_ids = [farm.submit() for _ in range(2)]
-    sa.event.listen(farm.database.engine, "before_cursor_execute", note)
+    executed: list[int] = []
     for matrix_id, limit in zip(matrix_ids, (2, 18), strict=True):
-        executed.append(0)
-        cancel_some(farm, matrix_id, limit=limit)
-    sa.event.remove(farm.database.engine, "before_cursor_execute", note)
+        with sent_to(farm.database.engine) as sent:
+            cancel_some(farm, matrix_id, limit=limit)
+        executed.append(len(sent))
     assert executed[0] == executed[1]

@@ -13,20 +13,14 @@ from farm.wire.documents.matrices.matrix import matrix_spec
 from farm.wire.documents.matrices.plans import MatrixPlanView
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
+pytestmark = pytest.mark.usefixtures("both_variants")
+
 AXES = {
     "model": "mobilenet_v2",
     "precision": ["float32", "int8-core"],
     "format": "torchscript",
     "backend": "cpu",
 }
-
-
-@pytest.fixture
-def farm(farm: FarmRig) -> FarmRig:
-    """With both variants of the usual matrix."""
-    farm.variant("float32")
-    farm.variant("int8-core")
-    return farm
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Old history goes by age: what goes, what never does, and what is shown of a row whose history went."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -22,22 +20,17 @@ from farm.services.operations.history import HistoryWalk
 from farm.services.results.explanations import explain_job
 from farm.store.operations.history import find_old_events, find_old_plans, find_old_sessions
 from farm.wire.documents.files.storage import SweepResult
+from tests.support.database.sent_statements import sent_to
 from tests.support.farm.direct_calls import cancel_matrix
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, phase, report_body
+
+pytestmark = pytest.mark.usefixtures("both_variants")
 
 KEEP_DAYS = 100
 _KEEP = timedelta(days=KEEP_DAYS)
 #: Raw output goes before the history.
 OLD = StorageRules(history_keep_days=KEEP_DAYS, evidence_keep_days=10)
 WITH_OUTPUT = StorageRules(history_keep_days=KEEP_DAYS)
-
-
-@pytest.fixture
-def farm(farm: FarmRig) -> FarmRig:
-    """With both variants of the usual matrix."""
-    farm.variant("float32")
-    farm.variant("int8-core")
-    return farm
 
 
 @pytest.fixture
@@ -84,18 +77,6 @@ def a_job(farm: FarmRig, matrix_id: MatrixId) -> tuple[JobId, AttemptId]:
         "SELECT job_id, attempt_id FROM jobs WHERE matrix_id = :id ORDER BY job_id", id=matrix_id
     )
     return JobId(rows[0]["job_id"]), AttemptId(rows[0]["attempt_id"])
-
-
-@contextmanager
-def statements(farm: FarmRig) -> Iterator[list[str]]:
-    executed: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        executed.append(statement)
-
-    sa.event.listen(farm.database.engine, "before_cursor_execute", note)
-    yield executed
-    sa.event.remove(farm.database.engine, "before_cursor_execute", note)
 
 
 @pytest.mark.invariant("I17")
@@ -248,9 +229,9 @@ def test_a_sweep_that_is_killed_goes_on_where_it_was(
 def test_kept_rows_are_looked_at_once_a_day(farm: FarmRig, finished: MatrixId) -> None:
     walk = HistoryWalk()
     walk(farm.database, farm.clock, _KEEP)
-    with statements(farm) as at_once:
+    with sent_to(farm.database.engine) as at_once:
         walk(farm.database, farm.clock, _KEEP)
-    assert len([text for text in at_once if "FROM events" in text]) == 1, "where it was, nothing is older"
+    assert len([text for text, _ in at_once if "FROM events" in text]) == 1, "where it was, nothing is older"
     sweep(farm, StorageRules(evidence_keep_days=10))
     assert walk(farm.database, farm.clock, _KEEP)["events"] == 0
     grow_old(farm, 1)
@@ -263,9 +244,9 @@ def test_a_page_takes_the_same_statements_however_many_rows_it_has(farm: FarmRig
     for limit in (15, 1000):
         of_limit: list[int] = []
         for find in (find_old_events, find_old_sessions, find_old_plans):
-            with statements(farm) as executed:
+            with sent_to(farm.database.engine) as executed:
                 farm.read(find, after=10, before=farm.clock.now() - _KEEP, limit=limit)
-            of_limit.append(len([text for text in executed if text.startswith("SELECT")]))
+            of_limit.append(len([text for text, _ in executed if text.startswith("SELECT")]))
         numbers.append(of_limit)
     assert numbers[1] <= [5, 1, 1]
     assert numbers[0] <= numbers[1]

@@ -22,13 +22,7 @@ from tests.support.farm.service_fixture import (
     torch_output,
 )
 
-
-@pytest.fixture
-def farm(farm: FarmRig) -> FarmRig:
-    """With both variants of the usual matrix."""
-    farm.variant("float32")
-    farm.variant("int8-core")
-    return farm
+pytestmark = pytest.mark.usefixtures("both_variants")
 
 
 @pytest.fixture

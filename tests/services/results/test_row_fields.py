@@ -1,11 +1,9 @@
 """What rows of cells, results and comparisons say of device, model file, program and metrics."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from farm.core.base.ids import AttemptId, JobId
 from farm.core.errors import MatrixInvalid
@@ -25,6 +23,7 @@ from farm.store.files.variants import list_variants
 from farm.wire.documents.devices import LabelRequest
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.services.matrices.test_generic_harness import MATRIX, answer, register
+from tests.support.database.sent_statements import sent_to
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
 LABELS = {"phone-1": "bench left", "phone-2": None}
@@ -171,18 +170,6 @@ def test_more_cells_take_no_more_statements(farm: FarmRig, host: HostRig) -> Non
 
 def executed(farm: FarmRig, service: Callable[..., object], *args: object) -> int:
     """The number of statements of a service."""
-    with _statements(farm) as executed:
+    with sent_to(farm.database.engine) as executed:
         farm.read(service, *args)
     return len(executed)
-
-
-@contextmanager
-def _statements(farm: FarmRig) -> Iterator[list[str]]:
-    executed: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        executed.append(statement)
-
-    sa.event.listen(farm.database.engine, "before_cursor_execute", note)
-    yield executed
-    sa.event.remove(farm.database.engine, "before_cursor_execute", note)

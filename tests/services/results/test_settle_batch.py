@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from farm.core.base.ids import AttemptId
 from farm.core.errors import FarmBusy, FarmError, Forbidden, InvalidInput, NotFound, ReportConflict
@@ -21,6 +19,7 @@ from farm.store.jobs.attempts import find_attempt
 from farm.store.jobs.jobs import find_job
 from farm.store.results.settle.effects import write
 from farm.wire.agents.protocol import Assignment
+from tests.support.database.sent_statements import sent_to
 from tests.support.farm.direct_calls import cancel_matrix
 from tests.support.farm.service_fixture import (
     FarmRig,
@@ -218,9 +217,9 @@ def test_good_runs_take_the_same_statements_however_many(farm: FarmRig) -> None:
     for _ in range(2):
         host.report_together(claimed_and_cleaned(host))
     given = claimed_and_cleaned(host)
-    with statements(farm) as of_one:
+    with sent_to(farm.database.engine) as of_one:
         assert counted(host.report_together(given[:1])) == [True]
-    with statements(farm) as of_seven:
+    with sent_to(farm.database.engine) as of_seven:
         assert counted(host.report_together(given[1:])) == [True] * 7
     assert len(of_seven) == len(of_one)
 
@@ -231,16 +230,3 @@ def claimed_and_cleaned(host: HostRig) -> list[tuple[AttemptId, bytes]]:
     for each in given:
         host.clean(each)
     return [(each.attempt_id, report_body(good_evidence(each))) for each in given]
-
-
-@contextmanager
-def statements(farm: FarmRig) -> Iterator[list[str]]:
-    """What is executed meanwhile; many rows of one statement are one."""
-    executed: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        executed.append(statement)
-
-    sa.event.listen(farm.database.engine, "before_cursor_execute", note)
-    yield executed
-    sa.event.remove(farm.database.engine, "before_cursor_execute", note)

@@ -21,8 +21,8 @@ from farm.store.devices import workload as device_workload
 from farm.store.jobs import attempts, queues
 from farm.store.operations import event_log
 from farm.wire.agents.protocol import Assignment, Exchange
-from tests.store.query_plans.test_sqlite_query_plans import sent_by
 from tests.support.database.postgres import PostgresServer
+from tests.support.database.sent_statements import sent_to
 from tests.support.farm.direct_calls import settle
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, report_body
 
@@ -148,7 +148,7 @@ def plans(
     found: list[dict[str, Any]] = []
 
     def explain(connection: Connection) -> None:
-        with sent_by(connection) as sent:
+        with sent_to(connection) as sent:
             query(connection)
         for sql, values in sent:
             if sql.split()[0] in verbs and not isinstance(values, list):

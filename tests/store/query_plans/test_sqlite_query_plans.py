@@ -1,12 +1,9 @@
 """Hot queries stay index lookups: what SQLite says it would do, for the statements the code really sends."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, FactsId, HostId, JobId, MatrixId, SessionId
@@ -32,6 +29,7 @@ from farm.store.results import measurements, placements, provenance, recurrence
 from farm.store.results.settle import report_context
 from farm.store.upkeep import device_actions
 from tests.support.database.sample_rows import DIGEST, NOW
+from tests.support.database.sent_statements import sent_to
 
 Plan = list[str]
 
@@ -40,7 +38,7 @@ def plans(database: Database, query: Callable[[Connection], object]) -> list[Pla
     """How SQLite carries out each statement that `query` sends."""
 
     def explained(connection: Connection) -> list[Plan]:
-        with sent_by(connection) as sent:
+        with sent_to(connection) as sent:
             query(connection)
         return [
             [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values)]
@@ -49,19 +47,6 @@ def plans(database: Database, query: Callable[[Connection], object]) -> list[Pla
         ]
 
     return database.write(explained)
-
-
-@contextmanager
-def sent_by(connection: Connection) -> Iterator[list[tuple[str, Any]]]:
-    """The statements that go over a connection while the block runs."""
-    sent: list[tuple[str, Any]] = []
-
-    def note(_c: object, _cursor: object, sql: str, values: Any, _context: object, _many: bool) -> None:
-        sent.append((sql, values))
-
-    sa.event.listen(connection, "before_cursor_execute", note)
-    yield sent
-    sa.event.remove(connection, "before_cursor_execute", note)
 
 
 PHONE, HOST, JOB = DeviceId("phone-1"), HostId("bench-1"), JobId(1)

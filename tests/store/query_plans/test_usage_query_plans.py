@@ -11,10 +11,11 @@ from farm.core.operations.usage import Period
 from farm.database.engine import Database
 from farm.store.operations import usage
 from tests.store.query_plans.test_postgres_query_plans import copies, indexes, nodes, scanned
-from tests.store.query_plans.test_sqlite_query_plans import is_table_scan, plans, sent_by
+from tests.store.query_plans.test_sqlite_query_plans import is_table_scan, plans
 from tests.support.database.database_fixtures import opened
 from tests.support.database.postgres import PostgresServer
 from tests.support.database.sample_rows import ATTEMPT, NOW, PHONE, add, add_rows, tables
+from tests.support.database.sent_statements import sent_to
 
 WEEK = Period(begin=NOW - timedelta(days=371), end=NOW - timedelta(days=364))
 READ: dict[str, tuple[Callable[[Connection], object], str]] = {
@@ -79,7 +80,7 @@ def _fill(connection: Connection) -> None:
 
 def _planned(database: Database, query: Callable[[Connection], object]) -> list[dict[str, Any]]:
     def explained(connection: Connection) -> list[dict[str, Any]]:
-        with sent_by(connection) as sent:
+        with sent_to(connection) as sent:
             query(connection)
         found = [
             connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON, ANALYZE) {sql}", values)
