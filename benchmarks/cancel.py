@@ -12,16 +12,13 @@ against the median of its claims before.
 import argparse
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from statistics import median
 
 import sqlalchemy as sa
+from busy_host import working
 from fake_host import FakeHost
 from machine import cpu_s, machine_facts
 from program import register_model, submit
@@ -35,7 +32,7 @@ from tests.support.database.postgres import NoPostgres, running_postgres
 
 #: Phones of the matrices that are cancelled, and of the host that works meanwhile.
 _PHONES, _BUSY_PHONES = 10, 5
-#: The pause between two exchanges of the other host: it observes, and does not compete.
+#: The pause between two exchanges of the other host.
 _EVERY_S = 0.05
 _FILL = """
 INSERT INTO jobs (kind, device_id, matrix_id, cell_id, round, repeat, priority, state, created_at)
@@ -59,36 +56,6 @@ _BARE = (
 )
 
 
-@dataclass(slots=True)
-class _Worker:
-    """A host that keeps working, and the times of its claims."""
-
-    host: FakeHost
-    claims_s: list[float] = field(default_factory=list)
-    stopped: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> None:
-        while not self.stopped.wait(_EVERY_S):
-            # The farm closes connections that are idle for some seconds; the next request connects again.
-            self.host.close()
-            began_s = time.perf_counter()
-            if assignments := self.host.exchange():
-                self.claims_s.append(time.perf_counter() - began_s)
-                self.host.run_all_together(assignments)
-
-
-@contextmanager
-def _working(host: FakeHost) -> Iterator[_Worker]:
-    worker = _Worker(host)
-    with ThreadPoolExecutor(1) as pool:
-        work = pool.submit(worker.run)
-        try:
-            yield worker
-        finally:
-            worker.stopped.set()
-        work.result()
-
-
 def measure(rig: FarmRig, name: str, *, jobs: int, before_s: float, one_device: bool) -> None:
     """Cancel a matrix of so many jobs, and print its figures."""
     register_model(rig)
@@ -101,9 +68,9 @@ def measure(rig: FarmRig, name: str, *, jobs: int, before_s: float, one_device: 
     deep.close()
     device = DeviceId("deep-0") if one_device else None
     cancelled, bare = (_large_matrix(rig, jobs) for _ in range(2))
-    with _working(busy) as worker:
+    with working(busy, every_s=_EVERY_S) as worker:
         time.sleep(before_s)
-        before, worker.claims_s = worker.claims_s, []
+        before = worker.take_claims_s()
         began_s, cpu_before_s = time.perf_counter(), cpu_s(rig.farm_pid)
         view = rig.farm.cancel_matrix(cancelled, device=device)
         ours_s = time.perf_counter() - began_s

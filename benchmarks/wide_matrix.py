@@ -1,13 +1,10 @@
 """A matrix of very many cells: the time until the answer, and the delay of other agents."""
 
-import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 
+from busy_host import working
 from fake_host import FakeHost
 from machine import cpu_s
 from program import register_model, submit, submit_wide
@@ -17,7 +14,7 @@ from farm.store.matrices.lazy_expansion import remaining_jobs
 
 #: Phones of the host that works at the same time.
 _BUSY_PHONES = 10
-#: The pause between two of its exchanges: it observes, and does not compete.
+#: The pause between two of its exchanges.
 _EVERY_S = 0.3
 _ROUNDS, _MATRICES = 100, 5
 
@@ -58,9 +55,9 @@ def wide_matrix(rig: FarmRig, *, devices: int, cells: int, before_s: float) -> W
         submit(rig, rounds=_ROUNDS)
     wide = FakeHost(rig.url, "wide", rig.join_token(), devices)
     wide.run_until_idle()
-    with _working(busy) as worker:
+    with working(busy, every_s=_EVERY_S) as worker:
         time.sleep(before_s)
-        before_ms, worker.times_ms = worker.times_ms, []
+        before_claims_s = worker.take_claims_s()
         began_s, cpu_before_s = time.perf_counter(), cpu_s(rig.farm_pid)
         matrix_id = submit_wide(rig, keys=cells // devices, host="wide")
         answered_s = time.perf_counter() - began_s
@@ -75,37 +72,6 @@ def wide_matrix(rig: FarmRig, *, devices: int, cells: int, before_s: float) -> W
         answered_s=answered_s,
         queued_s=queued_s,
         cpu_us=cpu_us,
-        before_ms=before_ms,
-        during_ms=worker.times_ms,
+        before_ms=[1000 * claim_s for claim_s in before_claims_s],
+        during_ms=[1000 * claim_s for claim_s in worker.claims_s],
     )
-
-
-@dataclass(slots=True)
-class _Worker:
-    """A host that keeps working."""
-
-    host: FakeHost
-    times_ms: list[float] = field(default_factory=list)
-    stopped: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> None:
-        while not self.stopped.wait(_EVERY_S):
-            # The farm closes connections that are idle for some seconds; the next request connects again.
-            self.host.close()
-            began_s = time.perf_counter()
-            assignments = self.host.exchange()
-            if assignments:
-                self.times_ms.append(1000 * (time.perf_counter() - began_s))
-                self.host.run_all_together(assignments)
-
-
-@contextmanager
-def _working(host: FakeHost) -> Iterator[_Worker]:
-    worker = _Worker(host)
-    with ThreadPoolExecutor(1) as pool:
-        work = pool.submit(worker.run)
-        try:
-            yield worker
-        finally:
-            worker.stopped.set()
-        work.result()
