@@ -115,7 +115,12 @@ def _finish(connection: Connection, matrix_id: MatrixId, device: DeviceId | None
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="few jobs: does it work?")
-    parser.add_argument("--jobs", type=int, default=1_000_000, help="jobs of each of the two matrices")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=200_000,
+        help="jobs of each of the two matrices (default: 200000); PostgreSQL takes some hundred thousand",
+    )
     parser.add_argument("--device", action="store_true", help="cancel the part of one phone of ten only")
     options = parser.parse_args()
     jobs, before_s = (2000, 0.5) if options.quick else (options.jobs, 10.0)
