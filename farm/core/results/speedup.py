@@ -64,7 +64,11 @@ class _Interval:
 
 
 def speedup(
-    pairs: Iterable[RoundPair], *, excluded: Iterable[Exclusion] = (), margin: float = DEFAULT_MARGIN
+    pairs: Iterable[RoundPair],
+    *,
+    excluded: Iterable[Exclusion] = (),
+    margin: float = DEFAULT_MARGIN,
+    confidence: float = CONFIDENCE,
 ) -> Speedup:
     """Compare over rounds. A round is one observation: iterations inside one process are not independent.
 
@@ -75,13 +79,14 @@ def speedup(
         pairs: at most one for each round, in any order; those that cannot count are excluded with the reason.
         excluded: exclusions already known, to be listed too.
         margin: how far from 1 is still the same, as a fraction.
+        confidence: of the interval; a look at rounds that are not all there yet asks for more than the last.
 
     Raises:
         ValueError: a round is there twice.
     """
     usable, unusable = _split_by_kind(list(pairs))
     logs = [math.log(baseline.value_ns) - math.log(candidate.value_ns) for baseline, candidate in usable]
-    interval = _interval(logs) if len(logs) >= MIN_ROUNDS else None
+    interval = _interval(logs, confidence) if len(logs) >= MIN_ROUNDS else None
     left_out = tuple(sorted([*excluded, *unusable], key=exclusion_sort_key))
     verdict, reason = _verdict(interval, len(logs), margin)
     if interval is None:
@@ -123,17 +128,17 @@ def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclus
     return usable, unusable
 
 
-def _interval(logs: Sequence[float]) -> _Interval:
+def _interval(logs: Sequence[float], confidence: float) -> _Interval:
     """Return Student's t interval of the mean, and the minimum detectable effect at 80 % power.
 
-    The latter is (t[0.975] + t[0.8]) x standard error: Bloom, "Minimum Detectable Effects", Evaluation Review
+    The latter is (t[(1 + confidence) / 2] + t[0.8]) x standard error: Bloom, "Minimum Detectable Effects", Evaluation Review
     19(5), 1995. Sums are exactly rounded, so the order of the rounds cannot show.
     """
     count = len(logs)
     mean = math.fsum(logs) / count
     variance = math.fsum((log - mean) ** 2 for log in logs) / (count - 1)
     error = math.sqrt(variance / count)
-    t = t_quantile((1 + CONFIDENCE) / 2, count - 1)
+    t = t_quantile((1 + confidence) / 2, count - 1)
     detectable = (t + t_quantile(POWER, count - 1)) * error
     return _Interval(low=mean - t * error, high=mean + t * error, detectable=detectable)
 

@@ -77,6 +77,19 @@ def test_the_interval_contains_the_ratio(sides_ns: list[tuple[float, float]]) ->
     assert answer.ci_low <= answer.ratio <= answer.ci_high
 
 
+@given(SIDES_NS, st.floats(0.8, 0.99), st.floats(0.8, 0.99))
+def test_an_interval_of_more_confidence_contains_one_of_less(
+    sides_ns: list[tuple[float, float]], one: float, other: float
+) -> None:
+    narrow, wide = (speedup(pairs_of(sides_ns), confidence=confidence) for confidence in sorted((one, other)))
+    if narrow.ci_low is not None:
+        assert narrow.ci_high is not None
+        assert wide.ci_low is not None
+        assert wide.ci_high is not None
+        assert wide.ci_low <= narrow.ci_low
+        assert narrow.ci_high <= wide.ci_high
+
+
 @pytest.mark.parametrize("rounds", [5, 12])
 def test_the_interval_covers_the_truth_in_95_of_100_experiments(rounds: int) -> None:
     source, truth, experiments = random.Random(7), 1.3, 2000
