@@ -131,8 +131,8 @@ def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclus
 def _interval(logs: Sequence[float], confidence: float) -> _Interval:
     """Return Student's t interval of the mean, and the minimum detectable effect at 80 % power.
 
-    The latter is (t[(1 + confidence) / 2] + t[0.8]) x standard error: Bloom, "Minimum Detectable Effects", Evaluation Review
-    19(5), 1995. Sums are exactly rounded, so the order of the rounds cannot show.
+    The latter is (t[(1 + confidence) / 2] + t[0.8]) x standard error: Bloom, "Minimum Detectable Effects",
+    Evaluation Review 19(5), 1995. Sums are exactly rounded, so the order of the rounds cannot show.
     """
     count = len(logs)
     mean = math.fsum(logs) / count

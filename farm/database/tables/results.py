@@ -52,6 +52,8 @@ measurements = sa.Table(
     sa.Column("max_ns", sa.BigInteger),
     sa.Column("p90_ns", sa.Double),
     sa.Column("scatter", sa.Double),
+    #: The least difference between two of its times; 0 where that does not matter, or was not known yet.
+    sa.Column("clock_step_ns", sa.BigInteger, nullable=False, server_default="0"),
     #: farm.core.runs.samples; None for the kind `summary`.
     sa.Column("samples", sa.LargeBinary),
     #: Notices that do not lower its quality: conditions that the device does not report.

@@ -111,6 +111,7 @@ def stored_values(new: NewMeasurement) -> dict[str, object]:
         "proof": reading.proof,
         "sample_count": summary.pop("count"),
         **summary,
+        "clock_step_ns": reading.clock_step_ns,
         "samples": encode_samples(list(reading.samples_ns)) if reading.samples_ns else None,
         "metrics": [_field_values(metric) for metric in reading.metrics],
         "placement": stored_placement(reading.placement),
