@@ -43,8 +43,7 @@ class MatrixSpec:
     #: A device runs the matrix when any selector fits it.
     devices: tuple[Selector, ...]
     rounds: int = 5
-    #: A cell's baseline is the same cell with these values instead of its own, or one cell for all: see
-    #: `farm.core.matrices.baseline`.
+    #: What cells are compared to: see `farm.core.matrices.baseline`.
     baseline: CellKey | None = None
     #: Metrics besides the time that tables show; the harness may print others.
     metrics: tuple[str, ...] = ()
@@ -54,6 +53,7 @@ class MatrixSpec:
     timeout_s: float = 120.0
     gates: Gates = field(default_factory=Gates)
     controls: Controls = field(default_factory=Controls)
+    sampling: bool = True
     equivalence_margin: float = DEFAULT_MARGIN
     noise_limit: float = DEFAULT_NOISE_LIMIT
     priority: int = 0

@@ -104,5 +104,8 @@ class Evidence:
     away_s: RunSeconds = 0.0
     #: The controls set on the phone for the run, as read back.
     controls: Annotated[tuple[ControlState, ...], AtMost(1024)] = ()
+    #: The samples that the phone took of itself during the run, as its sampler wrote them; read by
+    #: `farm.phone.condition.run_trace`. Empty where it took none.
+    trace: Output = ""
     #: Further process starts after the run, uncounted.
     passes: Annotated[tuple[PassEvidence, ...], AtMost(100)] = ()

@@ -71,6 +71,8 @@ class RunPlan:
     #: At most this much of each of stdout and stderr is brought back; the rest is counted.
     output_limit_bytes: int = 4 * 1024 * 1024
     controls: Controls = field(default_factory=Controls)
+    #: The phone samples its clocks, memory, heat and battery during the run: `farm.core.runs.trace`.
+    sampling: bool = True
     #: Carried out after a run that ended well.
     passes: tuple[DiagnosticPass, ...] = ()
     #: The reason why it has no pass `placement`, where its harness would want one.

@@ -46,13 +46,14 @@ class RunPlanner:
 
 
 def _plan(context: JobContext) -> RunPlan:
+    spec = context.spec
     request = RunRequest(
         variant=None if context.variant is None else context.variant.manifest,
         bundle=context.program.bundle,
         backend=context.cell.backend,
         settings=context.cell.settings,
         missing_flags=context.program.missing_flags,
-        timeout_s=context.spec.timeout_s,
-        gates=context.spec.gates,
+        timeout_s=spec.timeout_s,
+        gates=spec.gates,
     )
-    return replace(adapter_of(context.program).plan(request), controls=context.spec.controls)
+    return replace(adapter_of(context.program).plan(request), controls=spec.controls, sampling=spec.sampling)

@@ -54,6 +54,18 @@ def test_a_matrix_survives_json() -> None:
     assert matrix_spec(stored.dump_python(spec, mode="json")) == spec
 
 
+@pytest.mark.parametrize(
+    ("word", "sampling"), [("on", True), ("off", False), ("'off'", False), ("true", True)]
+)
+def test_sampling_is_on_or_off(word: str, sampling: bool) -> None:
+    assert matrix_from_text(TEXT).sampling
+    assert matrix_from_text(f"{TEXT}sampling: {word}\n").sampling is sampling
+
+
+def test_sampling_is_nothing_else() -> None:
+    assert "sampling" in refusal(f"{TEXT}sampling: 2Hz\n").message
+
+
 def test_values_keep_their_types() -> None:
     spec = matrix_spec(data(settings={"a": 1, "b": True, "c": 1.0, "d": "1"}))
     assert repr(dict(spec.settings)) == "{'a': 1, 'b': True, 'c': 1.0, 'd': '1'}"

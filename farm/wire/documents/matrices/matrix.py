@@ -99,6 +99,11 @@ def _screen(value: object) -> object:
     return {True: Screen.ON, False: Screen.OFF}[value] if isinstance(value, bool) else value
 
 
+def _switch(value: object) -> object:
+    """Accept `on` and `off` in quotes and in JSON; YAML takes them for true and false."""
+    return {"on": True, "off": False}.get(value, value) if isinstance(value, str) else value
+
+
 def _cores(text: str) -> str:
     kinds = ", ".join(CoreKind)
     if text in set(CoreKind):
@@ -206,6 +211,7 @@ MATRIX_MODEL = _model_of(
     timeout_s=Annotated[float, Field(gt=0, le=_DAY_S)],
     gates=_read_as(Gates, GATES_MODEL),
     controls=Annotated[_read_as(Controls, CONTROLS_MODEL), AfterValidator(_check_together)],
+    sampling=Annotated[bool, BeforeValidator(_switch)],
     equivalence_margin=Annotated[float, Field(ge=0, le=0.5)],
     noise_limit=Annotated[float, Field(gt=0, le=10)],
     priority=Annotated[int, Field(ge=-100, le=100)],
