@@ -34,6 +34,7 @@ from farm.services.files.registration import parse_digest
 from farm.services.files.retention import sweep_storage
 from farm.services.files.storage import storage_view
 from farm.services.files.verification import expire_if_damaged
+from farm.services.operations.history import count_old_history
 from farm.wire.content_range import OFFSET_HEADER, ContentRange, content_range, is_within
 from farm.wire.documents.files.programs import (
     AdapterView,
@@ -181,9 +182,13 @@ async def post_sweep(_: Operator, farm: Farm) -> SweepResult:
 
 
 def _storage(farm: Context) -> StorageView:
+    rules = farm.config.storage_rules
+    keep = rules.history_keep
+    old_history = {} if keep is None else count_old_history(farm.database, farm.clock, keep)
     return farm.database.read(
         farm.bind(storage_view),
-        rules=farm.config.storage_rules,
+        rules=rules,
+        old_history=old_history,
         data_dir=farm.config.data_dir.resolve(),
         disk_free_bytes=farm.blobs.free_bytes(),
         on_disk=list(farm.blobs.files()),

@@ -83,6 +83,7 @@ def plan_text(plan: SweepPreview) -> str:
         (plan.reports, "report", plan.report_bytes),
         (plan.files, "stray file", plan.file_bytes),
     )
+    parts += _history_counts(plan)
     if plan.lost:
         parts.append(f"{plural(len(plan.lost), 'artifact')} with missing files marked")
     return f"the next sweep: {join_or_dash(parts)}" if parts else "the next sweep: nothing to do"
@@ -96,8 +97,7 @@ def sweep_text(swept: SweepResult) -> str:
     )
     parts += [f"{size_text(swept.file_bytes)} moved to the trash"] if swept.files else []
     parts += [f"{size_text(swept.deleted_bytes)} freed on the disk"] if swept.deleted else []
-    history = ((swept.events, "event"), (swept.sessions, "session"), (swept.plans, "plan"))
-    parts += [plural(count, f"old {noun}") for count, noun in history if count]
+    parts += _history_counts(swept)
     if swept.lost:
         parts.append(f"{plural(swept.lost, 'artifact')} with missing files marked")
     return f"swept: {join_or_dash(parts)}" if parts else "swept: nothing to remove"
@@ -128,6 +128,11 @@ _device_table = Listing[DeviceStorage](
     name("device", device_name),
     number("free", lambda device: size_text(device.free_bytes)),
 )
+
+
+def _history_counts(sweep: SweepPreview | SweepResult) -> list[str]:
+    history = ((sweep.events, "event"), (sweep.sessions, "session"), (sweep.plans, "plan"))
+    return [plural(count, f"old {noun}") for count, noun in history if count]
 
 
 def _counts(*counted: tuple[int, str, int]) -> list[str]:

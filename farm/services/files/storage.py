@@ -1,7 +1,7 @@
 """Describe the farm's storage: files by kind and use, raw output by age, and what the next sweep would do."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,6 +21,7 @@ from farm.services.files.retention import (
     size_rule,
     unreferenced_files,
 )
+from farm.services.operations.history import HistoryKind
 from farm.store.devices import devices
 from farm.store.files import artifacts, programs
 from farm.store.files import variants as variant_store
@@ -49,6 +50,7 @@ def storage_view(
     disk_free_bytes: int,
     on_disk: Sequence[StoredFile],
     trash: Sequence[StoredFile],
+    old_history: Mapping[HistoryKind, int],
 ) -> StorageView:
     """Return what the farm keeps and its size. The caller has read the disk before: that takes its time."""
     removal = last_removal(tx.connection)
@@ -69,11 +71,16 @@ def storage_view(
         history_expired=None if removal is None else removal.cause,
         devices=_device_storage(tx.connection),
         limits=_limits(rules),
-        next_sweep=sweep_preview(tx, rules, on_disk),
+        next_sweep=sweep_preview(tx, rules, on_disk, old_history),
     )
 
 
-def sweep_preview(tx: Tx, rules: StorageRules, on_disk: Sequence[StoredFile]) -> SweepPreview:
+def sweep_preview(
+    tx: Tx,
+    rules: StorageRules,
+    on_disk: Sequence[StoredFile],
+    old_history: Mapping[HistoryKind, int],
+) -> SweepPreview:
     """Return what a sweep would do now; nothing changes."""
     going = artifacts_to_expire(tx, rules)
     names = _names_by_digest(tx.connection)
@@ -89,6 +96,9 @@ def sweep_preview(tx: Tx, rules: StorageRules, on_disk: Sequence[StoredFile]) ->
         files=len(unkept),
         file_bytes=sum(file.size_bytes for file in unkept),
         lost=tuple(missing_artifacts(tx.connection, on_disk)),
+        events=old_history.get(HistoryKind.EVENTS, 0),
+        sessions=old_history.get(HistoryKind.SESSIONS, 0),
+        plans=old_history.get(HistoryKind.PLANS, 0),
     )
 
 

@@ -1,6 +1,6 @@
 """Retention of history: old events, sessions and plans go in small transactions, with an event for each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -66,14 +66,36 @@ class HistoryWalk:
 
     def _remove(self, kind: HistoryKind, database: Database, clock: Clock, keep: timedelta) -> int:
         count = 0
-        before = clock.now() - keep
-        find = partial(_FIND[kind], before=before, limit=PAGE_ROWS)
-        while (page := database.read(find, after=self._after.get(kind, 0))).last_id is not None:
+        for last_id, page in _pages(
+            kind, database, before=clock.now() - keep, after=self._after.get(kind, 0)
+        ):
             if page.removable:
                 service = bind_tx(remove_page, now=clock.now())
                 count += database.write(service, kind, page, keep_days=keep.days)
-            self._after[kind] = page.last_id
+            self._after[kind] = last_id
         return count
+
+
+def count_old_history(database: Database, clock: Clock, keep: timedelta) -> dict[HistoryKind, int]:
+    """Return how much history is older than `keep` and not needed. Blocks; removes nothing.
+
+    Raw output that the next sweep removes may free more.
+    """
+    before = clock.now() - keep
+    return {
+        kind: sum(len(page.removable) for _, page in _pages(kind, database, before=before, after=0))
+        for kind in HistoryKind
+    }
+
+
+def _pages(
+    kind: HistoryKind, database: Database, *, before: datetime, after: int
+) -> Iterator[tuple[int, HistoryPage]]:
+    """Yield the pages of old rows, each read by a transaction of its own, with the last id of each."""
+    find = partial(_FIND[kind], before=before, limit=PAGE_ROWS)
+    while (page := database.read(find, after=after)).last_id is not None:
+        after = page.last_id
+        yield after, page
 
 
 def remove_page(tx: Tx, kind: HistoryKind, page: HistoryPage, *, keep_days: int) -> int:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from farm.cli.shell.main import main
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import ArtifactExpired, FarmDiskFull
+from farm.core.operations.event import DeviceEvent
 from farm.daemon import data_folder_lock
+from farm.database.tables import events
 from tests.support.farm.http_farm import HttpFarm, http_farm
 from tests.support.farm.processes import FarmProcess, eventually, running_farm
 from tests.support.farm.service_fixture import model_file
@@ -182,3 +185,22 @@ def test_a_running_farm_sweeps_automatically(tmp_path: Path) -> None:
     with running_farm(farm), farm.client() as client:
         farm.blobs.path(farm.put_artifact(CONTENT)).unlink()
         eventually(lambda: client.storage().expired_artifacts == 1, "the loss is noticed")
+
+
+def add_old_events(connection: Connection) -> None:
+    long_ago = datetime.now(UTC) - timedelta(days=4 * 365)
+    row = {"at": long_ago, "actor": "farm", "kind": DeviceEvent.RECOVERY_TRIED, "subject": "device"}
+    connection.execute(events.insert(), [{**row, "subject_id": f"phone-{index}"} for index in range(3)])
+
+
+def test_a_dry_run_counts_old_history(
+    farm: HttpFarm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FARM_URL", farm.url)
+    farm.context.database.write(add_old_events)
+    assert run("storage", "sweep", "--dry-run") == 0
+    assert capsys.readouterr().err == "the next sweep: 3 old events\n"
+    assert run("storage", "sweep", "--dry-run", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["events"] == 3
+    assert run("storage", "sweep") == 0
+    assert "swept: 3 old events" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from farm.database.transaction import bind_tx
 from farm.services.files.retention import Sweeper, sweep_storage
 from farm.services.jobs.views import attempt_view
 from farm.services.operations import history as history_service
-from farm.services.operations.history import HistoryWalk
+from farm.services.operations.history import HistoryKind, HistoryWalk, count_old_history
 from farm.services.results.explanations import explain_job
 from farm.store.operations.history import find_old_events, find_old_plans, find_old_sessions
 from farm.wire.documents.files.storage import SweepResult
@@ -127,6 +127,16 @@ def test_history_stays_for_as_long_as_the_raw_output_does(farm: FarmRig, finishe
 
 def test_without_a_limit_nothing_goes(farm: FarmRig, finished: MatrixId) -> None:
     assert removed(sweep(farm, StorageRules(evidence_keep_days=10))) == (0, 0, 0)
+
+
+def test_what_would_go_is_counted_and_stays(farm: FarmRig, finished: MatrixId) -> None:
+    sweep(farm, StorageRules(evidence_keep_days=10))
+    counted = count_old_history(farm.database, farm.clock, _KEEP)
+    assert counted == count_old_history(farm.database, farm.clock, _KEEP)
+    assert counted[HistoryKind.EVENTS] > 40
+    result = sweep(farm)
+    assert removed(result) == (counted["events"], counted["sessions"], counted["plans"])
+    assert set(count_old_history(farm.database, farm.clock, _KEEP).values()) == {0}
 
 
 def test_what_is_young_stays(farm: FarmRig, host: HostRig) -> None:

@@ -66,6 +66,10 @@ class SweepPreview(Wire):
     file_bytes: int
     #: Rows whose files are gone from the disk.
     lost: tuple[Digest, ...]
+    #: Of old history; output that the same sweep removes may free more of it.
+    events: int = 0
+    sessions: int = 0
+    plans: int = 0
 
 
 class SweepResult(Wire):
