@@ -1,6 +1,6 @@
 """The farm over HTTP, for people and scripts: typed answers, and errors of our own tree."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from farm.core.errors import FarmError, InvalidInput
 from farm.core.models.variant import Manifest, Variant
 from farm.core.operations.alarm import Alarm
 from farm.core.upkeep.device_action import DeviceActionKind
+from farm.wire.base import MAX_LIST_PAGE
 from farm.wire.documents.access import (
     AccessRequest,
     AccessToken,
@@ -87,7 +88,7 @@ class FarmClient(FarmConnection):
         return self._get(FarmView, "/farm")
 
     def devices(self) -> list[DeviceView]:
-        return self._get(list[DeviceView], "/devices")
+        return self._list(list[DeviceView], "/devices", lambda view: view.device_id)
 
     def device(self, name: str) -> DeviceDetail:
         """Return one device by its id, its label, or the unique beginning of either."""
@@ -112,7 +113,7 @@ class FarmClient(FarmConnection):
         return self._post(Alarm, f"/alarms/{alarm_id}/clear", request.model_dump(mode="json"))
 
     def hosts(self) -> list[HostView]:
-        return self._get(list[HostView], "/hosts")
+        return self._list(list[HostView], "/hosts", lambda view: view.host_id)
 
     def host(self, name: str) -> HostDetail:
         return self._get(HostDetail, _host_path(name))
@@ -137,7 +138,7 @@ class FarmClient(FarmConnection):
         return self._get(DeviceActionView, f"/device_actions/{device_action_id}")
 
     def variants(self) -> list[Variant]:
-        return self._get(list[Variant], "/variants")
+        return self._list(list[Variant], "/variants", lambda variant: variant.variant_id)
 
     def register_variant(self, manifest: Manifest) -> Variant:
         """Register a file whose bytes the farm has; the same manifest again changes nothing."""
@@ -297,7 +298,7 @@ class FarmClient(FarmConnection):
         return self._create(NewJoinToken, "/tokens", request, TokenKind.JOIN)
 
     def tokens(self) -> list[JoinToken]:
-        return self._get(list[JoinToken], "/tokens")
+        return self._list(list[JoinToken], "/tokens", lambda token: token.token_id)
 
     def revoke_token(self, token_id: str) -> JoinToken:
         """Revoke a join token."""
@@ -312,11 +313,23 @@ class FarmClient(FarmConnection):
         return self._create(NewAccessToken, "/access-tokens", request, TokenKind.USER)
 
     def access_tokens(self) -> list[AccessToken]:
-        return self._get(list[AccessToken], "/access-tokens")
+        return self._list(list[AccessToken], "/access-tokens", lambda token: token.token_id)
 
     def revoke_access_token(self, token_id: str) -> AccessToken:
         """Revoke an access token."""
         return self._delete(AccessToken, f"/access-tokens/{quote(token_id, safe='')}")
+
+    def _list(self, kind: type[list[T]], path: str, key: Callable[[T], str | int]) -> list[T]:
+        """Return all rows of a list, however many pages they take."""
+        rows: list[T] = []
+        page = self._get(kind, path, limit=MAX_LIST_PAGE)
+        # A farm of an earlier release has no pages: it returns the whole list each time.
+        while page and (not rows or key(page[-1]) != key(rows[-1])):
+            rows += page
+            if len(page) != MAX_LIST_PAGE:
+                break
+            page = self._get(kind, path, limit=MAX_LIST_PAGE, after=key(rows[-1]))
+        return rows
 
     def _create(self, kind: type[T], path: str, request: TokenRequest | AccessRequest, drawn: TokenKind) -> T:
         """Create a token with a secret drawn here: a request that is repeated is for the same token."""

@@ -19,6 +19,9 @@ REQUEST_KEY_HEADER = "Idempotency-Key"
 #: A whole number that every database and every JSON reader holds exactly.
 Count = Annotated[int, Field(ge=0, lt=2**53)]
 
+#: Rows of a page of devices, hosts, variants or tokens; a page that is not full is the last.
+MAX_LIST_PAGE = 200
+
 
 def check_served(version: object) -> None:
     """Refuse an agent of an unsupported wire version.

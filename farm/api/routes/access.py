@@ -4,10 +4,12 @@ from fastapi import APIRouter
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Admin, Operator, Viewer
+from farm.api.http.pages import AfterName, ListPageSize
 from farm.services.access.enrollment import issue_join_token, revoke_join_token
 from farm.services.access.tokens import issue_access_token, revoke_access_token
 from farm.store.hosts.join_tokens import list_join_tokens
 from farm.store.operations.access_tokens import list_access_tokens
+from farm.wire.base import MAX_LIST_PAGE
 from farm.wire.documents.access import (
     AccessRequest,
     AccessToken,
@@ -34,9 +36,11 @@ async def post_access_token(request: AccessRequest, caller: Admin, farm: Farm) -
 
 
 @router.get("/access-tokens")
-async def get_access_tokens(_: Viewer, farm: Farm) -> list[AccessToken]:
-    """Return every access token, newest first."""
-    return await farm.database.read_async(farm.bind(list_access_tokens))
+async def get_access_tokens(
+    _: Viewer, farm: Farm, after: AfterName = "", limit: ListPageSize = MAX_LIST_PAGE
+) -> list[AccessToken]:
+    """Return a page of the access tokens, by id; a page that is not full is the last."""
+    return await farm.database.read_async(farm.bind(list_access_tokens), after=after, limit=limit)
 
 
 @router.delete("/access-tokens/{token_id}")
@@ -56,9 +60,11 @@ async def post_token(request: TokenRequest, caller: Operator, farm: Farm) -> New
 
 
 @router.get("/tokens")
-async def get_tokens(_: Viewer, farm: Farm) -> list[JoinToken]:
-    """Return every join token, newest first."""
-    return await farm.database.read_async(farm.bind(list_join_tokens))
+async def get_tokens(
+    _: Viewer, farm: Farm, after: AfterName = "", limit: ListPageSize = MAX_LIST_PAGE
+) -> list[JoinToken]:
+    """Return a page of the join tokens, by id; a page that is not full is the last."""
+    return await farm.database.read_async(farm.bind(list_join_tokens), after=after, limit=limit)
 
 
 @router.delete("/tokens/{token_id}")

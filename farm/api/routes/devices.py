@@ -6,6 +6,8 @@ from fastapi import APIRouter, Query
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Operator, Viewer, as_caller, name_of
+from farm.api.http.pages import AfterName, ListPageSize
+from farm.core.base.ids import DeviceId
 from farm.core.devices.admin import AdminEvent
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.services.checks.device_detail import device_detail
@@ -15,7 +17,7 @@ from farm.services.devices.reservations import adb_access, release, reserve
 from farm.services.devices.views import list_device_views
 from farm.services.operations.usage import usage_in_week
 from farm.services.upkeep.device_actions import get_device_action, request_device_action
-from farm.wire.base import Count
+from farm.wire.base import MAX_LIST_PAGE, Count
 from farm.wire.documents.devices import (
     AdbAccess,
     DeviceActionView,
@@ -37,9 +39,11 @@ router = APIRouter(prefix="/api/v1")
 
 
 @router.get("/devices")
-async def get_devices(_: Viewer, farm: Farm) -> list[DeviceView]:
-    """Return every device of the farm."""
-    return await farm.database.read_async(list_device_views)
+async def get_devices(
+    _: Viewer, farm: Farm, after: AfterName = "", limit: ListPageSize = MAX_LIST_PAGE
+) -> list[DeviceView]:
+    """Return a page of the devices, in the order of their ids; a page that is not full is the last."""
+    return await farm.database.read_async(list_device_views, after=DeviceId(after), limit=limit)
 
 
 @router.get("/device_usage")

@@ -8,14 +8,15 @@ from fastapi import APIRouter, Query
 from farm import __version__
 from farm.api.context import Farm
 from farm.api.http.authorization import Submitter, Viewer
-from farm.core.base.ids import AttemptId, CellId, MatrixId
+from farm.api.http.pages import ListPageSize
+from farm.core.base.ids import AttemptId, CellId, MatrixId, VariantId
 from farm.core.models.variant import Variant
 from farm.services.files.registration import register_variant
 from farm.services.jobs.views import attempt_view
 from farm.services.operations.alarms import step_text
 from farm.services.results.speedups import PAGE, list_latest_speedups, list_speedups
-from farm.store.files.variants import list_variants
-from farm.wire.base import WIRE_VERSION, Count
+from farm.store.files.variants import variants_page
+from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count
 from farm.wire.documents.matrices.matrices import AttemptView, FarmView, SpeedupView, VariantRegistration
 
 router = APIRouter(prefix="/api/v1")
@@ -43,9 +44,11 @@ async def get_farm(_: Viewer, farm: Farm) -> FarmView:
 
 
 @router.get("/variants")
-async def get_variants(_: Viewer, farm: Farm) -> list[Variant]:
-    """Return every registered variant, oldest first."""
-    return await farm.database.read_async(list_variants)
+async def get_variants(
+    _: Viewer, farm: Farm, after: Count = 0, limit: ListPageSize = MAX_LIST_PAGE
+) -> list[Variant]:
+    """Return a page of the registered variants, oldest first; a page that is not full is the last."""
+    return await farm.database.read_async(variants_page, after=VariantId(after), limit=limit)
 
 
 @router.post("/variants", status_code=201)

@@ -4,9 +4,12 @@ from fastapi import APIRouter
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Operator, Viewer, as_caller
+from farm.api.http.pages import AfterName, ListPageSize
+from farm.core.base.ids import HostId
 from farm.core.devices.host_state import HostEvent
 from farm.services.hosts.admin import change_host, limit_host, retire_host, retirement_plan
 from farm.services.hosts.views import host_detail, list_host_views
+from farm.wire.base import MAX_LIST_PAGE
 from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.hosts import HostChange, HostDetail, HostRetirementPlan, HostView, LimitRequest
 
@@ -14,9 +17,11 @@ router = APIRouter(prefix="/api/v1/hosts")
 
 
 @router.get("")
-async def get_hosts(_: Viewer, farm: Farm) -> list[HostView]:
-    """Return every host that ever joined."""
-    return await farm.database.read_async(list_host_views)
+async def get_hosts(
+    _: Viewer, farm: Farm, after: AfterName = "", limit: ListPageSize = MAX_LIST_PAGE
+) -> list[HostView]:
+    """Return a page of the hosts that ever joined, by name; a page that is not full is the last."""
+    return await farm.database.read_async(list_host_views, after=HostId(after), limit=limit)
 
 
 @router.get("/{host}")

@@ -66,7 +66,7 @@ def revoke_join_token(tx: Tx, token_id: str) -> JoinToken:
         Conflict: it was used, or is too old already.
     """
     is_revoked = join_tokens.expire_join_token(tx, token_id)
-    token = next((own for own in join_tokens.list_join_tokens(tx) if own.token_id == token_id), None)
+    token = join_tokens.find_token_by_id(tx, token_id)
     if token is None:
         raise NotFound(f"there is no token {token_id}", hint="`farm token list` names them")
     if not is_revoked:

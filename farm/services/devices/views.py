@@ -41,10 +41,11 @@ _KINDS_BY_BLOCKER: Mapping[Blocker, Sequence[EventKind]] = {
 }
 
 
-def list_device_views(connection: Connection) -> list[DeviceView]:
-    """Return all devices, by id."""
+def list_device_views(connection: Connection, *, after: DeviceId, limit: int) -> list[DeviceView]:
+    """Return a page of the devices, by id; those after one."""
     load = load_of(connection)
-    return [_view(connection, device, load) for device in devices.list_devices(connection)]
+    page = devices.devices_page(connection, after=after, limit=limit)
+    return [_view(connection, device, load) for device in page]
 
 
 def device_view(connection: Connection, device: Device) -> DeviceView:

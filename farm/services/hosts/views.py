@@ -39,10 +39,11 @@ def host_named(connection: Connection, name: str) -> Host:
     return host
 
 
-def list_host_views(connection: Connection) -> list[HostView]:
-    """Return all hosts, by id."""
+def list_host_views(connection: Connection, *, after: HostId, limit: int) -> list[HostView]:
+    """Return a page of the hosts, by id; those after one."""
     load = load_of(connection)
-    return [_view(connection, host, load) for host in host_store.list_hosts(connection)]
+    page = host_store.hosts_page(connection, after=after, limit=limit)
+    return [_view(connection, host, load) for host in page]
 
 
 def host_view(connection: Connection, host: Host) -> HostView:

@@ -139,6 +139,12 @@ def list_devices(
     return [to_record(Device, row) for row in connection.execute(query, filters)]
 
 
+def devices_page(connection: Connection, *, after: DeviceId, limit: int) -> list[Device]:
+    """Return up to `limit` devices whose ids follow `after`, in the order of their ids."""
+    query = _ALL_QUERY.where(devices.c.device_id > after).limit(limit)
+    return [to_record(Device, row) for row in connection.execute(query)]
+
+
 def devices_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> dict[HostId, list[Device]]:
     """Return the devices of each host in the order of their ids, by one statement."""
     devices_by_host: dict[HostId, list[Device]] = {host_id: [] for host_id in host_ids}

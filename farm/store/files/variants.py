@@ -13,6 +13,11 @@ from farm.database.tables import artifacts, variants
 from farm.database.transaction import Tx
 
 _MANIFEST = TypeAdapter(Manifest)
+_LISTED = (
+    sa.select(variants, artifacts.c.expired_at)
+    .join(artifacts, artifacts.c.digest == variants.c.digest)
+    .order_by(variants.c.variant_id)
+)
 
 
 def put_variant(tx: Tx, manifest: Manifest) -> Variant:
@@ -44,11 +49,12 @@ def find_variant(connection: Connection, name: str, digest: Digest) -> Variant |
 
 def list_variants(connection: Connection) -> list[Variant]:
     """Return all variants, oldest first, with the times at which their files expired."""
-    query = (
-        sa.select(variants, artifacts.c.expired_at)
-        .join(artifacts, artifacts.c.digest == variants.c.digest)
-        .order_by(variants.c.variant_id)
-    )
+    return [to_record(Variant, row) for row in connection.execute(_LISTED)]
+
+
+def variants_page(connection: Connection, *, after: VariantId, limit: int) -> list[Variant]:
+    """Return up to `limit` variants that were registered after one, oldest first."""
+    query = _LISTED.where(variants.c.variant_id > after).limit(limit)
     return [to_record(Variant, row) for row in connection.execute(query)]
 
 

@@ -254,6 +254,14 @@ def list_hosts(connection: Connection) -> list[Host]:
     return [to_record(Host, row, session=session_by_host.get(row.host_id)) for row in rows]
 
 
+def hosts_page(connection: Connection, *, after: HostId, limit: int) -> list[Host]:
+    """Return up to `limit` hosts whose ids follow `after`, in the order of their ids."""
+    query = sa.select(hosts).where(hosts.c.host_id > after).order_by(hosts.c.host_id).limit(limit)
+    page = connection.execute(query).all()
+    session_by_host = last_sessions(connection)
+    return [to_record(Host, row, session=session_by_host.get(row.host_id)) for row in page]
+
+
 def find_host(connection: Connection, host_id: HostId) -> Host | None:
     """Return a host, or None."""
     row = connection.execute(sa.select(hosts).where(hosts.c.host_id == host_id)).one_or_none()

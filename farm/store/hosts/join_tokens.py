@@ -13,6 +13,9 @@ from farm.store.operations.events import record_event, record_if_moved
 from farm.wire.documents.access import JoinToken, TokenState
 from farm.wire.tokens import ID_LENGTH
 
+#: The public id of a token: the beginning of its hash.
+_public_id = sa.func.substr(join_tokens.c.token_hash, 1, ID_LENGTH)
+
 
 def add_join_token(tx: Tx, *, token_hash: str, auto_admit: bool, valid_for: timedelta) -> JoinToken:
     """Store the hash of a single-use token."""
@@ -74,12 +77,16 @@ def expire_join_token(tx: Tx, token_id: str) -> bool:
     )
 
 
-def list_join_tokens(tx: Tx) -> list[JoinToken]:
-    """Return all tokens, newest first."""
-    rows = tx.connection.execute(
-        sa.select(join_tokens).order_by(join_tokens.c.created_at.desc(), join_tokens.c.token_hash)
-    )
-    return [_token(row, tx.now) for row in rows]
+def find_token_by_id(tx: Tx, token_id: str) -> JoinToken | None:
+    """Return a token by its public id, or None."""
+    row = tx.connection.execute(sa.select(join_tokens).where(_has_id(token_id))).one_or_none()
+    return None if row is None else _token(row, tx.now)
+
+
+def list_join_tokens(tx: Tx, *, after: str, limit: int) -> list[JoinToken]:
+    """Return up to `limit` tokens whose ids follow `after`, in the order of their ids."""
+    query = sa.select(join_tokens).where(_public_id > after).order_by(_public_id).limit(limit)
+    return [_token(row, tx.now) for row in tx.connection.execute(query)]
 
 
 def _token(row: sa.Row[Any], now: datetime) -> JoinToken:
@@ -100,4 +107,4 @@ def _is_valid(now: datetime) -> sa.ColumnElement[bool]:
 
 
 def _has_id(token_id: str) -> sa.ColumnElement[bool]:
-    return sa.func.substr(join_tokens.c.token_hash, 1, ID_LENGTH) == token_id
+    return _public_id == token_id

@@ -13,6 +13,9 @@ from farm.store.operations.events import record_event, record_if_moved
 from farm.wire.documents.access import AccessState, AccessToken
 from farm.wire.tokens import ID_LENGTH
 
+#: The public id of a token: the beginning of its hash.
+_public_id = sa.func.substr(access_tokens.c.token_hash, 1, ID_LENGTH)
+
 
 def add_access_token(
     tx: Tx, *, token_hash: str, name: str, role: Role, valid_for: timedelta | None
@@ -73,12 +76,10 @@ def _find(tx: Tx, *conditions: sa.ColumnElement[bool]) -> AccessToken | None:
     return None if row is None else _token(row, tx.now)
 
 
-def list_access_tokens(tx: Tx) -> list[AccessToken]:
-    """Return all tokens, newest first."""
-    newest_first = access_tokens.c.created_at.desc(), access_tokens.c.token_hash
-    return [
-        _token(row, tx.now) for row in tx.connection.execute(sa.select(access_tokens).order_by(*newest_first))
-    ]
+def list_access_tokens(tx: Tx, *, after: str, limit: int) -> list[AccessToken]:
+    """Return up to `limit` tokens whose ids follow `after`, in the order of their ids."""
+    query = sa.select(access_tokens).where(_public_id > after).order_by(_public_id).limit(limit)
+    return [_token(row, tx.now) for row in tx.connection.execute(query)]
 
 
 def _is_valid(now: datetime) -> sa.ColumnElement[bool]:
@@ -87,7 +88,7 @@ def _is_valid(now: datetime) -> sa.ColumnElement[bool]:
 
 
 def _has_id(token_id: str) -> sa.ColumnElement[bool]:
-    return sa.func.substr(access_tokens.c.token_hash, 1, ID_LENGTH) == token_id
+    return _public_id == token_id
 
 
 def _token(row: sa.Row[Any], now: datetime) -> AccessToken:

@@ -99,12 +99,12 @@ def test_the_listing_says_who_may_what_and_until_when(farm: FarmRig) -> None:
     issue(farm, Role.ADMIN, name="cid")
     revoke(farm, revoked.token_id)
     farm.clock.advance(60)
-    listed = farm.read(bind_tx(list_access_tokens, now=farm.clock.now()))
-    assert [(view.name, view.role, view.state) for view in listed] == [
+    listed = farm.read(bind_tx(list_access_tokens, now=farm.clock.now()), after="", limit=4)
+    assert {(view.name, view.role, view.state) for view in listed} == {
         ("cid", "admin", "open"),
         ("ben", "operator", "expired"),
         ("ann", "viewer", "revoked"),
-    ]
+    }
 
 
 @pytest.mark.invariant("I17")
