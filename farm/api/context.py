@@ -15,7 +15,7 @@ from farm.api.state.report_parser_pool import ReportParserPool
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
-from farm.core.results.settle.report import IncomingReport, ParsedReport, ReportAnswer
+from farm.core.results.settle.report import ParsedReport, ReportAnswer
 from farm.database.clock_skew import ClockCheck
 from farm.database.engine import Database
 from farm.database.group_commit import GroupCommit
@@ -44,7 +44,7 @@ class Context:
     refused: RefusalLog = field(init=False)
     heartbeats: HeartbeatBatch = field(init=False)
     report_parser: ReportParserPool = field(init=False)
-    reports: GroupCommit[IncomingReport | ParsedReport, ReportAnswer] = field(init=False)
+    reports: GroupCommit[ParsedReport, ReportAnswer] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clock_check", ClockCheck(self.clock))

@@ -25,6 +25,9 @@ T = TypeVar("T")
 _READERS = 4
 #: Threads for short lookups, such as authentication, which must not wait for long reads.
 _PEEKERS = 2
+#: Threads that parse reports, and read what they are parsed by. They share one interpreter: more of them
+#: would only slow each other, and all other calls.
+PARSERS = 2
 #: The longest that a requested read may take: the statement timeout on PostgreSQL, the whole read on SQLite.
 READ_MS = 30_000
 #: SQLite checks the time after so many instructions of its machine, which take some milliseconds.
@@ -277,7 +280,7 @@ def create_engine(
         url,
         isolation_level="SERIALIZABLE",
         # One for each thread.
-        pool_size=_READERS + _PEEKERS + _POSTGRES_WRITERS + 1,
+        pool_size=_READERS + _PEEKERS + PARSERS + _POSTGRES_WRITERS + 1,
         max_overflow=0,
         pool_timeout=connect_timeout_s,
         pool_pre_ping=True,

@@ -18,9 +18,8 @@ from farm.database.notifications import ALL_HOSTS, HostNotification
 from farm.database.transaction import bind_tx
 from farm.services.agents.heartbeats import ExchangeCall
 from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
-from farm.services.results.settle import receive_reports
 from farm.wire.agents.protocol import Exchange, ExchangeAnswer, SessionAnswer, SessionOpening
-from tests.support.farm.direct_calls import settle
+from tests.support.farm.direct_calls import receive, settle
 from tests.support.farm.service_fixture import FarmRig
 
 Value = TypeVar("Value")
@@ -135,7 +134,7 @@ class Process:
                 IncomingReport(host_id=host, attempt_id=each, body=body, at=now)
                 for each, body in bodies.items()
             ]
-            answers = self.database.change(receive_reports, incoming)
+            answers = self.database.change(receive, incoming)
             return dict(zip(bodies, answers, strict=True))
 
         return await self._answered(settled)

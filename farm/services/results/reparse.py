@@ -20,7 +20,8 @@ from farm.core.results.settle.report import NewMeasurement
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Outcome, Reading, RunFailure
 from farm.database.transaction import Tx
 from farm.services.files.harnesses import adapter_of
-from farm.services.results.preparse import (
+from farm.services.results.parse import (
+    JobContexts,
     ReportSubject,
     evidence_in,
     measurement_of,
@@ -70,7 +71,7 @@ class ReparseScan:
 def scan_attempts(tx: Tx, selection: ReparseSelection, *, after: AttemptId, limit: int) -> ReparseScan:
     """Return what the present adapters read otherwise in the next `limit` attempts. Changes nothing."""
     attempt_ids = attempts_to_reparse(tx.connection, selection, after=after, limit=limit)
-    subjects = subjects_of(tx.connection, find_planned(tx.connection, attempt_ids))
+    subjects = subjects_of(tx.connection, find_planned(tx.connection, attempt_ids), JobContexts())
     readings = readings_by_attempt(tx.connection, attempt_ids)
     work = {attempt_id: work for attempt_id in attempt_ids if (work := subjects[attempt_id].work) is not None}
     stale = [

@@ -11,17 +11,16 @@ from sqlalchemy.engine import Connection
 from farm.core.errors import FarmError
 from farm.core.results.settle.consequences import may_be_repeated
 from farm.core.results.settle.evaluation import evaluate
-from farm.core.results.settle.report import IncomingReport, ParsedReport, ReportAnswer, ReportReading
+from farm.core.results.settle.report import ParsedReport, ReportAnswer, ReportReading
 from farm.database.notifications import notify_no_other_hosts
 from farm.database.transaction import Tx
 from farm.services.matrices.lazy_expansion import expand_rounds
-from farm.services.results.preparse import parse_reports
 from farm.store.matrices.matrices import get_cell
 from farm.store.results.settle import effects, report_context
 
 
 def receive_reports(
-    connection: Connection, reports: Sequence[IncomingReport | ParsedReport]
+    connection: Connection, reports: Sequence[ParsedReport]
 ) -> list[ReportAnswer | FarmError]:
     """Settle reports in their order; for each its answer or its error, which harms no other.
 
@@ -30,20 +29,18 @@ def receive_reports(
     host's), ReportConflict (another report settled the attempt) and InvalidInput (it is no report, or quotes
     another fencing token).
 
-    Those that were not parsed before are parsed first. A block is repeated with all of its cells: where one
-    may be, its device's rounds so far are queued first.
+    A block is repeated with all of its cells: where one may be, its device's rounds so far are queued first.
 
     Raises:
         FarmBusy: a row changed since it was read; send the reports again.
     """
-    parsed = parse_reports(connection, reports)
-    for report in parsed:
+    for report in reports:
         measured = report.reading.measured if isinstance(report.reading, ReportReading) else None
         if measured is not None and may_be_repeated(measured):
             cell = get_cell(connection, measured.cell_id)
             at = report.incoming.at
             expand_rounds(Tx(connection, at), cell.matrix_id, cell.device_id, rounds=measured.round)
-    return settle_batch(connection, parsed)
+    return settle_batch(connection, reports)
 
 
 def settle_batch(connection: Connection, reports: Sequence[ParsedReport]) -> list[ReportAnswer | FarmError]:

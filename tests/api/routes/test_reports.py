@@ -1,15 +1,12 @@
 """Several reports in one call: each is answered as if it had come by itself."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
-from structlog.testing import capture_logs
 
 from farm.core.base.ids import AttemptId
-from farm.services.results.preparse import LARGE_BYTES
 from farm.wire.agents.protocol import Assignment, ExchangeAnswer
 from farm.wire.agents.report_batch import MAX_REPORTS, pack_reports
 from tests.api.routes.test_all_routes import refused
@@ -97,18 +94,3 @@ def test_a_body_that_is_not_made_like_that_is_refused_and_settles_nothing(
     (check,) = checks_of(agent, "a")
     refused(agent.post(_PATH, content=body), 422, "input.invalid")
     assert outcomes(agent.post(_PATH, content=pack_reports([good(check)]))) == [(True, None)]
-
-
-def test_a_large_report_is_read_before_its_transaction_begins(agent: HttpAgent) -> None:
-    one, other, small = checks_of(agent, "a", "b", "c")
-    chatter = "a line of a driver\n" * (LARGE_BYTES // 19 + 1)
-    large = [
-        (each.attempt_id, report_body(replace(good_evidence(each), stderr=chatter))) for each in (one, other)
-    ]
-    with capture_logs() as logged:
-        alone = agent.post(f"/attempts/{large[0][0]}/report", content=large[0][1])
-        several = agent.post(_PATH, content=pack_reports([large[1], good(small)]))
-    assert alone.json()["counted"]
-    assert outcomes(several) == [(True, None)] * 2
-    read = [entry["attempt_id"] for entry in logged if entry["event"] == "large_report_read"]
-    assert read == [each.attempt_id for each in (one, other)]

@@ -11,10 +11,10 @@ from farm.database.notifications import HostNotification
 from farm.database.transaction import bind_tx
 from farm.services.devices.reservations import reserve
 from farm.services.periodic.leader_election import PeriodicLeader, serving_period_since
-from farm.services.results.settle import receive_reports
 from farm.services.upkeep.device_actions import request_device_action
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest, ReservationRequest
+from tests.support.farm.direct_calls import receive
 from tests.support.farm.service_fixture import FarmRig, HostRig, device_trouble, good_evidence, report_body
 
 _TICK_S = 10.0
@@ -89,7 +89,7 @@ def settled(farm: FarmRig, host: HostRig, attempt_id: AttemptId, body: bytes) ->
     arrived = IncomingReport(host_id=host.host_id, attempt_id=attempt_id, body=body, at=farm.clock.now())
     woken: set[HostNotification] = set()
     farm.database.on_change = woken.add
-    farm.database.submit_change(receive_reports, [arrived]).result()
+    farm.database.submit_change(receive, [arrived]).result()
     return woken
 
 

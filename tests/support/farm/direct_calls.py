@@ -1,19 +1,31 @@
 """What routes do in several transactions or for several hosts, each in one transaction of the caller."""
 
+from collections.abc import Sequence
+
+from sqlalchemy.engine import Connection
+
 from farm.core.base.ids import AttemptId, HostId, MatrixId
 from farm.core.errors import FarmError
 from farm.core.results.settle.report import IncomingReport, ReportAnswer
 from farm.database.transaction import Tx
 from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.submit import prepare_rerun, queue_matrix
+from farm.services.results.parse import JobContexts, parse, report_subjects
 from farm.services.results.settle import receive_reports
 from farm.wire.documents.matrices.plans import CancellationView
+
+
+def receive(connection: Connection, reports: Sequence[IncomingReport]) -> list[ReportAnswer | FarmError]:
+    """Parse reports and settle them."""
+    subjects = report_subjects(connection, reports, JobContexts())
+    parsed = [parse(report, subject) for report, subject in zip(reports, subjects, strict=True)]
+    return receive_reports(connection, parsed)
 
 
 def settle(tx: Tx, host_id: HostId, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
     """Settle an attempt by a report, or raise its error."""
     report = IncomingReport(host_id=host_id, attempt_id=attempt_id, body=body, at=tx.now)
-    (answer,) = receive_reports(tx.connection, [report])
+    (answer,) = receive(tx.connection, [report])
     if isinstance(answer, FarmError):
         raise answer
     return answer

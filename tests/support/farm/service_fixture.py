@@ -36,7 +36,6 @@ from farm.services.jobs.plans import RunPlanner
 from farm.services.matrices.submit import submit_matrix
 from farm.services.matrices.views import matrix_view
 from farm.services.periodic.reaper import reap
-from farm.services.results.settle import receive_reports
 from farm.services.results.speedups import list_latest_speedups, list_speedups
 from farm.store.files.artifacts import put_artifact
 from farm.wire.agents.protocol import (
@@ -54,7 +53,7 @@ from farm.wire.documents.matrices.matrices import MatrixView, SpeedupView
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.database.migrated_database import put_migrated
 from tests.support.fake_clock import FakeClock
-from tests.support.farm.direct_calls import settle
+from tests.support.farm.direct_calls import receive, settle
 from tests.support.invariants.invariants import check_engine
 
 T = TypeVar("T")
@@ -237,7 +236,7 @@ class HostRig:
             IncomingReport(host_id=self.host_id, attempt_id=attempt_id, body=body, at=now)
             for attempt_id, body in reports
         ]
-        return self.farm.write(receive_reports, incoming)
+        return self.farm.write(receive, incoming)
 
     def clean(self, assignment: Assignment) -> None:
         """Clean the phone up after an attempt; the farm learns of it at the next exchange."""

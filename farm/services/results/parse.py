@@ -1,8 +1,7 @@
-"""Parse reports: large ones before the transaction that settles them, where no caller waits for adapters.
+"""Parse reports before the transaction that settles them, where no writer waits for adapters.
 
 Plan and program, by which a report is parsed, never change; what it means for the farm is decided later, by
-`farm.core.results.settle.evaluation`. A small report is parsed in that transaction: a fraction of a
-millisecond is less than reading its plan by another connection, whose cache every commit empties.
+`farm.core.results.settle.evaluation`.
 """
 
 from collections.abc import Sequence
@@ -13,13 +12,13 @@ import structlog
 from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId, digest_of
+from farm.core.base.ids import AttemptId, CellId, JobId, digest_of
 from farm.core.base.setting_values import non_default_settings
 from farm.core.checks.reference_fitness import own_reference_key, reference_key, unfit_reasons
 from farm.core.checks.reference_run import ReferenceRun, ReferenceVerdict
 from farm.core.devices.controls import Controls, non_default_controls
 from farm.core.devices.device import DeviceFacts
-from farm.core.errors import Blame, InvalidInput
+from farm.core.errors import Blame, InvalidInput, NotFound
 from farm.core.jobs.attempt import Attempt, AttemptOutcome
 from farm.core.jobs.job import Job, JobKind
 from farm.core.results.series import series_digest
@@ -45,8 +44,8 @@ from farm.store.results.settle.report_context import find_planned
 from farm.wire.agents.plausibility import read_report
 from farm.wire.storable_text import make_storable
 
-#: Smaller reports are parsed in a few milliseconds.
-LARGE_BYTES = 256 * 1024
+#: Above so many contexts, which are a few kilobytes each, earlier ones are dropped.
+_MAX_CONTEXTS = 1000
 _BUGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _PROGRAM = "program"
 _log = structlog.get_logger(__name__)
@@ -64,18 +63,26 @@ class ReportSubject:
     device: Device | None
 
 
-def parse_reports(
-    connection: Connection, reports: Sequence[IncomingReport | ParsedReport]
-) -> list[ParsedReport]:
-    """Parse the reports that are not parsed yet; return all in their order."""
-    unparsed = [report for report in reports if isinstance(report, IncomingReport)]
-    subjects = iter(report_subjects(connection, unparsed) if unparsed else ())
-    return [
-        parse(report, next(subjects)) if isinstance(report, IncomingReport) else report for report in reports
-    ]
+class JobContexts:
+    """Reads contexts of jobs and keeps them by cell: they never change. Several threads may use it at once."""
+
+    def __init__(self) -> None:
+        self._context_by_cell: dict[CellId, JobContext] = {}
+
+    def read(self, connection: Connection, jobs: Sequence[Job]) -> dict[JobId, JobContext]:
+        """Return what `job_contexts` does."""
+        known = self._context_by_cell
+        if len(known) > _MAX_CONTEXTS:
+            known = {}
+        new = job_contexts(connection, [job for job in jobs if job.cell_id not in known])
+        known.update({context.cell.cell_id: context for context in new.values()})
+        self._context_by_cell = known
+        return {job.job_id: known[job.cell_id] for job in jobs if job.cell_id is not None}
 
 
-def report_subjects(connection: Connection, reports: Sequence[IncomingReport]) -> list[ReportSubject | None]:
+def report_subjects(
+    connection: Connection, reports: Sequence[IncomingReport], contexts: JobContexts
+) -> list[ReportSubject | None]:
     """Read what reports are of; None where one will be refused, or came before, and so is not parsed."""
     by_id = {
         run[0].attempt_id: run for run in find_planned(connection, {report.attempt_id for report in reports})
@@ -87,7 +94,7 @@ def report_subjects(connection: Connection, reports: Sequence[IncomingReport]) -
         and by_id[report.attempt_id][0].host_id == report.host_id
         and by_id[report.attempt_id][0].report_digest is None
     }
-    subjects = subjects_of(connection, list(wanted.values()))
+    subjects = subjects_of(connection, list(wanted.values()), contexts)
     return [
         subjects[report.attempt_id] if (report.host_id, report.attempt_id) in wanted else None
         for report in reports
@@ -95,10 +102,10 @@ def report_subjects(connection: Connection, reports: Sequence[IncomingReport]) -
 
 
 def subjects_of(
-    connection: Connection, runs: Sequence[tuple[Attempt, Job]]
+    connection: Connection, runs: Sequence[tuple[Attempt, Job]], contexts: JobContexts
 ) -> dict[AttemptId, ReportSubject]:
     """Read what the reports of attempts are parsed by."""
-    work_by_job = job_contexts(connection, [job for _, job in runs])
+    work_by_job = contexts.read(connection, [job for _, job in runs])
     return {
         attempt.attempt_id: ReportSubject(
             attempt=attempt,
@@ -162,8 +169,8 @@ def read_evidence(
         if work is None:
             return device_check.failure(attempt.plan, evidence)
         return adapter_of(work.program).parse(attempt.plan, evidence)
-    except _BUGS as error:
-        # An adapter never raises. Should one do so, its phone must not be held until the adapter is fixed.
+    except (*_BUGS, NotFound) as error:
+        # An adapter is there and never raises. Should it not, its phone must not be held until it is fixed.
         _log.error(
             "adapter_failed", attempt_id=attempt.attempt_id, harness=attempt.plan.harness, exc_info=error
         )
