@@ -64,7 +64,7 @@ class ReportSubject:
 
 
 class JobContexts:
-    """Reads contexts of jobs and keeps them by cell: they never change. Several threads may use it at once."""
+    """Reads contexts of jobs and keeps them by cell, for they never change. Threads may share it."""
 
     def __init__(self) -> None:
         self._context_by_cell: dict[CellId, JobContext] = {}
