@@ -56,7 +56,7 @@ class ReportParserPool:
             raise FarmBusy(
                 "more waits to be parsed than the farm keeps in memory", hint="send it again in a moment"
             )
-        parsed = asyncio.get_running_loop().create_future()
+        parsed: asyncio.Future[list[ParsedReport]] = asyncio.get_running_loop().create_future()
         self._pending_bytes += size_bytes
         self._waiting.append(_Call(reports=reports, size_bytes=size_bytes, parsed=parsed))
         self._begin()
