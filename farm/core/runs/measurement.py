@@ -30,6 +30,10 @@ class Quality(StrEnum):
     NOISY = "noisy"
     #: The phone throttled, or was hot before or after.
     THROTTLED = "throttled"
+    #: The ceiling of a clock that the run used was lowered while it was measured.
+    CAPPED = "capped"
+    #: Memory of the process was swapped out while it was measured.
+    SWAPPED = "swapped"
     #: The phone was not on mains all the time, and the matrix demands that.
     UNPLUGGED = "unplugged"
     #: A control set on the phone for the run did not stay so.

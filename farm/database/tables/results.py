@@ -68,6 +68,11 @@ measurements = sa.Table(
     sa.Column("control_level", sa.Integer, nullable=False, server_default="0"),
     #: The CPU time of the run.
     sa.Column("cpu_s", sa.Double),
+    #: Ceilings of clocks below the hardware's during the run: farm.core.runs.ceilings. None: not known.
+    sa.Column("ceilings", sa.JSON(none_as_null=True)),
+    #: Temperatures right before the run: pairs that began far apart are not compared.
+    sa.Column("start_skin_c", sa.Double),
+    sa.Column("start_battery_c", sa.Double),
     sa.Column("parser_version", sa.Integer, nullable=False),
     #: The time at which a reparse of the same evidence replaced it.
     sa.Column("superseded_at", UtcTime),

@@ -62,6 +62,8 @@ _PLACEMENT_HINT = "`farm placement` shows where series run; `farm attempt show I
 _CURABLE = (
     Quality.NOISY,
     Quality.THROTTLED,
+    Quality.CAPPED,
+    Quality.SWAPPED,
     Quality.SHORT,
     Quality.UNPLUGGED,
     Quality.UNCONTROLLED,
