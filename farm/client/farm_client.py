@@ -58,7 +58,7 @@ from farm.wire.documents.matrices.matrices import (
 )
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
-from farm.wire.documents.operations import ClearRequest, EventPage
+from farm.wire.documents.operations import AlarmView, ClearRequest, EventPage
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.results import PlacedSeries, ReparsePage, ReparseRequest, ResultView
 from farm.wire.tokens import TokenKind, new_secret, token_id_of
@@ -105,9 +105,9 @@ class FarmClient(FarmConnection):
     def retirement(self, name: str) -> RetirementPlan:
         return self._get(RetirementPlan, f"{_device_path(name)}/retirement")
 
-    def alarms(self, *, cleared: bool = False) -> list[Alarm]:
+    def alarms(self, *, cleared: bool = False) -> list[AlarmView]:
         """Return the open alarms, the oldest first; with `cleared` the newest of all."""
-        return self._get(list[Alarm], "/alarms", cleared=cleared or None)
+        return self._get(list[AlarmView], "/alarms", cleared=cleared or None)
 
     def clear_alarm(self, alarm_id: int, request: ClearRequest) -> Alarm:
         return self._post(Alarm, f"/alarms/{alarm_id}/clear", request.model_dump(mode="json"))

@@ -14,7 +14,7 @@ from farm.services.operations.events import EventQuery, event_filter, last_page,
 from farm.store.operations.event_log import EventFilter
 from farm.store.operations.event_watermark import EventWatermark, event_watermark, unfinished_writers
 from farm.wire.base import Count
-from farm.wire.documents.operations import ClearRequest, EventPage
+from farm.wire.documents.operations import AlarmView, ClearRequest, EventPage
 
 router = APIRouter(prefix="/api/v1")
 
@@ -107,7 +107,7 @@ async def get_alarms(
     _: Viewer,
     farm: Farm,
     cleared: Annotated[bool, Query(description="The newest, cleared ones too.")] = False,
-) -> list[Alarm]:
+) -> list[AlarmView]:
     """Return the open alarms, the oldest first; with `cleared` the newest of all."""
     return await farm.database.read_async(list_alarms, cleared=cleared)
 

@@ -1,5 +1,6 @@
 """`farm alarms`: list and clear alarms."""
 
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -15,8 +16,7 @@ from farm.cli.shell.output import print_done, print_notice
 from farm.cli.shell.tables import Listing, name, prose
 from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmError
-from farm.core.operations.alarm import Alarm
-from farm.wire.documents.operations import ClearRequest
+from farm.wire.documents.operations import AlarmView, ClearRequest
 
 app = typer.Typer()
 
@@ -51,20 +51,27 @@ def clear(
     print_done(view, f"Alarm {view.alarm_id} cleared by {view.cleared_by}.", as_json=as_json)
 
 
-def alarm_table(alarms: Sequence[Alarm]) -> RenderableType:
+def alarm_table(alarms: Sequence[AlarmView]) -> RenderableType:
     """Return a table of alarms, each with a hint."""
     return _table(alarms) if alarms else Text("No alarm is open.")
 
 
-_table = Listing[Alarm](
+_table = Listing[AlarmView](
     name("alarm", lambda view: view.alarm_id),
     name("what", lambda view: view.kind),
     name("since", lambda view: local_time_text(view.raised_at)),
-    prose("message", lambda view: f"{view.message}\n{_next_text(view)}"),
+    prose("message", lambda view: _with_label(view, f"{view.message}\n{_next_text(view)}")),
 )
 
 
-def _next_text(view: Alarm) -> str:
+def _with_label(view: AlarmView, text: str) -> str:
+    """Name the device by its label: the text may be of a time when it had none, or another."""
+    if view.device_id is None or view.device_label is None:
+        return text
+    return re.sub(rf"(?<![\w-]){re.escape(view.device_id)}(?![\w-])", lambda _: str(view.device_label), text)
+
+
+def _next_text(view: AlarmView) -> str:
     if view.cleared_at is None:
         return f"hint: {view.hint}"
     return f"cleared {local_time_text(view.cleared_at)} by {view.cleared_by}"

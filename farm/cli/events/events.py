@@ -51,7 +51,7 @@ class EventLines:
 
 def event_text(event: LoggedEvent) -> str:
     """Return the subject, its change and the cause."""
-    subject = f"{event.subject.replace('_', ' ')} {event.subject_id}"
+    subject = f"{event.subject.replace('_', ' ')} {event.device_label or event.subject_id}"
     change = event.kind.removeprefix(f"{event.subject}_").replace("_", " ")
     cause = f" ({event.cause})" if event.cause else ""
     return f"{subject} {change}{_transition_text(event, change)}{cause}"

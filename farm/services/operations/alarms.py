@@ -1,5 +1,7 @@
 """List, raise and clear alarms: what an operator should see to, because the farm cannot fix it."""
 
+from dataclasses import asdict
+
 from sqlalchemy.engine import Connection
 
 from farm.clock import ADOPT_AFTER_S
@@ -7,8 +9,9 @@ from farm.core.base.units import elapsed_text
 from farm.core.errors import NotFound
 from farm.core.operations.alarm import Alarm, AlarmKind, AlarmSubject, DueAlarm
 from farm.database.transaction import Tx
+from farm.store.devices.devices import device_labels
 from farm.store.operations import alarms as alarm_store
-from farm.wire.documents.operations import ClearRequest
+from farm.wire.documents.operations import AlarmView, ClearRequest
 
 #: The number that are listed where cleared ones are asked for, too.
 LAST_ALARMS = 200
@@ -20,11 +23,21 @@ def clear_alarm(tx: Tx, kind: AlarmKind, subject: AlarmSubject, subject_id: str,
     return alarm is not None and alarm_store.clear_alarm(tx.by("farm"), alarm, cause=cause)
 
 
-def list_alarms(connection: Connection, *, cleared: bool = False) -> list[Alarm]:
+def list_alarms(connection: Connection, *, cleared: bool = False) -> list[AlarmView]:
     """Return the open alarms, oldest first; or the newest of all, newest first."""
-    if cleared:
-        return alarm_store.last_alarms(connection, limit=LAST_ALARMS)
-    return alarm_store.open_alarms(connection)
+    listed = (
+        alarm_store.last_alarms(connection, limit=LAST_ALARMS)
+        if cleared
+        else alarm_store.open_alarms(connection)
+    )
+    device_by_alarm = alarm_store.devices_of_alarms(connection, listed)
+    label_by_device = device_labels(connection) if device_by_alarm else {}
+    views = []
+    for alarm in listed:
+        device_id = device_by_alarm.get(alarm.alarm_id)
+        label = None if device_id is None else label_by_device.get(device_id)
+        views.append(AlarmView(**asdict(alarm), device_id=device_id, device_label=label))
+    return views
 
 
 def clear_by_operator(tx: Tx, alarm_id: int, request: ClearRequest) -> Alarm:

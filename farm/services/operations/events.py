@@ -1,15 +1,17 @@
 """Events as people ask for them: of a phone by its name, of a person, of a kind, since a while."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from sqlalchemy.engine import Connection
 
+from farm.core.base.ids import DeviceId
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput
 from farm.core.operations.event import EventSubject, event_kind_names
 from farm.database.transaction import Tx
 from farm.services.devices.views import device_named
+from farm.store.devices.devices import device_labels
 from farm.store.operations.event_log import EventFilter, events_after, newest_events
 from farm.wire.documents.operations import EventPage, LoggedEvent
 
@@ -60,17 +62,25 @@ def event_filter(tx: Tx, query: EventQuery) -> EventFilter:
 
 def last_page(connection: Connection, which: EventFilter, *, until: int, limit: int) -> EventPage:
     """Return the newest events."""
-    return _page(newest_events(connection, which, until=until, limit=limit), until)
+    return _page(connection, newest_events(connection, which, until=until, limit=limit), until)
 
 
 def next_page(connection: Connection, which: EventFilter, *, after: int, until: int, limit: int) -> EventPage:
     """Return the events after one."""
     events = events_after(connection, which, after=after, until=until, limit=limit)
     # A full page ends before `until`: there may be more.
-    return _page(events, events[-1].event_id if len(events) == limit else max(after, until))
+    return _page(connection, events, events[-1].event_id if len(events) == limit else max(after, until))
 
 
-def _page(events: list[LoggedEvent], next_after: int) -> EventPage:
+def _page(connection: Connection, events: list[LoggedEvent], next_after: int) -> EventPage:
+    if any(event.subject == EventSubject.DEVICE for event in events):
+        labels = device_labels(connection)
+        events = [
+            replace(event, device_label=labels.get(DeviceId(event.subject_id)))
+            if event.subject == EventSubject.DEVICE
+            else event
+            for event in events
+        ]
     return EventPage(events=tuple(events), next=next_after)
 
 

@@ -1,5 +1,6 @@
 """Alarms: each condition raises one, which is cleared once; each change with its event row."""
 
+from collections.abc import Collection
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -7,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
+from farm.core.base.ids import DeviceId
 from farm.core.operations.alarm import (
     QUIET_AFTER_ACKNOWLEDGED,
     Alarm,
@@ -16,8 +18,8 @@ from farm.core.operations.alarm import (
     AlarmSubject,
     DueAlarm,
 )
-from farm.database.rows import find_record, to_record
-from farm.database.tables import alarms
+from farm.database.rows import find_record, is_among, to_record
+from farm.database.tables import alarms, cells, series
 from farm.database.transaction import Tx
 from farm.store.operations.events import record_event, record_if_moved
 
@@ -72,6 +74,25 @@ def last_alarms(connection: Connection, *, limit: int) -> list[Alarm]:
     """Return the last alarms, cleared ones included, newest first."""
     query = sa.select(alarms).order_by(alarms.c.alarm_id.desc()).limit(limit)
     return [to_record(Alarm, row) for row in connection.execute(query)]
+
+
+def devices_of_alarms(connection: Connection, listed: Collection[Alarm]) -> dict[int, DeviceId]:
+    """Return the devices that alarms are about, by the id of the alarm; those of hosts have none."""
+    own = {
+        alarm.alarm_id: DeviceId(alarm.subject_id) for alarm in listed if alarm.subject is AlarmSubject.DEVICE
+    }
+    for subject, key in ((AlarmSubject.CELL, cells.c.cell_id), (AlarmSubject.SERIES, series.c.series_id)):
+        subject_ids = {int(alarm.subject_id) for alarm in listed if alarm.subject is subject}
+        if not subject_ids:
+            continue
+        query = sa.select(key, key.table.c.device_id).where(is_among(connection, key, subject_ids))
+        device_by_subject = {str(number): DeviceId(name) for number, name in connection.execute(query)}
+        own |= {
+            alarm.alarm_id: device_by_subject[alarm.subject_id]
+            for alarm in listed
+            if alarm.subject is subject and alarm.subject_id in device_by_subject
+        }
+    return own
 
 
 def find_alarm(connection: Connection, alarm_id: int) -> Alarm | None:

@@ -5,6 +5,8 @@ from typing import Self
 
 from pydantic import model_validator
 
+from farm.core.base.ids import DeviceId
+from farm.core.operations.alarm import Alarm
 from farm.core.operations.event import SubjectEvent
 from farm.wire.base import Count, Wire
 from farm.wire.documents.devices import OperatorRequest
@@ -15,6 +17,8 @@ class LoggedEvent(SubjectEvent):
     """One change: its actor, subject, old and new state, and cause."""
 
     event_id: Count
+    #: Of the device that it is about, if that has one.
+    device_label: str | None = None
 
 
 class EventPage(Wire):
@@ -23,6 +27,14 @@ class EventPage(Wire):
     events: tuple[LoggedEvent, ...]
     #: The next value of `after`, which continues without a gap or a repetition.
     next: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmView(Alarm):
+    """GET /api/v1/alarms: an alarm, with the device that it is about as it is named now."""
+
+    device_id: DeviceId | None = None
+    device_label: str | None = None
 
 
 class ClearRequest(OperatorRequest):

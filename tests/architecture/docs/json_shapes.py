@@ -3,7 +3,6 @@
 from typing import Any
 
 from farm.core.models.variant import Variant
-from farm.core.operations.alarm import Alarm
 from farm.core.operations.event import Event
 from farm.wire.documents.devices import DeviceDetail, DeviceView, UsageView
 from farm.wire.documents.files.programs import AdapterView, HarnessView, ProgramView
@@ -18,6 +17,7 @@ from farm.wire.documents.matrices.matrices import (
 )
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
+from farm.wire.documents.operations import AlarmView
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.results import PlacedSeries
 
@@ -51,7 +51,7 @@ SHAPES: dict[str, Any] = {
     "device show ID": DeviceDetail,
     "host list": list[HostView],
     "host show ID": HostDetail,
-    "alarms": list[Alarm],
+    "alarms": list[AlarmView],
 }
 #: One document on each line.
 LINES: dict[str, Any] = {"events": Event}

@@ -9,15 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import Connection
 
 from farm.cli.admin.machine_checks import check_alarms, read_alarms
 from farm.cli.shell.main import main
 from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
 from farm.core.operations.diagnostic import Severity
+from farm.database import tables
 from farm.database.transaction import bind_tx
 from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarms import clear_alarm
 from farm.store.operations.alarms import MAX_NOTIFY_ATTEMPTS, add_alarm
+from tests.support.database.sample_rows import DEVICE, HOST, NOW, SERIES
 from tests.support.farm.http_farm import HttpFarm, http_farm
 
 KIND, SUBJECT = AlarmKind.REFERENCE_DRIFT, AlarmSubject.DEVICE
@@ -185,3 +188,46 @@ def test_a_command_that_is_not_there_stops_nothing(farm: HttpFarm) -> None:
     tell(farm)
     AlarmNotifier(farm.context.database, ("/nonexistent/tell",), farm.context.clock)()
     assert farm.http.get("/api/v1/alarms").json()[0]["notified_at"] is None
+
+
+def add_labelled_devices(connection: Connection) -> None:
+    host = {"host_id": HOST, "state": "active", "auto_admit": True, "credential_hash": "x", "created_at": NOW}
+    connection.execute(tables.hosts.insert(), [host])
+    for index, label in ((1, "bench-a"), (12, "bench-b")):
+        row = {**DEVICE, "device_id": f"phone-{index}", "serial": str(index), "label": label}
+        connection.execute(tables.devices.insert(), [row])
+    connection.execute(tables.series.insert(), [{**SERIES, "series_id": 5, "device_id": "phone-12"}])
+    event = {"at": NOW, "actor": "farm", "kind": "device_found", "subject": "device"}
+    connection.execute(tables.events.insert(), [{**event, "subject_id": "phone-12"}])
+
+
+def test_a_device_that_was_labelled_since_is_named_by_its_label(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    context = farm.context
+    context.database.write(add_labelled_devices)
+    tell(farm, "phone-12")
+    context.database.write(
+        bind_tx(add_alarm, now=context.clock.now()),
+        DueAlarm(
+            kind=AlarmKind.PLACEMENT_CHANGED,
+            subject=AlarmSubject.SERIES,
+            subject_id="5",
+            message="net on phone-12 ran as cpu, phone-1 and phone-123 do not",
+            hint="farm placement --device phone-12",
+        ),
+    )
+    assert run("alarms") == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "bench-b: 31 % slower" in printed
+    assert "net on bench-b ran as cpu, phone-1 and phone-123 do not" in printed
+    assert "farm placement --device bench-b" in printed
+    assert run("alarms", "--json") == 0
+    views = json.loads(capsys.readouterr().out)
+    assert [(view["device_id"], view["device_label"]) for view in views] == [("phone-12", "bench-b")] * 2
+    assert views[0]["message"].startswith("phone-12: ")
+    assert run("events", "--kind", "device_found") == 0
+    assert "device bench-b found" in capsys.readouterr().out
+    assert run("events", "--kind", "device_found", "--json") == 0
+    event = json.loads(capsys.readouterr().out)
+    assert (event["subject_id"], event["device_label"]) == ("phone-12", "bench-b")

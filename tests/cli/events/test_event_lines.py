@@ -32,6 +32,10 @@ def test_a_line_says_when_who_what_of_which_from_where_to_where_and_why() -> Non
     assert line == "12:00:00  ann             device pixel-8 cordoned: active → cordoned (swollen battery)"
 
 
+def test_a_device_is_named_by_its_label() -> None:
+    assert event_text(event(device_label="bench-a")).startswith("device bench-a cordoned")
+
+
 def test_the_date_stands_where_it_changes_and_nowhere_else() -> None:
     lines = EventLines(NOON.date())
     days = [NOON - timedelta(days=1), NOON - timedelta(days=1), NOON, NOON]
