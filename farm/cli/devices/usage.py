@@ -41,11 +41,11 @@ def _parts(view: UsageView) -> Iterator[RenderableType]:
 
 
 def _known_text(seconds: float) -> str:
-    """Return `6.5 d`, `3.2 h` or `12 min`."""
+    """Return `6.5 d`, `3.2 h`, `12 min` or `42 s`."""
     for unit_s, unit in ((_DAY_S, "d"), (3600, "h")):
         if seconds >= unit_s:
             return f"{seconds / unit_s:.1f} {unit}"
-    return f"{seconds / 60:.0f} min"
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
 
 
 def _model_text(usage: ModelUsage) -> str:

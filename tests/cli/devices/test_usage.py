@@ -44,6 +44,16 @@ def test_devices_and_their_models_have_a_row_each_within_80_columns() -> None:
     ]
 
 
+def test_a_short_time_is_told_in_seconds() -> None:
+    short = view().devices[1].model_copy(update={"known_s": 42.4})
+    (row,) = (
+        line
+        for line in shown(usage_report([view().model_copy(update={"devices": (short,)})]))
+        if line.startswith("phone-2")
+    )
+    assert row.split()[1:3] == ["42", "s"]
+
+
 def test_a_week_of_which_nothing_is_known_says_so() -> None:
     assert shown(usage_report([view(known=False)])) == [
         "week 2026-W47, from 2026-11-16 UTC: nothing is known.",
