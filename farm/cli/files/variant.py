@@ -1,12 +1,13 @@
 """`farm variant`: build, register, list and show model files."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from farm.cli.files.local_variants import (
@@ -20,7 +21,7 @@ from farm.cli.shell.address import connect, data_dir, show_view
 from farm.cli.shell.formatting import EMPTY_CELL, is_listed, local_time_text, since_time
 from farm.cli.shell.options import Json, Limit, NamePart, Since
 from farm.cli.shell.output import err, print_data, print_json, print_notice, show
-from farm.cli.shell.tables import Field, Listing, name, number, prose, text_report
+from farm.cli.shell.tables import Field, Listing, name, number, prose, sections, text_report
 from farm.core.base.spec_errors import name_hint
 from farm.core.base.units import size_text
 from farm.core.errors import NotFound
@@ -88,11 +89,51 @@ def _count(number: int | None) -> str:
     return EMPTY_CELL if number is None else f"{number:,}".replace(",", " ")
 
 
-variant_table = Listing[Variant](
-    name("variant", lambda view: view.name if view.expired_at is None else f"{view.name} (expired)"),
-    prose("backends", lambda view: ", ".join(view.manifest.backends)),
-    prose("input", lambda view: input_texts(view.manifest.inputs)),
-    number("fidelity", lambda view: view.manifest.fidelity and f"{view.manifest.fidelity.correlation:.3f}"),
+def variant_table(views: Sequence[Variant]) -> RenderableType:
+    """Return a table for each model: what its files share is above, and labels leave the model out."""
+    if not views:
+        return _files_table(())
+    by_model: dict[str, list[Variant]] = {}
+    for view in views:
+        by_model.setdefault(view.manifest.model, []).append(view)
+    return sections(*(Group(_model_line(model, own), _files_table(own)) for model, own in by_model.items()))
+
+
+def _model_line(model: str, views: Sequence[Variant]) -> Text:
+    shared = [
+        f"{heading} {text_of(views[0])}"
+        for heading, text_of in (("backends", _backends_text), ("input", _inputs_text))
+        if _is_shared(text_of, views)
+    ]
+    return Text(f"{model}/  ", style="bold").append(", ".join(shared), style="not bold")
+
+
+def _is_shared(text_of: Callable[[Variant], str], views: Sequence[Variant]) -> bool:
+    return len({text_of(view) for view in views}) == 1
+
+
+def _backends_text(view: Variant) -> str:
+    return ", ".join(view.manifest.backends) or EMPTY_CELL
+
+
+def _inputs_text(view: Variant) -> str:
+    return input_texts(view.manifest.inputs)
+
+
+def _label(view: Variant) -> str:
+    label = view.name.removeprefix(f"{view.manifest.model}/")
+    return label if view.expired_at is None else f"{label} (expired)"
+
+
+_files_table = Listing[Variant](
+    name("variant", _label),
+    prose("backends", _backends_text, is_shown=lambda views: not _is_shared(_backends_text, views)),
+    prose("input", _inputs_text, is_shown=lambda views: not _is_shared(_inputs_text, views)),
+    number(
+        "fidelity",
+        lambda view: view.manifest.fidelity and f"{view.manifest.fidelity.correlation:.3f}",
+        is_shown=lambda views: any(view.manifest.fidelity for view in views),
+    ),
     number("size", lambda view: size_text(view.manifest.size_bytes)),
     number("digest", lambda view: view.manifest.digest[:12]),
     name("registered", lambda view: local_time_text(view.created_at)),

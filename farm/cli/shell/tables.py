@@ -1,5 +1,6 @@
 """Tables and sheets of all commands: columns and fields are data, drawn in one place."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -47,17 +48,20 @@ def number(heading: str, cell: Callable[[V], object], *, is_shown: RowsTest[V] =
     return Column(heading=heading, cell=cell, is_number=True, is_shown=is_shown)
 
 
-def prose(heading: str, cell: Callable[[V], object]) -> Column[V]:
+def prose(heading: str, cell: Callable[[V], object], *, is_shown: RowsTest[V] = _always) -> Column[V]:
     """Return a column of text, which is wrapped if needed."""
-    return Column(heading=heading, cell=cell, is_prose=True)
+    return Column(heading=heading, cell=cell, is_prose=True, is_shown=is_shown)
 
 
 #: Text is not wrapped to less than this, where it is longer.
 _LEAST_PROSE = 16
+_SLASH_END = re.compile(r"(?<=/)")
+_WORD_END = re.compile(r"\s+")
+_PART_END = re.compile(r"\s+|(?<=/)")
 
 
 class _FittedTable(Table):
-    """A table that wraps its names where they do not fit, between words if those fit.
+    """A table that wraps its names where they do not fit, between words if those fit, else after slashes.
 
     A number is never cut or dropped.
     """
@@ -75,13 +79,14 @@ class _FittedTable(Table):
                 column.no_wrap = column.justify == "right"
                 if column.no_wrap:
                     column.header = Text(str(column.header).replace(" ", "\n"))
-            fitted = _fitted_widths(
-                [_least_width(column) for column in self.columns],
-                widths,
-                options.max_width - 2 * (len(widths) - 1),
-            )
+            total = options.max_width - 2 * (len(widths) - 1)
+            fitted: list[int] = []
+            for end in (_WORD_END, _PART_END):
+                least_widths = [_least_width(column, end) for column in self.columns]
+                fitted = fitted or _fitted_widths(least_widths, widths, total)
             for column, size in zip(self.columns, fitted, strict=False):
                 column.width = size
+                column._cells = [_broken_after_slashes(cell, size) for cell in column._cells]
         return super().__rich_console__(console, options)
 
 
@@ -94,12 +99,24 @@ def _fitted_widths(least: Sequence[int], full: Sequence[int], total: int) -> lis
     return [low + int(share * more) for low, more in zip(least, wanted, strict=True)]
 
 
-def _least_width(column: RichColumn) -> int:
-    """Return the width that cuts no word and no number."""
+def _least_width(column: RichColumn, end: re.Pattern[str]) -> int:
+    """Return the width that cuts no number, and text only where a word, or a part of one, ends."""
     words = [*str(column.header).split(), *(str(text) for text in column._cells)]
     if not column.no_wrap:
-        words = [part for word in words for part in word.split()]
+        words = [part for word in words for part in end.split(word)]
     return max(map(cell_len, words), default=0)
+
+
+def _broken_after_slashes(cell: RenderableType, width: int) -> RenderableType:
+    """Return a name whose words are longer than the width with line ends after slashes."""
+    if not isinstance(cell, Text) or all(cell_len(word) <= width for word in cell.plain.split()):
+        return cell
+    lines = [""]
+    for part in _SLASH_END.split(cell.plain):
+        if lines[-1] and cell_len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return Text("\n".join(lines), style=cell.style)
 
 
 class Listing(Generic[V]):

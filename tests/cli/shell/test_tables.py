@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from rich.console import Console, RenderableType
@@ -20,6 +21,7 @@ from farm.cli.matrices.report import (
 )
 from farm.cli.shell import formatting
 from farm.core.base.ids import DeviceId
+from farm.core.models.variant import Fidelity
 from farm.core.runs.measurement import Better, CellSummary
 from farm.wire.documents.matrices.matrices import CellView, MatrixView
 from farm.wire.documents.matrices.plans import PlannedDevice
@@ -35,6 +37,8 @@ from tests.support.sample_views import (
     variant_view,
 )
 
+FIDELITY = Fidelity(inputs=8, correlation=0.987, max_difference=0.1, top1_share=1.0)
+
 
 def shown(renderable: RenderableType, width: int = 80) -> list[str]:
     stream = io.StringIO()
@@ -43,12 +47,35 @@ def shown(renderable: RenderableType, width: int = 80) -> list[str]:
 
 
 def test_variants_show_size_and_digest() -> None:
-    heading, row = shown(variant_table([variant_view()]), 120)
-    assert heading.split()[-3:] == ["size", "digest", "registered"]
-    start = (
-        "mobilenet_v2/float32/torchscript  cpu       1x3x224x224 float32         -  14.2 MB  277089d91c0b  "
-    )
-    assert row.startswith(start)
+    model, heading, row = shown(variant_table([variant_view()]), 120)
+    assert model == "mobilenet_v2/  backends cpu, input 1x3x224x224 float32"
+    assert heading.split() == ["variant", "size", "digest", "registered"]
+    assert row.startswith("float32/torchscript  14.2 MB  277089d91c0b  ")
+
+
+def test_at_80_columns_long_names_of_variants_are_wrapped_after_slashes_and_numbers_stay() -> None:
+    model = "efficientnet_lite4_with_a_head_of_our_own_and_a_name_that_goes_on"
+    views = [
+        replace(variant_view(model=model, backends=backends, fidelity=fidelity), name=f"{model}/{label}")
+        for label, backends, fidelity in (
+            ("float32/tflite", ("cpu", "gpu"), None),
+            ("int8-full/tflite/channels_last", ("cpu", "gpu", "nnapi", "xnnpack"), FIDELITY),
+        )
+    ]
+    lines = shown(variant_table([*views, variant_view()]), 80)
+    assert all(len(line) <= 80 for line in lines)
+    assert [line.partition("277089d91c0b")[0].rstrip() for line in lines[:8]] == [
+        f"{model}/  input",
+        "1x3x224x224 float32",
+        "variant             backends      fidelity     size        digest  registered",
+        "float32/tflite      cpu, gpu             -  14.2 MB",
+        lines[4],
+        "int8-full/tflite/   cpu, gpu,        0.987  14.2 MB",
+        lines[6],
+        "                    xnnpack",
+    ]
+    assert lines[6].startswith("channels_last       nnapi,")
+    assert lines[9] == "mobilenet_v2/  backends cpu, input 1x3x224x224 float32"
 
 
 def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
