@@ -99,6 +99,7 @@ class RunCompletion:
             finished_at=finished_at,
             away_s=round(waited.away_s, 1),
             controls=_controls(device, draft, collected),
+            trace=collected.trace,
         )
 
     async def _end(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> RunWait:

@@ -261,6 +261,7 @@ class AttemptRunner:
                     record.plan.timeout_s,
                     record.plan.files,
                     cores=cores_of_controls(record.draft.controls),
+                    sampling=record.plan.sampling,
                     checked=checked,
                 )
             except FarmError:

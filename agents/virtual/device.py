@@ -17,6 +17,7 @@ from typing import TextIO
 
 from agents.host.process import start_ticks
 from agents.virtual.connection import MAX_DATA_BYTES, AdbConnection, AuthorizedKeys, Service
+from agents.virtual.course import CoursePlayer
 from agents.virtual.faults import Faults, FaultState
 from agents.virtual.processes import JOURNAL_FILE, BootCounter, RunMonitor, kill_processes, read_number
 from agents.virtual.sandbox import (
@@ -94,6 +95,7 @@ class VirtualDevice:
         self._back_at_s = self._loops_at_s = 0.0
         self._ordered = asyncio.Event()
         self._watch = RunMonitor(setup.serial, self._state / JOURNAL_FILE, boot_id=self._boots.boot_id)
+        self._course = CoursePlayer(self._state)
         self._awake = asyncio.Event()
         self._awake.set()
         self._connections: dict[asyncio.Task[None], AdbConnection] = {}
@@ -124,6 +126,7 @@ class VirtualDevice:
 
     async def _tick(self) -> None:
         self._watch.look()
+        self._course.play(self._watch.pids, asyncio.get_running_loop().time())
         await self._apply_restarts()
         now_s = asyncio.get_running_loop().time()
         faults = self._battery.with_battery(self._faults.current(), now_s)

@@ -106,6 +106,11 @@ class RunMonitor:
         self._strangers: set[int] = set()
         self._seen_by_pid: dict[int, TrackedProcess] = {}
 
+    @property
+    def pids(self) -> list[int]:
+        """Return the processes of runs that were alive at the last scan."""
+        return list(self._seen_by_pid)
+
     def resume(self) -> None:
         """Begin, with the runs that an earlier process of the phone saw."""
         self._write([self._entry("phone")])

@@ -6,6 +6,8 @@ bin/                Android's commands, found first on PATH
 properties          what getprop prints
 dumpsys/ settings/  what those answer
 sys/                its part of sysfs
+course.json         what changes there during a run: agents.virtual.course
+proc/               the status of its processes, while a course changes it
 data/local/tmp/     the work root
 boot_id boots       which boot this is
 phone.json port lock faults.json faults-taken.json journal.jsonl journal.jsonl.1
@@ -159,6 +161,7 @@ def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell:
         DEVICE_VARIABLE: serial,
         BOOT_ID_VARIABLE: str(state / BOOT_ID_FILE),
         SYS_VARIABLE: str(state / SYS_FOLDER),
+        PROC_VARIABLE: str(state / PROC_FOLDER),
     }
 
 
@@ -218,6 +221,9 @@ def write_slowness(state: Path, faults: Faults) -> None:
 #: Tells processes on the phone where it is; a real device has it at /sys.
 SYS_VARIABLE = "BENCHFARM_SYS"
 SYS_FOLDER = "sys"
+#: Where it finds the status of processes, if that exists; a real device has it at /proc.
+PROC_VARIABLE = "BENCHFARM_PROC"
+PROC_FOLDER = "proc"
 _CPU = Path("devices/system/cpu")
 
 

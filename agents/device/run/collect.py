@@ -17,6 +17,8 @@ from farm.phone.adb.shell_output import exit_record, output_by_section, section_
 
 #: A stream up to this size is part of the output; a longer one is read as a file, up to the limit.
 INLINE_BYTES = 256 * 1024
+#: A run of an hour and a half has samples of this size at most; the rest of longer ones is left out.
+TRACE_BYTES = 512 * 1024
 _CONTROLS = {
     "cores": f'read -r line <{CORES_FILE} && echo "$line"',
     "held": 'while read -r line; do echo "$line"; done <held',
@@ -39,6 +41,8 @@ class CollectedRun:
     #: Controls recorded by the run's shell and supervisor: cores, and rows of controls.sh.
     cores: str = ""
     controls: str = ""
+    #: The sampler's lines: farm.phone.condition.run_trace.
+    trace: str = ""
 
 
 def collect_command(
@@ -50,6 +54,7 @@ def collect_command(
         "sizes": 'echo "$1 $3"',
         **(_CONTROLS if with_controls else {}),
         **(condition_commands(work_root) if with_condition else {}),
+        "trace": f"[ ! -s trace ] || head -c {TRACE_BYTES} trace",
     }
     return (
         f"cd {quote(run_folder(work_root, fence))} && set -- $(wc -c stdout stderr) && {{ "
@@ -99,6 +104,7 @@ async def collect_run(
         after=condition(sections, now) if "boot_id" in sections else None,
         cores=sections.get("cores", "").strip(),
         controls=sections.get("held", ""),
+        trace=sections.get("trace", "")[:TRACE_BYTES],
     )
 
 

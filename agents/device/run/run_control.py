@@ -26,9 +26,9 @@ from farm.core.errors import (
 )
 from farm.core.runs.plan import PlanFile
 
-#: The supervisor: one file on the device, of two here.
+#: The supervisor: one file on the device, of three here.
 SUPERVISOR_SCRIPT = b"\n".join(
-    Path(__file__).with_name(part).read_bytes() for part in ("processes.sh", "supervisor.sh")
+    Path(__file__).with_name(part).read_bytes() for part in ("processes.sh", "sampler.sh", "supervisor.sh")
 )
 #: The script as one more file of every plan.
 SUPERVISOR_FILE = PlanFile(
@@ -70,13 +70,21 @@ async def ensure_supervisor(device: AdbDevice) -> CacheResult:
         return await ensure_cached(device, [SUPERVISOR_FILE], local_path)
 
 
-def supervisor_command(work_root: str, command: str, fence: int, argument: int = 0, part: str = "") -> str:
+#: The first pause between samples; it doubles in long runs.
+SAMPLING_PAUSE_S = 0.5
+
+
+def supervisor_command(
+    work_root: str, command: str, fence: int, argument: int = 0, part: str = "", *, sampling: bool = False
+) -> str:
     """Return a command line for the device's shell, which sources the script: one process less.
 
-    `part` names a further command of the run, in a folder of its own below the run's.
+    `part` names a further command of the run, in a folder of its own below the run's. A run that starts with
+    `sampling` is sampled to its end.
     """
     script = quote(cache_path(work_root, SUPERVISOR_FILE.digest))
-    words = f"{command} {quote(work_folder(work_root))} {fence} {argument} {quote(part)}"
+    pause = SAMPLING_PAUSE_S if sampling else ""
+    words = f"{command} {quote(work_folder(work_root))} {fence} {argument} {quote(part)} {pause}"
     return f"(BENCHFARM_SELF={script}; set -- {words}; . {script})"
 
 
@@ -152,12 +160,14 @@ async def start_run(
     files: Sequence[PlanFile] = (),
     *,
     cores: Sequence[int] = (),
+    sampling: bool = False,
     checked: bool = False,
 ) -> None:
     """Start a command, detached; a run that was started before is left running.
 
     Its current folder is the run's own, with links to its cached files that have a path. It is killed, with
-    all its children, after `timeout_s`, and bound to `cores`, if any. `checked` says that the supervisor was
+    all its children, after `timeout_s`, and bound to `cores`, if any; with `sampling` the device samples
+    itself. `checked` says that the supervisor was
     just verified on this device.
 
     Raises:
@@ -172,7 +182,7 @@ async def start_run(
     result = await device.shell(
         f"mkdir -p {quote(folder)} && {links}cat >{script}.new && [ -s {script}.new ] && "
         f"mv -f {script}.new {script} && "
-        + supervisor_command(device.work_root, "start", fence, ceil(timeout_s * 10)),
+        + supervisor_command(device.work_root, "start", fence, ceil(timeout_s * 10), sampling=sampling),
         stdin=((link_lines(files) if links else "") + run_script(folder, argv, env, cores)).encode(),
         deadline_s=_DEADLINE_S,
     )

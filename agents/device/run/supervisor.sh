@@ -2,21 +2,22 @@
 #
 #   sh supervisor.sh fence  WORK FENCE           raise the phone's fence
 #   sh supervisor.sh start  WORK FENCE TENTHS    run WORK/runs/FENCE/run.sh, for at most TENTHS of a second
+#   sh supervisor.sh sample WORK FENCE PID       write WORK/runs/FENCE/trace until PID has ended; by the supervisor
 #   sh supervisor.sh wait   WORK FENCE SECONDS   block until it has ended; 0 only asks
 #   sh supervisor.sh stop   WORK FENCE           end it; its exit record follows
 #   sh supervisor.sh clean  WORK FENCE           end all of every run up to FENCE, remove their folders
 #   sh supervisor.sh reset  WORK FENCE           end all of every run; FENCE takes the place of a number too high
 #
-# A last word PART names a further command of the run, in WORK/runs/FENCE/PART. System properties that it sets
-# are put back from WORK/properties, NAME=VALUE as it was.
+# A further word PART names a further command of the run, in WORK/runs/FENCE/PART. System properties that it sets
+# are put back from WORK/properties, NAME=VALUE as it was. A last word SECONDS has the run sampled, so often.
 #
-# Phones get one file, in which processes.sh stands before this.
+# Phones get one file, in which processes.sh and sampler.sh stand before this.
 #
 # For POSIX sh with the applets of Android 8: mksh as sh, toybox, no GNU options. All paths are absolute.
 # Numbers stay below 2^31, which is where mksh's arithmetic ends: hence tenths of a second, not ticks.
 #
 # A run's folder: run.sh (by the agent), lock (held while the supervisor lives), supervisor and harness ("PID
-# BORN BOOT_ID"), stdout, stderr, timed_out, exit (how it ended; there once everything in its session is gone
+# BORN BOOT_ID"), stdout, stderr, trace (samples), timed_out, exit (how it ended; there once everything in its session is gone
 # and what was set for it is put back). A recorded pid counts only while the process there has the recorded
 # start time, in the same boot.
 
@@ -28,7 +29,7 @@ readonly NAP_TENTHS=300
 readonly PATIENCE_STEPS=20
 
 # A shell that reads this with `.` says where it is; that spares it one process.
-self=${BENCHFARM_SELF:-$0} command=$1 work=$2 fence=$3 argument=${4:-0} part=${5:-}
+self=${BENCHFARM_SELF:-$0} command=$1 work=$2 fence=$3 argument=${4:-0} part=${5:-} sampling=${6:-}
 run=$work/runs/$fence${part:+/$part}
 boot=unknown
 # A virtual phone says in its environment where its own boot id stands.
@@ -109,6 +110,27 @@ dismiss() {
   wait "$1" 2>/dev/null
 }
 
+# Starts the sampler of the harness, with its mark; sets `sampler`, its number and its start.
+begin_sampling() {
+  sampler=
+  [ -n "$sampling" ] || return
+  echo "trace 1
+start $started" >"$run/trace"
+  # The pipe stays open and empty, and the sampler can wait on it.
+  : | BENCHFARM_RUN=$fence BENCHFARM_MARK=$mark$fence: \
+    sh "$self" sample "$work" "$fence" "$harness" "$part" "$sampling" >>"$run/trace" 9>&- &
+  sampler=$!
+  look "$sampler"
+  sampler_born=$born
+}
+
+# Ends it. It may have ended by itself, and its number be another process's.
+end_sampling() {
+  [ -n "$sampler" ] || return
+  look "$sampler" && [ "$born" = "$sampler_born" ] && dismiss "$sampler"
+  echo "end $ended" >>"$run/trace"
+}
+
 # Ends the watchdog's nap in our own session, and what is left in the session of the harness.
 end_strays() {
   left=
@@ -173,6 +195,7 @@ supervise() {
     watch
   ) &
   watchdog=$!
+  begin_sampling 2>/dev/null
   echo started
   exec >/dev/null
   wait "$harness"
@@ -180,6 +203,7 @@ supervise() {
   read -r ended rest </proc/uptime
   add_up
   spent=$((spent - spent_before))
+  end_sampling 2>/dev/null
   # After a time-out the watchdog is at work and ends by itself.
   if [ -e "$run/timed_out" ]; then wait "$watchdog"; else dismiss "$watchdog"; fi
   end_strays
@@ -196,7 +220,7 @@ start() {
   [ ! -s "$run/supervisor" ] || return 0
   trap '' HUP
   # Ends when the supervisor has closed its output, not when it ends.
-  answer=$(setsid sh "$self" supervise "$work" "$fence" "$argument" "$part" </dev/null 2>>"$run/supervisor.log" &)
+  answer=$(setsid sh "$self" supervise "$work" "$fence" "$argument" "$part" "$sampling" </dev/null 2>>"$run/supervisor.log" &)
   [ "$answer" = started ] || { say "not started: see $run/supervisor.log"; exit "$LOST"; }
 }
 
@@ -254,6 +278,7 @@ supervise)
     if flock -n 9 && [ ! -s "$run/supervisor" ]; then supervise; else echo started; fi
   } 9>"$run/lock"
   ;;
+sample) sample ;;
 wait) wait_for_end ;;
 stop)
   find_mark

@@ -1,7 +1,7 @@
 """The trace of a run as the sampler on the device writes it (agents/device/run/sampler.sh).
 
 Lines before the samples state what is constant: `trace 1`, `start UPTIME`, `pause SECONDS`, `policy NAME
-MIN MAX CORE...`, `gpu NAME MAX`, and `columns NAME...`, which names the values of a sample. A sample is
+MIN MAX CORE...`, `gpu NAME CLOCK...`, and `columns NAME...`, which names the values of a sample. A sample is
 `s UPTIME VALUE... .`, where `-` stands for a value that could not be read then; after the values, each child
 of the process may have three more: its memory as `rss`, `swap` and `peak`. Values are the first words of the
 device's files, in its units. The supervisor adds `end UPTIME`.
@@ -99,8 +99,9 @@ def _read(draft: _Draft, line: str) -> bool:
             return _read_columns(draft, words)
         case "policy":
             return _read_policy(draft, words)
-        case "gpu" if len(words) == 2 and _NAME.fullmatch(words[0]):
-            draft.gpu_name, draft.gpu_max_hz = words[0], _gpu_hz(words[1])
+        case "gpu" if words and draft.gpu_name is None and _NAME.fullmatch(words[0]):
+            clocks = (_gpu_hz(word) for word in words[1:])
+            draft.gpu_name, draft.gpu_max_hz = words[0], max((hz for hz in clocks if hz), default=None)
         case "start" if draft.started_s is None and len(words) == 1:
             draft.started_s = _uptime_s(words[0])
             return draft.started_s is not None

@@ -29,6 +29,8 @@ class Phone:
     shell: list[str]
     env: dict[str, str]
     work: Path
+    #: The pause between samples; shorter than in use, for more chances to be in the way.
+    sampling: str = "0.05"
     fences: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -48,7 +50,10 @@ class Phone:
         (self.folder(fence) / "run.sh").write_text(f"cd '{self.folder(fence)}' || exit 126\n{program}\n")
 
     def call(self, command: str, fence: int, argument: int = 0, part: str = "") -> int:
-        words = [*self.shell, str(self.script), command, str(self.work), str(fence), str(argument), part]
+        # The measured run is sampled, its further commands are not.
+        sampling = "" if part else self.sampling
+        words = [command, str(self.work), str(fence), str(argument), part, sampling]
+        words = [*self.shell, str(self.script), *words]
         return subprocess.run(words, env=self.env, cwd="/", timeout=60, check=False).returncode
 
     def start(self, fence: int, program: str, timeout_s: float = 60) -> int:

@@ -15,7 +15,7 @@ start 100.10
 pause 0.5
 policy policy0 300000 1800000 0 1 2 3
 policy policy4 - 2367000 4 5
-gpu kgsl 680000000
+gpu kgsl 680000000 220000000
 columns utime stime core cores rss swap peak limit:policy0 clock:policy0 limit:policy4 clock:policy4 \
 gpu_clock gpu_limit zone:cpu-0 cooling:cpu current voltage charge status
 """
