@@ -49,6 +49,7 @@ from agents.upkeep.battery_care import BatteryCare
 from agents.upkeep.device_actions import DeviceActionRunner
 from agents.upkeep.recovery_ladder import RecoveryLadder, recovery_rules
 from agents.upkeep.recovery_state import RecoveryStateStore
+from agents.virtual.pool import start_devices, stop_devices
 from farm import __version__
 from farm.clock import Clock, SystemClock
 from farm.core.base.address import is_loopback
@@ -135,11 +136,28 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(0)
 
 
-def run_until_signalled(config: AgentConfig) -> None:
-    """Run one agent in this process until SIGINT or SIGTERM; raises as `run_agent` does."""
+def run_until_signalled(config: AgentConfig, *, virtual: int = 0) -> None:
+    """Run one agent in this process until SIGINT or SIGTERM, with so many virtual devices beside it.
+
+    Raises:
+        HostError: a virtual device does not start; also raises as `run_agent` does.
+    """
     if config.log_file is not None:
         configure_logging(file=config.log_file)
-    asyncio.run(_until_signalled(config))
+    if not virtual:
+        asyncio.run(_until_signalled(config))
+        return
+    check_can_enroll(config)
+    folder = config.data_dir / "virtual"
+    with host_lock(config.data_dir):
+        # The devices of another agent must not be stopped below.
+        devices = start_devices(virtual, folder)
+    try:
+        asyncio.run(
+            _until_signalled(config.with_virtual_devices(tuple(device.address for device in devices)))
+        )
+    finally:
+        stop_devices(folder)
 
 
 def argument_parser() -> argparse.ArgumentParser:

@@ -30,7 +30,7 @@ from farm.core.errors import InvalidInput
 from farm.database.connect import check_server, open_database, retry_while_busy
 from farm.database.migrate import upgrade
 from farm.database.transaction import bind_tx
-from farm.embedded_agent import agent_config, devices_left_running, run_embedded_agent, with_virtual_devices
+from farm.embedded_agent import agent_config, devices_left_running, run_embedded_agent
 from farm.services.access.tokens import check_an_admin_can_call
 from farm.services.files.folder_owner import check_folder, check_new_farm
 from farm.services.files.retention import Sweeper
@@ -170,7 +170,7 @@ async def _background_tasks(
         addresses = await asyncio.to_thread(_virtual_devices, options.virtual, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []
         if agent is not None:
-            own = with_virtual_devices(agent, addresses)
+            own = agent.with_virtual_devices(addresses)
             tasks.append(asyncio.create_task(run_embedded_agent(own, context, clock)))
         _announce(folder, url)
         options.announce(url, options.config.agents_url)

@@ -43,15 +43,6 @@ def agent_config(config: FarmConfig, url: str) -> AgentConfig:
         raise invalid_setting(error, "FARM_AGENT_") from error
 
 
-def with_virtual_devices(own: AgentConfig, addresses: tuple[str, ...]) -> AgentConfig:
-    """Add virtual phones to the agent's settings.
-
-    Phones on USB stay the operator's choice: FARM_AGENT_ADB_USB excludes them.
-    """
-    usb = own.adb_usb and not addresses if "adb_usb" not in own.model_fields_set else own.adb_usb
-    return own.model_copy(update={"adb_connect": (*own.adb_connect, *addresses), "adb_usb": usb})
-
-
 async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -> None:
     """Run the agent until cancelled; raises like `run_agent`.
 

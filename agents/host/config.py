@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -112,6 +112,14 @@ class AgentConfig(BaseSettings):
         if not value.startswith(("http://", "https://")):
             raise ValueError(f"{value!r} is not an http:// or https:// address")
         return value.rstrip("/")
+
+    def with_virtual_devices(self, addresses: tuple[str, ...]) -> Self:
+        """Return the settings with virtual devices added.
+
+        Devices on USB stay the operator's choice: only FARM_AGENT_ADB_USB adds them.
+        """
+        usb = self.adb_usb and not addresses if "adb_usb" not in self.model_fields_set else self.adb_usb
+        return self.model_copy(update={"adb_connect": (*self.adb_connect, *addresses), "adb_usb": usb})
 
     def join_token_value(self) -> SecretStr | None:
         """Return the join token from the environment or its file; None without either."""

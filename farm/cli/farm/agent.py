@@ -77,18 +77,23 @@ def run(
     adb_connect: Annotated[
         str | None, typer.Option(metavar="HOST:PORT,...", help="Devices on TCP to keep connected.")
     ] = None,
+    virtual: Annotated[
+        int, typer.Option(min=0, max=64, help="Virtual devices to start on this machine; none on USB then.")
+    ] = 0,
 ) -> None:
     """Run the agent of this machine in this terminal until Ctrl-C.
 
     Settings are FARM_AGENT_* in the environment, else those saved by joining.
 
     Example: farm agent run --adb-connect 10.0.0.21:5555,10.0.0.22:5555
+
+    Example: farm agent run --virtual 2
     """
     from agents.daemon import run_until_signalled
 
     config = agent_settings(data_dir=data_dir, adb_server=adb_server, adb_connect=adb_connect)
     configure_logging()
-    run_until_signalled(config)
+    run_until_signalled(config, virtual=virtual)
 
 
 @app.command()

@@ -13,10 +13,12 @@ import pytest
 from agents.host.config import agent_config, find_saved_settings
 from agents.host.data_dir import host_lock
 from agents.link.enrollment import find_credential
+from agents.virtual.pool import find_device
 from farm.cli.shell.main import main
 from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
 from tests.support.farm.http_farm import HttpAgent, HttpFarm, http_farm
+from tests.support.farm.processes import eventually
 
 
 @pytest.fixture(autouse=True)
@@ -224,6 +226,34 @@ def test_an_agent_that_never_joined_says_how_to(folder: Path) -> None:
     assert done.returncode == 2
     assert "farm agent join URL" in done.stderr
     assert not folder.exists(), "a folder would look like an agent that was set up"
+
+
+@pytest.mark.long
+def test_an_agent_brings_its_own_virtual_devices_and_ends_them(farm: HttpFarm, folder: Path) -> None:
+    assert join(farm, folder, "--host", "lab-2") == 0
+    command = [sys.executable, "-m", "farm.cli.shell.main", "agent", "run", "--data-dir", str(folder)]
+    command += ["--virtual", "2"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            eventually(lambda: len(online(farm)) == 2, "both devices are online")
+            assert {device["host"] for device in online(farm)} == {"lab-2"}
+            assert all(device["virtual"] for device in online(farm))
+            second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert "already" in second.stderr or "runs" in second.stderr
+            assert second.returncode != 0
+            states = [state for state in (folder / "virtual").iterdir() if state.is_dir()]
+            assert all(find_device(state) for state in states), "a refused agent ends no device of another"
+        finally:
+            process.terminate()
+            _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert len(states) == 2
+    assert not any(find_device(state) for state in states)
+
+
+def online(farm: HttpFarm) -> list[dict[str, object]]:
+    devices = farm.http.get("/api/v1/devices").json()
+    return [device for device in devices if device["presence"] == "online"]
 
 
 @pytest.mark.parametrize("words", [["join", "http://127.0.0.1:9", "--host", "lab-2"], ["run"]])
