@@ -16,6 +16,7 @@ from farm.core.runs.measurement import (
     SampleSummary,
 )
 from farm.core.runs.throttling import throttling_reasons
+from farm.core.runs.trace_findings import TraceFindings
 
 _Finding = tuple[Quality, str]
 
@@ -36,9 +37,10 @@ def assess_quality(
     gates: Gates,
     controls: Controls | None = None,
     noise_limit: float,
+    during: TraceFindings | None = None,
 ) -> QualityAssessment:
     """Judge by the most serious finding: implausible, fallback, unproven, coarse, short, unplugged,
-    uncontrolled, throttled, noisy; in that order.
+    uncontrolled, throttled, capped, swapped, noisy; in that order.
 
     What a phone or tool does not report is not held against the measurement.
 
@@ -51,6 +53,7 @@ def assess_quality(
         controls: what was to be set on the phone.
         noise_limit: the largest interquartile range of the samples, as a fraction of their median; where the
             tool prints its mean only, the largest standard deviation, as a fraction of it.
+        during: what the trace of the run shows.
     """
     findings = [
         *_duration_findings(reading, evidence.exit),
@@ -64,6 +67,7 @@ def assess_quality(
         ),
         *((Quality.UNCONTROLLED, words) for words in control_deviations(evidence.controls)),
         *((Quality.THROTTLED, words) for words in throttling_reasons(evidence, gates)),
+        *_trace_findings(during or TraceFindings()),
         *_noise_findings(summary, noise_limit),
     ]
     if not findings:
@@ -124,6 +128,12 @@ def notices(before: Condition | None, gates: Gates, *, away_s: float = 0.0) -> l
 
 def _interruption_notices(away_s: float) -> list[str]:
     return [f"the phone could not be reached for {away_s:.1f} s during the run"] if away_s > 0 else []
+
+
+def _trace_findings(during: TraceFindings) -> Iterator[_Finding]:
+    yield from ((Quality.THROTTLED, words) for words in during.throttled)
+    yield from ((Quality.CAPPED, words) for words in during.capped)
+    yield from ((Quality.SWAPPED, words) for words in during.swapped)
 
 
 def _noise_findings(summary: SampleSummary, limit: float) -> Iterator[_Finding]:

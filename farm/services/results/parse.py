@@ -34,9 +34,11 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
 from farm.core.runs.quality import assess_quality, notices
 from farm.core.runs.stats import summarize_samples
+from farm.core.runs.trace_findings import stored_ceilings, trace_findings
 from farm.harness.base import device_check
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import flag_defaults
+from farm.phone.condition.run_trace import run_trace
 from farm.services.files.harnesses import adapter_of
 from farm.store.devices.devices import Device, get_device
 from farm.store.jobs.context import JobContext, job_contexts
@@ -204,6 +206,10 @@ def measurement_of(
     reading = corroborate(reading, ended, evidence.after, requested_backend=backend)
     summary = summarize_samples(reading)
     harness = adapter_of(work.program)
+    before, gates = evidence.before, attempt.plan.gates
+    during = trace_findings(
+        run_trace(evidence.trace), reading, evidence, gates, margin=work.spec.equivalence_margin
+    )
     return NewMeasurement(
         job_id=job.job_id,
         attempt_id=attempt.attempt_id,
@@ -221,11 +227,17 @@ def measurement_of(
             summary,
             requested_backend=backend,
             evidence=evidence,
-            gates=attempt.plan.gates,
+            gates=gates,
             controls=attempt.plan.controls,
             noise_limit=work.spec.noise_limit,
+            during=during,
         ),
-        notices=tuple(notices(evidence.before, attempt.plan.gates, away_s=evidence.away_s)),
+        notices=(*notices(before, gates, away_s=evidence.away_s), *during.notices),
+        seen={
+            "ceilings": stored_ceilings(during.ceilings),
+            "start_skin_c": None if before is None else before.skin_c,
+            "start_battery_c": None if before is None else before.battery_c,
+        },
         controls=evidence.controls,
         cpu_s=None if ended is None else ended.cpu_s,
         parser_version=harness.parser_version,

@@ -58,10 +58,8 @@ _INSERT_SERIES_STATEMENT = series.insert().returning(series.c.series_id)
 def put_series(connection: Connection, new_series: Iterable[NewSeries]) -> dict[Digest, SeriesId]:
     """Return the ids of series by digest, adding new ones."""
     by_digest = {new.digest: new for new in new_series}
-    ids = {
-        row.series_digest: row.series_id
-        for row in connection.execute(_KNOWN_SERIES_QUERY, {"digests": [*by_digest]})
-    }
+    known = connection.execute(_KNOWN_SERIES_QUERY, {"digests": [*by_digest]})
+    ids = {row.series_digest: row.series_id for row in known}
     for digest, new in by_digest.items():
         if digest not in ids:
             ids[digest] = connection.execute(_INSERT_SERIES_STATEMENT, _series_row(new)).scalar_one()
@@ -119,6 +117,7 @@ def stored_values(new: NewMeasurement) -> dict[str, object]:
         "controls": [_field_values(state) for state in new.controls] or None,
         "control_level": control_level(new.controls),
         "cpu_s": new.cpu_s,
+        **new.seen,
         "parser_version": new.parser_version,
         "measured_at": new.measured_at,
     }

@@ -1,7 +1,7 @@
 """A report of an attempt: as it came, what its evidence says, and the answer to it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import ClassVar
 
@@ -46,6 +46,8 @@ class NewMeasurement:
     assessment: QualityAssessment
     #: Notes that do not count against it.
     notices: Sequence[str] = ()
+    #: By column, what the device showed before and during the run: temperatures, lowered ceilings.
+    seen: Mapping[str, object] = field(default_factory=dict)
     controls: Sequence[ControlState] = ()
     cpu_s: float | None = None
     parser_version: int
