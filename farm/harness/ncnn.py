@@ -13,6 +13,7 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_lines
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
     ROW_METRICS,
@@ -91,6 +92,7 @@ class Benchncnn(ToolHarness):
     formats = (Format.NCNN,)
     backends = (_CPU, _VULKAN)
     metrics = ROW_METRICS
+    sustained_flags = SustainedFlags(iterations="loop_count")
     clock_covers = (
         "a new extractor, input, run, output brought back; weights are zeros; the value is its mean, in"
         " steps of 10 us"

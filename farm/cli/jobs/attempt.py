@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from rich.text import Text
 
 from farm.cli.jobs.job import metric_text
+from farm.cli.jobs.profile import profile_fields
 from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import show_view
 from farm.cli.shell.formatting import EMPTY_CELL, duration_or_nothing, failure_text, local_time_text, plural
@@ -37,6 +38,8 @@ def reading_fields(view: ReadingView) -> Iterator[Field]:
     yield "time", f"{duration_text(view.value_ns)}, {_samples_text(view)}"
     if view.kind is SampleKind.SAMPLES:
         yield "samples", _spread(view)
+    if view.profile is not None:
+        yield from profile_fields(view.profile)
     for metric in view.metrics:
         yield "metric", metric_text(metric)
     accelerator = "unknown accelerator" if view.accelerator == UNKNOWN_ACCELERATOR else view.accelerator
@@ -49,6 +52,11 @@ def _samples_text(view: ReadingView) -> str:
     if view.kind is SampleKind.SUMMARY:
         deviation = "" if view.scatter is None else f", deviation {view.scatter:.1%}"
         return f"the tool's own mean{deviation}: it prints no samples"
+    if view.profile is not None:
+        number, worked = plural(len(view.samples_ns), "sample"), elapsed_text(view.profile.worked_s)
+        return (
+            f"steady: the median of the last fifth of {worked}; {number}, mean {duration_text(view.mean_ns)}"
+        )
     return f"the median of {plural(len(view.samples_ns), 'sample')}; mean {duration_text(view.mean_ns)}"
 
 

@@ -18,6 +18,7 @@ from farm.core.base.ids import AttemptId, JobId
 from farm.core.base.units import duration_text, elapsed_text
 from farm.core.errors import NotFound
 from farm.core.runs.measurement import Metric
+from farm.core.runs.sustained import is_sustained
 from farm.wire.documents.results.explain import AttemptSummary, JobDetail, MeasurementView
 
 
@@ -59,6 +60,8 @@ def metric_text(metric: Metric) -> str:
 
 def _samples_text(run: MeasurementView) -> str:
     count = f" of {run.sample_count} samples" if run.sample_count else ""
+    if run.kind == "samples" and is_sustained(run.metrics):
+        return f"steady: median of the last fifth of the time{count}"
     if run.kind == "samples":
         return f"median{count}"
     deviation = "" if run.scatter is None else f", deviation {run.scatter:.1%}"

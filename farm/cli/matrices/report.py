@@ -20,6 +20,7 @@ from farm.cli.shell.formatting import (
 from farm.cli.shell.next_steps import farm_command
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.base.ids import DeviceId
+from farm.core.base.units import elapsed_text
 from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import Outcome, Quality
 from farm.wire.documents.matrices.matrices import (
@@ -35,6 +36,7 @@ from farm.wire.documents.results.results import MetricView
 #: States and outcomes of a job that are not failures.
 _HEALTHY_STATES = (JobState.QUEUED, JobState.ACTIVE, Outcome.SUCCEEDED)
 _MEDIAN = "time = median over rounds; `farm speedups` compares geometric means, which differ from it."
+_STEADY = "Each run's time is its steady one: the median of its last fifth."
 
 
 class MeasuredCell(NamedDevice, Protocol):
@@ -57,6 +59,7 @@ def matrix_report(view: MatrixView) -> RenderableType:
         parts += [Text(f"Only {len(view.cell_list)} of {plural(view.cells, 'cell')} are shown.")]
     if any(cell.value_ns is not None for cell in view.cell_list):
         parts += [Text(_MEDIAN, style="dim")]
+        parts += [Text(_STEADY, style="dim")] if view.sustained_s is not None else []
     if any(cell.metrics for cell in view.cell_list):
         parts += [Text(""), metric_table(view.cell_list)]
     if missing := missing_cells(view):
@@ -98,7 +101,8 @@ def _summary(view: MatrixView) -> str:
     again = f"; a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else ""
     again += f"; by {view.submitted_by}" if view.submitted_by is not None else ""
     eta = f"; {time_left_text(view.eta_s, view.without_eta_names)}" if view.finished_at is None else ""
-    return f"{shape}, {jobs_line(view)}{eta}{again}"
+    sustained = "" if view.sustained_s is None else f", sustained for {elapsed_text(view.sustained_s)}"
+    return f"{shape}{sustained}, {jobs_line(view)}{eta}{again}"
 
 
 def jobs_line(view: MatrixView) -> str:

@@ -9,6 +9,7 @@ from statistics import median
 
 from farm.core.base.ids import Digest
 from farm.core.base.setting_values import SettingValue
+from farm.core.runs.sustained import SUSTAINED_SETTING
 
 
 class EstimateBasis(StrEnum):
@@ -18,7 +19,7 @@ class EstimateBasis(StrEnum):
     SERIES = "series"
     #: Runs of that model with these settings on that device model.
     DEVICE_MODEL = "device_model"
-    #: Runs of that harness.
+    #: Runs of that harness; sustained ones of the same time, or else the others.
     HARNESS = "harness"
     #: Nothing like it has run here: the longest that a run may take, `timeout_s`.
     TIMEOUT = "timeout"
@@ -70,7 +71,7 @@ def _keys(kind: RunKind) -> Sequence[tuple[EstimateBasis, Hashable]]:
     return (
         (EstimateBasis.SERIES, kind.series),
         (EstimateBasis.DEVICE_MODEL, (kind.harness, kind.model, kind.settings, kind.device_model)),
-        (EstimateBasis.HARNESS, kind.harness),
+        (EstimateBasis.HARNESS, (kind.harness, dict(kind.settings).get(SUSTAINED_SETTING))),
     )
 
 

@@ -237,15 +237,7 @@ def _on_devices_text(phones: Sequence[str]) -> str:
 def find_incompatibility(
     device: KnownDevice, harness: KnownHarness, key: CellKey, settings: CellKey, controls: Controls
 ) -> RejectedCell | None:
-    """Return why a device cannot run a cell; None when it can.
-
-    Args:
-        device: the phone.
-        harness: with its programs, one of which the phone runs.
-        key: the cell's axes.
-        settings: all of its flags, defaults filled in.
-        controls: what is to be set on the phone.
-    """
+    """Return why a device cannot run a cell of these axes and complete settings; None when it can."""
     # `root` is None when the phone does not report it; the agent then finds out during the run.
     unfit = partial(RejectedCell, key=key, device_id=device.device_id)
     if controls.needs_root and device.facts.root is False:

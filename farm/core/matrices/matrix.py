@@ -51,6 +51,8 @@ class MatrixSpec:
     aa: bool = False
     seed: int | None = None
     timeout_s: float = 120.0
+    #: Seconds that each process works back to back; None: as many iterations as the flags say.
+    sustained: int | None = None
     gates: Gates = field(default_factory=Gates)
     controls: Controls = field(default_factory=Controls)
     sampling: bool = True

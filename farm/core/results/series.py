@@ -6,7 +6,9 @@ from dataclasses import MISSING, fields
 
 from farm.core.base.ids import DeviceId, Digest, digest_of
 from farm.core.base.setting_values import SettingValue, non_default_settings
+from farm.core.devices.controls import Controls, non_default_controls
 from farm.core.models.variant import Recipe
+from farm.core.runs.sustained import SUSTAINED_SETTING
 
 
 def series_digest(
@@ -34,6 +36,17 @@ def series_digest(
     }
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return digest_of(text.encode())
+
+
+def settings_of_series(
+    settings: Mapping[str, SettingValue], controls: Controls, *, sustained_s: int | None
+) -> dict[str, SettingValue]:
+    """Return the settings that identify a series: the cell's flags, and how its runs are measured.
+
+    Runs of different controls, or sustained ones and others, are different work, and form no one history.
+    """
+    mode: dict[str, SettingValue] = {} if sustained_s is None else {SUSTAINED_SETTING: sustained_s}
+    return {**settings, **non_default_controls(controls), **mode}
 
 
 def _non_default_recipe(recipe: Recipe) -> dict[str, str]:

@@ -52,6 +52,9 @@ class Quality(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
+#: Metrics of sustained measurements, which the farm computes: `farm.core.runs.sustained`.
+SUSTAINED_METRICS = ("sustained_for", "sustained_peak", "sustained_decay", "first_ceiling")
+
 #: The accelerator of a reading whose evidence does not say.
 UNKNOWN_ACCELERATOR = "unknown"
 
@@ -65,11 +68,10 @@ class Better(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A further number that a harness printed, kept beside the time: memory, throughput, energy."""
+    """A further number beside the time, in the unit of its source: 12 MB, 30 img/s, 5 mJ."""
 
     name: str
     value: float
-    #: As its harness defines it: `MB`, `img/s`, `mJ`.
     unit: str
     better: Better
 
@@ -81,7 +83,6 @@ class Reading:
     #: One value an iteration, in the order they ran; empty when the tool prints a summary only.
     samples_ns: tuple[int, ...] = ()
     mean_ns: float | None = None
-    #: The number of iterations that the plan asked for.
     expected_samples: int
     #: The number behind the tool's own mean, which may exceed what was asked; None where it does not say.
     summed_samples: int | None = None

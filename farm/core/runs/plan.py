@@ -73,6 +73,8 @@ class RunPlan:
     controls: Controls = field(default_factory=Controls)
     #: The phone samples its clocks, memory, heat and battery during the run: `farm.core.runs.trace`.
     sampling: bool = True
+    #: Seconds that the one process is to work back to back; None for a run of some iterations.
+    sustained_s: int | None = None
     #: Carried out after a run that ended well.
     passes: tuple[DiagnosticPass, ...] = ()
     #: The reason why it has no pass `placement`, where its harness would want one.
@@ -84,8 +86,7 @@ class RunPlan:
         Raises:
             KeyError: it has none.
         """
-        by_name = {file.name: file for file in self.files}
-        return by_name[name]
+        return {file.name: file for file in self.files}[name]
 
 
 def fill_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> list[str]:

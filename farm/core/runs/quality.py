@@ -15,6 +15,7 @@ from farm.core.runs.measurement import (
     SampleKind,
     SampleSummary,
 )
+from farm.core.runs.sustained import shortfall
 from farm.core.runs.throttling import throttling_reasons
 from farm.core.runs.trace_findings import TraceFindings
 
@@ -38,6 +39,7 @@ def assess_quality(
     controls: Controls | None = None,
     noise_limit: float,
     during: TraceFindings | None = None,
+    sustained_s: float | None = None,
 ) -> QualityAssessment:
     """Judge by the most serious finding: implausible, fallback, unproven, coarse, short, unplugged,
     uncontrolled, throttled, capped, swapped, noisy; in that order.
@@ -54,6 +56,8 @@ def assess_quality(
         noise_limit: the largest interquartile range of the samples, as a fraction of their median; where the
             tool prints its mean only, the largest standard deviation, as a fraction of it.
         during: what the trace of the run shows.
+        sustained_s: how long the run was to work. Heat, ceilings and the scatter that they bring are
+            then what is measured, and held against nothing.
     """
     findings = [
         *_duration_findings(reading, evidence.exit),
@@ -66,9 +70,11 @@ def assess_quality(
             for words in missing_controls(controls or Controls(), evidence.controls)
         ),
         *((Quality.UNCONTROLLED, words) for words in control_deviations(evidence.controls)),
-        *((Quality.THROTTLED, words) for words in throttling_reasons(evidence, gates)),
-        *_trace_findings(during or TraceFindings()),
-        *_noise_findings(summary, noise_limit),
+        *(
+            _effort_findings(summary, evidence, gates, during or TraceFindings(), noise_limit)
+            if sustained_s is None
+            else _sustained_findings(reading, during or TraceFindings(), sustained_s)
+        ),
     ]
     if not findings:
         return QualityAssessment(quality=Quality.VALID)
@@ -104,6 +110,21 @@ def _completeness_findings(reading: Reading) -> Iterator[_Finding]:
     count = len(reading.samples_ns) if reading.mean_ns is None else reading.summed_samples
     if count is not None and count < reading.expected_samples:
         yield Quality.SHORT, f"{count} samples, {reading.expected_samples} were asked for"
+
+
+def _sustained_findings(reading: Reading, during: TraceFindings, sustained_s: float) -> Iterator[_Finding]:
+    if (words := shortfall(reading, sustained_s)) is not None:
+        yield Quality.SHORT, words
+    yield from ((Quality.SWAPPED, words) for words in during.swapped)
+
+
+def _effort_findings(
+    summary: SampleSummary, evidence: Evidence, gates: Gates, during: TraceFindings, noise_limit: float
+) -> Iterator[_Finding]:
+    """Yield what shows that a run did not go as fast as its device can, or not evenly."""
+    yield from ((Quality.THROTTLED, words) for words in throttling_reasons(evidence, gates))
+    yield from _trace_findings(during)
+    yield from _noise_findings(summary, noise_limit)
 
 
 def _power_findings(evidence: Evidence, gates: Gates) -> Iterator[_Finding]:

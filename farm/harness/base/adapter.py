@@ -12,6 +12,7 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.harness.base.options import HarnessOptions
+from farm.harness.base.sustained import SustainedFlags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,8 @@ class Harness(HarnessOptions, Protocol):
     formats: Sequence[Format]
     #: True if the program has its flags by the names used here; some tools take positions or letters.
     flags_are_words: bool
+    #: None where `sustained_obstacle` says why it cannot.
+    sustained_flags: SustainedFlags | None
     #: The part of a run that the clock covers, in one line, shown where harnesses are compared.
     clock_covers: str
 

@@ -7,6 +7,8 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Manifest
 from farm.core.programs.definition import Definition, Flag
 
+_UNCOUNTED = "the definition of {} names no `iterations_flag`: nothing tells its program how long to work"
+
 
 class HarnessOptions(Protocol):
     """The part of an adapter that a matrix is checked against; pure."""
@@ -19,6 +21,8 @@ class HarnessOptions(Protocol):
     backends: Sequence[str]
     #: Names of the metrics that the output may have besides the time; `*` at the end stands for any text.
     metrics: Sequence[str]
+    #: The reason why nothing tells its program how long to work; None where something does.
+    sustained_obstacle: str | None
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Return why the variant, or a run without one, cannot run on the backend; None when it can."""
@@ -33,6 +37,8 @@ class GenericOptions:
         self.needs_model: bool = definition.needs_model
         self.backends: Sequence[str] = tuple(definition.backends)
         self.metrics: Sequence[str] = tuple(definition.metrics)
+        is_counted = definition.iterations_flag is not None
+        self.sustained_obstacle: str | None = None if is_counted else _UNCOUNTED.format(definition.name)
 
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Return why this harness cannot run on the backend; None when it can."""

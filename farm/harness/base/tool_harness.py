@@ -13,6 +13,7 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
 from farm.harness.base.adapter import RunRequest, model_file
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.failures.classification import classify
 from farm.harness.failures.patterns import RUNTIME_PATTERNS, FailurePattern
 
@@ -41,6 +42,8 @@ class ToolHarness(ABC):
     flags_are_words: bool = False
     backends: Sequence[str]
     metrics: Sequence[str] = ()
+    sustained_flags: SustainedFlags | None
+    sustained_obstacle: str | None = None
     clock_covers: str
     #: Texts that explain why a run failed.
     failure_patterns: Sequence[FailurePattern] = RUNTIME_PATTERNS

@@ -13,6 +13,7 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_line, plain_lines, without_colours
 from farm.harness.base.placement_probe import placement_of_pass
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import LoopTimes, combined_output, missing_times_failure, time_reading
 from farm.harness.executorch.placement import executorch_placement
@@ -134,6 +135,7 @@ class ExecutorRunner(ToolHarness):
     formats = (Format.EXECUTORCH,)
     flags_are_words = True
     backends = ("cpu", "xnnpack", "vulkan", _QNN, _NEUROPILOT, _ENN)
+    sustained_flags = SustainedFlags(iterations="num_executions", fixed={"iteration": 0})
     clock_covers = (
         "Method::execute() only, on inputs of ones; newer runners print each execution, older ones the mean"
         " of all; the first is among them: there is no warm-up but qnn's and enn's"

@@ -31,6 +31,7 @@ from farm.harness.base.accelerators import failed_execution
 from farm.harness.base.adapter import RunRequest, model_file
 from farm.harness.base.log_lines import log_lines
 from farm.harness.base.options import GenericOptions
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_result import LoopTimes, deviation_of_mean
 from farm.harness.failures.classification import adb_failure, classify, unreadable_failure
 from farm.harness.failures.patterns import DEVICE_PATTERNS
@@ -302,6 +303,8 @@ class GenericHarness(GenericOptions):
         self.definition = definition
         self.flags_are_words: bool = False
         self.formats: Sequence[Format] = ()
+        flag = definition.iterations_flag
+        self.sustained_flags: SustainedFlags | None = SustainedFlags(iterations=flag) if flag else None
         self.clock_covers: str = clock_covers(definition)
 
     def plan(self, request: RunRequest) -> RunPlan:

@@ -13,6 +13,7 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
     LoopTimes,
@@ -58,6 +59,9 @@ _SAMPLE = re.compile(
 _UNIT_NS: Mapping[str, float] = {"s": 1e9, "sec": 1e9, "ms": 1e6}
 FLAGS: Mapping[str, Flag] = {
     "repeated_times": Flag(default=100, help="timed inferences (-r)", minimum=1),
+    "seconds": Flag(
+        default=0, help="work for so long instead (-m duration -t); 0: `repeated_times` counts", minimum=0
+    ),
     "intra_op_num_threads": Flag(default=1, help="threads within an operator (-x); 0 leaves it", minimum=0),
     "inter_op_num_threads": Flag(default=1, help="threads over operators (-y); 0 leaves it", minimum=0),
     "optimization_level": Flag(default=99, help="of the graph (-o): 0 none, 1 basic, 2 extended, 99 all"),
@@ -158,6 +162,7 @@ class OnnxruntimePerfTest(ToolHarness):
     formats = (Format.ONNX, Format.ORT)
     backends = (_CPU, "xnnpack", "nnapi", "qnn", "acl", "webgpu")
     metrics = (*_OF_TIME, *_SUMMED, "memory_peak", "cpu")
+    sustained_flags = SustainedFlags(seconds=("seconds",))
     clock_covers = (
         "Session::Run() only, on inputs made before the loop; one inference comes before the first timed one"
     )
@@ -167,7 +172,7 @@ class OnnxruntimePerfTest(ToolHarness):
         words = list(_words(request.settings, request.backend))
         passes = []
         if request.backend != _CPU and not setting(request.settings, FLAGS, "verbose"):
-            few = {**request.settings, "repeated_times": 1, "verbose": True}
+            few = {**request.settings, "repeated_times": 1, "seconds": 0, "verbose": True}
             words_of_pass = [*_words(few, request.backend), "${file_model}", "${work}/placement.csv"]
             passes = [placement_pass(request.backend, words_of_pass)]
         return tool_plan(self.name, request, [*words, "${file_model}", _RESULT_FILE], passes=passes)
@@ -197,7 +202,8 @@ class OnnxruntimePerfTest(ToolHarness):
 
 
 def _times(plan: RunPlan, output: OrtOutput) -> LoopTimes:
-    expected = count_setting(plan.settings, FLAGS, "repeated_times")
+    is_timed = setting(plan.settings, FLAGS, "seconds") != 0
+    expected = 1 if is_timed else count_setting(plan.settings, FLAGS, "repeated_times")
     if output.samples_ns:
         return LoopTimes(samples_ns=output.samples_ns, expected=expected)
     low_ns, high_ns = (output.values.get(name) for name in ("min_ns", "max_ns"))
@@ -234,7 +240,10 @@ def _words(settings: Mapping[str, SettingValue], backend: str) -> Iterator[str]:
     def of(name: str) -> SettingValue:
         return setting(settings, FLAGS, name)
 
-    yield from ("-e", backend, "-m", "times", "-r", flag_text(of("repeated_times")))
+    if of("seconds"):
+        yield from ("-e", backend, "-m", "duration", "-t", flag_text(of("seconds")))
+    else:
+        yield from ("-e", backend, "-m", "times", "-r", flag_text(of("repeated_times")))
     yield from ("-x", flag_text(of("intra_op_num_threads")), "-y", flag_text(of("inter_op_num_threads")))
     yield from ("-o", flag_text(of("optimization_level")))
     for name, letter in (("generate_input", "-I"), ("parallel_executor", "-P"), ("verbose", "-v")):

@@ -14,6 +14,7 @@ from farm.core.runs.placement import Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.placement_probe import NNAPI, placement_of_pass, placement_pass
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, ToolPass, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
     LoopTimes,
@@ -126,6 +127,8 @@ class BenchmarkModel(ToolHarness):
     backends = tuple(ARGUMENTS_BY_BACKEND)
     # An operator's time is named after its kind and count.
     metrics = (*LITERT_METRICS, "op *")
+    # Loops while either is not reached: `min_secs`, `num_runs`; never longer than `max_secs`.
+    sustained_flags = SustainedFlags(seconds=("min_secs", "max_secs"), fixed={"num_runs": 1})
     clock_covers = (
         "Interpreter::Invoke() only, on random input made before; the value is the tool's own mean of its"
         " main loop, which also runs for at least a second"

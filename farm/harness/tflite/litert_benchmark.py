@@ -20,6 +20,7 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.placement_probe import placement_of_pass
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
     LoopTimes,
@@ -196,6 +197,7 @@ class LitertBenchmark(ToolHarness):
     formats = (Format.TFLITE,)
     backends = tuple(_SWITCH_BY_BACKEND)
     metrics = LITERT_METRICS
+    sustained_flags = SustainedFlags(iterations="num_runs")
     clock_covers = (
         "one call of the compiled model, through Python, on random input made before; the value is the tool's"
         " mean, in steps of 10 us"

@@ -11,6 +11,7 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, ActualBackend, Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, flag_text, tool_plan
 from farm.harness.failures.classification import unreadable_failure
 from farm.harness.failures.patterns import GENERIC_PATTERNS
@@ -56,6 +57,7 @@ class SpeedBenchmarkTorch(ToolHarness):
     failure_patterns = GENERIC_PATTERNS
     formats = _FORMATS
     backends = (_CPU, _NNAPI, _VULKAN)
+    sustained_flags = SustainedFlags(iterations="iter")
     clock_covers = (
         "forward() only, on one input made before the loop; on vulkan also the copies of input and output to"
         " and from the GPU; samples are cut to whole microseconds"

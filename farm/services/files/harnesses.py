@@ -11,6 +11,7 @@ from farm.core.base.spec_errors import unknown_harness
 from farm.core.errors import HarnessInvalid
 from farm.core.matrices.matrix import KnownHarness
 from farm.core.models.variant import Manifest
+from farm.core.runs.measurement import SUSTAINED_METRICS
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import GenericOptions, HarnessOptions, flag_defaults
 from farm.harness.generic.adapter import GenericHarness
@@ -74,12 +75,12 @@ def _generic_adapter(definition: str) -> Harness:
     return GenericHarness(HarnessDefinition.model_validate_json(definition).definition())
 
 
-def known_harness(connection: Connection, name: str) -> KnownHarness:
+def known_harness(connection: Connection, name: str, *, sustained: bool = False) -> KnownHarness:
     """Return a harness as matrices see it: a built-in one, or the one whose definition was registered last.
 
     Programs for different ABIs may have definitions of different age. The newest one's flags and defaults
     hold; a flag that an older one does not have counts as missing in its program, and a backend that not
-    all of them have is supported nowhere.
+    all of them have is supported nowhere; nor is any for sustained runs that cannot be told how long to work.
 
     Raises:
         MatrixInvalid: there is none of that name.
@@ -100,9 +101,9 @@ def known_harness(connection: Connection, name: str) -> KnownHarness:
             flag: option.minimum for flag, option in options.flags.items() if option.minimum is not None
         },
         backends=options.backends,
-        metrics=options.metrics,
+        metrics=(*options.metrics, *(SUSTAINED_METRICS if sustained else ())),
         abis=list(programs),
-        unsupported=_unsupported_by_any(options, programs),
+        unsupported=_unsupported_by_any(options, programs, sustained=sustained),
         needs_model=options.needs_model,
         missing_flags={
             abi: program.missing_flags | (options.flags.keys() - options_of(program).flags.keys())
@@ -138,12 +139,14 @@ def _generic_options(definition: str) -> HarnessOptions:
     return GenericOptions(HarnessDefinition.model_validate_json(definition).definition())
 
 
-def _unsupported_by_any(options: HarnessOptions, programs: Mapping[str, Program]) -> _Unsupported:
+def _unsupported_by_any(
+    options: HarnessOptions, programs: Mapping[str, Program], *, sustained: bool
+) -> _Unsupported:
     """Return the check of cells against the definitions of all current programs, for any device."""
     others = {abi: options_of(program) for abi, program in programs.items()}
 
     def unsupported(variant: Manifest | None, backend: str) -> str | None:
-        reason = options.unsupported(variant, backend)
+        reason = options.unsupported(variant, backend) or (options.sustained_obstacle if sustained else None)
         for abi, other in others.items():
             if reason is None and (other_reason := other.unsupported(variant, backend)) is not None:
                 reason = f"the program for {abi} is older: {other_reason}; register it again"

@@ -64,7 +64,8 @@ def expand_matrix(connection: Connection, spec: MatrixSpec) -> MatrixExpansion:
         MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
         SelectorEmpty: a selector fits no device.
     """
-    harness, inputs = known_harness(connection, spec.harness), expansion_inputs(connection, spec.harness)
+    harness = known_harness(connection, spec.harness, sustained=spec.sustained is not None)
+    inputs = expansion_inputs(connection, spec.harness)
     expansion = expand(spec, variants=inputs.variants, harness=harness, devices=inputs.devices)
     keys = [slot.key for slot in expansion.slots] + [cell.key for cell in expansion.rejected]
     return MatrixExpansion(

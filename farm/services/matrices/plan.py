@@ -13,7 +13,7 @@ from farm.core.devices.selector import closest_mismatch
 from farm.core.matrices.estimate import Estimate, EstimateBasis, RunHistory, RunKind
 from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes
 from farm.core.models.variant import Manifest, variant_name
-from farm.core.results.series import series_digest
+from farm.core.results.series import series_digest, settings_of_series
 from farm.services.devices.views import waiting_reasons
 from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix
 from farm.store.devices import devices
@@ -64,7 +64,8 @@ def _manifests(expanded: MatrixExpansion) -> dict[int, Manifest]:
 
 
 def _estimate(connection: Connection, expanded: MatrixExpansion) -> _Estimated:
-    harness, timeout_s = expanded.spec.harness, expanded.spec.timeout_s
+    harness = expanded.spec.harness
+    timeout_s = expanded.spec.timeout_s + (expanded.spec.sustained or 0)
     past = RunHistory(
         (
             RunKind(
@@ -86,26 +87,27 @@ def _estimate(connection: Connection, expanded: MatrixExpansion) -> _Estimated:
 
 def _kinds(expanded: MatrixExpansion) -> dict[int, RunKind]:
     """Return by cell the properties of its runs that their duration depends on."""
-    manifests, defaults = _manifests(expanded), expanded.harness.defaults
+    manifests, defaults, spec = _manifests(expanded), expanded.harness.defaults, expanded.spec
     device_model_by_id = {device.device_id: device.facts.device_model for device in expanded.devices}
     kind_by_cell: dict[int, RunKind] = {}
     for cell in expanded.expansion.cells:
         manifest = None if cell.variant_id is None else manifests[cell.variant_id]
         model, recipe = (None, None) if manifest is None else (manifest.model, manifest.recipe)
+        settings = settings_of_series(cell.settings, spec.controls, sustained_s=spec.sustained)
         kind_by_cell[cell.index] = RunKind(
             series=series_digest(
                 model=model,
                 recipe=recipe,
                 backend=cell.backend,
-                harness=expanded.spec.harness,
-                settings=cell.settings,
+                harness=spec.harness,
+                settings=settings,
                 defaults=defaults,
                 device_id=cell.device_id,
             ),
-            harness=expanded.spec.harness,
+            harness=spec.harness,
             model=model,
             device_model=device_model_by_id[cell.device_id],
-            settings=frozenset(non_default_settings(cell.settings, defaults).items()),
+            settings=frozenset(non_default_settings(settings, defaults).items()),
         )
     return kind_by_cell
 

@@ -88,6 +88,7 @@ def matrix_view(tx: Tx, matrix_id: MatrixId) -> MatrixView:
         **dict(_summary(matrix, tally, count, eta_of(progress), not_queued, labels)),
         harness=matrix.harness,
         metrics=matrix.spec.metrics,
+        sustained_s=matrix.spec.sustained,
         progress=progress,
         cell_list=_cell_page(tx.connection, matrix, after=-1, labels=labels),
         rejected_list=tuple(page_of_rejections(tx.connection, matrix_id, after=-1, labels=labels)),

@@ -5,7 +5,7 @@ Plan and program, by which a report is parsed, never change; what it means for t
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
@@ -13,19 +13,15 @@ from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, JobId, digest_of
-from farm.core.base.setting_values import non_default_settings
 from farm.core.checks.reference_fitness import own_reference_key, reference_key, unfit_reasons
 from farm.core.checks.reference_run import ReferenceRun, ReferenceVerdict
-from farm.core.devices.controls import Controls, non_default_controls
 from farm.core.devices.device import DeviceFacts
 from farm.core.errors import Blame, InvalidInput, NotFound
 from farm.core.jobs.attempt import Attempt, AttemptOutcome
 from farm.core.jobs.job import Job, JobKind
-from farm.core.results.series import series_digest
 from farm.core.results.settle.report import (
     IncomingReport,
     NewMeasurement,
-    NewSeries,
     ParsedReport,
     ReportReading,
 )
@@ -34,12 +30,13 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
 from farm.core.runs.quality import assess_quality, notices
 from farm.core.runs.stats import summarize_samples
+from farm.core.runs.sustained import first_ceiling_s, summarize_sustained, sustained_metrics
 from farm.core.runs.trace_findings import stored_ceilings, trace_findings
 from farm.harness.base import device_check
-from farm.harness.base.adapter import Harness
 from farm.harness.base.options import flag_defaults
 from farm.phone.condition.run_trace import run_trace
 from farm.services.files.harnesses import adapter_of
+from farm.services.jobs.series import series_of_plan
 from farm.store.devices.devices import Device, get_device
 from farm.store.jobs.context import JobContext, job_contexts
 from farm.store.results.settle.report_context import find_planned
@@ -204,17 +201,22 @@ def measurement_of(
     """Judge a reading: it is its job's accepted measurement, whatever its quality."""
     ended, backend = evidence.exit, work.cell.backend
     reading = corroborate(reading, ended, evidence.after, requested_backend=backend)
-    summary = summarize_samples(reading)
-    harness = adapter_of(work.program)
-    before, gates = evidence.before, attempt.plan.gates
+    harness, plan = adapter_of(work.program), attempt.plan
+    before, gates = evidence.before, plan.gates
     during = trace_findings(
         run_trace(evidence.trace), reading, evidence, gates, margin=work.spec.equivalence_margin
     )
+    if plan.sustained_s is None:
+        summary = summarize_samples(reading)
+    else:
+        summary = summarize_sustained(reading)
+        metrics = sustained_metrics(reading, first_ceiling_s=first_ceiling_s(during.ceilings))
+        reading = replace(reading, metrics=(*reading.metrics, *metrics))
     return NewMeasurement(
         job_id=job.job_id,
         attempt_id=attempt.attempt_id,
         cell_id=work.cell.cell_id,
-        series=_series(work, harness, attempt.plan.controls),
+        series=series_of_plan(work, plan, flag_defaults(harness)),
         round=job.round,
         repeat=job.repeat,
         variant_digest=None if work.variant is None else work.variant.manifest.digest,
@@ -228,9 +230,10 @@ def measurement_of(
             requested_backend=backend,
             evidence=evidence,
             gates=gates,
-            controls=attempt.plan.controls,
+            controls=plan.controls,
             noise_limit=work.spec.noise_limit,
             during=during,
+            sustained_s=plan.sustained_s,
         ),
         notices=(*notices(before, gates, away_s=evidence.away_s), *during.notices),
         seen={
@@ -242,29 +245,6 @@ def measurement_of(
         cpu_s=None if ended is None else ended.cpu_s,
         parser_version=harness.parser_version,
         measured_at=now,
-    )
-
-
-def _series(work: JobContext, harness: Harness, controls: Controls) -> NewSeries:
-    cell, defaults = work.cell, flag_defaults(harness)
-    settings = {**cell.settings, **non_default_controls(controls)}
-    recipe = None if work.variant is None else work.variant.manifest.recipe
-    return NewSeries(
-        digest=series_digest(
-            model=cell.model,
-            recipe=recipe,
-            backend=cell.backend,
-            harness=work.spec.harness,
-            settings=settings,
-            defaults=defaults,
-            device_id=cell.device_id,
-        ),
-        model=cell.model,
-        recipe=recipe,
-        backend=cell.backend,
-        harness=work.spec.harness,
-        settings=non_default_settings(settings, defaults),
-        device_id=cell.device_id,
     )
 
 

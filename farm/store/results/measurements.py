@@ -14,8 +14,9 @@ from farm.core.models.variant import Recipe
 from farm.core.results.settle.report import NewMeasurement, NewSeries
 from farm.core.runs.measurement import Metric, Quality, SampleKind, SampleSummary
 from farm.core.runs.samples import decode_samples, encode_samples
+from farm.core.runs.sustained import is_sustained, latency_profile
 from farm.database.rows import is_among, to_record
-from farm.database.tables import cells, measurements, series
+from farm.database.tables import cells, is_one_of, measurements, series
 from farm.store.results.placements import stored_placement
 from farm.wire.documents.results.results import ReadingView
 
@@ -168,6 +169,30 @@ def metrics_of_cells(
     return metrics
 
 
+#: What such runs say of their own time is wrong, or nothing.
+_UNUSABLE_TIMES = (Quality.IMPLAUSIBLE, Quality.WITHDRAWN)
+
+
+def newest_mean_ns(connection: Connection, digest: Digest) -> float | None:
+    """Return the mean time of an iteration in the newest accepted run of a series; None without a run.
+
+    Of any quality but those whose time is wrong: a throttled run says how long an iteration takes, too.
+    """
+    query = (
+        sa.select(measurements.c.mean_ns)
+        .join(series, series.c.series_id == measurements.c.series_id)
+        .where(
+            series.c.series_digest == digest,
+            measurements.c.accepted,
+            measurements.c.mean_ns > 0,
+            ~is_one_of(measurements.c.quality, _UNUSABLE_TIMES),
+        )
+        .order_by(measurements.c.measured_at.desc(), measurements.c.measurement_id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar_one_or_none()
+
+
 def accepted_qualities(connection: Connection, cell_id: CellId) -> list[Quality]:
     """Return the qualities of a cell's accepted measurements, oldest first."""
     query = (
@@ -197,10 +222,13 @@ def find_reading(connection: Connection, attempt_id: AttemptId) -> StoredReading
     ).one_or_none()
     if row is None:
         return None
+    samples_ns = () if row.samples is None else decode_samples(row.samples)
+    has_profile = is_sustained(_METRICS.validate_python(row.metrics)) and sum(samples_ns) > 0
     values = {
         **row._mapping,
         "offered": (row.placement or {}).get("offered", ()),
-        "samples_ns": () if row.samples is None else decode_samples(row.samples),
+        "samples_ns": samples_ns,
+        "profile": latency_profile(samples_ns) if has_profile else None,
     }
     return StoredReading(
         quality=Quality(row.quality),

@@ -137,6 +137,8 @@ class MatrixView(MatrixSummary):
     harness: str
     #: The metrics besides the time that the matrix names, in their order.
     metrics: tuple[str, ...]
+    #: Seconds that each run works back to back; times are steady ones then. None for runs of usual length.
+    sustained_s: int | None = None
     progress: tuple[DeviceProgress, ...]
     #: The first ones; for a large matrix `GET /api/v1/matrices/{id}/cells?after=INDEX` returns the others.
     cell_list: tuple[CellView, ...]

@@ -1,6 +1,7 @@
 """A matrix at the edge: read from YAML or JSON, its shape and bounds checked before anything is looked up."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Annotated, Any, TypeVar, get_type_hints
@@ -36,6 +37,7 @@ _MAX_TEXT_CHARS = 200
 #: A flag may hold a whole command line.
 _MAX_VALUE_CHARS = 4000
 _DAY_S = 86_400.0
+_MAX_SUSTAINED_S = 4 * 3600
 
 
 def _scalar(value: object) -> SettingValue:
@@ -132,6 +134,19 @@ def _check_together(controls: Controls) -> Controls:
     return controls
 
 
+_SECONDS_BY_UNIT = {"s": 1, "min": 60, "h": 3600}
+_DURATION = re.compile(r"([1-9][0-9]{0,4}) ?(s|min|h)", re.ASCII)
+
+
+def _seconds(value: object) -> int:
+    """Return a duration in whole seconds: `10min`, `90 s`, or a number of seconds."""
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    seconds = int(match[1]) * _SECONDS_BY_UNIT[match[2]] if match else value
+    if type(seconds) is not int or not 1 <= seconds <= _MAX_SUSTAINED_S:
+        raise PydanticCustomError("matrix_value", "no duration from 1s to 4h, such as 10min or 90s")
+    return seconds
+
+
 Scalar = Annotated[SettingValue, PlainValidator(_scalar)]
 #: One value, or a list of them.
 Scalars = Annotated[tuple[SettingValue, ...], PlainValidator(_scalars)]
@@ -209,6 +224,7 @@ MATRIX_MODEL = _model_of(
     ],
     seed=Annotated[int, Field(ge=0, lt=2**63)] | None,
     timeout_s=Annotated[float, Field(gt=0, le=_DAY_S)],
+    sustained=Annotated[int, PlainValidator(_seconds)] | None,
     gates=_read_as(Gates, GATES_MODEL),
     controls=Annotated[_read_as(Controls, CONTROLS_MODEL), AfterValidator(_check_together)],
     sampling=Annotated[bool, BeforeValidator(_switch)],

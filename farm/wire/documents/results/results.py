@@ -11,6 +11,7 @@ from farm.core.models.variant import Recipe
 from farm.core.results.reparse import ReparseChange
 from farm.core.runs.measurement import Better, CellSummary, Metric, Quality, SampleKind
 from farm.core.runs.placement import Placement
+from farm.core.runs.sustained import LatencyProfile
 from farm.wire.base import Count, Wire
 from farm.wire.documents.files.programs import Text
 from farm.wire.documents.matrices.cell_setup import CellSetup
@@ -67,7 +68,7 @@ class ReadingView(Wire):
     """The reading of one attempt by its harness adapter."""
 
     kind: SampleKind
-    #: The median of the samples, or the tool's mean.
+    #: The median of the samples, of a sustained run those of its last fifth; or the tool's mean.
     value_ns: float
     mean_ns: float
     min_ns: int | None
@@ -78,6 +79,8 @@ class ReadingView(Wire):
     #: One value an iteration; empty where the tool printed a summary only.
     samples_ns: tuple[int, ...]
     metrics: tuple[Metric, ...]
+    #: Of a sustained run with samples: latency over its time.
+    profile: LatencyProfile | None = None
     actual_backend: str
     accelerator: str
     proof: str
