@@ -54,7 +54,7 @@ def collect_command(
         "sizes": 'echo "$1 $3"',
         **(_CONTROLS if with_controls else {}),
         **(condition_commands(work_root) if with_condition else {}),
-        "trace": f"[ ! -s trace ] || head -c {TRACE_BYTES} trace",
+        "trace": f"[ ! -s run.trace ] || head -c {TRACE_BYTES} run.trace",
     }
     return (
         f"cd {quote(run_folder(work_root, fence))} && set -- $(wc -c stdout stderr) && {{ "

@@ -2,7 +2,7 @@
 #
 #   sh supervisor.sh fence  WORK FENCE           raise the phone's fence
 #   sh supervisor.sh start  WORK FENCE TENTHS    run WORK/runs/FENCE/run.sh, for at most TENTHS of a second
-#   sh supervisor.sh sample WORK FENCE PID       write WORK/runs/FENCE/trace until PID has ended; by the supervisor
+#   sh supervisor.sh sample WORK FENCE PID       print samples of process PID; the supervisor starts it
 #   sh supervisor.sh wait   WORK FENCE SECONDS   block until it has ended; 0 only asks
 #   sh supervisor.sh stop   WORK FENCE           end it; its exit record follows
 #   sh supervisor.sh clean  WORK FENCE           end all of every run up to FENCE, remove their folders
@@ -17,9 +17,9 @@
 # Numbers stay below 2^31, which is where mksh's arithmetic ends: hence tenths of a second, not ticks.
 #
 # A run's folder: run.sh (by the agent), lock (held while the supervisor lives), supervisor and harness ("PID
-# BORN BOOT_ID"), stdout, stderr, trace (samples), timed_out, exit (how it ended; there once everything in its session is gone
-# and what was set for it is put back). A recorded pid counts only while the process there has the recorded
-# start time, in the same boot.
+# BORN BOOT_ID"), stdout, stderr, run.trace (samples), timed_out, exit (how it ended; there once everything in
+# its session is gone and what was set for it is put back). A recorded pid counts only while the process there
+# has the recorded start time, in the same boot.
 
 set -u
 umask 022
@@ -115,10 +115,10 @@ begin_sampling() {
   sampler=
   [ -n "$sampling" ] || return
   echo "trace 1
-start $started" >"$run/trace"
+start $started" >"$run/run.trace"
   # The pipe stays open and empty, and the sampler can wait on it.
   : | BENCHFARM_RUN=$fence BENCHFARM_MARK=$mark$fence: \
-    sh "$self" sample "$work" "$fence" "$harness" "$part" "$sampling" >>"$run/trace" 9>&- &
+    sh "$self" sample "$work" "$fence" "$harness" "$part" "$sampling" >>"$run/run.trace" 9>&- &
   sampler=$!
   look "$sampler"
   sampler_born=$born
@@ -128,7 +128,7 @@ start $started" >"$run/trace"
 end_sampling() {
   [ -n "$sampler" ] || return
   look "$sampler" && [ "$born" = "$sampler_born" ] && dismiss "$sampler"
-  echo "end $ended" >>"$run/trace"
+  echo "end $ended" >>"$run/run.trace"
 }
 
 # Ends the watchdog's nap in our own session, and what is left in the session of the harness.

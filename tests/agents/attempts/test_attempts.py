@@ -14,6 +14,7 @@ from agents.host.config import AgentConfig
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.devices.condition import Gates
 from farm.core.jobs.attempt import AttemptState
+from farm.phone.condition.run_trace import run_trace
 from tests.support.agents.fake_farm import FakeFarm, living
 
 pytestmark = pytest.mark.anyio
@@ -162,6 +163,11 @@ async def test_a_run_outlives_its_agent_and_is_adopted_after_a_restart(
     os.close(pipe)
     assert evidence.adopted
     assert evidence.stdout == "begun\ndone\n"
+    # Its phone went on sampling, without an agent.
+    trace = run_trace(evidence.trace)
+    assert trace is not None
+    assert trace.samples
+    assert not trace.is_cut
     assert evidence.before is not None
 
 

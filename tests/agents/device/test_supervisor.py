@@ -2,150 +2,32 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agents.device.run.run_control import SUPERVISOR_SCRIPT
-from farm.core.runs.evidence import ExitRecord
 from farm.phone.adb.shell_output import exit_record
+from tests.support.agents.shell_phone import (
+    ALL_SHELLS,
+    Phone,
+    alive,
+    eventually,
+    of_session,
+    shell_phone,
+    written_pid,
+)
 
 REFUSED, MISSING, RUNNING, LOST = 10, 11, 12, 13
-#: Phones have mksh and toybox; virtual ones have dash.
-SHELLS = ["mksh and toybox", "dash"]
-FURTHER_SHELLS = ["bash --posix", *(["busybox"] if shutil.which("busybox") else [])]
 
 
-@dataclass
-class Phone:
-    """A work folder, a shell and a PATH: all that the script knows of a phone."""
-
-    shell: list[str]
-    env: dict[str, str]
-    work: Path
-    #: The pause between samples; shorter than in use, for more chances to be in the way.
-    sampling: str = "0.05"
-    fences: set[int] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        self.work.mkdir(parents=True)
-        self.script.write_bytes(SUPERVISOR_SCRIPT)
-
-    @property
-    def script(self) -> Path:
-        return self.work / "supervisor.sh"
-
-    def folder(self, fence: int) -> Path:
-        return self.work / "runs" / str(fence)
-
-    def prepare(self, fence: int, program: str) -> None:
-        self.fences.add(fence)
-        self.folder(fence).mkdir(parents=True, exist_ok=True)
-        (self.folder(fence) / "run.sh").write_text(f"cd '{self.folder(fence)}' || exit 126\n{program}\n")
-
-    def call(self, command: str, fence: int, argument: int = 0, part: str = "") -> int:
-        # The measured run is sampled, its further commands are not.
-        sampling = "" if part else self.sampling
-        words = [command, str(self.work), str(fence), str(argument), part, sampling]
-        words = [*self.shell, str(self.script), *words]
-        return subprocess.run(words, env=self.env, cwd="/", timeout=60, check=False).returncode
-
-    def start(self, fence: int, program: str, timeout_s: float = 60) -> int:
-        self.prepare(fence, program)
-        return self.call("start", fence, round(timeout_s * 10))
-
-    def run(self, fence: int, program: str, timeout_s: float = 60) -> ExitRecord:
-        assert self.start(fence, program, timeout_s) == 0
-        assert self.call("wait", fence, 60) == 0
-        return self.record(fence)
-
-    def record(self, fence: int) -> ExitRecord:
-        record = exit_record((self.folder(fence) / "exit").read_text())
-        assert record is not None
-        return record
-
-
-@pytest.fixture(params=[*SHELLS, *(pytest.param(shell, marks=pytest.mark.long) for shell in FURTHER_SHELLS)])
+@pytest.fixture(params=ALL_SHELLS)
 def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
-    shell, env = _shell(request.param, tmp_path)
-    work = tmp_path / "a work root" / "benchfarm"
-    phone = Phone(shell=shell, env=env, work=work)
-    yield phone
-    assert phone.call("clean", max(phone.fences, default=1)) == 0
-
-
-def _shell(name: str, tmp_path: Path) -> tuple[list[str], dict[str, str]]:
-    bin_folder = tmp_path / "bin"
-    bin_folder.mkdir()
-    match name:
-        case "mksh and toybox":
-            shell, applets = _need("mksh", "/bin/mksh"), _need("toybox")
-            for applet in subprocess.run(
-                [applets], capture_output=True, text=True, check=True
-            ).stdout.split():
-                (bin_folder / applet).symlink_to(applets)
-            path = str(bin_folder)
-        case "busybox":
-            applets = _need("busybox")
-            subprocess.run([applets, "--install", "-s", str(bin_folder)], check=True)
-            shell, path = applets, str(bin_folder)
-        case _:
-            shell, path = _need(name.split()[0]), f"{bin_folder}:{os.environ['PATH']}"
-    (bin_folder / "sh").unlink(missing_ok=True)
-    if name.startswith("bash"):
-        # A wrapper, since bash must be told even where the script starts itself again.
-        (bin_folder / "sh").write_text(f'#!/bin/sh\nexec {shell} --posix "$@"\n')
-        (bin_folder / "sh").chmod(0o755)
-    else:
-        (bin_folder / "sh").symlink_to(shell)
-    return [str(bin_folder / "sh")], {"PATH": path}
-
-
-def _need(program: str, path: str | None = None) -> str:
-    found = path if path and Path(path).exists() else shutil.which(program)
-    if found:
-        return found
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{program} is not installed, and CI must not skip this")
-    pytest.skip(f"{program} is not installed (Debian: apt-get install {program})")
-
-
-def _eventually(claim: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not claim():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
-
-
-def _of_session(leader: int) -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            session = int(stat.read_text().rpartition(") ")[2].split()[3])
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if session == leader:
-            found.append(int(stat.parent.name))
-    return found
-
-
-def _pid(file: Path) -> int:
-    _eventually(lambda: file.exists() and file.read_text().strip().isdigit())
-    return int(file.read_text())
+    with shell_phone(request.param, tmp_path) as phone:
+        yield phone
 
 
 @pytest.mark.parametrize("code", [0, 7, 255])
@@ -185,7 +67,7 @@ def test_a_short_run_is_over_when_its_program_is(phone: Phone) -> None:
 def test_a_run_leaves_no_process_behind(phone: Phone) -> None:
     phone.run(1, "exit 0")
     supervisor = int((phone.folder(1) / "supervisor").read_text().split()[0])
-    _eventually(lambda: not _of_session(supervisor))
+    eventually(lambda: not of_session(supervisor))
 
 
 def test_a_command_that_does_not_exist_is_127(phone: Phone) -> None:
@@ -216,7 +98,7 @@ def test_the_supervisor_and_the_harness_live_in_two_sessions_away_from_the_calle
     supervisor, harness = [
         int((phone.folder(1) / name).read_text().split()[0]) for name in ("supervisor", "harness")
     ]
-    _eventually(lambda: os.getsid(harness) == harness)
+    eventually(lambda: os.getsid(harness) == harness)
     assert os.getsid(supervisor) == supervisor
     assert os.getsid(0) not in {supervisor, harness}
 
@@ -232,7 +114,7 @@ def test_a_time_out_kills_the_whole_tree_even_what_ignores_the_polite_signal(pho
     assert record.timed_out
     assert record.code == 143
     for name in ("child", "detached", "grandchild"):
-        assert not _alive(_pid(phone.folder(1) / name))
+        assert not alive(written_pid(phone.folder(1) / name))
 
 
 def test_a_harness_that_ignores_the_polite_signal_is_killed(phone: Phone) -> None:
@@ -243,7 +125,7 @@ def test_a_harness_that_ignores_the_polite_signal_is_killed(phone: Phone) -> Non
 def test_killing_the_harnesss_group_leaves_an_exit_record(phone: Phone) -> None:
     phone.start(1, "sleep 60; exit 3")
     harness = int((phone.folder(1) / "harness").read_text().split()[0])
-    _eventually(lambda: os.getpgid(harness) == harness)
+    eventually(lambda: os.getpgid(harness) == harness)
     os.killpg(harness, signal.SIGKILL)
     assert phone.call("wait", 1, 30) == 0
     assert phone.record(1).code == 137
@@ -251,7 +133,7 @@ def test_killing_the_harnesss_group_leaves_an_exit_record(phone: Phone) -> None:
 
 def test_what_the_harness_left_in_its_session_is_gone_when_the_record_is_there(phone: Phone) -> None:
     phone.run(1, "sleep 60 & echo $! >child; exit 0")
-    assert not _alive(_pid(phone.folder(1) / "child"))
+    assert not alive(written_pid(phone.folder(1) / "child"))
 
 
 @pytest.mark.invariant("I8")
@@ -275,9 +157,9 @@ def test_starts_at_the_same_time_make_one_run(phone: Phone) -> None:
 @pytest.mark.fault(13)
 def test_a_run_whose_supervisor_was_killed_is_lost_and_does_not_start_again(phone: Phone) -> None:
     phone.start(1, "echo again >>count; sleep 60")
-    _eventually((phone.folder(1) / "count").exists)
+    eventually((phone.folder(1) / "count").exists)
     os.kill(int((phone.folder(1) / "supervisor").read_text().split()[0]), signal.SIGKILL)
-    _eventually(lambda: phone.call("wait", 1) == LOST)
+    eventually(lambda: phone.call("wait", 1) == LOST)
     assert phone.call("start", 1, 600) == 0
     assert (phone.folder(1) / "count").read_text() == "again\n"
 
@@ -302,12 +184,12 @@ def test_a_run_that_was_cleaned_up_never_starts(phone: Phone) -> None:
 @pytest.mark.invariant("I3", "I8")
 def test_a_number_that_no_run_has_gives_way_to_the_farms_and_nothing_lives_on(phone: Phone) -> None:
     phone.start(6, f"echo $$ >'{phone.work}/pid'; exec sleep 60")
-    running = _pid(phone.work / "pid")
+    running = written_pid(phone.work / "pid")
     for name in ("fence", "cleaned"):
         (phone.work / name).write_text("900000000\n")
     assert phone.start(8, "exit 0") == REFUSED
     assert phone.call("reset", 7) == 0
-    _eventually(lambda: not _alive(running))
+    eventually(lambda: not alive(running))
     assert [(phone.work / name).read_text() for name in ("fence", "cleaned")] == ["7\n", "7\n"]
     assert not phone.folder(6).exists()
     assert phone.start(7, "exit 0") == REFUSED
@@ -348,20 +230,20 @@ def test_clean_finds_a_detached_child_that_went_elsewhere(phone: Phone) -> None:
         1,
         'setsid sh -c \'cd /; echo $$ >"$1/child"; exec sleep 60\' x "$PWD" & until [ -s child ]; do :; done',
     )
-    child = _pid(phone.folder(1) / "child")
-    assert _alive(child)
+    child = written_pid(phone.folder(1) / "child")
+    assert alive(child)
     assert phone.call("clean", 1) == 0
-    assert not _alive(child)
+    assert not alive(child)
 
 
 @pytest.mark.invariant("I7")
 @pytest.mark.fault(14)
 def test_clean_finds_a_child_that_threw_its_environment_away(phone: Phone) -> None:
     phone.run(1, "env -i setsid sh -c 'echo $$ >child; exec /bin/sleep 60' & until [ -s child ]; do :; done")
-    child = _pid(phone.folder(1) / "child")
-    assert _alive(child)
+    child = written_pid(phone.folder(1) / "child")
+    assert alive(child)
     assert phone.call("clean", 1) == 0
-    assert not _alive(child)
+    assert not alive(child)
 
 
 @pytest.mark.invariant("I8")
@@ -372,8 +254,8 @@ def test_clean_ends_a_run_under_way_with_its_supervisor(phone: Phone) -> None:
         int((phone.folder(1) / name).read_text().split()[0]) for name in ("supervisor", "harness")
     ]
     assert phone.call("clean", 1) == 0
-    assert not _alive(supervisor)
-    assert not _alive(harness)
+    assert not alive(supervisor)
+    assert not alive(harness)
     assert not phone.folder(1).exists()
 
 
@@ -467,10 +349,10 @@ def test_a_part_of_a_run_has_a_record_of_its_own_and_the_runs_stays(phone: Phone
 def test_the_clean_up_of_a_run_ends_its_parts_with_all_they_started(phone: Phone) -> None:
     phone.run(1, "true")
     folder = start_part(phone, 1, "sleep 600 & echo $! >child; setsid sleep 600 & echo $! >away; sleep 600")
-    pids = [_pid(phone.folder(1) / name) for name in ("child", "away")]
+    pids = [written_pid(phone.folder(1) / name) for name in ("child", "away")]
     supervisor = int((folder / "supervisor").read_text().split()[0])
     assert phone.call("clean", 1) == 0
-    assert not any(map(_alive, [*pids, supervisor]))
+    assert not any(map(alive, [*pids, supervisor]))
     assert not phone.folder(1).exists()
 
 

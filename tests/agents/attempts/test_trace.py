@@ -1,0 +1,92 @@
+"""What a phone does during a run comes back with the evidence, and shows in no look around it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import groupby
+
+import pytest
+
+from agents.virtual.course import Course, CourseStep, battery_files, policy_files, policy_limit, set_course
+from farm.core.devices.condition import limited_clocks
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.plan import DiagnosticPass, RunPlan
+from farm.core.runs.trace import RunTrace
+from farm.phone.condition.run_trace import run_trace
+from tests.support.agents.runner_fixture import Bench, unheard
+
+pytestmark = pytest.mark.anyio
+
+FILES: Mapping[str, str] = {
+    **policy_files(0, cores=(0,), khz=1_800_000),
+    **policy_files(1, cores=(1,), khz=2_367_000),
+    **battery_files(current=-435),
+}
+
+
+async def run(bench: Bench, script: str, **changes: object) -> Evidence:
+    entry = bench.entry(1, script)
+    plan: RunPlan = replace(entry.plan, **changes)  # type: ignore[arg-type]
+    await bench.phone()
+    evidence = await bench.runner.run(replace(entry, plan=plan), unheard, adopt=False)
+    assert isinstance(evidence, Evidence)
+    assert evidence.error is None
+    return evidence
+
+
+def trace_of(evidence: Evidence) -> RunTrace:
+    trace = run_trace(evidence.trace)
+    assert trace is not None
+    assert (trace.is_cut, trace.skipped_lines) == (False, 0)
+    return trace
+
+
+async def test_a_ceiling_that_falls_and_recovers_within_a_run_is_in_its_evidence(bench: Bench) -> None:
+    steps = (
+        CourseStep(at_s=0.8, files=policy_limit(1, khz=1_418_000)),
+        CourseStep(at_s=2.0, files=policy_limit(1, khz=2_367_000)),
+    )
+    set_course(bench.handle.state, Course(files=FILES, steps=steps))
+    evidence = await run(bench, "sleep 3.5")
+    assert evidence.before is not None
+    assert evidence.after is not None
+    assert limited_clocks(evidence.before) == limited_clocks(evidence.after) == []
+    samples = trace_of(evidence).samples
+    limits = [[sample.clocks[cluster].limit_hz for sample in samples] for cluster in (0, 1)]
+    assert set(limits[0]) == {1_800_000_000}
+    assert [limit for limit, _ in groupby(limits[1])] == [2_367_000_000, 1_418_000_000, 2_367_000_000]
+    # Milliamperes, as Samsung's driver reports them.
+    assert {sample.battery_a for sample in samples} == {-0.435}
+
+
+async def test_memory_that_is_swapped_out_during_a_run_is_in_its_evidence(bench: Bench) -> None:
+    set_course(bench.handle.state, Course(steps=(CourseStep(at_s=0.8, swap_kb=20_480),)))
+    samples = trace_of(await run(bench, "exec sleep 2.5")).samples
+    assert samples[-1].swap_bytes == 20_480 * 1024
+    assert samples[-1].rss_bytes
+    set_course(bench.handle.state, Course())
+    assert not (bench.handle.state / "proc").exists()
+
+
+async def test_a_run_that_is_not_to_be_sampled_has_no_trace(bench: Bench) -> None:
+    assert (await run(bench, "sleep 0.7", sampling=False)).trace == ""
+
+
+async def test_the_passes_after_a_run_are_not_sampled(bench: Bench) -> None:
+    note = DiagnosticPass(name="op_profile", argv=("sh", "-c", "ls"), timeout_s=10.0)
+    evidence = await run(bench, "sleep 0.7", passes=(note,))
+    files = [result.stdout.split() for result in evidence.passes]
+    assert files[0].count("run.trace") == 1
+    ended_s = trace_of(evidence).ended_uptime_s
+    assert ended_s is not None
+    assert all(sample.uptime_s <= ended_s for sample in trace_of(evidence).samples)
+
+
+async def test_a_trace_that_is_too_long_comes_back_in_part(bench: Bench) -> None:
+    # What the program writes there stands for a run of days.
+    line = "s 1.00 - ."
+    write = f"printf 'trace 1\\ncolumns utime\\n' >run.trace; yes '{line}' | head -c 600000 >>run.trace"
+    evidence = await run(bench, write, sampling=False)
+    assert len(evidence.trace) == 512 * 1024
+    trace = run_trace(evidence.trace)
+    assert trace is not None
+    assert trace.is_cut

@@ -1,0 +1,328 @@
+"""The sampler under every shell that it must run under: it sees the run, and is in no one's way."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agents.device.run.run_control import SUPERVISOR_SCRIPT
+from agents.virtual.course import (
+    Course,
+    battery_files,
+    cooling_files,
+    gpu_files,
+    policy_files,
+    policy_limit,
+    set_course,
+    zone_files,
+)
+from farm.core.runs.trace import RunTrace, TraceSample
+from farm.phone.condition.run_trace import run_trace
+from tests.support.agents.shell_phone import ALL_SHELLS, Phone, alive, eventually, of_session, shell_phone
+
+DONE, LOST = 0, 13
+FILES = {
+    **policy_files(0, cores=(0,), khz=1_800_000),
+    **policy_files(1, cores=(1,), khz=2_367_000),
+    **gpu_files(hz=220_000_000, limit_hz=500_000_000, most_hz=680_000_000),
+    **zone_files(0, "cpu-0", celsius=41.5),
+    **zone_files(1, "modem", celsius=30),
+    **cooling_files(0, "thermal-cpufreq-0", level=0),
+    **battery_files(current=-350_000, charge=2_500_000),
+}
+
+
+@pytest.fixture(params=ALL_SHELLS)
+def phone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Phone]:
+    with shell_phone(request.param, tmp_path) as phone:
+        yield phone
+
+
+@pytest.fixture
+def state(phone: Phone, tmp_path: Path) -> Path:
+    """The folder of what the phone shows in sysfs."""
+    state = tmp_path / "state of the phone"
+    (state / "sys").mkdir(parents=True)
+    phone.env["BENCHFARM_SYS"] = str(state / "sys")
+    set_course(state, Course(files=FILES))
+    return state
+
+
+def trace_of(phone: Phone, fence: int = 1) -> RunTrace:
+    trace = run_trace((phone.folder(fence) / "run.trace").read_text())
+    assert trace is not None
+    return trace
+
+
+def supervisor_of(phone: Phone, fence: int = 1) -> int:
+    return int((phone.folder(fence) / "supervisor").read_text().split()[0])
+
+
+def sampler_of(phone: Phone, fence: int = 1) -> int:
+    """The process that samples; its shell has been given the command `sample`."""
+
+    def samples(pid: int) -> bool:
+        try:
+            return b"\0sample\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return False
+
+    def found() -> list[int]:
+        return [pid for pid in of_session(supervisor_of(phone, fence)) if samples(pid)]
+
+    eventually(lambda: len(found()) == 1)
+    return found()[0]
+
+
+def left_of(phone: Phone) -> list[int]:
+    """Whatever lives with the phone's mark."""
+    mark = (phone.work / "id").read_bytes().strip()
+    pids = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes() and alive(int(path.parent.name)):
+                pids.append(int(path.parent.name))
+        except OSError:
+            continue
+    return pids
+
+
+def test_a_run_is_sampled_from_its_start_to_its_end(phone: Phone, state: Path) -> None:
+    phone.run(1, "exec sleep 1")
+    trace = trace_of(phone)
+    assert [(policy.name, policy.cores, policy.hardware_max_hz) for policy in trace.policies] == [
+        ("policy0", (0,), 1_800_000_000),
+        ("policy1", (1,), 2_367_000_000),
+    ]
+    assert (trace.gpu_name, trace.gpu_max_hz, trace.pause_s) == ("kgsl", 680_000_000, 0.05)
+    assert (trace.skipped_lines, trace.is_cut) == (0, False)
+    assert len(trace.samples) >= 5
+    assert trace.started_uptime_s is not None
+    assert trace.ended_uptime_s is not None
+    assert trace.started_uptime_s <= trace.samples[0].uptime_s
+    assert trace.samples[-1].uptime_s <= trace.ended_uptime_s
+    last = trace.samples[-1]
+    assert [(clock.limit_hz, clock.current_hz) for clock in last.clocks] == [
+        (1_800_000_000, 1_800_000_000),
+        (2_367_000_000, 2_367_000_000),
+    ]
+    assert (last.gpu.limit_hz, last.gpu.current_hz) == (500_000_000, 220_000_000)
+    assert (last.temperatures_c, last.cooling) == ({"cpu-0": 41.5}, {"thermal-cpufreq-0": 0})
+    assert (last.battery_a, last.battery_v, last.battery_charge_ah) == (-0.35, 4.0, 2.5)
+    assert last.charger == "discharging"
+    assert last.allowed_cores
+    assert last.rss_bytes
+    assert last.peak_rss_bytes
+    assert last.rss_bytes <= last.peak_rss_bytes
+    assert last.swap_bytes is not None
+    assert last.core is not None
+
+
+def test_a_ceiling_that_falls_and_recovers_within_a_run_is_seen(phone: Phone, state: Path) -> None:
+    phone.start(1, "exec sleep 60")
+    trace = phone.folder(1) / "run.trace"
+    for khz in (2_367_000, 1_418_000, 2_367_000):
+        set_course(state, Course(files={**FILES, **policy_limit(1, khz=khz)}))
+        count = trace.read_text().count("\ns ")
+        eventually(lambda count=count: trace.read_text().count("\ns ") > count + 2)  # type: ignore[misc]
+    phone.call("stop", 1)
+    phone.call("wait", 1, 20)
+    limits = [sample.clocks[1].limit_hz for sample in trace_of(phone).samples]
+    changes = [limit for place, limit in enumerate(limits) if place == 0 or limits[place - 1] != limit]
+    assert changes == [2_367_000_000, 1_418_000_000, 2_367_000_000]
+
+
+def test_a_phone_that_has_none_of_the_files_has_samples_of_the_process_only(
+    phone: Phone, tmp_path: Path
+) -> None:
+    phone.env["BENCHFARM_SYS"] = str(tmp_path / "nothing")
+    phone.run(1, "exec sleep 0.5")
+    trace = trace_of(phone)
+    assert (trace.policies, trace.gpu_name, trace.skipped_lines, trace.is_cut) == ((), None, 0, False)
+    assert len(trace.samples) >= 2
+    last = trace.samples[-1]
+    assert replace(
+        last, core=None, cpu_s=None, allowed_cores=(), rss_bytes=None, swap_bytes=None, peak_rss_bytes=None
+    ) == TraceSample(uptime_s=last.uptime_s)
+
+
+def test_files_that_cannot_be_read_or_are_empty_are_left_out_and_those_that_vanish_are_unknown(
+    phone: Phone, state: Path
+) -> None:
+    zone, clock = state / "sys/class/thermal/thermal_zone0/temp", "devices/system/cpu/cpufreq/policy1"
+    zone.unlink()
+    # A folder can be opened and not read, by root neither.
+    zone.mkdir()
+    (state / "sys/class/power_supply/battery/voltage_now").write_text("")
+    phone.start(1, "exec sleep 60")
+    trace = phone.folder(1) / "run.trace"
+    eventually(lambda: "\ns " in trace.read_text())
+    shutil.rmtree(state / "sys" / clock)
+    count = trace.read_text().count("\ns ")
+    eventually(lambda: trace.read_text().count("\ns ") > count + 2)
+    phone.call("stop", 1)
+    phone.call("wait", 1, 20)
+    columns = next(line for line in trace.read_text().splitlines() if line.startswith("columns "))
+    assert "zone:" not in columns
+    assert "voltage" not in columns
+    first, *_, last = trace_of(phone).samples
+    assert first.clocks[1].limit_hz == 2_367_000_000
+    assert last.clocks[1].limit_hz is None
+    assert last.clocks[0].limit_hz == 1_800_000_000
+
+
+def test_a_driver_that_never_answers_holds_up_nothing(phone: Phone, state: Path) -> None:
+    limit = state / "sys/devices/system/cpu/cpufreq/policy1/scaling_max_freq"
+    limit.unlink()
+    os.mkfifo(limit)
+    record = phone.run(1, "exec sleep 0.3")
+    assert (record.code, record.timed_out) == (0, False)
+    assert trace_of(phone).samples == ()
+    eventually(lambda: not left_of(phone))
+
+
+def test_cpu_time_tells_a_busy_run_from_an_idle_one(phone: Phone) -> None:
+    phone.run(1, "i=0; while [ $i -lt 400000 ]; do i=$((i + 1)); done")
+    phone.run(2, "exec sleep 0.5")
+    busy, idle = (trace_of(phone, fence).samples[-1] for fence in (1, 2))
+    assert busy.cpu_s is not None
+    assert idle.cpu_s is not None
+    assert idle.cpu_s < 0.1 < busy.cpu_s
+
+
+def test_the_memory_of_children_counts(phone: Phone) -> None:
+    if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
+        pytest.skip("this kernel lists no children (CONFIG_PROC_CHILDREN)")
+    phone.run(1, "sleep 0.7 & sleep 0.7 & wait")
+    lines = (phone.folder(1) / "run.trace").read_text().splitlines()
+    columns = next(line for line in lines if line.startswith("columns ")).split()
+    widths = {len(line.split()) for line in lines if line.startswith("s ")}
+    # The mark, the time and the end beside the values; three values of each child.
+    assert max(widths) == len(columns) - 1 + 3 + 2 * 3
+    assert trace_of(phone).skipped_lines == 0
+
+
+def test_runs_one_after_the_other_have_a_trace_each(phone: Phone, state: Path) -> None:
+    for fence in (1, 2):
+        phone.run(fence, "exec sleep 0.4")
+    first, second = trace_of(phone, 1), trace_of(phone, 2)
+    assert first.ended_uptime_s is not None
+    assert second.started_uptime_s is not None
+    assert first.samples[-1].uptime_s <= first.ended_uptime_s <= second.started_uptime_s
+
+
+def test_a_run_that_is_not_to_be_sampled_has_no_trace(phone: Phone) -> None:
+    phone.sampling = ""
+    phone.run(1, "exec sleep 0.2")
+    assert not (phone.folder(1) / "run.trace").exists()
+    assert not left_of(phone)
+
+
+def test_a_sampler_that_dies_first_costs_its_samples_and_nothing_else(phone: Phone, state: Path) -> None:
+    phone.start(1, f"until [ -e '{state}/go' ]; do sleep 0.05; done; exit 3")
+    trace = phone.folder(1) / "run.trace"
+    eventually(lambda: trace.read_text().count("\ns ") > 2)
+    os.kill(sampler_of(phone), signal.SIGKILL)
+    count = trace.read_text().count("\ns ")
+    (state / "go").touch()
+    assert phone.call("wait", 1, 20) == DONE
+    assert phone.record(1).code == 3
+    assert trace.read_text().count("\ns ") == count
+    assert trace_of(phone).ended_uptime_s is not None
+
+
+def test_a_full_disk_costs_samples_and_nothing_else(phone: Phone) -> None:
+    phone.prepare(1, "exec sleep 0.4")
+    (phone.folder(1) / "run.trace").symlink_to("/dev/full")
+    assert phone.call("start", 1, 600) == DONE
+    assert phone.call("wait", 1, 20) == DONE
+    assert phone.record(1).code == 0
+    assert not left_of(phone)
+
+
+def test_the_sampler_holds_neither_the_lock_nor_the_runs_output(phone: Phone) -> None:
+    phone.start(1, "exec sleep 60")
+    sampler = sampler_of(phone)
+    targets = {str(path.readlink()) for path in Path(f"/proc/{sampler}/fd").iterdir()}
+    folder = str(phone.folder(1))
+    assert {target for target in targets if target.startswith(folder)} == {f"{folder}/run.trace"}
+
+
+def test_the_sampler_is_gone_when_the_record_is_there(phone: Phone) -> None:
+    phone.start(1, "exec sleep 0.4")
+    sampler = sampler_of(phone)
+    assert phone.call("wait", 1, 20) == DONE
+    assert not alive(sampler)
+    assert not left_of(phone)
+
+
+def test_the_sampler_ends_by_itself_when_the_run_is_over_and_no_one_ends_it(phone: Phone) -> None:
+    phone.start(1, "exec sleep 1")
+    sampler = sampler_of(phone)
+    os.kill(supervisor_of(phone), signal.SIGKILL)
+    eventually(lambda: not alive(sampler))
+    assert phone.call("wait", 1) == LOST
+
+
+def test_mksh_starts_no_process_while_it_samples(phone: Phone, state: Path) -> None:
+    if not Path(phone.shell[0]).resolve().name.startswith("mksh"):
+        pytest.skip("this shell cannot wait by itself")
+    phone.start(1, "exec sleep 60")
+    sampler, trace = sampler_of(phone), phone.folder(1) / "run.trace"
+    eventually(lambda: trace.read_text().count("\ns ") > 2)
+    children, count = Path(f"/proc/{sampler}/task/{sampler}/children"), trace.read_text().count("\ns ")
+    seen = set()
+    while trace.read_text().count("\ns ") < count + 10:
+        seen.update(children.read_text().split())
+        time.sleep(0.001)
+    assert seen == set()
+
+
+def test_a_long_run_is_sampled_less_and_less_often(phone: Phone) -> None:
+    text = SUPERVISOR_SCRIPT.decode()
+    assert "readonly SAMPLES_PER_PAUSE=360\n" in text
+    phone.script.write_text(text.replace("SAMPLES_PER_PAUSE=360", "SAMPLES_PER_PAUSE=3"))
+    phone.start(1, "exec sleep 60")
+    trace = phone.folder(1) / "run.trace"
+    eventually(lambda: "\npause 2\n" in trace.read_text())
+    lines = re.findall(r"^(pause \S+|s )", trace.read_text(), re.MULTILINE)
+    assert lines[:10] == ["pause 0.05", *["s "] * 4, "pause 1", *["s "] * 3, "pause 2"]
+
+
+def instrumented(shell: str) -> tuple[str, int]:
+    """The script with a place to die before each line of the sampler, and the number of these places."""
+    lines = SUPERVISOR_SCRIPT.decode().splitlines()
+    first = next(place for place, line in enumerate(lines) if line.startswith("# Samples what"))
+    begin = next(place for place, line in enumerate(lines) if line.startswith("begin_sampling()"))
+    end = next(place for place, line in enumerate(lines) if line.startswith("# Ends the watchdog's nap"))
+    last = next(place for place, line in enumerate(lines) if line.startswith("# The on-phone supervisor"))
+    places, text = 0, list(lines)
+    for place in sorted({*range(first, last), *range(begin + 1, end)}, reverse=True):
+        if not lines[place].startswith("  "):
+            continue
+        trial = [*text[:place], f'  [ "${{DIE_AT:-}}" != {places} ] || kill -s KILL $$', *text[place:]]
+        if subprocess.run([shell, "-n"], input="\n".join(trial).encode(), check=False).returncode == 0:
+            text, places = trial, places + 1
+    return "\n".join([*text, ""]), places
+
+
+@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
+def test_a_kill_at_any_line_leaves_nothing_behind(phone: Phone, state: Path, every: int) -> None:
+    text, places = instrumented(phone.shell[0])
+    assert places > 100
+    phone.script.write_text(text)
+    for fence, place in enumerate(range(0, places, every), start=1):
+        phone.env["DIE_AT"] = str(place)
+        assert phone.start(fence, "exec sleep 0.1") in (DONE, LOST)
+        assert phone.call("wait", fence, 20) in (DONE, LOST)
+        assert phone.call("clean", fence) == DONE
+        assert not left_of(phone), place
+        assert not phone.folder(fence).exists()
+    del phone.env["DIE_AT"]
