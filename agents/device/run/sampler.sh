@@ -258,15 +258,21 @@ sample() {
   case ${KSH_VERSION:-} in
   *MIRBSD*)
     status=read_status_by_place stat=read_stat_at_once
-    exec 8<>/proc/self/fd/0
-    (read -r -t 0.01 value <&8)
-    [ $? -le 128 ] || wait=wait_on_pipe
+    # In a process of its own: a shell that may not open it ends.
+    (exec 8<>/proc/self/fd/0 && read -r -t 0.01 value <&8)
+    [ $? -le 128 ] || {
+      exec 8<>/proc/self/fd/0
+      wait=wait_on_pipe
+    }
     ;;
   esac
   [ ! -r "/proc/$argument/task/$argument/children" ] || add_children=add_children
   take_sample || return
+  "$wait"
+  # The measured process has bound itself by now, if it is to be bound.
+  take_sample || return
   bind >/dev/null
-  count=0
+  count=1
   while
     "$wait"
     take_sample

@@ -271,6 +271,17 @@ def test_the_sampler_ends_by_itself_when_the_run_is_over_and_no_one_ends_it(phon
     assert phone.call("wait", 1) == LOST
 
 
+@pytest.mark.parametrize(("bound", "expected"), [("", "0"), ("taskset -p 1 $$ >/dev/null;", "1")])
+def test_the_sampler_keeps_to_the_slowest_cluster_that_the_run_is_not_bound_to(
+    phone: Phone, state: Path, bound: str, expected: str
+) -> None:
+    if os.sched_getaffinity(0) != {0, 1}:
+        pytest.skip("this machine has not just cores 0 and 1")
+    phone.start(1, f"{bound} exec sleep 60")
+    status = Path(f"/proc/{sampler_of(phone)}/status")
+    eventually(lambda: f"\nCpus_allowed_list:\t{expected}\n" in status.read_text())
+
+
 def test_mksh_starts_no_process_while_it_samples(phone: Phone, state: Path) -> None:
     if not Path(phone.shell[0]).resolve().name.startswith("mksh"):
         pytest.skip("this shell cannot wait by itself")
@@ -279,7 +290,7 @@ def test_mksh_starts_no_process_while_it_samples(phone: Phone, state: Path) -> N
     eventually(lambda: trace.read_text().count("\ns ") > 2)
     children, count = Path(f"/proc/{sampler}/task/{sampler}/children"), trace.read_text().count("\ns ")
     seen = set()
-    while trace.read_text().count("\ns ") < count + 10:
+    while trace.read_text().count("\ns ") < count + 5:
         seen.update(children.read_text().split())
         time.sleep(0.001)
     assert seen == set()
