@@ -107,7 +107,10 @@ MAX_TEXT = 4000
 
 #: Files of the supervisor and the agent in a run's folder; each is first written as `NAME.new`.
 RUN_FILES = frozenset(
-    {"run.sh", "lock", "supervisor", "supervisor.log", "harness", "stdout", "stderr", "timed_out", "exit"}
+    {
+        *("run.sh", "run.trace", "lock", "supervisor", "supervisor.log", "harness"),
+        *("stdout", "stderr", "timed_out", "exit"),
+    }
 )
 #: The supervisor finds a run's processes by these.
 _OWN_VARIABLES = "BENCHFARM_"
