@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -64,9 +64,10 @@ async def server_of_version(version: bytes) -> AsyncIterator[int]:
     """Answers `host:version`, and nothing else."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readexactly(int(await reader.readexactly(4), 16))
-        writer.write(b"OKAY0004" + version)
-        await writer.drain()
+        with suppress(EOFError, OSError):
+            await reader.readexactly(int(await reader.readexactly(4), 16))
+            writer.write(b"OKAY0004" + version)
+            await writer.drain()
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from random import Random
 
 import pytest
@@ -27,13 +27,14 @@ async def scripted_server(answers: Iterator[bool], asked: list[bool]) -> AsyncIt
     over = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readexactly(int(await reader.readexactly(4), 16))
-        asked.append(next(answers))
-        if asked[-1]:
-            writer.write(b"OKAY00040029")
-            await writer.drain()
-        else:
-            await over.wait()
+        with suppress(EOFError, OSError):
+            await reader.readexactly(int(await reader.readexactly(4), 16))
+            asked.append(next(answers))
+            if asked[-1]:
+                writer.write(b"OKAY00040029")
+                await writer.drain()
+            else:
+                await over.wait()
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -40,12 +40,13 @@ async def listing_server(listing: Listing) -> AsyncIterator[int]:
     """Answers `host:devices` as a server does that holds phones on USB, which cannot be had here."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = await reader.readexactly(int(await reader.readexactly(4), 16))
-        assert request == b"host:devices"
-        listing.looks += 1
-        text = "".join(f"{serial}\t{state}\n" for serial, state in listing.items()).encode()
-        writer.write(b"OKAY%04x" % len(text) + text)
-        await writer.drain()
+        with suppress(EOFError, OSError):
+            request = await reader.readexactly(int(await reader.readexactly(4), 16))
+            assert request == b"host:devices"
+            listing.looks += 1
+            text = "".join(f"{serial}\t{state}\n" for serial, state in listing.items()).encode()
+            writer.write(b"OKAY%04x" % len(text) + text)
+            await writer.drain()
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
