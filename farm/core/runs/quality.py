@@ -21,9 +21,6 @@ from farm.core.runs.trace_findings import TraceFindings
 
 _Finding = tuple[Quality, str]
 
-#: A clock's step as a fraction of the time: runs that are equal by chance of the step would make an interval
-#: of no width, so the step must disappear within the usual equivalence margin.
-MAX_CLOCK_STEP_SHARE = DEFAULT_MARGIN
 #: Iterations follow each other, so together they take no longer than their process. The rest is rounding: of
 #: the tool's numbers, and of the start and the end of the process, which are known in steps of 10 ms.
 _DURATION_FACTOR, _DURATION_STEPS_S = 1.02, 0.02
@@ -40,6 +37,7 @@ def assess_quality(
     noise_limit: float,
     during: TraceFindings | None = None,
     sustained_s: float | None = None,
+    margin: float = DEFAULT_MARGIN,
 ) -> QualityAssessment:
     """Judge by the most serious finding: implausible, fallback, unproven, coarse, short, unplugged,
     uncontrolled, throttled, capped, swapped, noisy; in that order.
@@ -58,11 +56,12 @@ def assess_quality(
         during: what the trace of the run shows.
         sustained_s: how long the run was to work. Heat, ceilings and the scatter that they bring are
             then what is measured, and held against nothing.
+        margin: the equivalence margin: a wider step of the clock would make runs equal that are not.
     """
     findings = [
         *_duration_findings(reading, evidence.exit),
         *_backend_findings(reading, requested_backend),
-        *_resolution_findings(reading, summary),
+        *_resolution_findings(reading, summary, margin),
         *_completeness_findings(reading),
         *_power_findings(evidence, gates),
         *(
@@ -99,11 +98,12 @@ def _backend_findings(reading: Reading, requested: str) -> Iterator[_Finding]:
         yield Quality.UNPROVEN, f"nothing shows which hardware ran {requested}: {reading.proof}"
 
 
-def _resolution_findings(reading: Reading, summary: SampleSummary) -> Iterator[_Finding]:
+def _resolution_findings(reading: Reading, summary: SampleSummary, margin: float) -> Iterator[_Finding]:
     share = reading.clock_step_ns / summary.value_ns if summary.value_ns > 0 else 0.0
-    if share > MAX_CLOCK_STEP_SHARE:
+    # Without a margin nothing is called the same, and the interval knows the step.
+    if share > (margin or DEFAULT_MARGIN):
         step = f"the clock's step of {duration_text(reading.clock_step_ns)} is {share:.1%} of the time"
-        yield Quality.COARSE, f"{step}, at most {MAX_CLOCK_STEP_SHARE:.0%}"
+        yield Quality.COARSE, f"{step}, more than the margin of {margin or DEFAULT_MARGIN:.1%}"
 
 
 def _completeness_findings(reading: Reading) -> Iterator[_Finding]:

@@ -53,6 +53,8 @@ _OWN_FLAGS: Mapping[str, Sequence[str]] = {
     _ENN: ("num_executions", "warm_up"),
 }
 _FLAGS_OF_ALL = ("num_executions", "cpu_threads")
+#: It prints six decimals of a millisecond.
+_STEP_NS = 1
 #: Passed whatever their value is.
 _ALWAYS = ("num_executions", "iteration", "cpu_threads")
 _NO_TIME = "this runner is older than the one that times executions: it only reports success"
@@ -130,7 +132,7 @@ class ExecutorRunner(ToolHarness):
     """Runs `.pte` files. The backend of a file was chosen when it was exported."""
 
     name = "executor_runner"
-    parser_version = 4
+    parser_version = 5
     flags = FLAGS
     formats = (Format.EXECUTORCH,)
     flags_are_words = True
@@ -183,6 +185,7 @@ class ExecutorRunner(ToolHarness):
             mean_ns=None if iterations else mean_ms * 1e6,
             expected=_requested_executions(plan.settings, plan.backend),
             summed=None if iterations else count,
+            step_ns=_STEP_NS,
         )
         return time_reading(
             plan,

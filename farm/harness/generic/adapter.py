@@ -2,8 +2,9 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from string import Template
+from typing import TypeVar
 
 from farm.core.base.safe_regex import first_line
 from farm.core.base.setting_values import SettingValue
@@ -32,10 +33,13 @@ from farm.harness.base.adapter import RunRequest, model_file
 from farm.harness.base.log_lines import log_lines
 from farm.harness.base.options import GenericOptions
 from farm.harness.base.sustained import SustainedFlags
+from farm.harness.base.printed_numbers import whole_ns
 from farm.harness.base.tool_result import LoopTimes, deviation_of_mean
 from farm.harness.failures.classification import adb_failure, classify, unreadable_failure
 from farm.harness.failures.patterns import DEVICE_PATTERNS
 from farm.harness.generic.extraction import InvalidNumber, ProgramOutput, dropped_bytes, program_output
+
+_ValueT = TypeVar("_ValueT")
 
 _SOMETHING_ELSE = "something else"
 _COMPARE = "compare what it printed, `farm attempt show ID`, with the places in its definition"
@@ -110,7 +114,8 @@ def _times(
 def _of_samples(
     definition: Definition, where: TimeLocator, plan: RunPlan, evidence: Evidence, output: ProgramOutput
 ) -> LoopTimes:
-    samples = tuple(round(ns) for ns in _times_ns(output, where))
+    times = _times_ns(output, where)
+    samples, step_ns = tuple(round(time.ns) for time in times), _step_ns(times)
     if not samples:
         raise InvalidNumber(f"there is no number at {where.place}")
     if min(samples) < 1:
@@ -121,11 +126,11 @@ def _of_samples(
     if expected is None:
         if dropped_bytes(evidence, definition.stream):
             raise InvalidNumber("the number of missing samples is unknown: `iterations_flag` would give it")
-        return LoopTimes(samples_ns=samples, expected=len(samples))
+        return LoopTimes(samples_ns=samples, expected=len(samples), step_ns=step_ns)
     if len(samples) > expected:
         counted = f"{len(samples)} numbers are at {where.place}"
         raise InvalidNumber(f"{counted}, `{definition.iterations_flag}` says {expected}")
-    return LoopTimes(samples_ns=samples, expected=expected)
+    return LoopTimes(samples_ns=samples, expected=expected, step_ns=step_ns)
 
 
 def _iterations(definition: Definition, plan: RunPlan) -> int | None:
@@ -136,13 +141,15 @@ def _iterations(definition: Definition, plan: RunPlan) -> int | None:
 
 def _of_value(definition: Definition, where: TimeLocator, plan: RunPlan, output: ProgramOutput) -> LoopTimes:
     """Return a tool's own mean, with the scatter of its iterations where there is more than one."""
-    mean_ns = _only(_times_ns(output, where), where.place)
+    times = _times_ns(output, where)
+    mean_ns, step_ns = _only(times, where.place).ns, _step_ns(times)
     count = _iterations(definition, plan)
     if count == 1:
-        return LoopTimes(mean_ns=mean_ns, expected=1)
+        return LoopTimes(mean_ns=mean_ns, expected=1, step_ns=step_ns)
     return LoopTimes(
         mean_ns=mean_ns,
         expected=count or 1,
+        step_ns=step_ns,
         deviation_ns=_deviation_ns(definition.deviation, output, mean_ns),
         extremes_ns=_extremes_ns(definition, output),
     )
@@ -163,11 +170,11 @@ def _extremes_ns(definition: Definition, output: ProgramOutput) -> tuple[float, 
     if definition.minimum is None or definition.maximum is None:
         return None
     ends = (definition.minimum, definition.maximum)
-    low_ns, high_ns = sorted(_only(_times_ns(output, end), end.place) for end in ends)
+    low_ns, high_ns = sorted(_only(_times_ns(output, end), end.place).ns for end in ends)
     return low_ns, high_ns
 
 
-def _only(numbers: Sequence[float], place: ValueLocator) -> float:
+def _only(numbers: Sequence[_ValueT], place: ValueLocator) -> _ValueT:
     """Return the one number of a place.
 
     Raises:
@@ -194,7 +201,19 @@ def _of_wall_time(definition: Definition, evidence: Evidence) -> LoopTimes | Run
     )
 
 
-def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[float]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Time:
+    ns: float
+    #: What its last printed digit is worth.
+    step_ns: float
+
+
+def _step_ns(times: Sequence[_Time]) -> int:
+    """Return the step of times that are printed alike: the finest, as zeros at an end may be left out."""
+    return whole_ns(min((time.step_ns for time in times), default=0.0))
+
+
+def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[_Time]:
     """Return every time at a place.
 
     Raises:
@@ -207,7 +226,8 @@ def _times_ns(output: ProgramOutput, where: TimeLocator) -> list[float]:
             raise InvalidNumber(
                 f"{value:g} {where.unit.name} at {where.place} is not a possible time of a run"
             )
-        times.append(ns)
+        # Of rates, too, to first order.
+        times.append(_Time(ns=ns, step_ns=ns * value.step / value))
     return times
 
 
@@ -296,7 +316,7 @@ def _literal(text: str) -> str:
 class GenericHarness(GenericOptions):
     """Calls a program as its definition describes, and reads its output at the places of the definition."""
 
-    parser_version: int = 6
+    parser_version: int = 7
 
     def __init__(self, definition: Definition) -> None:
         super().__init__(definition)

@@ -9,6 +9,7 @@ from farm.core.base.json_path import json_path, values_at
 from farm.core.base.safe_regex import Capture, captures
 from farm.core.programs.definition import OutputStream, ValueLocator
 from farm.core.runs.evidence import Evidence
+from farm.harness.base.printed_numbers import last_digit
 
 #: More than any run prints before its time-out; a bound on the work of parsing.
 MAX_NUMBERS = 100_000
@@ -33,6 +34,18 @@ class InvalidNumber(ValueError):
     """A match that is not a number; the message gives a person the reason."""
 
 
+class PrintedNumber(float):
+    """A number with the weight of its last printed digit."""
+
+    step: float
+
+    def __new__(cls, text: str) -> "PrintedNumber":
+        """Convert a decimal number."""
+        number = super().__new__(cls, text)
+        number.step = last_digit(text)
+        return number
+
+
 class ProgramOutput:
     """Output of a program, with plain line ends and without a line that was cut off."""
 
@@ -48,7 +61,7 @@ class ProgramOutput:
         except (ValueError, RecursionError):
             return _last_document(self.text)
 
-    def numbers(self, place: ValueLocator) -> list[float]:
+    def numbers(self, place: ValueLocator) -> list[PrintedNumber]:
         """Return every number at a place, in the order printed; empty where nothing matches.
 
         Raises:
@@ -59,11 +72,11 @@ class ProgramOutput:
             raise InvalidNumber(f"more than {MAX_NUMBERS} numbers are at {place}")
         return numbers
 
-    def _by_pattern(self, pattern: str) -> list[float]:
+    def _by_pattern(self, pattern: str) -> list[PrintedNumber]:
         matches = captures(pattern, self.text, beside=_BESIDE_BYTES)
         return [_number_of_capture(capture) for capture in islice(matches, MAX_NUMBERS + 1)]
 
-    def _by_path(self, path: str) -> list[float]:
+    def _by_path(self, path: str) -> list[PrintedNumber]:
         values = values_at(self.document, json_path(path))
         if len(values) == 1 and isinstance(values[0], list):
             values = values[0]
@@ -95,7 +108,7 @@ def _whole_lines(text: str, dropped: int) -> str:
     return lines[: lines.rfind("\n") + 1] if dropped else lines
 
 
-def _number_of_capture(capture: Capture) -> float:
+def _number_of_capture(capture: Capture) -> PrintedNumber:
     text = capture.text.strip()
     if not text:
         raise InvalidNumber("the pattern's group is empty where the pattern matches")
@@ -127,19 +140,19 @@ def _comma_error(shown: str) -> InvalidNumber:
     return InvalidNumber(f"{question} {hint}")
 
 
-def _number(text: str) -> float:
+def _number(text: str) -> PrintedNumber:
     if _NUMBER.fullmatch(text):
-        return float(text)
+        return PrintedNumber(text)
     shown = text[:_SHOWN_CHARS]
     raise _comma_error(shown) if _WITH_COMMA.search(shown) else InvalidNumber(f"`{shown}` is no number")
 
 
-def _in_json(value: object) -> float:
+def _in_json(value: object) -> PrintedNumber:
     """Convert a JSON number, or a text that is one: some tools print numbers as text."""
     if isinstance(value, str):
         return _number(value.strip())
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
-        return float(value)
+        return PrintedNumber(repr(value))
     raise InvalidNumber(f"`{json.dumps(value)[:_SHOWN_CHARS]}` in the JSON is no number")
 
 

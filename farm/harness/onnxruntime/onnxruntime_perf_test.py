@@ -14,6 +14,7 @@ from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
 from farm.harness.base.sustained import SustainedFlags
+from farm.harness.base.printed_numbers import stream_step, whole_ns
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
     LoopTimes,
@@ -157,7 +158,7 @@ class OnnxruntimePerfTest(ToolHarness):
     """Runs `.onnx` and `.ort` files; its result file has one line for each iteration."""
 
     name = "onnxruntime_perf_test"
-    parser_version = 4
+    parser_version = 5
     flags = FLAGS
     formats = (Format.ONNX, Format.ORT)
     backends = (_CPU, "xnnpack", "nnapi", "qnn", "acl", "webgpu")
@@ -205,11 +206,17 @@ def _times(plan: RunPlan, output: OrtOutput) -> LoopTimes:
     is_timed = setting(plan.settings, FLAGS, "seconds") != 0
     expected = 1 if is_timed else count_setting(plan.settings, FLAGS, "repeated_times")
     if output.samples_ns:
-        return LoopTimes(samples_ns=output.samples_ns, expected=expected)
+        # The longest one has the fewest decimals.
+        step_ns = whole_ns(stream_step(max(output.samples_ns)))
+        return LoopTimes(samples_ns=output.samples_ns, expected=expected, step_ns=step_ns)
     low_ns, high_ns = (output.values.get(name) for name in ("min_ns", "max_ns"))
     extremes_ns = None if low_ns is None or high_ns is None else (low_ns, high_ns)
     return LoopTimes(
-        mean_ns=output.mean_ns, expected=expected, summed=output.requests, extremes_ns=extremes_ns
+        mean_ns=output.mean_ns,
+        expected=expected,
+        summed=output.requests,
+        step_ns=whole_ns(stream_step(output.mean_ns)) if output.mean_ns else 0,
+        extremes_ns=extremes_ns,
     )
 
 

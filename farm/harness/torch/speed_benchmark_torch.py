@@ -12,6 +12,7 @@ from farm.core.runs.placement import Accelerator, ActualBackend, Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.sustained import SustainedFlags
+from farm.harness.base.printed_numbers import stream_step, whole_ns
 from farm.harness.base.tool_harness import ToolHarness, flag_text, tool_plan
 from farm.harness.failures.classification import unreadable_failure
 from farm.harness.failures.patterns import GENERIC_PATTERNS
@@ -51,7 +52,7 @@ class SpeedBenchmarkTorch(ToolHarness):
     """
 
     name = "speed_benchmark_torch"
-    parser_version = 7
+    parser_version = 8
     flags = FLAGS
     flags_are_words = True
     failure_patterns = GENERIC_PATTERNS
@@ -124,6 +125,7 @@ def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | Run
         actual_backend=ran.backend,
         accelerator=ran.accelerator,
         proof=ran.proof,
+        clock_step_ns=last.unit if usable else whole_ns(stream_step(last.mean_ns)),
         placement=placement,
     )
 

@@ -234,6 +234,7 @@ def measurement_of(
             noise_limit=work.spec.noise_limit,
             during=during,
             sustained_s=plan.sustained_s,
+            margin=work.spec.equivalence_margin,
         ),
         notices=(*notices(before, gates, away_s=evidence.away_s), *during.notices),
         seen={
