@@ -1,4 +1,4 @@
-"""The step of a measurement's clock, ceilings during its run, and how warm the device was before it."""
+"""Clock steps, ceilings and warmth of measurements; the A/A pairs of a device."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -37,8 +37,24 @@ def upgrade() -> None:
         known = (*_QUALITIES, "capped", "swapped", *_FURTHER)
         batch_op.create_check_constraint(op.f(_QUALITY), _is_one_of(known))
 
+    with op.batch_alter_table("cells", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_cells_duplicates",
+            ["device_id", "matrix_id"],
+            unique=False,
+            sqlite_where=sa.text("replica > 1"),
+            postgresql_where=sa.text("replica > 1"),
+        )
+
 
 def downgrade() -> None:
+    with op.batch_alter_table("cells", schema=None) as batch_op:
+        batch_op.drop_index(
+            "ix_cells_duplicates",
+            sqlite_where=sa.text("replica > 1"),
+            postgresql_where=sa.text("replica > 1"),
+        )
+
     # The older schema has no word for it, and it is not to be averaged in.
     op.execute("UPDATE measurements SET quality = 'throttled' WHERE quality IN ('capped', 'swapped')")
     with op.batch_alter_table("measurements", table_kwargs={"sqlite_autoincrement": True}) as batch_op:

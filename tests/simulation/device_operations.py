@@ -26,9 +26,9 @@ from farm.wire.agents.protocol import Assignment
 from tests.simulation.simulated_devices import ModelPhone
 from tests.support.farm.service_fixture import device_trouble, ended, good_evidence, torch_output
 
-_NOISY = [500.0, 1000.0, 1000.0, 1500.0, 2500.0]
+_SHORT = [1000.0] * 4
 #: How a run ends, mostly well.
-_ENDS = ("good",) * 12 + ("noisy", "crash", "nothing", "device")
+_ENDS = ("good",) * 12 + ("short", "crash", "nothing", "device")
 LOOK_S = 60.0
 
 Gate = Callable[[], "asyncio.Future[None] | object"]
@@ -264,8 +264,8 @@ def evidence_of(kind: str, entry: JournalRecord) -> Evidence:
         return good_evidence(assignment, sample_us=figure_us(entry.attempt_id))
     if kind == "device":
         return device_trouble(assignment, Blame.DEVICE)
-    if kind == "noisy" and entry.plan.harness != "device_check":
-        return ended(assignment, torch_output(_NOISY))
+    if kind == "short" and entry.plan.harness != "device_check":
+        return ended(assignment, torch_output(_SHORT))
     return ended(assignment, "", code=134 if kind == "crash" else 0)
 
 

@@ -53,19 +53,22 @@ def waiting_program(go: Path) -> bytes:
     return f"{_START}until [ -e {go} ]; do sleep 0.1; done\nbase=1000 spread=0 seed=1\n{_SAMPLES}".encode()
 
 
-def unsteady_program(*, noisy_every: int) -> bytes:
-    """Small files are quick; samples differ from run to run, and scatter wildly in some of them.
+def unsteady_program(*, noisy_every: int = 0, short_every: int = 0) -> bytes:
+    """Small files are quick; samples differ from run to run; in some they scatter wildly, or one is missing.
 
     Args:
-        noisy_every: the runs whose fencing token this number divides are too noisy to count.
+        noisy_every: the runs whose fencing token this number divides scatter; 0 for none.
+        short_every: those whose fencing token it divides lack a sample, and do not count; 0 for none.
     """
+    runs = "[ $((BENCHFARM_RUN % {every})) -ne 0 ] || {change}\n"
     return (
         f"{_START}"
         'base=$(wc -c <"$model") spread=0.02 seed=$BENCHFARM_RUN\n'
         # Of a real network, whose file has megabytes, a few milliseconds, too.
         '[ "$base" -lt 100000 ] || base=$((base / 10000))\n'
-        f"[ $((BENCHFARM_RUN % {noisy_every})) -ne 0 ] || spread=0.9\n"
-        f"{_SAMPLES}"
+        + (runs.format(every=noisy_every, change="spread=0.9") if noisy_every else "")
+        + (runs.format(every=short_every, change="iter=$((iter - 1))") if short_every else "")
+        + f"{_SAMPLES}"
     ).encode()
 
 

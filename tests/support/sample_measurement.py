@@ -16,5 +16,6 @@ class MeasuredValue:
     value_ns: float
     kind: SampleKind
     quality: Quality
+    clock_step_ns: int = 0
     facts_id: FactsId | None = None
     control_level: ControlLevel = ControlLevel.FREE

@@ -256,13 +256,24 @@ def speedup_view(**changes: object) -> SpeedupView:
             "ci_high": 2.337,
             "rounds": 5,
             "excluded": 0,
+            "left_out": (),
+            "speedup_of_all": 2.31,
+            "selection_matters": False,
+            "margin": 0.02,
             "verdict": Verdict.FASTER,
             "reason": "the whole interval is above 1",
             "baseline_ns": 43_100_000.0,
             "candidate_ns": 18_660_000.0,
             "difference_ns": -24_440_000.0,
+            "baseline_min_ns": 42_900_000.0,
+            "candidate_min_ns": 18_500_000.0,
             "detectable": 0.021,
+            "p_value": 0.0001,
+            "not_slower": True,
+            "moderated_by": 0,
+            "matrices": (MatrixId(3),),
             "aa": False,
+            "aa_alarms": None,
             "virtual": False,
             "metrics": (),
             "measured_until": NOON,
@@ -273,5 +284,5 @@ def speedup_view(**changes: object) -> SpeedupView:
 
 def duplicate_view(**changes: object) -> SpeedupView:
     same = {"speedup": 1.0008, "ci_low": 0.9943, "ci_high": 1.0073, "verdict": Verdict.SAME}
-    times = {"candidate_ns": 43_070_000.0, "detectable": 0.012, "aa": True}
+    times = {"candidate_ns": 43_070_000.0, "detectable": 0.02, "aa": True, "cell_id": CellId(13)}
     return speedup_view(candidate="float32 torchscript (A/A)", **{**same, **times, **changes})

@@ -14,7 +14,8 @@ from farm.core.models.variant import Variant
 from farm.services.files.registration import register_variant
 from farm.services.jobs.views import attempt_view
 from farm.services.operations.alarms import step_text
-from farm.services.results.speedups import PAGE, list_latest_speedups, list_speedups
+from farm.services.results.latest_speedups import list_latest_speedups
+from farm.services.results.speedups import PAGE, list_speedups
 from farm.store.files.variants import variants_page
 from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count
 from farm.wire.documents.matrices.matrices import AttemptView, FarmView, SpeedupView, VariantRegistration

@@ -20,6 +20,7 @@ from farm.cli.matrices.report import (
     rejections,
 )
 from farm.cli.matrices.watch import watch_changes, watch_matrix
+from farm.cli.results.gate import Gate, GateOption, check_gate, check_gate_is_watched
 from farm.cli.run.result import print_result, result_document
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import is_listed, plural, since_time
@@ -55,14 +56,16 @@ def submit(
     watch: Watch = False,
     allow_missing: AllowMissing = False,
     metrics: Metrics = False,
+    gate: GateOption = None,
     as_json: Json = False,
 ) -> None:
     """Submit a matrix. The exit code is 2 if a cell is not run because its file is missing.
 
-    With --watch it is also 3 if a job failed, 4 if one was inconclusive.
+    With --watch it is also 3 if a job failed, 4 if one was inconclusive, 7 if a --gate is not passed.
 
     Example: farm matrix submit examples/demo.yaml --watch
     """
+    check_gate_is_watched(gate, watch=watch)
     with connect() as farm:
         view = send_file(file, farm.submit_matrix)
         print_notice(submission_text(view))
@@ -71,7 +74,12 @@ def submit(
         if watch:
             raise typer.Exit(
                 follow_to_end(
-                    farm, view.matrix_id, allow_missing=allow_missing, metrics=metrics, as_json=as_json
+                    farm,
+                    view.matrix_id,
+                    allow_missing=allow_missing,
+                    metrics=metrics,
+                    gate=gate,
+                    as_json=as_json,
                 )
             )
     print_done(view, f"Watch it: farm matrix watch {view.matrix_id}", as_json=as_json)
@@ -261,16 +269,23 @@ def follow_to_end(
     *,
     allow_missing: bool = False,
     metrics: bool = False,
+    gate: Gate | None = None,
     as_json: bool,
 ) -> int:
-    """Watch a matrix, print its speedups, its times or JSON, and return the exit code."""
+    """Watch a matrix, print its speedups, its times or JSON, and return the exit code.
+
+    Where all is well with the jobs, it is that of the gate.
+    """
     view = follow(farm, matrix_id, leaving=watch_again_text(matrix_id))
     results, speedups = farm.results(matrix_id), farm.speedups(matrix_id=matrix_id)
+    if gate is not None:
+        speedups = iter(compared := list(speedups))
     if as_json:
         print_json(result_document(view, results, speedups))
     else:
         print_result(view, results, speedups, metrics=metrics)
-    return exit_code_of(view, allow_missing=allow_missing)
+    code = exit_code_of(view, allow_missing=allow_missing)
+    return code or (0 if gate is None else check_gate(gate, compared))
 
 
 def _watch_as_json(farm: FarmClient, matrix_id: MatrixId, *, allow_missing: bool) -> int:

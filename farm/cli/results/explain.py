@@ -25,6 +25,7 @@ from farm.core.base.units import duration_text, elapsed_text, ratio_text, size_t
 from farm.core.devices.condition import ConditionRange, Gates, ThermalStatus, UnknownGatePolicy
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
+from farm.core.results.statistics.verdict import verdict_text
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.explain import (
     CellExplanation,
@@ -174,7 +175,7 @@ def comparison_text(view: SpeedupView) -> str:
     interval = "no interval"
     if view.ci_low is not None and view.ci_high is not None:
         interval = f"{ratio_text(view.ci_low)} to {ratio_text(view.ci_high)}"
-    return f"{ratio_text(view.speedup)}, {interval}, {view.verdict}"
+    return f"{ratio_text(view.speedup)}, {interval}, {verdict_text(view.verdict, margin=view.margin)}"
 
 
 def _verdict_line(view: CellExplanation) -> Iterator[Field]:
@@ -185,7 +186,14 @@ def _verdict_line(view: CellExplanation) -> Iterator[Field]:
         yield "why", speedup.reason or ""
     if speedup is not None and speedup.detectable is not None:
         least = f"{speedup.detectable:.1%}"
-        yield "detectable", f"differences of {least} or more, with these rounds (80 % power)"
+        yield "detectable", f"differences of {least} or more, with so many rounds (80 % power)"
+    if speedup is not None and speedup.left_out and speedup.speedup_of_all is not None:
+        caution = "; more than the interval's half-width apart" if speedup.selection_matters else ""
+        yield "with all", f"{ratio_text(speedup.speedup_of_all)} with what is left out below{caution}"
+    if speedup is not None and speedup.baseline_min_ns and speedup.candidate_min_ns:
+        times = (duration_text(speedup.baseline_min_ns), duration_text(speedup.candidate_min_ns))
+        ratio = ratio_text(speedup.baseline_min_ns / speedup.candidate_min_ns)
+        yield "minimum", f"{times[0]} → {times[1]}, {ratio}: the shortest iterations over the rounds"
     if view.aa is not None and view.aa.cell_id != view.candidate.cell_id:
         result = f"{comparison_text(view.aa)} (cell {view.aa.cell_id})"
         yield "A/A", f"the baseline against its duplicate: {result}"

@@ -1,6 +1,6 @@
 """`farm speedups`: comparisons by device, with intervals, verdicts and a legend."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated
@@ -9,6 +9,8 @@ import typer
 from rich.text import Text
 
 from farm.cli.matrices.labels import device_name, shared_flags_text, short_labels
+from farm.cli.results.gate import GateOption, check_gate
+from farm.cli.results.speedup_notes import STANDS, legend, notes, standing_rows
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import EMPTY_CELL, change_text, device_kind, duration_or_nothing
 from farm.cli.shell.next_steps import farm_command
@@ -16,26 +18,21 @@ from farm.cli.shell.options import Json, MatrixArgument, MatrixOption, selected_
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice
 from farm.core.base.units import ratio_text
 from farm.core.results.metric_comparison import MetricComparison
+from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import Verdict
 from farm.wire.documents.matrices.matrices import SpeedupView
 
-LEGEND = (
-    "speedup = baseline time / candidate time: above 1 the candidate is faster.",
-    "time = baseline → candidate, geometric means over the rounds that count;",
-    "       tables of times show medians over rounds, which differ from them.",
-    "same = the interval is within the margin; undecided = it spans 1, or is missing.",
-)
-LEFT_OUT_LEGEND = "(n out) = n blocks left out: one side is not valid, or the block was run again."
-AA_LEGEND = (
-    "A/A: the baseline against its duplicate. If its verdict is faster or slower,",
-    "     the other rows of the device cannot be trusted either.",
-)
-
 _HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")
-_STYLE_BY_VERDICT = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.UNDECIDED: "yellow"}
+_STYLE_BY_VERDICT = {
+    Verdict.FASTER: "green",
+    Verdict.FASTER_SIZE_OPEN: "green",
+    Verdict.SLOWER: "red",
+    Verdict.SLOWER_SIZE_OPEN: "red",
+    Verdict.UNDECIDED: "yellow",
+}
+#: The column that a narrow terminal does without: the two times have it.
+_DIFFERENCE = _HEADINGS.index("difference")
 _GAP = "  "
-#: From this number on, candidates with the same reason are counted instead of named.
-_MAX_NAMES = 3
 #: Labels of duplicates have it already.
 _AA_SUFFIX = " (A/A)"
 
@@ -50,30 +47,27 @@ class _SpeedupRow:
 def speedup_table(views: Sequence[SpeedupView], *, width: int) -> Text:
     """Return the table for a terminal of `width` columns; rows that do not fit take two lines."""
     in_order = sorted(views, key=lambda view: (*_group_key(view), view.cell_id))
-    blocks = [_block(list(group), width) for _, group in groupby(in_order, key=_group_key)]
-    legend = Text("\n".join(_legend(views)), style="dim")
-    return Text("\n\n").join([*blocks, legend])
+    standing = standing_rows(views)
+    blocks = [_block(list(group), standing, width) for _, group in groupby(in_order, key=_group_key)]
+    last = Text("\n".join(legend(views, width=width)), style="dim")
+    return Text("\n\n").join([*blocks, last])
 
 
 def _group_key(view: SpeedupView) -> tuple[str, str, str, int]:
     return view.device_id, view.model or "", view.harness, view.matrix_id
 
 
-def _legend(views: Iterable[SpeedupView]) -> Iterator[str]:
-    yield from LEGEND
-    if any(view.excluded for view in views):
-        yield LEFT_OUT_LEGEND
-    if any(view.aa for view in views):
-        yield from AA_LEGEND
-
-
-def _block(views: Sequence[SpeedupView], width: int) -> Text:
+def _block(views: Sequence[SpeedupView], standing: Container[int], width: int) -> Text:
     """Return the heading, rows and notes of one device and model."""
     about = _about(views)
     views = with_short_labels(views)
     baselines = {view.baseline for view in views}
-    rows = [_row(view, name_baseline=len(baselines) > 1) for view in views]
-    lines = [*_heading(views, about, baselines), *_layout_rows(rows, width), *map(Text, _notes(views))]
+    rows = [_row(view, name_baseline=len(baselines) > 1, stands=view.cell_id in standing) for view in views]
+    lines = [
+        *_heading(views, about, baselines),
+        *_layout_rows(rows, width),
+        *map(Text, notes(views, width=width)),
+    ]
     lines += map(Text, _metric_lines(views))
     return Text("\n").join(lines)
 
@@ -112,7 +106,7 @@ def _shared_settings(views: Sequence[SpeedupView]) -> str:
     return shared_flags_text(views, without={word for view in views for word in view.candidate.split()})
 
 
-def _row(view: SpeedupView, *, name_baseline: bool) -> _SpeedupRow:
+def _row(view: SpeedupView, *, name_baseline: bool, stands: bool) -> _SpeedupRow:
     name = view.candidate.removesuffix(_AA_SUFFIX) + (_AA_SUFFIX if view.aa else "")
     if name_baseline:
         name += f" vs {view.baseline}"
@@ -121,8 +115,8 @@ def _row(view: SpeedupView, *, name_baseline: bool) -> _SpeedupRow:
         _interval(view.ci_low, view.ci_high),
         change_text(view.baseline_ns, view.candidate_ns),
         _difference(view.baseline_ns, view.candidate_ns),
-        f"{view.rounds} ({view.excluded} out)" if view.excluded else str(view.rounds),
-        str(view.verdict),
+        str(view.rounds),
+        verdict_text(view.verdict, margin=view.margin) + (STANDS if stands else ""),
     )
     return _SpeedupRow(name=name, cells=cells, style=_STYLE_BY_VERDICT.get(view.verdict, ""))
 
@@ -153,30 +147,21 @@ def _layout_rows(rows: Sequence[_SpeedupRow], width: int) -> Iterator[Text]:
         yield Text(f"{'candidate':{name_width}}" + _align(_HEADINGS, widths), style="bold")
         for row in rows:
             yield Text(f"{row.name:{name_width}}") + Text(_align(row.cells, widths), style=row.style)
-    else:
-        yield Text("candidate\n" + _align(_HEADINGS, widths), style="bold")
-        for row in rows:
-            yield Text(f"{row.name}\n") + Text(_align(row.cells, widths), style=row.style)
+        return
+    kept = [place for place in range(len(widths)) if numbers_width <= width or place != _DIFFERENCE]
+
+    def line(cells: Sequence[str]) -> str:
+        return _align([cells[place] for place in kept], [widths[place] for place in kept])
+
+    yield Text("candidate\n" + line(_HEADINGS), style="bold")
+    for row in rows:
+        yield Text(f"{row.name}\n") + Text(line(row.cells), style=row.style)
 
 
 def _align(cells: Sequence[str], widths: Sequence[int]) -> str:
     """Align numbers to the right and the verdict to the left."""
     padded = [f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)]
     return _GAP + _GAP.join([*padded[:-1], cells[-1]])
-
-
-def _notes(views: Sequence[SpeedupView]) -> Iterator[str]:
-    candidates_by_reason: dict[str, list[str]] = {}
-    for view in views:
-        if view.verdict is Verdict.UNDECIDED and view.reason:
-            candidates_by_reason.setdefault(view.reason, []).append(view.candidate)
-    for reason, candidates in candidates_by_reason.items():
-        names = ", ".join(candidates) if len(candidates) < _MAX_NAMES else f"{len(candidates)} candidates"
-        yield f"note: {names}: {reason}"
-    effects = [view.detectable for view in views if view.detectable is not None]
-    if effects:
-        low, high = f"{min(effects):.1%}", f"{max(effects):.1%}"
-        yield f"smallest difference these rounds could show: {low if low == high else f'{low} to {high}'}"
 
 
 def _metric_lines(views: Sequence[SpeedupView]) -> Iterator[str]:
@@ -194,9 +179,19 @@ def _metric_lines(views: Sequence[SpeedupView]) -> Iterator[str]:
             yield f"{_GAP}{candidate:{width}}{_GAP}{' → '.join(values)}"
 
 
-_MARK_BY_VERDICT = {Verdict.FASTER: "+", Verdict.SLOWER: "-", Verdict.SAME: "=", Verdict.UNDECIDED: "?"}
+_MARK_BY_VERDICT = {
+    Verdict.FASTER: "+",
+    Verdict.FASTER_SIZE_OPEN: "+",
+    Verdict.FASTER_WITHIN: "=",
+    Verdict.SAME: "=",
+    Verdict.SLOWER_WITHIN: "=",
+    Verdict.SLOWER_SIZE_OPEN: "-",
+    Verdict.SLOWER: "-",
+    Verdict.UNDECIDED: "?",
+}
 PIVOT_LEGEND = (
-    "Time and speedup: geometric means over rounds that count.\n+ faster, - slower, = same, ? undecided."
+    "Time and speedup: geometric means over rounds that count.\n"
+    "+ faster, - slower, = within the margin, ? undecided."
 )
 
 
@@ -277,9 +272,13 @@ def speedups(
     pivot: Annotated[
         bool, typer.Option("--pivot", help="Candidates by devices, with times and marks.")
     ] = False,
+    gate: GateOption = None,
     as_json: Json = False,
 ) -> None:
     """Compare every candidate with its baseline, by device.
+
+    Without a matrix, each pair is compared over all matrices of equal versions: file, program, build and
+    controls.
 
     Example: farm speedups 3 --device phone-1
     """
@@ -288,14 +287,18 @@ def speedups(
         views = farm.speedups(
             matrix_id=matrix_id, device=device, model=model, across_controls=across_controls
         )
+        if gate is not None:
+            views = iter(compared := list(views))
         if as_json:
             print_json_list(views)
-            return
-        print_speedups(views, pivot=pivot)
-    if across_controls:
+        else:
+            print_speedups(views, pivot=pivot)
+    if across_controls and not as_json:
         print_notice(
             "Runs of different control levels are included: the difference may be caused by the controls."
         )
+    if gate is not None:
+        raise typer.Exit(check_gate(gate, compared))
 
 
 def print_speedups(comparisons: Iterable[SpeedupView], *, pivot: bool = False) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from farm.cli.matrices.matrix import follow_to_end, submission_text
+from farm.cli.results.gate import Gate, GateOption, check_gate_is_watched
 from farm.cli.run.matrix import RunOptions, harness_spec, program_spec
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import seconds
@@ -61,6 +62,7 @@ def run(
     timeout: Annotated[str, typer.Option(metavar="SPAN", help="Time-out of a process.")] = "2m",
     watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Watch it until it is finished.")] = True,
     metrics: Metrics = False,
+    gate: GateOption = None,
     as_json: Json = False,
 ) -> None:
     """Measure a model file or a program of your own on devices. Ctrl-C detaches.
@@ -74,6 +76,7 @@ def run(
     """
     if quick and rounds is not None:
         raise InvalidInput("--quick and --rounds exclude each other", hint="leave one of them out")
+    check_gate_is_watched(gate, watch=watch)
     options = RunOptions(
         devices=tuple(device or ()),
         backends=tuple(word.strip() for word in (backend or "").split(",") if word.strip()),
@@ -86,7 +89,9 @@ def run(
     )
     with connect() as farm:
         spec = _spec(farm, file, harness, context.obj, options)
-        raise typer.Exit(_run(farm, spec, watch=watch, metrics=metrics or bool(metric), as_json=as_json))
+        if not watch:
+            raise typer.Exit(_submit(farm, spec, as_json=as_json))
+        raise typer.Exit(_run(farm, spec, metrics=metrics or bool(metric), gate=gate, as_json=as_json))
 
 
 def _spec(
@@ -112,14 +117,20 @@ def _spec(
     return harness_spec(farm, file, harness, arguments, options)
 
 
-def _run(farm: FarmClient, spec: dict[str, object], *, watch: bool, metrics: bool, as_json: bool) -> int:
+def _submit(farm: FarmClient, spec: dict[str, object], *, as_json: bool) -> int:
+    view = farm.submit_matrix(spec)
+    print_notice(submission_text(view))
+    print_done(view, watch_text(view.matrix_id), as_json=as_json)
+    return 0
+
+
+def _run(
+    farm: FarmClient, spec: dict[str, object], *, metrics: bool, gate: Gate | None, as_json: bool
+) -> int:
     view = farm.submit_matrix(spec)
     try:
         print_notice(submission_text(view))
-        if watch:
-            return follow_to_end(farm, view.matrix_id, metrics=metrics, as_json=as_json)
-        print_done(view, watch_text(view.matrix_id), as_json=as_json)
+        return follow_to_end(farm, view.matrix_id, metrics=metrics, gate=gate, as_json=as_json)
     except KeyboardInterrupt:
         print_notice(watch_again_text(view.matrix_id))
         raise typer.Exit(130) from None
-    return 0

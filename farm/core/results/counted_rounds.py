@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from farm.core.base.ids import FactsId
-from farm.core.runs.measurement import Quality, SampleKind
+from farm.core.runs.measurement import COUNTED, Quality, SampleKind
 
 
 class RoundValue(Protocol):
@@ -27,16 +27,16 @@ ValueT = TypeVar("ValueT", bound=RoundValue)
 
 
 def best_of_rounds(measured: Sequence[ValueT]) -> list[ValueT]:
-    """Return one measurement for each round: the latest repeat that is valid, or else the latest."""
+    """Return one measurement for each round: the latest repeat that counts, or else the latest."""
     best: dict[int, ValueT] = {}
-    for value in sorted(measured, key=lambda value: (value.quality is Quality.VALID, value.repeat)):
+    for value in sorted(measured, key=lambda value: (value.quality in COUNTED, value.repeat)):
         best[value.round] = value
     return [best[number] for number in sorted(best)]
 
 
 def rounds_of_one_kind(rounds: Sequence[ValueT]) -> list[ValueT]:
-    """Return the valid rounds, or all if there is none; of one kind, the one that most are of."""
-    valid = [value for value in rounds if value.quality is Quality.VALID] or list(rounds)
+    """Return the rounds that count, or all if there is none; of one kind, the one that most are of."""
+    valid = [value for value in rounds if value.quality in COUNTED] or list(rounds)
     kinds = Counter(value.kind for value in valid).most_common(1)
     return [value for value in valid if value.kind is kinds[0][0]]
 

@@ -3,14 +3,19 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from farm.core.base.ids import FactsId
 from farm.core.devices.controls import ControlLevel
-from farm.core.runs.measurement import Quality, SampleKind
+from farm.core.runs.measurement import COUNTED, Quality, SampleKind
 
 OTHER_BUILD = "measured on another build of the phone than most rounds"
 SUPERSEDED_BLOCK = "the block was run again, and a later repeat counts"
+
+
+#: Their time is not one of what was asked for.
+_OF_OTHER_WORK = frozenset({Quality.FALLBACK, Quality.UNPROVEN, Quality.IMPLAUSIBLE, Quality.WITHDRAWN})
 
 
 class MeasuredValue(Protocol):
@@ -24,6 +29,8 @@ class MeasuredValue(Protocol):
 
     @property
     def value_ns(self) -> float: ...
+    @property
+    def clock_step_ns(self) -> int: ...
     @property
     def kind(self) -> SampleKind: ...
     @property
@@ -46,6 +53,14 @@ class RoundPair:
     candidate: MeasuredValue | None
 
 
+class Side(StrEnum):
+    """The side of a pair that a reason is of."""
+
+    BASELINE = "baseline"
+    CANDIDATE = "candidate"
+    BOTH = "both"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
     """A pair that does not count, and why."""
@@ -53,6 +68,58 @@ class Exclusion:
     round: int
     repeat: int
     reason: str
+    side: Side
+    #: Of baseline over candidate, where both were timed at what was asked for.
+    log_ratio: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedValue:
+    """A baseline and its duplicates in one block, as one measurement: the geometric mean of their times."""
+
+    round: int
+    repeat: int
+    value_ns: float
+    clock_step_ns: int
+    kind: SampleKind
+    quality: Quality
+    control_level: ControlLevel
+    facts_id: FactsId | None
+
+
+def join_duplicates(
+    baseline: Sequence[MeasuredValue], duplicates: Sequence[MeasuredValue]
+) -> list[MeasuredValue]:
+    """Join the duplicates of a baseline (A/A) with it, block by block.
+
+    They are process starts of the same work, so their mean varies less than one of them. Those are joined
+    that count and were measured alike; where only one counts, it stands for the baseline.
+    """
+    blocks: dict[tuple[int, int], list[MeasuredValue]] = {}
+    for value in (*baseline, *duplicates):
+        blocks.setdefault((value.round, value.repeat), []).append(value)
+    return [_joined(values) for values in blocks.values()]
+
+
+def _joined(values: Sequence[MeasuredValue]) -> MeasuredValue:
+    first, *others = [value for value in values if value.quality in COUNTED and _is_time(value)] or values[:1]
+    alike = [first, *(value for value in others if _setting(value) == _setting(first))]
+    if len(alike) == 1:
+        return first
+    return JoinedValue(
+        round=first.round,
+        repeat=first.repeat,
+        value_ns=math.exp(math.fsum(math.log(value.value_ns) for value in alike) / len(alike)),
+        clock_step_ns=max(value.clock_step_ns for value in alike),
+        kind=first.kind,
+        quality=Quality.VALID,
+        control_level=first.control_level,
+        facts_id=first.facts_id,
+    )
+
+
+def _setting(value: MeasuredValue) -> tuple[SampleKind, ControlLevel, FactsId | None]:
+    return value.kind, value.control_level, value.facts_id
 
 
 #: Baseline and candidate of a pair that can count.
@@ -81,7 +148,7 @@ def paired_rounds(
     """
     pairs: dict[int, RoundPair] = {}
     excluded: list[Exclusion] = []
-    for pair, repeat in _blocks(baseline, candidate):
+    for pair in _blocks(baseline, candidate):
         sides = sides_of(pair)
         if isinstance(sides, tuple) and not across_controls:
             sides = _same_control_level(sides)
@@ -89,22 +156,17 @@ def paired_rounds(
             pairs[pair.round] = pair
             continue
         reason = sides if isinstance(sides, str) else SUPERSEDED_BLOCK
-        excluded.append(Exclusion(round=pair.round, repeat=repeat, reason=reason))
+        excluded.append(exclusion_of(pair, reason))
     paired = sorted(pairs.values(), key=lambda pair: pair.round)
     counted, of_others = _split_by_build(paired, builds or {})
     return counted, sorted([*excluded, *of_others], key=exclusion_sort_key)
 
 
-def _blocks(
-    baseline: Sequence[MeasuredValue], candidate: Sequence[MeasuredValue]
-) -> list[tuple[RoundPair, int]]:
+def _blocks(baseline: Sequence[MeasuredValue], candidate: Sequence[MeasuredValue]) -> list[RoundPair]:
     """Return all pairs of a round and repeat, the latest repeat first."""
     sides = [{(value.round, value.repeat): value for value in side} for side in (baseline, candidate)]
     keys = sorted({*sides[0], *sides[1]}, reverse=True)
-    return [
-        (RoundPair(round=key[0], baseline=sides[0].get(key), candidate=sides[1].get(key)), key[1])
-        for key in keys
-    ]
+    return [RoundPair(round=key[0], baseline=sides[0].get(key), candidate=sides[1].get(key)) for key in keys]
 
 
 def _same_control_level(sides: Sides) -> Sides | str:
@@ -151,9 +213,9 @@ def sides_of(pair: RoundPair) -> Sides | str:
     if baseline is None or candidate is None:
         return f"the {'candidate' if baseline else 'baseline'} has no measurement"
     for name, value in (("baseline", baseline), ("candidate", candidate)):
-        if value.quality is not Quality.VALID:
+        if value.quality not in COUNTED:
             return f"the {name} is {value.quality}"
-        if not (math.isfinite(value.value_ns) and value.value_ns > 0):
+        if not _is_time(value):
             return f"the {name}'s value is not a positive time"
     if baseline.kind is not candidate.kind:
         return f"the baseline's value is of {baseline.kind}, the candidate's of {candidate.kind}"
@@ -163,7 +225,33 @@ def sides_of(pair: RoundPair) -> Sides | str:
 def exclusion_of(pair: RoundPair, reason: str) -> Exclusion:
     """Return a pair as an exclusion."""
     round, repeat = block_of(pair)
-    return Exclusion(round=round, repeat=repeat, reason=reason)
+    return Exclusion(
+        round=round, repeat=repeat, reason=reason, side=_side_left_out(pair), log_ratio=_log_ratio(pair)
+    )
+
+
+def _side_left_out(pair: RoundPair) -> Side:
+    """Return the side that cannot count; both where it is neither alone: they do not go together."""
+    counts = [
+        value is not None and value.quality in COUNTED and _is_time(value)
+        for value in (pair.baseline, pair.candidate)
+    ]
+    if counts[0] == counts[1]:
+        return Side.BOTH
+    return Side.CANDIDATE if counts[0] else Side.BASELINE
+
+
+def _log_ratio(pair: RoundPair) -> float | None:
+    sides = [value for value in (pair.baseline, pair.candidate) if value is not None]
+    if len(sides) < 2 or sides[0].kind is not sides[1].kind:
+        return None
+    if any(value.quality in _OF_OTHER_WORK or not _is_time(value) for value in sides):
+        return None
+    return math.log(sides[0].value_ns) - math.log(sides[1].value_ns)
+
+
+def _is_time(value: MeasuredValue) -> bool:
+    return math.isfinite(value.value_ns) and value.value_ns > 0
 
 
 def exclusion_sort_key(exclusion: Exclusion) -> tuple[int, int]:

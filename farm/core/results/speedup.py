@@ -10,17 +10,26 @@ from farm.core.results.pairing import (
     SUPERSEDED_BLOCK,
     Exclusion,
     RoundPair,
+    Side,
     Sides,
     exclusion_of,
     exclusion_sort_key,
     sides_of,
 )
+from farm.core.results.statistics.interval import CONFIDENCE, LogInterval, log_interval, step_variance
+from farm.core.results.statistics.past_variance import PastVariance, VariancePrior
+from farm.core.results.statistics.verdict import is_not_slower, verdict_on
 from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS, CellSummary, SampleKind, Verdict
 from farm.core.runs.stats import t_quantile
 
-CONFIDENCE = 0.95
-#: The chance to find an effect of the size of the minimum detectable one.
-POWER = 0.8
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """Blocks that do not count for one reason."""
+
+    side: Side
+    reason: str
+    blocks: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +52,17 @@ class Speedup:
     baseline_ns: float | None
     candidate_ns: float | None
     kind: SampleKind | None
-    #: The smallest true difference that these rounds would probably have shown, as a fraction (0.03 is 3 %).
+    #: The smallest true difference that so many rounds would probably show, as a fraction (0.03 is 3 %): by
+    #: the variance of the pair in the past where it is known, and never less than the margin.
     detectable: float | None
+    #: The chance of a ratio at least so far from 1 where there is no difference.
+    p_value: float | None
+    #: Whether the interval rules out that the candidate is slower by more than the margin.
+    not_slower: bool | None
+    #: The ratio over all blocks in which both sides were timed, whether they count or not.
+    ratio_of_all: float | None
+    #: Earlier matrices whose variance moderates this one's.
+    moderated_by: int
 
     @property
     def difference_ns(self) -> float | None:
@@ -53,14 +71,21 @@ class Speedup:
             return None
         return self.candidate_ns - self.baseline_ns
 
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Return what does not count, by side and reason, the most frequent first."""
+        counts = Counter((exclusion.side, exclusion.reason) for exclusion in self.excluded)
+        return tuple(
+            LeftOut(side=side, reason=reason, blocks=blocks)
+            for (side, reason), blocks in counts.most_common()
+        )
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Interval:
-    """On the log scale, where swapping the sides only changes the sign."""
-
-    low: float
-    high: float
-    detectable: float
+    @property
+    def selection_matters(self) -> bool:
+        """Tell whether the ratio with what is left out differs by more than half of the interval's width."""
+        if not (self.ratio and self.ratio_of_all and self.ci_low and self.ci_high):
+            return False
+        return abs(math.log(self.ratio_of_all / self.ratio)) > math.log(self.ci_high / self.ci_low) / 2
 
 
 def speedup(
@@ -69,24 +94,28 @@ def speedup(
     excluded: Iterable[Exclusion] = (),
     margin: float = DEFAULT_MARGIN,
     confidence: float = CONFIDENCE,
+    prior: VariancePrior | None = None,
 ) -> Speedup:
     """Compare over rounds. A round is one observation: iterations inside one process are not independent.
 
-    The interval is Student's t over the rounds' log ratios. The equivalence margin is symmetric on that
-    scale: 2 % means from 1/1.02 to 1.02.
+    The interval is Student's t over the rounds' log ratios.
 
     Args:
         pairs: at most one for each round, in any order; those that cannot count are excluded with the reason.
         excluded: exclusions already known, to be listed too.
         margin: how far from 1 is still the same, as a fraction.
         confidence: of the interval; a look at rounds that are not all there yet asks for more than the last.
+        prior: what the past of this pair on this device says of the variance of its rounds.
 
     Raises:
         ValueError: a round is there twice.
     """
     usable, unusable = _split_by_kind(list(pairs))
-    logs = [math.log(baseline.value_ns) - math.log(candidate.value_ns) for baseline, candidate in usable]
-    interval = _interval(logs, confidence) if len(logs) >= MIN_ROUNDS else None
+    logs = _log_ratios(usable)
+    interval = None
+    if len(logs) >= MIN_ROUNDS:
+        hidden = _hidden_variance(usable)
+        interval = log_interval(logs, confidence=confidence, hidden_variance=hidden, prior=prior)
     left_out = tuple(sorted([*excluded, *unusable], key=exclusion_sort_key))
     verdict, reason = _verdict(interval, len(logs), margin)
     if interval is None:
@@ -94,6 +123,7 @@ def speedup(
     baseline_ns = _geometric_mean([baseline.value_ns for baseline, _ in usable])
     candidate_ns = _geometric_mean([candidate.value_ns for _, candidate in usable])
     ratio = baseline_ns / candidate_ns if baseline_ns and candidate_ns else None
+    timed = [*logs, *(item.log_ratio for item in left_out if item.log_ratio is not None)]
     return Speedup(
         ratio=ratio,
         ci_low=min(_exp(interval.low), ratio) if interval and ratio else None,
@@ -105,8 +135,35 @@ def speedup(
         baseline_ns=baseline_ns,
         candidate_ns=candidate_ns,
         kind=usable[0][0].kind if usable else None,
-        detectable=_exp(interval.detectable) - 1 if interval else None,
+        detectable=max(_exp(interval.detectable) - 1, margin) if interval else None,
+        p_value=interval.p_value if interval else None,
+        not_slower=is_not_slower(interval.low, margin=margin) if interval else None,
+        ratio_of_all=_exp(math.fsum(timed) / len(timed)) if timed else None,
+        moderated_by=prior.matrices if prior and interval else 0,
     )
+
+
+def pair_variance(pairs: Iterable[RoundPair]) -> PastVariance | None:
+    """Return the variance of the log ratios of a pair, for comparisons to come; None with too few rounds."""
+    logs = _log_ratios(_split_by_kind(list(pairs))[0])
+    if len(logs) < MIN_ROUNDS:
+        return None
+    mean = math.fsum(logs) / len(logs)
+    variance = math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
+    return PastVariance(variance=variance, degrees=len(logs) - 1)
+
+
+def _log_ratios(usable: Sequence[Sides]) -> list[float]:
+    return [math.log(baseline.value_ns) - math.log(candidate.value_ns) for baseline, candidate in usable]
+
+
+def _hidden_variance(usable: Sequence[Sides]) -> float:
+    """Return the variance that the clock's steps add to the mean of the log ratios.
+
+    Rounds share it: a time that always is cut to the same step is always wrong by the same amount.
+    """
+    steps = [sum(step_variance(side.value_ns, side.clock_step_ns) for side in sides) for sides in usable]
+    return math.fsum(steps) / len(steps)
 
 
 def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclusion]]:
@@ -128,33 +185,11 @@ def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclus
     return usable, unusable
 
 
-def _interval(logs: Sequence[float], confidence: float) -> _Interval:
-    """Return Student's t interval of the mean, and the minimum detectable effect at 80 % power.
-
-    The latter is (t[(1 + confidence) / 2] + t[0.8]) x standard error: Bloom, "Minimum Detectable Effects",
-    Evaluation Review 19(5), 1995. Sums are exactly rounded, so the order of the rounds cannot show.
-    """
-    count = len(logs)
-    mean = math.fsum(logs) / count
-    variance = math.fsum((log - mean) ** 2 for log in logs) / (count - 1)
-    error = math.sqrt(variance / count)
-    t = t_quantile((1 + confidence) / 2, count - 1)
-    detectable = (t + t_quantile(POWER, count - 1)) * error
-    return _Interval(low=mean - t * error, high=mean + t * error, detectable=detectable)
-
-
-def _verdict(interval: _Interval | None, rounds: int, margin: float) -> tuple[Verdict, str]:
+def _verdict(interval: LogInterval | None, rounds: int, margin: float) -> tuple[Verdict, str]:
     if interval is None:
         usable = "1 usable round" if rounds == 1 else f"{rounds} usable rounds"
         return Verdict.UNDECIDED, f"{usable}, at least {MIN_ROUNDS} make an interval"
-    limit = math.log1p(margin)
-    if -limit <= interval.low and interval.high <= limit:
-        return Verdict.SAME, f"the interval lies within {margin:.1%} of 1"
-    if interval.low > 0:
-        return Verdict.FASTER, "the whole interval is above 1"
-    if interval.high < 0:
-        return Verdict.SLOWER, "the whole interval is below 1"
-    return Verdict.UNDECIDED, f"the interval spans 1 and reaches beyond {margin:.1%} of it"
+    return verdict_on(interval.low, interval.high, margin=margin)
 
 
 def _main_exclusion_text(left_out: Iterable[Exclusion]) -> str:

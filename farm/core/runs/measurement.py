@@ -23,10 +23,10 @@ class Outcome(StrEnum):
 
 
 class Quality(StrEnum):
-    """The quality of a measurement; only `valid` ones enter a speedup."""
+    """The quality of a measurement; only `valid` and `noisy` ones enter a speedup."""
 
     VALID = "valid"
-    #: Samples scatter more than the limit.
+    #: Samples scatter more than the limit: a mark. What is left out by the times themselves biases the rest.
     NOISY = "noisy"
     #: The phone throttled, or was hot before or after.
     THROTTLED = "throttled"
@@ -54,6 +54,8 @@ class Quality(StrEnum):
 
 #: Metrics of sustained measurements, which the farm computes: `farm.core.runs.sustained`.
 SUSTAINED_METRICS = ("sustained_for", "sustained_peak", "sustained_decay", "first_ceiling")
+#: Measurements of these qualities enter a speedup.
+COUNTED = frozenset({Quality.VALID, Quality.NOISY})
 
 #: The accelerator of a reading whose evidence does not say.
 UNKNOWN_ACCELERATOR = "unknown"
@@ -169,12 +171,18 @@ MIN_ROUNDS = 5
 
 
 class Verdict(StrEnum):
-    """The verdict on a candidate."""
+    """The verdict on a candidate: where the interval lies against 1 and against the equivalence margin."""
 
-    #: The whole interval is above 1, and not within the equivalence margin.
+    #: Above 1 by more than the margin.
     FASTER = "faster"
-    SLOWER = "slower"
-    #: The whole interval lies within the equivalence margin.
+    #: Above 1: from less than the margin to more.
+    FASTER_SIZE_OPEN = "faster_size_open"
+    #: Above 1, by the margin at most.
+    FASTER_WITHIN = "faster_within_margin"
+    #: It holds 1 and lies within the margin.
     SAME = "same"
+    SLOWER_WITHIN = "slower_within_margin"
+    SLOWER_SIZE_OPEN = "slower_size_open"
+    SLOWER = "slower"
     #: The interval spans 1 and reaches beyond the margin, or there is none.
     UNDECIDED = "undecided"

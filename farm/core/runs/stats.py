@@ -61,7 +61,7 @@ def quantile(ordered: Sequence[int], share: float) -> float:
     return upper - (upper - lower) * (1 - part)
 
 
-def t_quantile(probability: float, degrees: int) -> float:
+def t_quantile(probability: float, degrees: float) -> float:
     """Return the quantile of Student's t at `probability`; `degrees` of freedom, at least 1.
 
     `scipy.special` rather than `scipy.stats`, whose import alone takes most of a second.
@@ -70,3 +70,10 @@ def t_quantile(probability: float, degrees: int) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, probability))
+
+
+def t_probability(value: float, degrees: float) -> float:
+    """Return the probability that Student's t with so many degrees of freedom is at most `value`."""
+    from scipy.special import stdtr
+
+    return float(stdtr(degrees, value))

@@ -82,6 +82,8 @@ cells = sa.Table(
 )
 # The cells of one device, for repeated blocks and explanations.
 sa.Index("ix_cells_of_device", cells.c.matrix_id, cells.c.device_id, cells.c.cell_index)
+# The last A/A pairs of a device.
+sa.Index("ix_cells_duplicates", cells.c.device_id, cells.c.matrix_id, **where("replica > 1"))
 
 #: The templates of large matrices, from which their rows are generated while some are missing.
 job_templates = sa.Table(

@@ -20,7 +20,7 @@ from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label
 from farm.core.matrices.partial_rerun import compared_cells, select_cells
 from farm.core.models.variant import variant_name
 from farm.core.operations.event import WorkEvent
-from farm.core.runs.measurement import Quality
+from farm.core.runs.measurement import COUNTED
 from farm.database.notifications import notify_hosts_of_devices
 from farm.database.transaction import Tx
 from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix, expansion_inputs
@@ -277,7 +277,7 @@ def _valid_rounds(connection: Connection, matrix_id: MatrixId) -> Counter[CellId
     rounds = {
         (measurement.cell_id, measurement.round)
         for measurement in measurements.accepted_measurements(connection, matrix_id)
-        if measurement.quality is Quality.VALID
+        if measurement.quality in COUNTED
     }
     return Counter(cell_id for cell_id, _ in rounds)
 

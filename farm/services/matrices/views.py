@@ -10,7 +10,7 @@ from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId
 from farm.core.jobs.job import Job, JobState
 from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
 from farm.core.results.metric_comparison import MetricsByBlock
-from farm.core.runs.measurement import Outcome, Quality
+from farm.core.runs.measurement import COUNTED, Outcome
 from farm.database.transaction import Tx
 from farm.services.matrices.cell_setups import cell_setups
 from farm.services.matrices.metrics import metric_views
@@ -231,7 +231,7 @@ def _cell_page(
 def _valid_rounds(measured: Sequence[Measurement], builds: Mapping[FactsId, int]) -> list[Measurement]:
     """Return the measurements that the results of a cell are taken over; none without a valid round."""
     counted = rounds_of_one_build(rounds_of_one_kind(best_of_rounds(measured)), builds)
-    return [measurement for measurement in counted if measurement.quality is Quality.VALID]
+    return [measurement for measurement in counted if measurement.quality in COUNTED]
 
 
 def _cell_view(

@@ -5,17 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId, CellId, FactsId, JobId
+from farm.core.base.ids import AttemptId, CellId, JobId
 from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.condition import ConditionPair, condition_ranges
 from farm.core.errors import NotFound
 from farm.core.jobs.job import Job
-from farm.core.results.pairing import Exclusion, RoundPair, block_of, paired_rounds, used_pairs
-from farm.core.results.speedup import CONFIDENCE, speedup
+from farm.core.results.pairing import RoundPair, block_of
+from farm.core.results.statistics.interval import CONFIDENCE
+from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import Quality
+from farm.core.runs.measurement import COUNTED
 from farm.services.files.harnesses import adapter_of, default_of_flags
-from farm.services.results.speedups import comparisons_of
+from farm.services.results.speedups import SpeedupInputs, comparisons_of, speedup_views, with_priors
 from farm.store.devices import devices
 from farm.store.files import programs
 from farm.store.files import variants as variant_store
@@ -24,7 +25,7 @@ from farm.store.jobs import counts as job_counts
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import provenance
-from farm.store.results.provenance import MeasuredRun, builds_of
+from farm.store.results.provenance import MeasuredRun
 from farm.wire.agents.plausibility import read_report
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.explain import (
@@ -61,22 +62,29 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
     matrix = matrices.get_matrix(connection, cell.matrix_id)
     cells = matrices.list_cells(connection, matrix.matrix_id, device_id=cell.device_id)
     baseline = next((row for row in cells if row.index == cell.baseline_index), None)
-    runs = provenance.runs_of_cells(connection, [cell.cell_id, *([baseline.cell_id] if baseline else [])])
+    inputs = _comparison(connection, matrix, cell)
+    result, pairs = inputs.compare() if inputs else (None, [])
+    joining = {measurement.cell_id for measurement in inputs.duplicates} if inputs else set()
+    of_baseline = [baseline.cell_id] if baseline else []
+    runs = provenance.runs_of_cells(connection, [cell.cell_id, *of_baseline, *joining])
     own = [run for run in runs if run.cell_id == cell.cell_id]
-    its = [run for run in runs if run.cell_id != cell.cell_id]
-    builds = builds_of(connection, {run.facts_id for run in runs})
-    pairs, left_out = used_rounds(matrix, its, own, builds) if baseline else ([], [])
+    its = [run for run in runs if run.cell_id in of_baseline]
+    # Where the baseline's own run does not count, that of its duplicate stands for it.
+    by_use = sorted(
+        (run for run in runs if run.cell_id != cell.cell_id),
+        key=lambda run: (run.quality in COUNTED, run.cell_id in of_baseline),
+    )
     view, aa = _views(connection, matrix, cell, baseline, cells)
     return CellExplanation.of(
         matrix,
         matrix.spec,
         matrix=matrix.name,
         margin=matrix.spec.equivalence_margin,
-        device=explain_device(connection, cell, runs),
+        device=explain_device(connection, cell, [*its, *own]),
         speedup=view,
         method=tuple(_method(view, matrix)),
-        rounds=_rounds(pairs, its, own, positions_in_blocks(connection, cell)),
-        left_out=tuple(map(ExcludedRound.of, left_out)),
+        rounds=_rounds(pairs, by_use, own, positions_in_blocks(connection, cell)),
+        left_out=tuple(map(ExcludedRound.of, result.excluded)) if result else (),
         aa=aa,
         baseline=explain_side(connection, baseline, its) if baseline else None,
         candidate=explain_side(connection, cell, own),
@@ -88,16 +96,9 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
     )
 
 
-def used_rounds(
-    matrix: Matrix,
-    baseline: Sequence[MeasuredRun],
-    candidate: Sequence[MeasuredRun],
-    builds: Mapping[FactsId, int],
-) -> tuple[list[RoundPair], Sequence[Exclusion]]:
-    """Return the rounds that a speedup is made of, and the blocks that it leaves out."""
-    pairs, excluded = paired_rounds(baseline, candidate, builds=builds)
-    result = speedup(pairs, excluded=excluded, margin=matrix.spec.equivalence_margin)
-    return used_pairs(pairs, result.excluded), result.excluded
+def _comparison(connection: Connection, matrix: Matrix, cell: CellRow) -> SpeedupInputs | None:
+    """Return what a cell's speedup is made of; None for a cell without a baseline."""
+    return next(iter(with_priors(connection, list(comparisons_of(connection, matrix, [cell])))), None)
 
 
 def positions_in_blocks(connection: Connection, cell: CellRow) -> PositionByJob:
@@ -117,17 +118,21 @@ def _rounds(
     places: PositionByJob,
 ) -> tuple[RoundView, ...]:
     sides = [{(run.round, run.repeat): run for run in side} for side in (baseline, candidate)]
-    return tuple(_round(sides[0][block], sides[1][block], places) for block in map(block_of, pairs))
+    return tuple(_round(pair, sides[0][block_of(pair)], sides[1][block_of(pair)], places) for pair in pairs)
 
 
-def _round(baseline: MeasuredRun, candidate: MeasuredRun, places: PositionByJob) -> RoundView:
+def _round(
+    pair: RoundPair, baseline: MeasuredRun, candidate: MeasuredRun, places: PositionByJob
+) -> RoundView:
+    # With its duplicates, where it has any.
+    baseline_ns = pair.baseline.value_ns if pair.baseline else baseline.value_ns
     baseline_place, size = places[baseline.job_id]
     candidate_place, _ = places[candidate.job_id]
     return RoundView.of(
         candidate,
-        baseline_ns=baseline.value_ns,
+        baseline_ns=baseline_ns,
         candidate_ns=candidate.value_ns,
-        ratio=baseline.value_ns / candidate.value_ns,
+        ratio=baseline_ns / candidate.value_ns,
         baseline_job=baseline.job_id,
         candidate_job=candidate.job_id,
         baseline_attempt=baseline.attempt_id,
@@ -146,7 +151,8 @@ def _views(
     replica = next((row for row in cells if row.replica > 1 and row.baseline_index == anchor.index), None)
     device = devices.get_device(connection, cell.device_id)
     wanted = [cell] if replica is None or replica == cell else [cell, replica]
-    views = [inputs.view(device) for inputs in comparisons_of(connection, matrix, wanted)]
+    compared = with_priors(connection, list(comparisons_of(connection, matrix, wanted)))
+    views = speedup_views(connection, compared, {device.device_id: device})
     own = next((view for view in views if view.cell_id == cell.cell_id), None)
     return own, next(
         (view for view in views if replica is not None and view.cell_id == replica.cell_id), None
@@ -162,14 +168,18 @@ def _method(view: SpeedupView | None, matrix: Matrix) -> list[str]:
     ]
     if view.ci_low is not None:
         sentences.append(
-            f"interval: {CONFIDENCE:.0%}, Student's t with {view.rounds - 1} degrees of freedom on the"
-            " logarithms of the ratios"
+            f"interval: {CONFIDENCE:.0%}, Student's t on the logarithms of the ratios, with"
+            f" {view.rounds - 1} degrees of freedom{_moderation(view)}"
         )
-    margin = matrix.spec.equivalence_margin
-    sentences.append(
-        f"verdict: {view.verdict}, because {view.reason}; `same` is an interval within {margin:.1%} of 1"
-    )
+    verdict = verdict_text(view.verdict, margin=matrix.spec.equivalence_margin)
+    sentences.append(f"verdict: {verdict}, because {view.reason}")
     return sentences
+
+
+def _moderation(view: SpeedupView) -> str:
+    if not view.moderated_by:
+        return ""
+    return f", and those of the same pair in {view.moderated_by} earlier matrices (Smyth 2004)"
 
 
 def explain_side(connection: Connection, cell: CellRow, runs: Sequence[MeasuredRun]) -> SideView:
@@ -315,14 +325,9 @@ def _use(connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun
     if cell.baseline_index is None:
         if not _comparisons(connection, cell):
             return "in no comparison: the matrix compares nothing to it"
-        is_valid = run.quality is Quality.VALID
+        is_valid = run.quality in COUNTED
         return "as a baseline's, in the rounds of those that are compared to it" if is_valid else None
-    cells = matrices.list_cells(connection, cell.matrix_id, device_id=cell.device_id)
-    baseline = next(row for row in cells if row.index == cell.baseline_index)
-    runs = provenance.runs_of_cells(connection, [baseline.cell_id, cell.cell_id])
-    sides = [[other for other in runs if other.cell_id == side.cell_id] for side in (baseline, cell)]
-    _, left_out = used_rounds(
-        matrix, sides[0], sides[1], builds_of(connection, {other.facts_id for other in runs})
-    )
+    inputs = _comparison(connection, matrix, cell)
+    left_out = inputs.compare()[0].excluded if inputs else ()
     reasons = [skip.reason for skip in left_out if (skip.round, skip.repeat) == (run.round, run.repeat)]
     return f"left out: {reasons[0]}" if reasons else "it counts, as one round"

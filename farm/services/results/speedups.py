@@ -1,7 +1,7 @@
 """Compute speedups per device, from the accepted measurements of a matrix."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection
@@ -10,11 +10,21 @@ from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import NotFound
 from farm.core.results.metric_comparison import MetricComparison, MetricsByBlock, compare_metrics
-from farm.core.results.pairing import RoundPair, block_of, paired_rounds, used_pairs
-from farm.core.results.speedup import speedup
+from farm.core.results.pairing import (
+    Exclusion,
+    RoundPair,
+    block_of,
+    join_duplicates,
+    paired_rounds,
+    used_pairs,
+)
+from farm.core.results.speedup import Speedup, speedup
+from farm.core.results.statistics.families import AlarmShare
+from farm.core.results.statistics.past_variance import VariancePrior
 from farm.services.devices.views import device_named
 from farm.services.matrices.cell_setups import CellSetups, cell_setups
 from farm.services.matrices.views import first_page_size
+from farm.services.results.past_pairs import PairKey, aa_alarms, variance_priors
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.files import variants as variant_store
@@ -22,6 +32,7 @@ from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CandidateFilter, CellRow, Matrix, get_matrix, page_of_candidates
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
+from farm.store.results.past_pairs import duplicates_of
 from farm.store.results.provenance import builds_of
 from farm.wire.documents.matrices.matrices import SpeedupView
 
@@ -29,8 +40,6 @@ from farm.wire.documents.matrices.matrices import SpeedupView
 AFTER_HINT = "`after` is the cell_id of the last comparison on the page before"
 #: Of comparisons that are shown together there are so many at most.
 PAGE = 2000
-#: Device, model, series of baseline and candidate, and whether it is a replica: what is compared.
-_Pair = tuple[DeviceId, str, SeriesId, SeriesId, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +51,16 @@ class SpeedupInputs:
     candidate: CellRow
     #: Of baseline and candidate, oldest first.
     sides: tuple[Sequence[Measurement], Sequence[Measurement]]
+    #: Of the baseline's duplicates, which join it; none where the candidate is one.
+    duplicates: Sequence[Measurement]
     builds: Mapping[FactsId, int]
     setups: CellSetups
     #: By cell; empty unless the matrix names metrics.
     metrics: Mapping[CellId, MetricsByBlock]
+    #: What earlier matrices say of the variance of this pair.
+    prior: VariancePrior | None = None
+    #: The matrices whose rounds are in it, the newest first: each was a look at the same question.
+    matrices: tuple[MatrixId, ...]
 
     @property
     def series(self) -> tuple[SeriesId | None, SeriesId | None]:
@@ -53,12 +68,34 @@ class SpeedupInputs:
         baseline, candidate = (side[-1].series_id if side else None for side in self.sides)
         return baseline, candidate
 
-    def view(self, device: Device, *, across_controls: bool = False) -> SpeedupView:
-        """Return the comparison on its device."""
-        pairs, excluded = paired_rounds(*self.sides, builds=self.builds, across_controls=across_controls)
-        result = speedup(pairs, excluded=excluded, margin=self.matrix.spec.equivalence_margin)
+    @property
+    def key(self) -> PairKey | None:
+        """Return what identifies the pair in other matrices; None where a side was never measured."""
+        baseline, candidate = self.series
+        if baseline is None or candidate is None:
+            return None
+        return baseline, candidate, len({measurement.cell_id for measurement in self.duplicates})
+
+    def pairs(self, *, across_controls: bool = False) -> tuple[list[RoundPair], list[Exclusion]]:
+        """Return the rounds to compare, and the blocks that are left out of them."""
+        baseline = join_duplicates(self.sides[0], self.duplicates)
+        return paired_rounds(baseline, self.sides[1], builds=self.builds, across_controls=across_controls)
+
+    def compare(self, *, across_controls: bool = False) -> tuple[Speedup, list[RoundPair]]:
+        """Return the comparison, and the rounds that it is made of."""
+        pairs, excluded = self.pairs(across_controls=across_controls)
+        margin = self.matrix.spec.equivalence_margin
+        result = speedup(pairs, excluded=excluded, margin=margin, prior=self.prior)
+        return result, used_pairs(pairs, result.excluded)
+
+    def view(
+        self, device: Device, *, across_controls: bool = False, aa_alarms: AlarmShare | None = None
+    ) -> SpeedupView:
+        """Return the comparison on its device; with the alarms of its A/A pairs where it is one."""
+        result, pairs = self.compare(across_controls=across_controls)
         until = max((m.measured_at for side in self.sides for m in side), default=self.matrix.created_at)
         facts = device.facts
+        is_aa = self.candidate.replica > 1
         return SpeedupView.of(
             result,
             self.matrix,
@@ -72,11 +109,16 @@ class SpeedupInputs:
             candidate=self.candidate.label,
             baseline_setup=self.setups.setup(self.baseline),
             speedup=result.ratio,
+            speedup_of_all=result.ratio_of_all,
             excluded=len(result.excluded),
-            aa=self.candidate.replica > 1,
+            margin=self.matrix.spec.equivalence_margin,
+            matrices=self.matrices,
+            aa=is_aa,
+            aa_alarms=aa_alarms if is_aa else None,
             virtual=facts.virtual if facts else False,
-            metrics=self._compare_metrics(used_pairs(pairs, result.excluded)),
+            metrics=self._compare_metrics(pairs),
             measured_until=until,
+            **self._minima(pairs),
         )
 
     def _compare_metrics(self, pairs: Sequence[RoundPair]) -> tuple[MetricComparison, ...]:
@@ -88,6 +130,18 @@ class SpeedupInputs:
                 candidate=self.metrics.get(self.candidate.cell_id, {}),
             )
         )
+
+    def _minima(self, pairs: Sequence[RoundPair]) -> dict[str, float | None]:
+        """Return the shortest iteration of both sides over the rounds that count."""
+        blocks = {block_of(pair) for pair in pairs}
+        sides = {"baseline_min_ns": (*self.sides[0], *self.duplicates), "candidate_min_ns": self.sides[1]}
+        return {
+            name: min(
+                (m.min_ns for m in side if (m.round, m.repeat) in blocks and m.min_ns is not None),
+                default=None,
+            )
+            for name, side in sides.items()
+        }
 
 
 def list_speedups(
@@ -122,9 +176,43 @@ def list_speedups(
     size = min(limit, first_page_size(matrix))
     candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)
     device_by_id = devices_by_id(connection)
+    compared = with_priors(connection, list(comparisons_of(connection, matrix, candidates)))
+    return speedup_views(connection, compared, device_by_id, across_controls=across_controls)
+
+
+def speedup_views(
+    connection: Connection,
+    compared: Iterable[SpeedupInputs],
+    device_by_id: Mapping[DeviceId, Device],
+    *,
+    across_controls: bool = False,
+) -> list[SpeedupView]:
+    """Return comparisons, those of A/A pairs with the alarms of their device."""
+    inputs = list(compared)
+    with_duplicates = {item.candidate.device_id for item in inputs if item.candidate.replica > 1}
+    alarms = {device_id: aa_alarms(connection, device_id) for device_id in sorted(with_duplicates)}
     return [
-        inputs.view(device_by_id[inputs.candidate.device_id], across_controls=across_controls)
-        for inputs in comparisons_of(connection, matrix, candidates)
+        item.view(
+            device_by_id[item.candidate.device_id],
+            across_controls=across_controls,
+            aa_alarms=alarms.get(item.candidate.device_id),
+        )
+        for item in inputs
+    ]
+
+
+def with_priors(connection: Connection, compared: Sequence[SpeedupInputs]) -> list[SpeedupInputs]:
+    """Return comparisons with what the matrices before theirs say of the variance of each pair."""
+    keys: defaultdict[MatrixId, set[PairKey]] = defaultdict(set)
+    for item in compared:
+        if item.key is not None:
+            keys[item.matrices[-1]].add(item.key)
+    priors = {
+        matrix_id: variance_priors(connection, own, before=matrix_id) for matrix_id, own in keys.items()
+    }
+    return [
+        item if item.key is None else replace(item, prior=priors[item.matrices[-1]].get(item.key))
+        for item in compared
     ]
 
 
@@ -139,7 +227,9 @@ def comparisons_of(
     """Yield the candidates of a matrix with their baselines; those without one are left out."""
     wanted = {cell.baseline_index for cell in candidates if cell.baseline_index is not None}
     baselines = {cell.index: cell for cell in matrices.cells_at(connection, matrix.matrix_id, wanted)}
+    duplicates = duplicates_of(connection, matrix.matrix_id, wanted) if matrix.spec.aa else {}
     both = {cell.cell_id for cell in (*candidates, *baselines.values())}
+    both |= {cell_id for own in duplicates.values() for cell_id in own}
     measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
     for measurement in measurements.accepted_of_cells(connection, both):
         measured[measurement.cell_id].append(measurement)
@@ -152,11 +242,14 @@ def comparisons_of(
     for cell in candidates:
         if cell.baseline_index is not None:
             baseline = baselines[cell.baseline_index]
+            joining = duplicates.get(cell.baseline_index, ()) if cell.replica == 1 else ()
             yield SpeedupInputs(
                 matrix=matrix,
                 baseline=baseline,
                 candidate=cell,
                 sides=(measured.get(baseline.cell_id, ()), measured.get(cell.cell_id, ())),
+                duplicates=[m for cell_id in joining for m in measured.get(cell_id, ())],
+                matrices=(matrix.matrix_id,),
                 builds=builds[cell.device_id],
                 setups=setups,
                 metrics=metrics,
@@ -175,100 +268,3 @@ def check_model(connection: Connection, model: str) -> None:
     models = {variant.manifest.model for variant in variant_store.list_variants(connection)}
     if model not in models:
         raise NotFound(f"no model `{model}`", hint=name_hint(model, models) or "the farm has no models yet")
-
-
-class _Page:
-    """The first pairs behind a place, each with the comparison that came first."""
-
-    def __init__(self, after: _Pair | None, limit: int, device_ids: Collection[DeviceId]) -> None:
-        self._after = after
-        self._known = device_ids
-        self._limit = limit
-        self._last: _Pair | None = None
-        self._found: dict[_Pair, SpeedupView] = {}
-
-    def has_room_for(self, pair: _Pair) -> bool:
-        is_behind = self._after is None or pair > self._after
-        return is_behind and pair not in self._found and (self._last is None or pair <= self._last)
-
-    def put(self, pair: _Pair, view: SpeedupView) -> None:
-        self._found[pair] = view
-        if len(self._found) >= 2 * self._limit:
-            self._found = dict(sorted(self._found.items())[: self._limit])
-            self._last = max(self._found)
-
-    def devices(self, among: CandidateFilter) -> CandidateFilter:
-        """Return the devices that can still have any of them."""
-        if self._after is None and self._last is None:
-            return among
-        # Not left to the database: by its locale texts may come in another order than here.
-        first = "" if self._after is None else self._after[0]
-        there = [
-            device_id
-            for device_id in self._known
-            if device_id >= first and (self._last is None or device_id <= self._last[0])
-        ]
-        return replace(among, devices=there)
-
-    def views(self) -> list[SpeedupView]:
-        return [self._found[pair] for pair in sorted(self._found)[: self._limit]]
-
-
-def list_latest_speedups(
-    connection: Connection,
-    *,
-    device: str | None = None,
-    model: str | None = None,
-    across_controls: bool = False,
-    after: CellId | None = None,
-    limit: int = PAGE,
-) -> list[SpeedupView]:
-    """Return for each pair the speedup of the newest matrix with a usable round; arguments as for one matrix.
-
-    Raises like `list_speedups`.
-    """
-    device_id = None if device is None else device_named(connection, device).device_id
-    if model is not None:
-        check_model(connection, model)
-    among = CandidateFilter(device_id=device_id, model=model)
-    device_by_id = devices_by_id(connection)
-    page = _Page(None if after is None else _pair_at(connection, after), limit, device_by_id)
-    for matrix in matrices.list_matrices(connection):
-        for inputs in _compare_page(connection, matrix, among, page):
-            pair = _pair(inputs)
-            if pair is None or not page.has_room_for(pair):
-                continue
-            view = inputs.view(device_by_id[inputs.candidate.device_id], across_controls=across_controls)
-            if view.speedup is not None:
-                page.put(pair, view)
-    return page.views()
-
-
-def _compare_page(
-    connection: Connection, matrix: Matrix, among: CandidateFilter, page: _Page
-) -> Iterator[SpeedupInputs]:
-    after, size = -1, first_page_size(matrix)
-    while candidates := page_of_candidates(
-        connection, matrix.matrix_id, page.devices(among), after=after, limit=size
-    ):
-        yield from comparisons_of(connection, matrix, candidates)
-        after = candidates[-1].index
-
-
-def _pair(compared: SpeedupInputs) -> _Pair | None:
-    """Return the pair; None where a side was never measured: there is nothing to compare yet."""
-    baseline, candidate = compared.series
-    if baseline is None or candidate is None:
-        return None
-    cell = compared.candidate
-    return cell.device_id, cell.model or "", baseline, candidate, cell.replica > 1
-
-
-def _pair_at(connection: Connection, cell_id: CellId) -> _Pair:
-    cell = matrices.find_cell(connection, cell_id)
-    if cell is not None:
-        matrix = matrices.get_matrix(connection, cell.matrix_id)
-        for compared in comparisons_of(connection, matrix, [cell]):
-            if pair := _pair(compared):
-                return pair
-    raise NotFound(f"nothing was compared in cell {cell_id}", hint=AFTER_HINT)

@@ -41,6 +41,8 @@ class Measurement:
     quality_reasons: Sequence[str]
     kind: SampleKind
     value_ns: float
+    min_ns: int | None
+    clock_step_ns: int
     facts_id: FactsId | None
     measured_at: datetime
     #: The number of influences on the measurement that were controlled.

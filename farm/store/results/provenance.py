@@ -41,6 +41,7 @@ class MeasuredRun:
     kind: SampleKind
     sample_count: int
     value_ns: float
+    clock_step_ns: int
     mean_ns: float
     min_ns: int | None
     max_ns: int | None

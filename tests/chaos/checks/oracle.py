@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _STARTS, _SAID = "data/starts", "data/said"
-#: Every so many of a phone's runs the program fails, or scatters too wildly to count.
-FAILS_EVERY, NOISY_EVERY = 17, 13
+#: Every so many of a phone's runs the program fails, or leaves a sample out.
+FAILS_EVERY, SHORT_EVERY = 17, 13
 _SAMPLE = re.compile(r'"value": "(\d+)"')
 _TOKEN = re.compile(r"^witness (\S+)$", re.MULTILINE)
 
@@ -24,7 +24,7 @@ done
 sleep {run_s}
 [ $((BENCHFARM_RUN % {fails_every})) -ne 0 ] || exit 3
 spread=0.02
-[ $((BENCHFARM_RUN % {noisy_every})) -ne 0 ] || spread=0.9
+[ $((BENCHFARM_RUN % {short_every})) -ne 0 ] || iter=$((iter - 1))
 mkdir -p "$HOME/said"
 {
   echo "witness $token"
@@ -48,7 +48,7 @@ mkdir -p "$HOME/said"
 
 def witness_program(*, run_s: float, nonce: int) -> bytes:
     """Takes its time, and prints samples of its own; another nonce makes it another file."""
-    filled = {"nonce": nonce, "run_s": f"{run_s:.2f}", "fails_every": FAILS_EVERY, "noisy_every": NOISY_EVERY}
+    filled = {"nonce": nonce, "run_s": f"{run_s:.2f}", "fails_every": FAILS_EVERY, "short_every": SHORT_EVERY}
     text = _PROGRAM
     for name, value in filled.items():
         text = text.replace(f"{{{name}}}", str(value))

@@ -2,13 +2,20 @@
 
 from farm.cli.results.speedups import pivot_tables, speedup_table, with_short_labels
 from farm.core.results.metric_comparison import MetricComparison
+from farm.core.results.pairing import Side
+from farm.core.results.speedup import LeftOut
+from farm.core.results.statistics.families import alarm_share
 from farm.core.runs.measurement import Better, Verdict
 from tests.support.sample_views import duplicate_view, speedup_view
 
 UNFINISHED = speedup_view(
+    cell_id=14,
     candidate="int8-core lite",
     rounds=4,
     excluded=1,
+    left_out=[LeftOut(side=Side.CANDIDATE, reason="the candidate is throttled", blocks=1)],
+    speedup_of_all=2.28,
+    p_value=None,
     ci_low=None,
     ci_high=None,
     detectable=None,
@@ -19,30 +26,31 @@ UNFINISHED = speedup_view(
 WIDE = """\
 phone-1  (Pixel 7a, Tensor G2)
 mobilenet_v2, speed_benchmark_torch, matrix 3; baseline float32 torchscript
-candidate                  speedup   95 % interval            time  difference     rounds  verdict
-int8-core torchscript        2.31x    2.28 to 2.34  43.1 → 18.7 ms    -24.4 ms          5  faster
-float32 torchscript (A/A)   1.001x  0.994 to 1.007  43.1 → 43.1 ms    -30.0 µs          5  same
-int8-core lite               2.31x               -  43.1 → 18.7 ms    -24.4 ms  4 (1 out)  undecided
+candidate                  speedup   95 % interval            time  difference  rounds  verdict
+int8-core torchscript        2.31x    2.28 to 2.34  43.1 → 18.7 ms    -24.4 ms       5  faster
+float32 torchscript (A/A)   1.001x  0.994 to 1.007  43.1 → 43.1 ms    -30.0 µs       5  same
+int8-core lite               2.31x               -  43.1 → 18.7 ms    -24.4 ms       4  undecided
 note: int8-core lite: 4 usable rounds, at least 5 make an interval
-smallest difference these rounds could show: 1.2% to 2.1%
+left out of int8-core lite: 1 x the candidate is throttled; with them 2.28x
+smallest difference so many rounds show: 2.1% (int8-core torchscript); 2.0% (float32 torchscript (A/A))
 
 speedup = baseline time / candidate time: above 1 the candidate is faster.
 time = baseline → candidate, geometric means over the rounds that count;
        tables of times show medians over rounds, which differ from them.
-same = the interval is within the margin; undecided = it spans 1, or is missing.
-(n out) = n blocks left out: one side is not valid, or the block was run again.
-A/A: the baseline against its duplicate. If its verdict is faster or slower,
-     the other rows of the device cannot be trusted either."""
+faster, slower = the whole interval is beyond the margin; within = between the
+       margin and 1; size open = on both sides of the margin; same = holds 1 and
+       is within the margin; undecided = holds 1 and leaves it, or is missing.
+A/A: the baseline against its duplicate, which also joins the baseline of the other rows."""
 
 NARROW = """\
 candidate
-  speedup   95 % interval            time  difference     rounds  verdict
+  speedup   95 % interval            time  difference  rounds  verdict
 int8-core torchscript
-    2.31x    2.28 to 2.34  43.1 → 18.7 ms    -24.4 ms          5  faster
+    2.31x    2.28 to 2.34  43.1 → 18.7 ms    -24.4 ms       5  faster
 float32 torchscript (A/A)
-   1.001x  0.994 to 1.007  43.1 → 43.1 ms    -30.0 µs          5  same
+   1.001x  0.994 to 1.007  43.1 → 43.1 ms    -30.0 µs       5  same
 int8-core lite
-    2.31x               -  43.1 → 18.7 ms    -24.4 ms  4 (1 out)  undecided
+    2.31x               -  43.1 → 18.7 ms    -24.4 ms       4  undecided
 """
 
 VIEWS = [speedup_view(), duplicate_view(), UNFINISHED]
@@ -170,6 +178,57 @@ def test_devices_go_by_their_labels() -> None:
     assert heading.split("  ")[0].strip() == "variant"
     assert "bench left" in heading
     assert "phone-2" in heading
+
+
+def test_what_is_left_out_follows_with_its_reason_and_what_it_would_change() -> None:
+    view = speedup_view(
+        excluded=3,
+        left_out=[
+            LeftOut(side=Side.CANDIDATE, reason="the candidate is throttled", blocks=2),
+            LeftOut(side=Side.BASELINE, reason="the baseline has no measurement", blocks=1),
+        ],
+        speedup_of_all=2.05,
+        selection_matters=True,
+    )
+    text = " ".join(plain(view, width=80).split())
+    assert (
+        "left out of int8-core: 2 x the candidate is throttled, 1 x the baseline has no measurement;"
+        " with them 2.05x" in text
+    )
+    assert "caution: int8-core: what is left out differs by more than the interval's half-width" in text
+
+
+def test_rows_that_stand_beside_all_others_are_marked_and_chance_is_told() -> None:
+    rows = [
+        speedup_view(cell_id=number, candidate=f"int8 {number}", p_value=p)
+        for number, p in enumerate([0.0001, 0.04, 0.6, 0.9], start=1)
+    ]
+    text = plain(*rows)
+    assert text.count("faster*") == 1
+    assert "all 4 rows are judged together" in text
+    assert "Were all equal, 0.2 rows would be" in " ".join(text.split())
+    assert "judged together" not in plain(rows[0])
+
+
+def test_the_alarms_of_past_duplicates_are_told_with_their_interval() -> None:
+    text = " ".join(plain(speedup_view(), duplicate_view(aa_alarms=alarm_share(2, 40))).split())
+    assert "A/A on phone-1: 2 of its last 40 pairs left out 1, 5% (95 % interval 1% to 17%" in text
+    assert "cannot be trusted" not in text
+    often = " ".join(plain(duplicate_view(aa_alarms=alarm_share(9, 40))).split())
+    assert "its other rows cannot be trusted" in often
+
+
+def test_verdicts_are_told_against_the_margin() -> None:
+    table = plain(
+        speedup_view(verdict=Verdict.SLOWER_WITHIN, margin=0.05), speedup_view(verdict="faster_size_open")
+    )
+    assert "slower, within 5 %" in table
+    assert "faster, size open" in table
+
+
+def test_rounds_of_several_matrices_are_told_with_the_number_of_looks() -> None:
+    text = plain(speedup_view(matrices=[9, 7, 3]), width=80)
+    assert "pooled: int8-core: rounds of matrices 9, 7, 3 (equal versions): 3 looks" in text
 
 
 def test_metrics_that_the_matrix_names_follow_with_unit_and_statistic() -> None:

@@ -75,9 +75,9 @@ def test_what_cost_most_rounds_is_said_where_there_are_too_few() -> None:
     assert compared(baseline, []).reason == (
         "0 usable rounds, at least 5 make an interval: the candidate has no measurement"
     )
-    noisy = [value(index, quality=Quality.NOISY) for index in range(4)]
-    assert compared(baseline, [*noisy, value(4)]).reason == (
-        "1 usable round, at least 5 make an interval: the candidate is noisy"
+    throttled = [value(index, quality=Quality.THROTTLED) for index in range(4)]
+    assert compared(baseline, [*throttled, value(4)]).reason == (
+        "1 usable round, at least 5 make an interval: the candidate is throttled"
     )
 
 
@@ -90,19 +90,21 @@ def test_no_rounds_state_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "verdict"),
-    [(1.0, Verdict.SAME), (1.019, Verdict.SAME), (1.03, Verdict.FASTER), (0.5, Verdict.SLOWER)],
+    [(1.0, Verdict.SAME), (1.019, Verdict.FASTER_WITHIN), (1.03, Verdict.FASTER), (0.5, Verdict.SLOWER)],
 )
 def test_rounds_without_any_spread_have_an_interval_without_width(ratio: float, verdict: Verdict) -> None:
     answer = speedup(pairs_of(*[(ratio * 1e6, 1e6)] * 5))
     assert answer.ci_low == pytest.approx(ratio)
     assert answer.ci_high == pytest.approx(ratio)
-    assert answer.detectable == pytest.approx(0, abs=1e-9)
+    # It is never less than the margin.
+    assert answer.detectable == pytest.approx(0.02)
     assert answer.verdict is verdict
 
 
-def test_an_interval_within_the_margin_is_the_same_even_when_it_leaves_1_out() -> None:
+def test_an_interval_on_one_side_of_1_is_judged_against_the_margin() -> None:
     sides = [(1.010e6, 1e6), (1.011e6, 1e6), (1.009e6, 1e6), (1.010e6, 1e6), (1.010e6, 1e6)]
-    assert speedup(pairs_of(*sides)).verdict is Verdict.SAME
+    assert speedup(pairs_of(*sides)).verdict is Verdict.FASTER_WITHIN
+    assert speedup(pairs_of(*sides), margin=0.010).verdict is Verdict.FASTER_SIZE_OPEN
     assert speedup(pairs_of(*sides), margin=0.001).verdict is Verdict.FASTER
 
 
@@ -123,7 +125,12 @@ def test_the_detectable_effect_falls_with_more_rounds() -> None:
     assert few.detectable is not None
     assert many.detectable is not None
     assert 0.02 < few.detectable < 0.04
-    assert many.detectable < few.detectable / 2
+    assert many.detectable < few.detectable
+    # By the rounds alone: never less than the margin.
+    assert many.detectable == pytest.approx(0.02)
+    fine = speedup(pairs_of(*sides, *sides, *sides, *sides), margin=0.001)
+    assert fine.detectable is not None
+    assert fine.detectable < few.detectable / 2
 
 
 def test_a_round_with_a_side_that_is_not_valid_is_left_out_and_counted() -> None:
@@ -144,14 +151,14 @@ def test_a_round_with_a_missing_side_is_left_out_and_counted() -> None:
 
 
 def test_the_latest_repeat_with_both_sides_valid_counts() -> None:
-    noisy = Quality.NOISY
-    baseline = [value(0, 1e6), value(0, 2e6, repeat=1), value(0, 3e6, repeat=2, quality=noisy)]
-    candidate = [value(0, 1e6, quality=noisy), value(0, 1e6, repeat=1), value(0, 1e6, repeat=2)]
+    short = Quality.SHORT
+    baseline = [value(0, 1e6), value(0, 2e6, repeat=1), value(0, 3e6, repeat=2, quality=short)]
+    candidate = [value(0, 1e6, quality=short), value(0, 1e6, repeat=1), value(0, 1e6, repeat=2)]
     pairs, excluded = paired_rounds(baseline, candidate)
     assert [(pair.baseline, pair.candidate) for pair in pairs] == [(baseline[1], candidate[1])]
     assert [(e.repeat, e.reason) for e in excluded] == [
-        (0, "the candidate is noisy"),
-        (2, "the baseline is noisy"),
+        (0, "the candidate is incomplete"),
+        (2, "the baseline is incomplete"),
     ]
 
 

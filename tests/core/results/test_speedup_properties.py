@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from farm.core.results.pairing import RoundPair
 from farm.core.results.speedup import Verdict, speedup
+from farm.core.results.statistics.verdict import DIRECTED
 from farm.core.runs.measurement import Quality, SampleKind
 from tests.support.sample_measurement import MeasuredValue
 
@@ -17,7 +18,11 @@ SIDES_NS = st.lists(
 )
 SWAPPED = {
     Verdict.FASTER: Verdict.SLOWER,
+    Verdict.FASTER_SIZE_OPEN: Verdict.SLOWER_SIZE_OPEN,
+    Verdict.FASTER_WITHIN: Verdict.SLOWER_WITHIN,
     Verdict.SLOWER: Verdict.FASTER,
+    Verdict.SLOWER_SIZE_OPEN: Verdict.FASTER_SIZE_OPEN,
+    Verdict.SLOWER_WITHIN: Verdict.FASTER_WITHIN,
     Verdict.SAME: Verdict.SAME,
     Verdict.UNDECIDED: Verdict.UNDECIDED,
 }
@@ -107,7 +112,7 @@ def test_the_interval_covers_the_truth_in_95_of_100_experiments(rounds: int) -> 
 def test_an_a_a_pair_rarely_comes_out_faster_or_slower(noise: float) -> None:
     source, experiments = random.Random(8), 2000
     verdicts = [speedup(pairs_of(noisy_sides(source, 5, 1.0, noise))).verdict for _ in range(experiments)]
-    wrong = sum(verdict in (Verdict.FASTER, Verdict.SLOWER) for verdict in verdicts)
+    wrong = sum(verdict in DIRECTED for verdict in verdicts)
     assert wrong / experiments <= 0.06
 
 
@@ -116,7 +121,7 @@ def test_the_detectable_effect_is_found_in_80_of_100_experiments() -> None:
     answers = [speedup(pairs_of(noisy_sides(source, rounds, 1.0, noise))) for _ in range(200)]
     typical = math.sqrt(sum(math.log1p(a.detectable or 0) ** 2 for a in answers) / len(answers))
     sides = [noisy_sides(source, rounds, math.exp(typical), noise) for _ in range(experiments)]
-    found = sum(speedup(pairs_of(side)).verdict is Verdict.FASTER for side in sides)
+    found = sum(speedup(pairs_of(side)).verdict in DIRECTED for side in sides)
     assert 0.75 <= found / experiments <= 0.85
 
 

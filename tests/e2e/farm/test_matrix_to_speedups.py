@@ -93,9 +93,9 @@ def torch_matrix(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> MatrixId
 
 @pytest.fixture(scope="module")
 def unsteady_matrix(lab: Lab, torch_matrix: MatrixId, tmp_path_factory: pytest.TempPathFactory) -> MatrixId:
-    """A finished matrix on both phones, of a program that is too noisy now and then."""
+    """A finished matrix on both phones, of a program that leaves a sample out now and then."""
     # After the torch matrix, because new matrices run the program that was registered last.
-    lab.farm.register_program(unsteady_program(noisy_every=5))
+    lab.farm.register_program(unsteady_program(short_every=5))
     return _submitted(lab, matrix_spec(settings={"iter": 20}), tmp_path_factory.mktemp("unsteady"))
 
 
@@ -165,7 +165,7 @@ def test_the_table_is_what_the_raw_samples_come_to(
                 assert row[name] == value, name
 
 
-def test_rounds_that_were_too_noisy_are_measured_again_and_left_out(
+def test_rounds_that_were_incomplete_are_measured_again_and_left_out(
     lab: Lab, unsteady_matrix: MatrixId
 ) -> None:
     rows = lab.farm.cli("speedups", "--matrix", str(unsteady_matrix))

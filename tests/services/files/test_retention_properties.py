@@ -39,7 +39,7 @@ def template() -> Path:
     return folder
 
 
-def noisy_evidence(assignment: Assignment) -> Evidence:
+def short_evidence(assignment: Assignment) -> Evidence:
     plan = plan_of(assignment)
     if plan.harness == "device_check":
         return good_evidence(assignment)
@@ -101,11 +101,11 @@ class Storage(RuleBasedStateMachine):
         self.running = list(self.host.exchange().assignments)
 
     @precondition(lambda self: self.running)
-    @rule(noisy=st.booleans())
-    def finish(self, noisy: bool) -> None:
+    @rule(short=st.booleans())
+    def finish(self, short: bool) -> None:
         for assignment in self.running:
-            # A noisy block is measured again, with the cells whose jobs were done.
-            answer = noisy_evidence if noisy else good_evidence
+            # A short block is measured again, with the cells whose jobs were done.
+            answer = short_evidence if short else good_evidence
             self.host.report(assignment.attempt_id, answer(assignment))
             self.host.clean(assignment)
         self.running = []

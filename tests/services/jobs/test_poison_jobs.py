@@ -186,7 +186,7 @@ def test_a_block_that_is_repeated_leaves_out_what_made_other_phones_go_away(
             four.report(each.attempt_id, went(each) if is_poisoned else good_evidence(each))
             four.clean(each)
     assert len(jobs(farm, "failed")) == 2
-    four.report(run.attempt_id, ended(run, torch_output([500.0, 1000.0, 1000.0, 1500.0, 2500.0])))
+    four.report(run.attempt_id, ended(run, torch_output([1000.0] * 4)))
     queued = "SELECT c.label FROM jobs j JOIN cells c ON c.cell_id = j.cell_id WHERE j.state = 'queued'"
     assert farm.rows(queued) == [{"label": "float32"}]
 

@@ -180,15 +180,15 @@ def test_what_was_cancelled_says_nothing_of_the_phones_health(farm: FarmRig, hos
 def test_a_cancelled_matrix_measures_no_block_again(farm: FarmRig, host: HostRig) -> None:
     matrix_id, attempt = under_way(farm, host, AttemptState.MEASURING)
     cancel(farm, matrix_id)
-    noisy = ended(attempt, torch_output([500.0, 1000.0, 1000.0, 1500.0, 2500.0]))
-    host.report(attempt.attempt_id, noisy)
+    short = ended(attempt, torch_output([1000.0] * 4))
+    host.report(attempt.attempt_id, short)
     assert outcomes(farm, matrix_id) == {"cancelled": 10}
 
 
 def test_a_repeated_block_is_cancelled_with_its_matrix(farm: FarmRig, host: HostRig) -> None:
     matrix_id, attempt = under_way(farm, host, AttemptState.MEASURING)
-    noisy = ended(attempt, torch_output([500.0, 1000.0, 1000.0, 1500.0, 2500.0]))
-    host.report(attempt.attempt_id, noisy)
+    short = ended(attempt, torch_output([1000.0] * 4))
+    host.report(attempt.attempt_id, short)
     assert cancel(farm, matrix_id).queued == 9 + 2
 
 

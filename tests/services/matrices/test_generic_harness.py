@@ -56,7 +56,7 @@ def answer(assignment: Assignment) -> Evidence:
         return good_evidence(assignment)
     ms = 5 if "--gpu" in plan.argv else 10
     said = "on GPU\n" if "--gpu" in plan.argv else ""
-    return ended(assignment, f"{said}took {ms} ms\ntook {ms} ms\npeak 12.5\n")
+    return ended(assignment, f"{said}took {ms}.00 ms\ntook {ms}.00 ms\npeak 12.5\n")
 
 
 def results(farm: FarmRig, matrix_id: MatrixId) -> list[ResultView]:

@@ -33,14 +33,14 @@ from tests.support.farm.service_fixture import (
 )
 
 _TABLES = ("events", "jobs", "attempts", "evidence", "measurements", "series", "devices")
-_NOISY = [500.0, 1000.0, 1000.0, 1500.0, 2500.0]
+_SHORT = [1000.0] * 4
 
 
 def evidence_of(kind: str, assignment: Assignment) -> Evidence:
     """How a run may have ended."""
     match kind:
-        case "noisy":
-            return ended(assignment, torch_output(_NOISY))
+        case "short":
+            return ended(assignment, torch_output(_SHORT))
         case "crash":
             return ended(assignment, "", code=134, stderr="terminate called")
         case "device":
@@ -98,7 +98,7 @@ def one_by_one(tmp_path: Path) -> Iterator[FarmRig]:
     "kinds",
     [
         ("good", "good", "good", "good"),
-        ("good", "noisy", "good", "noisy"),
+        ("good", "short", "good", "short"),
         ("crash", "good", "good", "crash"),
         ("good", "good", "device", "good"),
         ("device", "device", "device", "good"),

@@ -53,14 +53,13 @@ from farm.core.results.settle.report_context import (
     LastPlacement,
     RetryContext,
 )
-from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Outcome, Quality
+from farm.core.runs.measurement import COUNTED, UNKNOWN_ACCELERATOR, Outcome, Quality
 from farm.core.runs.placement import Placement, placement_text
 
 _PLACEMENT_HINT = "`farm placement` shows where series run; `farm attempt show ID` has the proof of one run"
 
 #: Another try can cure these; what fell back once will fall back again.
 _CURABLE = (
-    Quality.NOISY,
     Quality.THROTTLED,
     Quality.CAPPED,
     Quality.SWAPPED,
@@ -286,7 +285,7 @@ def is_block_repeatable(job: Job, qualities: Sequence[Quality]) -> bool:
     For a cell that never was valid that ends after a few blocks: it would have all others measured three
     times for nothing. `qualities` are those of the cell's measurements, this one included.
     """
-    is_chronic = len(qualities) > CHRONIC_AFTER and Quality.VALID not in qualities
+    is_chronic = len(qualities) > CHRONIC_AFTER and COUNTED.isdisjoint(qualities)
     return not is_chronic and job.repeat + 1 < MAX_BLOCKS
 
 

@@ -10,6 +10,8 @@ from farm.core.jobs.job import JobKind, JobState
 from farm.core.matrices.matrix import RejectionKind
 from farm.core.models.variant import NAME_RULE, Manifest, find_invalid_name
 from farm.core.results.metric_comparison import MetricComparison
+from farm.core.results.speedup import LeftOut
+from farm.core.results.statistics.families import AlarmShare
 from farm.core.runs.measurement import Outcome, Quality, Verdict
 from farm.wire.base import Wire
 from farm.wire.documents.matrices.cell_setup import CellSetup
@@ -174,6 +176,14 @@ class SpeedupView(CellSetup):
     #: Rounds that entered; rounds left out.
     rounds: int
     excluded: int
+    #: The reasons why rounds are left out, and of which side they are.
+    left_out: tuple[LeftOut, ...]
+    #: The speedup over all rounds in which both sides were timed, those that are left out among them; and
+    #: whether it differs from `speedup` by more than half of the interval's width.
+    speedup_of_all: float | None
+    selection_matters: bool
+    #: What `verdict` is judged against, as a fraction.
+    margin: float
     verdict: Verdict
     #: The reason of the verdict, where it needs one.
     reason: str | None
@@ -182,10 +192,25 @@ class SpeedupView(CellSetup):
     candidate_ns: float | None
     #: Candidate minus baseline: negative when the candidate is quicker.
     difference_ns: float | None
-    #: The smallest true difference these rounds would probably have shown, as a fraction.
+    #: The shortest iterations over the rounds that entered; None where the harness prints none.
+    baseline_min_ns: float | None
+    candidate_min_ns: float | None
+    #: The smallest true difference so many rounds would probably show, as a fraction: by the past variance of
+    #: the pair where it is known, and never less than the margin.
     detectable: float | None
+    #: The chance of a speedup at least so far from 1 where there is no difference.
+    p_value: float | None
+    #: Whether the interval rules out that the candidate is slower by more than the margin.
+    not_slower: bool | None
+    #: Earlier matrices whose variance of this pair moderates the interval.
+    moderated_by: int
+    #: The matrices whose rounds entered, the newest first: each was one look at the same question.
+    matrices: tuple[MatrixId, ...]
     #: True for a duplicate of the baseline: its verdict shows how far the other rows can be trusted.
     aa: bool
+    #: Of an A/A pair: how many of such pairs of the device had an interval that left out 1, in its last 50
+    #: matrices with one.
+    aa_alarms: AlarmShare | None
     virtual: bool
     #: The metrics besides the time that the matrix names.
     metrics: tuple[MetricComparison, ...]

@@ -7,6 +7,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Condition, ConditionRange, Gates
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
+from farm.core.results.pairing import Side
 from farm.core.runs.measurement import Metric, Outcome, Quality, SampleKind
 from farm.wire.base import Wire
 from farm.wire.documents.matrices.matrices import JobView, SpeedupView
@@ -130,6 +131,8 @@ class ExcludedRound(Wire):
     round: int
     repeat: int
     reason: str
+    #: The side that cannot count; both where the two do not go together.
+    side: Side
 
 
 class CellExplanation(Wire):

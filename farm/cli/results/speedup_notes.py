@@ -1,0 +1,139 @@
+"""Notes below a table of speedups: what is left out, what chance would name, what A/A pairs say."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
+
+from farm.cli.matrices.labels import device_name
+from farm.cli.shell.formatting import plural
+from farm.core.base.units import ratio_text
+from farm.core.results.pairing import SUPERSEDED_BLOCK
+from farm.core.results.statistics.families import FALSE_DISCOVERIES, named_by_chance, standing
+from farm.core.results.statistics.interval import CONFIDENCE
+from farm.core.runs.measurement import Verdict
+from farm.wire.documents.matrices.matrices import SpeedupView
+
+LEGEND = (
+    "speedup = baseline time / candidate time: above 1 the candidate is faster.",
+    "time = baseline → candidate, geometric means over the rounds that count;",
+    "       tables of times show medians over rounds, which differ from them.",
+    "faster, slower = the whole interval is beyond the margin; within = between the",
+    "       margin and 1; size open = on both sides of the margin; same = holds 1 and",
+    "       is within the margin; undecided = holds 1 and leaves it, or is missing.",
+)
+#: Rows that stand beside all others have it.
+STANDS = "*"
+#: From this number on, candidates with the same note are counted instead of named.
+_MAX_NAMES = 3
+#: Of so many different values each is told with its rows.
+_MAX_VALUES = 3
+
+
+def notes(views: Sequence[SpeedupView], *, width: int) -> Iterator[str]:
+    """Yield the notes on the rows of one device and model, wrapped."""
+    for line in (*_reasons(views), *_left_out(views), *_looks(views), *_detectable(views)):
+        yield from wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _reasons(views: Sequence[SpeedupView]) -> Iterator[str]:
+    undecided = [view for view in views if view.verdict is Verdict.UNDECIDED and view.reason]
+    for reason, names in _by_text((view.candidate, view.reason or "") for view in undecided):
+        yield f"note: {names}: {reason}"
+
+
+def _left_out(views: Sequence[SpeedupView]) -> Iterator[str]:
+    """Yield what is left out by reason; where it would change the row, with what the row would say."""
+    texts = []
+    for view in views:
+        parts = [f"{part.blocks} x {part.reason}" for part in view.left_out]
+        is_told = view.speedup_of_all is not None and any(
+            part.reason != SUPERSEDED_BLOCK for part in view.left_out
+        )
+        told = f"; with them {ratio_text(view.speedup_of_all)}" if is_told and view.speedup_of_all else ""
+        if parts:
+            texts.append((view.candidate, f"{', '.join(parts)}{told}"))
+    for text, names in _by_text(texts):
+        yield f"left out of {names}: {text}"
+    if changed := [view.candidate for view in views if view.selection_matters]:
+        yield f"caution: {_names(changed)}: what is left out differs by more than the interval's half-width"
+
+
+def _looks(views: Sequence[SpeedupView]) -> Iterator[str]:
+    pooled = [
+        (view.candidate, ", ".join(map(str, view.matrices))) for view in views if len(view.matrices) > 1
+    ]
+    for matrices, names in _by_text(pooled):
+        looks = plural(matrices.count(",") + 1, "look")
+        yield f"pooled: {names}: rounds of matrices {matrices} (equal versions): {looks}"
+
+
+def _detectable(views: Sequence[SpeedupView]) -> Iterator[str]:
+    rows = [(view.candidate, f"{view.detectable:.1%}") for view in views if view.detectable is not None]
+    grouped = list(_by_text(rows))
+    if not grouped:
+        return
+    texts = sorted({text for _, text in rows}, key=lambda text: float(text.rstrip("%")))
+    if len(grouped) == 1:
+        shown = texts[0]
+    elif len(grouped) <= _MAX_VALUES:
+        shown = "; ".join(f"{text} ({names})" for text, names in grouped)
+    else:
+        shown = f"{texts[0]} to {texts[-1]}, each in `farm speedups --json`"
+    yield f"smallest difference so many rounds show: {shown}"
+
+
+def _by_text(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield each text with the names of its rows."""
+    names_by_text: dict[str, list[str]] = {}
+    for name, text in rows:
+        names_by_text.setdefault(text, []).append(name)
+    for text, names in names_by_text.items():
+        yield text, _names(names)
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) < _MAX_NAMES else f"{len(names)} candidates"
+
+
+def standing_rows(views: Sequence[SpeedupView]) -> frozenset[int]:
+    """Return the cells of the rows that stand when all are judged together; A/A pairs are no question."""
+    rows = _family(views)
+    if len(rows) < 2:
+        return frozenset()
+    stands = standing([view.p_value or 0.0 for view in rows])
+    return frozenset(view.cell_id for view, is_standing in zip(rows, stands, strict=True) if is_standing)
+
+
+def _family(views: Iterable[SpeedupView]) -> list[SpeedupView]:
+    return [view for view in views if view.p_value is not None and not view.aa]
+
+
+def legend(views: Sequence[SpeedupView], *, width: int) -> Iterator[str]:
+    """Yield what columns and verdicts mean, what chance would name, and the A/A pairs of each device."""
+    yield from LEGEND
+    for line in (*_chance(views), *_alarms(views)):
+        yield from wrap(line, width, subsequent_indent="     ", break_on_hyphens=False)
+
+
+def _chance(views: Sequence[SpeedupView]) -> Iterator[str]:
+    rows = len(_family(views))
+    if rows > 1:
+        yield (
+            f"{STANDS} = stands when all {rows} rows are judged together (Benjamini-Hochberg,"
+            f" {FALSE_DISCOVERIES:.0%}). Were all equal, {named_by_chance(rows):.1f} rows would be faster or"
+            " slower by chance alone."
+        )
+
+
+def _alarms(views: Sequence[SpeedupView]) -> Iterator[str]:
+    if not any(view.aa for view in views):
+        return
+    yield "A/A: the baseline against its duplicate, which also joins the baseline of the other rows."
+    by_device = {device_name(view): view.aa_alarms for view in views if view.aa_alarms is not None}
+    for device, share in by_device.items():
+        expected = 1 - CONFIDENCE
+        text = (
+            f"A/A on {device}: {share.alarms} of its last {plural(share.pairs, 'pair')} left out 1,"
+            f" {share.alarms / share.pairs:.0%} (95 % interval {share.low:.0%} to {share.high:.0%};"
+            f" {expected:.0%} by chance)"
+        )
+        yield text + (": its other rows cannot be trusted." if share.low > expected else ".")

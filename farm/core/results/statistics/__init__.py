@@ -1,0 +1,1 @@
+"""Intervals, verdicts and families of comparisons; pure."""
