@@ -33,7 +33,7 @@ GateOption = Annotated[
 
 
 def check_gate_is_watched(gate: Gate | None, *, watch: bool) -> None:
-    """Refuse a gate for numbers that nobody waits for.
+    """Refuse a gate for numbers that are not waited for.
 
     Raises:
         InvalidInput: there is a gate, and no watching.

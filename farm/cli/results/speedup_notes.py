@@ -7,7 +7,7 @@ from farm.cli.matrices.labels import device_name
 from farm.cli.shell.formatting import plural
 from farm.core.base.units import ratio_text
 from farm.core.results.pairing import SUPERSEDED_BLOCK
-from farm.core.results.statistics.families import FALSE_DISCOVERIES, named_by_chance, standing
+from farm.core.results.statistics.families import FALSE_DISCOVERIES, discoveries, named_by_chance
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.runs.measurement import Verdict
 from farm.wire.documents.matrices.matrices import SpeedupView
@@ -21,7 +21,7 @@ LEGEND = (
     "       is within the margin; undecided = holds 1 and leaves it, or is missing.",
 )
 #: Rows that stand beside all others have it.
-STANDS = "*"
+DISCOVERY = "*"
 #: From this number on, candidates with the same note are counted instead of named.
 _MAX_NAMES = 3
 #: Of so many different values each is told with its rows.
@@ -94,13 +94,13 @@ def _names(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) < _MAX_NAMES else f"{len(names)} candidates"
 
 
-def standing_rows(views: Sequence[SpeedupView]) -> frozenset[int]:
+def discovered_rows(views: Sequence[SpeedupView]) -> frozenset[int]:
     """Return the cells of the rows that stand when all are judged together; A/A pairs are no question."""
     rows = _family(views)
     if len(rows) < 2:
         return frozenset()
-    stands = standing([view.p_value or 0.0 for view in rows])
-    return frozenset(view.cell_id for view, is_standing in zip(rows, stands, strict=True) if is_standing)
+    found = discoveries([view.p_value or 0.0 for view in rows])
+    return frozenset(view.cell_id for view, is_discovery in zip(rows, found, strict=True) if is_discovery)
 
 
 def _family(views: Iterable[SpeedupView]) -> list[SpeedupView]:
@@ -118,7 +118,7 @@ def _chance(views: Sequence[SpeedupView]) -> Iterator[str]:
     rows = len(_family(views))
     if rows > 1:
         yield (
-            f"{STANDS} = stands when all {rows} rows are judged together (Benjamini-Hochberg,"
+            f"{DISCOVERY} = stands when all {rows} rows are judged together (Benjamini-Hochberg,"
             f" {FALSE_DISCOVERIES:.0%}). Were all equal, {named_by_chance(rows):.1f} rows would be faster or"
             " slower by chance alone."
         )

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from farm.cli.matrices.labels import device_name, shared_flags_text, short_labels
 from farm.cli.results.gate import GateOption, check_gate
-from farm.cli.results.speedup_notes import STANDS, legend, notes, standing_rows
+from farm.cli.results.speedup_notes import DISCOVERY, discovered_rows, legend, notes
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import EMPTY_CELL, change_text, device_kind, duration_or_nothing
 from farm.cli.shell.next_steps import farm_command
@@ -47,8 +47,8 @@ class _SpeedupRow:
 def speedup_table(views: Sequence[SpeedupView], *, width: int) -> Text:
     """Return the table for a terminal of `width` columns; rows that do not fit take two lines."""
     in_order = sorted(views, key=lambda view: (*_group_key(view), view.cell_id))
-    standing = standing_rows(views)
-    blocks = [_block(list(group), standing, width) for _, group in groupby(in_order, key=_group_key)]
+    discoveries = discovered_rows(views)
+    blocks = [_block(list(group), discoveries, width) for _, group in groupby(in_order, key=_group_key)]
     last = Text("\n".join(legend(views, width=width)), style="dim")
     return Text("\n\n").join([*blocks, last])
 
@@ -57,12 +57,15 @@ def _group_key(view: SpeedupView) -> tuple[str, str, str, int]:
     return view.device_id, view.model or "", view.harness, view.matrix_id
 
 
-def _block(views: Sequence[SpeedupView], standing: Container[int], width: int) -> Text:
+def _block(views: Sequence[SpeedupView], discoveries: Container[int], width: int) -> Text:
     """Return the heading, rows and notes of one device and model."""
     about = _about(views)
     views = with_short_labels(views)
     baselines = {view.baseline for view in views}
-    rows = [_row(view, name_baseline=len(baselines) > 1, stands=view.cell_id in standing) for view in views]
+    rows = [
+        _row(view, name_baseline=len(baselines) > 1, is_discovery=view.cell_id in discoveries)
+        for view in views
+    ]
     lines = [
         *_heading(views, about, baselines),
         *_layout_rows(rows, width),
@@ -106,7 +109,7 @@ def _shared_settings(views: Sequence[SpeedupView]) -> str:
     return shared_flags_text(views, without={word for view in views for word in view.candidate.split()})
 
 
-def _row(view: SpeedupView, *, name_baseline: bool, stands: bool) -> _SpeedupRow:
+def _row(view: SpeedupView, *, name_baseline: bool, is_discovery: bool) -> _SpeedupRow:
     name = view.candidate.removesuffix(_AA_SUFFIX) + (_AA_SUFFIX if view.aa else "")
     if name_baseline:
         name += f" vs {view.baseline}"
@@ -116,7 +119,7 @@ def _row(view: SpeedupView, *, name_baseline: bool, stands: bool) -> _SpeedupRow
         change_text(view.baseline_ns, view.candidate_ns),
         _difference(view.baseline_ns, view.candidate_ns),
         str(view.rounds),
-        verdict_text(view.verdict, margin=view.margin) + (STANDS if stands else ""),
+        verdict_text(view.verdict, margin=view.margin) + (DISCOVERY if is_discovery else ""),
     )
     return _SpeedupRow(name=name, cells=cells, style=_STYLE_BY_VERDICT.get(view.verdict, ""))
 

@@ -92,7 +92,7 @@ def join_duplicates(
 ) -> list[MeasuredValue]:
     """Join the duplicates of a baseline (A/A) with it, block by block.
 
-    They are process starts of the same work, so their mean varies less than one of them. Those are joined
+    They are starts of one file and program, so their mean varies less than one of them. Those are joined
     that count and were measured alike; where only one counts, it stands for the baseline.
     """
     blocks: dict[tuple[int, int], list[MeasuredValue]] = {}

@@ -9,7 +9,7 @@ from farm.core.results.statistics.interval import CONFIDENCE
 FALSE_DISCOVERIES = 0.05
 
 
-def standing(p_values: Sequence[float], *, rate: float = FALSE_DISCOVERIES) -> list[bool]:
+def discoveries(p_values: Sequence[float], *, rate: float = FALSE_DISCOVERIES) -> list[bool]:
     """Return which rows of a family differ from 1 when all are judged together.
 
     Benjamini and Hochberg, "Controlling the False Discovery Rate", Journal of the Royal Statistical Society B

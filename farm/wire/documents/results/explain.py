@@ -7,7 +7,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Condition, ConditionRange, Gates
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
-from farm.core.results.pairing import Side
+from farm.core.results.pairing import Exclusion
 from farm.core.runs.measurement import Metric, Outcome, Quality, SampleKind
 from farm.wire.base import Wire
 from farm.wire.documents.matrices.matrices import JobView, SpeedupView
@@ -125,16 +125,6 @@ class RoundView(Wire):
     block_size: int
 
 
-class ExcludedRound(Wire):
-    """A block that does not count, with the reason."""
-
-    round: int
-    repeat: int
-    reason: str
-    #: The side that cannot count; both where the two do not go together.
-    side: Side
-
-
 class CellExplanation(Wire):
     """GET /api/v1/cells/{id}/explanation. Without `speedup` the cell is compared to nothing."""
 
@@ -149,7 +139,7 @@ class CellExplanation(Wire):
     #: The method of computing the numbers of `speedup`.
     method: tuple[str, ...]
     rounds: tuple[RoundView, ...]
-    left_out: tuple[ExcludedRound, ...]
+    left_out: tuple[Exclusion, ...]
     #: The baseline against its duplicate, where the matrix has such pairs.
     aa: SpeedupView | None
     baseline: SideView | None
