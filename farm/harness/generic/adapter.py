@@ -32,8 +32,8 @@ from farm.harness.base.accelerators import failed_execution
 from farm.harness.base.adapter import RunRequest, model_file
 from farm.harness.base.log_lines import log_lines
 from farm.harness.base.options import GenericOptions
-from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.printed_numbers import whole_ns
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_result import LoopTimes, deviation_of_mean
 from farm.harness.failures.classification import adb_failure, classify, unreadable_failure
 from farm.harness.failures.patterns import DEVICE_PATTERNS

@@ -13,8 +13,8 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
-from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.printed_numbers import stream_step, whole_ns
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
     LoopTimes,

@@ -11,8 +11,8 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, ActualBackend, Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
-from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.printed_numbers import stream_step, whole_ns
+from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, flag_text, tool_plan
 from farm.harness.failures.classification import unreadable_failure
 from farm.harness.failures.patterns import GENERIC_PATTERNS
