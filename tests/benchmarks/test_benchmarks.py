@@ -20,6 +20,12 @@ _PROMISED = {
     ],
     "push": ["adb push", "the agent, push alone", "speed of a cold push", "warm push: 0 bytes sent"],
     "dispatch": ["claim of 10 phones", "benchfarm on SQLite", "a matrix of 4,000 cells", "idle agents"],
+    "calibration": [
+        "A/A alarms, iid",
+        "coverage of a true 3 %",
+        "80 equal rows",
+        "starts for the same half-width",
+    ],
     "cancel": ["SQLite      2,000 jobs", "times the bare statements", "the longest of"],
     "sampler": ["1 core, sh", "sampled / without", "of one core"],
     "fleet": ["1 x 0.2 s", "2 x 0.2 s", "2 beside one hung", "throughput of the others while a phone hangs"],

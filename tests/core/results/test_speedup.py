@@ -5,7 +5,7 @@ import pytest
 
 from farm.core.base.ids import FactsId
 from farm.core.devices.controls import ControlLevel
-from farm.core.results.pairing import OTHER_BUILD, RoundPair, paired_rounds
+from farm.core.results.pairing import OTHER_BUILD, RoundPair, Side, join_duplicates, paired_rounds
 from farm.core.results.speedup import Speedup, Verdict, speedup
 from farm.core.runs.measurement import Quality, SampleKind
 from tests.support.sample_measurement import MeasuredValue
@@ -240,3 +240,52 @@ def test_sides_whose_phones_were_controlled_in_different_degrees_are_compared_on
     assert speedup(pairs, excluded=excluded).ratio is None
     pairs, _ = paired_rounds(baseline, candidate, across_controls=True)
     assert speedup(pairs).ratio == pytest.approx(2.0)
+
+
+def test_a_model_read_in_whole_milliseconds_is_not_the_same_as_one_10_percent_slower() -> None:
+    # 3.2 and 3.52 ms both read as 3; a margin that lets them pass as fine enough cannot hide it either.
+    sides = [replace(value(index, 3e6), clock_step_ns=1_000_000) for index in range(20)]
+    for margin in (0.02, 0.05, 0.1):
+        answer = speedup(paired_rounds(sides, sides)[0], margin=margin)
+        assert answer.verdict is Verdict.UNDECIDED
+        assert answer.ci_low is not None
+        assert answer.ci_low < 1 / 1.1
+
+
+def test_duplicates_join_their_baseline_block_by_block() -> None:
+    baseline = [value(0, 1e6), value(1, 2e6, quality=Quality.THROTTLED), value(2, 1e6)]
+    duplicate = [value(0, 4e6), value(1, 3e6)]
+    joined = join_duplicates(baseline, duplicate)
+    assert [item.value_ns for item in joined] == pytest.approx([2e6, 3e6, 1e6])
+    assert [item.round for item in joined] == [0, 1, 2]
+
+
+def test_duplicates_of_another_kind_do_not_join() -> None:
+    other = value(0, 4e6, kind=SampleKind.SUMMARY)
+    assert join_duplicates([value(0, 1e6)], [other]) == [value(0, 1e6)]
+
+
+def test_what_is_left_out_is_told_by_side_and_reason_with_the_ratio_of_all() -> None:
+    baseline = [value(index, 1e6) for index in range(7)]
+    throttled = Quality.THROTTLED
+    candidate = [*(value(index, 1e6) for index in range(5)), value(5, 2e6, quality=throttled)]
+    answer = compared(baseline, candidate)
+    assert [(part.side, part.reason, part.blocks) for part in answer.left_out] == [
+        (Side.CANDIDATE, "the candidate is throttled", 1),
+        (Side.CANDIDATE, "the candidate has no measurement", 1),
+    ]
+    assert answer.ratio == pytest.approx(1)
+    assert answer.ratio_of_all == pytest.approx(0.5 ** (1 / 6))
+    assert answer.selection_matters
+
+
+def test_what_ran_on_other_hardware_is_in_no_ratio() -> None:
+    baseline = [value(index, 1e6) for index in range(6)]
+    candidate = [*(value(index, 1e6) for index in range(5)), value(5, 9e6, quality=Quality.FALLBACK)]
+    assert compared(baseline, candidate).ratio_of_all == pytest.approx(1)
+
+
+def test_a_start_that_is_noisy_counts() -> None:
+    baseline = [value(index, 1e6) for index in range(5)]
+    candidate = [value(index, 2e6, quality=Quality.NOISY) for index in range(5)]
+    assert compared(baseline, candidate).rounds == 5

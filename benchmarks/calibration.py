@@ -1,0 +1,386 @@
+"""How often the farm's verdicts are wrong, and what they find: its own functions on simulated process starts.
+
+    python benchmarks/calibration.py [--quick] [--matrices N]
+
+Not named after statistics: that module of the standard library would be hidden from all other benchmarks.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks.machine import machine_facts
+from farm.core.base.ids import DeviceId
+from farm.core.devices.condition import Gates
+from farm.core.devices.controls import ControlLevel
+from farm.core.matrices.matrix import shuffle_block
+from farm.core.results.pairing import JoinedValue, join_duplicates, paired_rounds
+from farm.core.results.speedup import Speedup, pair_variance, speedup
+from farm.core.results.statistics.families import discoveries
+from farm.core.results.statistics.past_variance import VariancePrior, variance_prior
+from farm.core.results.statistics.verdict import DIRECTED
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Quality, Reading, SampleKind, Verdict
+from farm.core.runs.quality import assess_quality
+from farm.core.runs.stats import summarize_samples
+
+Logs = npt.NDArray[np.float64]
+#: The deviation of each start of a matrix, as they run: (random, starts, starts of a round).
+Noise = Callable[[np.random.Generator, int, int], Logs]
+
+_DEVICE = DeviceId("phone-1")
+_VALUE_NS = 1e7
+_MARGIN = 0.02
+#: Cells of a small matrix: baseline, duplicate, candidate.
+_BASELINE, _DUPLICATE, _CANDIDATE = 0, 1, 2
+
+
+def _iid(random: np.random.Generator, starts: int, block: int) -> Logs:
+    return random.normal(0.0, 0.02, starts)
+
+
+def _drift(random: np.random.Generator, starts: int, block: int) -> Logs:
+    """AR(1) with a deviation of 5 %, of which a start shares 95 % with the next, and 1 % of its own."""
+    shocks = random.normal(0.0, 0.05 * math.sqrt(1 - 0.95**2), starts)
+    level = np.empty(starts)
+    level[0] = random.normal(0.0, 0.05)
+    for place in range(1, starts):
+        level[place] = 0.95 * level[place - 1] + shocks[place]
+    return level + random.normal(0.0, 0.01, starts)
+
+
+def _ramp(random: np.random.Generator, starts: int, block: int) -> Logs:
+    """10 % slower from the first start to the last, and 3 % within each round."""
+    places = np.arange(starts)
+    return 0.10 * places / starts + 0.03 * (places % block) / block + random.normal(0.0, 0.01, starts)
+
+
+def _bimodal(random: np.random.Generator, starts: int, block: int) -> Logs:
+    """Every fifth start is put on a core that takes 20 % longer."""
+    return np.where(random.random(starts) < 0.2, math.log(1.2), 0.0) + random.normal(0.0, 0.01, starts)
+
+
+def _heavy(random: np.random.Generator, starts: int, block: int) -> Logs:
+    """Student's t with two degrees of freedom: without a variance."""
+    return 0.015 * random.standard_t(2, starts)
+
+
+NOISES: dict[str, Noise] = {
+    "iid, 2 %": _iid,
+    "AR(1) drift": _drift,
+    "heat ramps": _ramp,
+    "bimodal cores": _bimodal,
+    "heavy tails": _heavy,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    what: str
+    measured: str
+    aim: str
+    holds: bool
+
+    def __str__(self) -> str:
+        return f"{self.what:58}{self.measured:>10}  {self.aim:10}{'' if self.holds else '  MISSED'}".rstrip()
+
+
+def _value(round: int, log: float, *, step_ns: int = 0, quality: Quality = Quality.VALID) -> JoinedValue:
+    return JoinedValue(
+        round=round,
+        repeat=0,
+        value_ns=_VALUE_NS * math.exp(log),
+        clock_step_ns=step_ns,
+        kind=SampleKind.SAMPLES,
+        quality=quality,
+        control_level=ControlLevel.FREE,
+        facts_id=None,
+    )
+
+
+def _matrix(
+    random: np.random.Generator, noise: Noise, *, rounds: int, cells: int = 3, carried: float = 0.0
+) -> dict[int, list[float]]:
+    """Return the logarithms of each cell by round, in the farm's order of starts.
+
+    Args:
+        random: the source.
+        noise: of the starts, one after another.
+        rounds: how many.
+        cells: of one round.
+        carried: how much slower the start after that of the last cell is.
+    """
+    orders = [
+        shuffle_block(range(cells), device_id=_DEVICE, round=round, seed=int(random.integers(1 << 31)))
+        for round in range(rounds)
+    ]
+    levels = noise(random, rounds * cells, cells)
+    logs: dict[int, list[float]] = {cell: [0.0] * rounds for cell in range(cells)}
+    before = -1
+    starts = [(round, cell) for round, order in enumerate(orders) for cell in order]
+    for place, (round, cell) in enumerate(starts):
+        logs[cell][round] = float(levels[place]) + (carried if before == cells - 1 else 0.0)
+        before = cell
+    return logs
+
+
+def _compare(
+    baseline: Sequence[float],
+    candidate: Sequence[float],
+    *,
+    duplicate: Sequence[float] | None = None,
+    prior: VariancePrior | None = None,
+    margin: float = _MARGIN,
+) -> Speedup:
+    values = [_value(round, log) for round, log in enumerate(baseline)]
+    copies = [] if duplicate is None else [_value(round, log) for round, log in enumerate(duplicate)]
+    pairs, excluded = paired_rounds(
+        join_duplicates(values, copies), [_value(round, log) for round, log in enumerate(candidate)]
+    )
+    return speedup(pairs, excluded=excluded, margin=margin, prior=prior)
+
+
+def _alarms(results: Sequence[Speedup]) -> float:
+    return sum(result.verdict in DIRECTED for result in results) / len(results)
+
+
+def _coverage(results: Sequence[Speedup], truth: float) -> float:
+    return sum((r.ci_low or 0) <= truth <= (r.ci_high or 0) for r in results) / len(results)
+
+
+def _width(results: Sequence[Speedup]) -> float:
+    return float(np.mean([math.log((r.ci_high or 1) / (r.ci_low or 1)) / 2 for r in results]))
+
+
+def _at_most(what: str, value: float, aim: float, *, allowed: float = 0.0) -> _Row:
+    return _Row(what=what, measured=f"{value:.1%}", aim=f"<= {aim:.1%}", holds=value <= aim + allowed)
+
+
+def _null_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
+    """A/A alarms: how often two equal cells come out different; and the coverage of a true 3 %."""
+    error = 2 * math.sqrt(0.05 * 0.95 / matrices)
+    for name, noise in NOISES.items():
+        for rounds in (5, 10, 20) if noise is _iid else (10,):
+            plain, joined = [], []
+            for _ in range(matrices):
+                logs = _matrix(random, noise, rounds=rounds)
+                plain.append(_compare(logs[_BASELINE], logs[_DUPLICATE]))
+                slower = [log + math.log(1.03) for log in logs[_CANDIDATE]]
+                joined.append(_compare(logs[_BASELINE], slower, duplicate=logs[_DUPLICATE]))
+            yield _at_most(f"A/A alarms, {name}, {rounds} rounds", _alarms(plain), 0.05, allowed=error)
+            covered = _coverage(joined, 1 / 1.03)
+            yield _Row(
+                what=f"coverage of a true 3 %, {name}, {rounds} rounds",
+                measured=f"{covered:.1%}",
+                aim="93 to 97 %",
+                holds=0.93 <= covered <= 0.97,
+            )
+
+
+def _missing_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
+    """A third of the starts is 10 % slower; on the candidate's side those scatter, too, and are `noisy`."""
+    present: list[Speedup] = []
+    before: list[Speedup] = []
+    for _ in range(matrices):
+        sides = [
+            np.where(random.random(10) < 0.3, math.log(1.1), 0.0) + random.normal(0.0, 0.01, 10)
+            for _ in range(2)
+        ]
+        baseline = [_value(round, float(log)) for round, log in enumerate(sides[0])]
+        for results, quality in ((present, Quality.NOISY), (before, Quality.THROTTLED)):
+            candidate = [
+                _value(round, float(log), quality=quality if log > 0.05 else Quality.VALID)
+                for round, log in enumerate(sides[1])
+            ]
+            pairs, excluded = paired_rounds(baseline, candidate)
+            results.append(speedup(pairs, excluded=excluded, margin=_MARGIN))
+    error = 2 * math.sqrt(0.05 * 0.95 / matrices)
+    yield _at_most("A/A alarms, slow starts noisy on one side", _alarms(present), 0.05, allowed=error)
+    warned = [result for result in before if result.verdict in DIRECTED]
+    yield _Row(what="  the same, were they left out", measured=f"{_alarms(before):.1%}", aim="", holds=True)
+    if warned:
+        told = sum(result.selection_matters for result in warned) / len(warned)
+        yield _Row(what="  of those, rows that say so", measured=f"{told:.1%}", aim="", holds=True)
+
+
+def _carry_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
+    results = []
+    for _ in range(matrices):
+        logs = _matrix(random, _iid, rounds=10, cells=6, carried=math.log(1.03))
+        results.append(_compare(logs[0], logs[1]))
+    error = 2 * math.sqrt(0.05 * 0.95 / matrices)
+    yield _at_most("A/A alarms, 3 % carried over from a hot cell", _alarms(results), 0.05, allowed=error)
+
+
+def _power_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
+    found, same = [], []
+    for _ in range(matrices):
+        logs = _matrix(random, _iid, rounds=20)
+        found.append(_compare(logs[0], [log + math.log(1.03) for log in logs[2]]))
+        at_margin = [log + math.log1p(_MARGIN) for log in logs[2]]
+        same.append(_compare(logs[0], at_margin))
+    slower = sum(result.verdict in DIRECTED and (result.ratio or 1) < 1 for result in found) / matrices
+    yield _Row(
+        what="a 3 % slowdown found, 2 % noise, 20 rounds",
+        measured=f"{slower:.1%}",
+        aim=">= 95 %",
+        holds=slower >= 0.95,
+    )
+    within = sum(r.verdict in (Verdict.SAME, Verdict.FASTER_WITHIN, Verdict.SLOWER_WITHIN) for r in same)
+    yield _at_most(
+        "`same` or within, for a difference at the margin",
+        within / matrices,
+        0.025,
+        allowed=2 * math.sqrt(0.025 * 0.975 / matrices),
+    )
+
+
+def _step_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
+    """3.2 ms, read in whole milliseconds, and 10 % more."""
+    same, coarse = 0, 0
+    for _ in range(max(1, matrices // 10)):
+        values: dict[float, list[JoinedValue]] = {}
+        for true_ms in (3.2, 3.52):
+            values[true_ms] = []
+            for round in range(10):
+                samples_ms = np.floor(true_ms * np.exp(random.normal(0.0, 0.01, 50)))
+                reading = Reading(
+                    samples_ns=tuple(int(ms) * 1_000_000 for ms in samples_ms),
+                    expected_samples=50,
+                    actual_backend="cpu",
+                    accelerator="cpu",
+                    proof="cpu",
+                    clock_step_ns=1_000_000,
+                )
+                summary = summarize_samples(reading)
+                judged = assess_quality(
+                    reading,
+                    summary,
+                    requested_backend="cpu",
+                    evidence=Evidence(fence=1),
+                    gates=Gates(),
+                    noise_limit=0.25,
+                    margin=_MARGIN,
+                )
+                coarse += judged.quality is Quality.COARSE
+                log = math.log(summary.value_ns / _VALUE_NS)
+                values[true_ms].append(_value(round, log, step_ns=1_000_000, quality=judged.quality))
+        pairs, _ = paired_rounds(values[3.2], values[3.52])
+        same += speedup(pairs, margin=_MARGIN).verdict is Verdict.SAME
+    share = same / max(1, matrices // 10)
+    yield _at_most("`same`: 3.2 ms in whole ms, 10 % slower", share, 0.0)
+
+
+def _family_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
+    """Eighty rows without any difference, in matrices of their own baseline."""
+    any_row, any_discovery = 0, 0
+    families = max(1, matrices // 20)
+    for _ in range(families):
+        baseline = random.normal(0.0, 0.02, 10)
+        rows = [_compare(baseline.tolist(), random.normal(0.0, 0.02, 10).tolist()) for _ in range(80)]
+        any_row += any(row.verdict in DIRECTED for row in rows)
+        any_discovery += any(discoveries([row.p_value or 0.0 for row in rows]))
+    yield _Row(what="80 equal rows: any row alarms", measured=f"{any_row / families:.1%}", aim="", holds=True)
+    error = 2 * math.sqrt(0.05 * 0.95 / families)
+    yield _at_most("80 equal rows: any that stands (*)", any_discovery / families, 0.05, allowed=error)
+
+
+def _prior_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
+    """The pair's past: six matrices of ten rounds; the noise of a day differs by a factor."""
+    error = 2 * math.sqrt(0.05 * 0.95 / matrices)
+    for spread, words in (
+        (0.0, "the same noise each day"),
+        (0.3, "noise x 1.35 a day"),
+        (0.6, "x 1.8 a day"),
+    ):
+        plain, moderated = [], []
+        for _ in range(matrices):
+            past = []
+            for _ in range(6):
+                scale = 0.02 * math.exp(random.normal(0.0, spread))
+                sides = random.normal(0.0, scale, (2, 10)).tolist()
+                values = [[_value(round, log) for round, log in enumerate(side)] for side in sides]
+                if (known := pair_variance(paired_rounds(*values)[0])) is not None:
+                    past.append(known)
+            scale = 0.02 * math.exp(random.normal(0.0, spread))
+            today = random.normal(0.0, scale, (2, 5)).tolist()
+            plain.append(_compare(*today))
+            moderated.append(_compare(*today, prior=variance_prior(past)))
+        yield _at_most(f"A/A alarms with a past, {words}, 5 rounds", _alarms(moderated), 0.05, allowed=error)
+        change = _width(moderated) / _width(plain) - 1
+        yield _Row(what="  half-width by the past", measured=f"{change:+.0%}", aim="", holds=True)
+
+
+def _join_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
+    plain, joined = [], []
+    for _ in range(matrices):
+        logs = _matrix(random, _iid, rounds=20)
+        plain.append(_compare(logs[0], logs[2]))
+        joined.append(_compare(logs[0], logs[2], duplicate=logs[1]))
+    change = _width(joined) / _width(plain) - 1
+    yield _Row(
+        what="half-width where the duplicate joins the baseline",
+        measured=f"{change:+.0%}",
+        aim="-13 %",
+        holds=change <= -0.12,
+    )
+
+
+def _block_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
+    """Starts of a pair for the same half-width: in a round of fifty cells against a round of its own."""
+    widths = []
+    for cells in (2, 50):
+        results = []
+        for _ in range(max(1, matrices // 10)):
+            logs = _matrix(random, _drift, rounds=10, cells=cells)
+            results.append(_compare(logs[0], logs[1]))
+        widths.append(
+            math.sqrt(float(np.mean([math.log((r.ci_high or 1) / (r.ci_low or 1)) ** 2 for r in results])))
+        )
+    starts = (widths[1] / widths[0]) ** 2
+    yield _Row(
+        what="starts for the same half-width, 50 cells / 2 (AR(1))",
+        measured=f"{starts:.2f}x",
+        aim="<= 1.10x",
+        holds=starts <= 1.1,
+    )
+
+
+def main() -> None:
+    """Print each figure beside its aim."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="few matrices: the figures say little")
+    parser.add_argument("--matrices", type=int, default=10_000, help="simulated for each figure")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    matrices = 100 if given.quick else given.matrices
+    print(machine_facts())
+    print(f"simulated: {matrices} matrices for each figure, seed {given.seed}\n")
+    print(f"{'':58}{'measured':>10}  aim")
+    for rows in (
+        _null_rows,
+        _missing_rows,
+        _carry_rows,
+        _power_rows,
+        _step_rows,
+        _family_rows,
+        _prior_rows,
+        _join_rows,
+        _block_rows,
+    ):
+        for row in rows(np.random.default_rng(given.seed), matrices):
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()
