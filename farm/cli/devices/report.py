@@ -177,6 +177,8 @@ def since_text(view: DeviceView, now: datetime | None = None) -> str:
 def find_remedy(view: DeviceView) -> str | None:
     """Return why a device needs an operator and what the operator can do; None if it needs none."""
     first = view.blocked_by[0] if view.blocked_by else None
+    if first in (Blocker.HEALTH_UNKNOWN, Blocker.HEALTH_SUSPECT) and view.why and "deferred" in view.why:
+        return f"{view.name}: {view.why}"
     if first == Blocker.CORDONED and view.why:
         return f"{view.name}: cordoned: {view.why}"
     if first not in _OPERATOR_CODES or view.advice is None:
@@ -231,7 +233,7 @@ _attempt_table = Listing[PastAttempt](
     name("what", lambda attempt: attempt.kind),
     name("ended", lambda attempt: attempt.outcome or attempt.state),
     number("claimed", lambda attempt: local_time_text(attempt.claimed_at)),
-    prose("why", lambda attempt: attempt.code),
+    prose("why", lambda attempt: attempt.message if attempt.outcome is None else attempt.code),
 )
 
 #: The events of a device or a host.

@@ -8,6 +8,7 @@ from typing import Any
 import typer
 
 from farm.cli.shell.output import print_notice
+from farm.core.base.spec_errors import closest_name
 from farm.core.errors import FarmError, HostDiskFull, InvalidInput
 
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -55,8 +56,9 @@ def usage_error(error: Any) -> InvalidInput | None:
         hint = (getattr(param, "help", None) or "").rstrip(".") or f"{help_of} describes it"
         return InvalidInput(f"{_name(param)}{_problem_text(error)}", hint=hint)
     if option := getattr(error, "option_name", None):
-        meant = ", ".join(getattr(error, "possibilities", None) or ())
-        hint = f"did you mean {meant}?" if meant else f"{help_of} lists the options"
+        possible = {name.lstrip("-"): name for name in getattr(error, "possibilities", None) or ()}
+        meant = closest_name(option.lstrip("-"), possible)
+        hint = f"did you mean {possible[meant]}?" if meant else f"{help_of} lists the options"
         return InvalidInput(
             f"there is no option {option}" if hasattr(error, "possibilities") else message, hint=hint
         )

@@ -123,12 +123,14 @@ def deferral_pause(return_count: int) -> timedelta:
     return LONGEST_PAUSE if doubled >= longest.bit_length() else min(LONGEST_PAUSE, FIRST_PAUSE * 2**doubled)
 
 
-def deferral_reason(until: datetime, return_count: int, *, origin: StateOrigin) -> PendingReason:
-    """Return the pending reason of a deferred job."""
+def deferral_reason(
+    until: datetime, return_count: int, *, origin: StateOrigin, subject: str = "it"
+) -> PendingReason:
+    """Return the pending reason of a deferred job, which `subject` names."""
     times = "once" if return_count == 1 else f"{return_count} times"
     return PendingReason(
         code="deferred",
-        message=f"it was deferred {times}, and may be tried again from {until:%H:%M:%S} UTC on",
+        message=f"{subject} was deferred {times}, and may be tried again from {until:%H:%M:%S} UTC on",
         hint="wait: pauses get longer, up to 5 min; `gates:` of the matrix has the limits",
         passes=True,
         **asdict(origin),

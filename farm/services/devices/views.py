@@ -15,11 +15,13 @@ from farm.core.devices.host_state import HostEvent
 from farm.core.devices.remediation import MESSAGE_BY_BLOCKER, advice, sort_for_display
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.jobs.pending_reasons import StateOrigin
+from farm.core.jobs.retry import JOB_DEFERRED
 from farm.core.operations.event import DeviceEvent, EventKind, EventSubject
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device
 from farm.store.jobs import attempts
+from farm.store.jobs.jobs import find_open_check
 from farm.store.operations.event_log import last_events
 from farm.store.upkeep import device_actions
 from farm.wire.documents.devices import DeviceView
@@ -132,9 +134,24 @@ def _view(connection: Connection, device: Device, load: Load) -> DeviceView:
         waiting_for=tuple(MESSAGE_BY_BLOCKER[blocker] for blocker in blocks),
         blocked_by=tuple(blocks),
         since=began.since,
-        why=began.cause,
+        why=_check_deferral(connection, device, blocks) or began.cause,
         advice=_advice(device, blocks),
     )
+
+
+def _check_deferral(connection: Connection, device: Device, blocks: Sequence[Blocker]) -> str | None:
+    """Return why the check was deferred that a device waits for; None if it was not."""
+    if not blocks or blocks[0] not in (Blocker.HEALTH_UNKNOWN, Blocker.HEALTH_SUSPECT):
+        return None
+    check = find_open_check(connection, device.device_id)
+    last = (
+        None
+        if check is None or check.attempt_id is None
+        else attempts.find_attempt(connection, check.attempt_id)
+    )
+    if last is None or last.code != JOB_DEFERRED:
+        return None
+    return f"its check is deferred: {last.message}"
 
 
 def _advice(device: Device, blocks: Sequence[Blocker]) -> str | None:

@@ -27,13 +27,12 @@ class Deferral:
         """Return the time before which the job is not claimed."""
         return self.last.claimed_at + deferral_pause(self.return_count)
 
-    @property
-    def reason(self) -> PendingReason:
-        """Return the reason that is shown for the pending job."""
+    def reason(self, subject: str = "it") -> PendingReason:
+        """Return the reason that is shown for the pending job, or for one that waits for it."""
         origin = StateOrigin(
             since=self.last.finished_at, by=f"agent:{self.last.host_id}", cause=self.last.message
         )
-        return deferral_reason(self.until, self.return_count, origin=origin)
+        return deferral_reason(self.until, self.return_count, origin=origin, subject=subject)
 
 
 def find_deferral(connection: Connection, job: Job) -> Deferral | None:

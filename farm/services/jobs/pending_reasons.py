@@ -6,7 +6,7 @@ from shlex import quote
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import JobId, MatrixId
-from farm.core.devices.device import blockers
+from farm.core.devices.device import Blocker, blockers
 from farm.core.devices.host_state import IncidentKind
 from farm.core.errors import NotFound
 from farm.core.jobs.attempt import Attempt, AttemptState
@@ -41,6 +41,8 @@ from farm.wire.documents.matrices.pending import (
     RunningJobView,
 )
 
+#: A check has to pass first.
+_UNCHECKED = {Blocker.HEALTH_UNKNOWN, Blocker.HEALTH_SUSPECT}
 #: Behind so many jobs the exact place does not matter.
 MAX_COUNTED = 1000
 
@@ -122,7 +124,20 @@ def _reasons(connection: Connection, job: Job, device: Device, load: Load) -> li
                 for blocker in actionable_first(all_blockers)
             ]
             off = find_deferral(connection, job)
-            return [*_of_host(connection, device), *of_phone, *([] if off is None else [off.reason])]
+            of_check = _of_check(connection, device) if _UNCHECKED & set(all_blockers) else []
+            return [
+                *_of_host(connection, device),
+                *of_phone,
+                *(of_check if job.kind is JobKind.BENCHMARK else []),
+                *([] if off is None else [off.reason()]),
+            ]
+
+
+def _of_check(connection: Connection, device: Device) -> list[PendingReason]:
+    """Return the deferral of the check without which a device gets no other job."""
+    check = jobs.find_open_check(connection, device.device_id)
+    off = None if check is None else find_deferral(connection, check)
+    return [] if off is None else [off.reason("its check")]
 
 
 def _of_host(connection: Connection, device: Device) -> list[PendingReason]:

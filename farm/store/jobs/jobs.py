@@ -11,7 +11,7 @@ from farm.core.jobs.fair_share import first_virtual_time
 from farm.core.jobs.job import Job, JobEvent, JobKind, JobState, advance
 from farm.core.operations.event import WorkEvent
 from farm.core.runs.measurement import Outcome
-from farm.database.rows import insert_rows, to_record
+from farm.database.rows import find_record, insert_rows, to_record
 from farm.database.tables import cells, devices, jobs, literal, matrices
 from farm.database.tables.columns import BigId
 from farm.database.transaction import Tx
@@ -68,6 +68,16 @@ def add_check(tx: Tx, device_id: DeviceId, *, cause: str) -> JobId | None:
         tx, WorkEvent.JOB_QUEUED, job_id, to_state=JobState.QUEUED, cause=f"check of {device_id}: {cause}"
     )
     return job_id
+
+
+def find_open_check(connection: Connection, device_id: DeviceId) -> Job | None:
+    """Return the health check of a device that is queued or runs, or None."""
+    query = sa.select(jobs).where(
+        jobs.c.device_id == device_id,
+        jobs.c.kind == literal(JobKind.CHECK),
+        jobs.c.state != literal(JobState.FINISHED),
+    )
+    return find_record(connection, Job, query)
 
 
 def find_job(connection: Connection, job_id: JobId) -> Job | None:

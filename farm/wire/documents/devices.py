@@ -97,6 +97,7 @@ class PastAttempt(Wire):
     state: str
     outcome: Outcome | None
     code: str | None
+    message: str | None = None
     claimed_at: datetime
 
 

@@ -2,15 +2,19 @@
 
 import pytest
 
+from farm.cli.devices.report import find_remedy
+from farm.core.base.ids import JobId
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.retry import FIRST_PAUSE, LONGEST_PAUSE, MAX_RETURNS
 from farm.database.transaction import bind_tx
+from farm.services.checks.device_detail import device_detail
 from farm.services.checks.requested import request_check
 from farm.services.jobs.pending_reasons import job_waiting
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, phase
 
+FULL = "188 MiB free, at least 256 MiB"
 LOW = "battery 9 %, at least 20 %"
 
 
@@ -66,6 +70,34 @@ def test_why_a_job_that_was_deferred_waits_says_until_when(farm: FarmRig, host: 
     (reason,) = farm.read(job_waiting, assignment.job_id).reasons
     assert (reason.code, reason.passes, reason.cause) == ("deferred", True, LOW)
     assert reason.message == f"it was deferred once, and may be tried again from {until:%H:%M:%S} UTC on"
+
+
+def test_jobs_that_wait_for_a_deferred_check_and_the_device_say_why_it_was_deferred(farm: FarmRig) -> None:
+    farm.variant("float32")
+    host = farm.host()
+    host.plug_in("phone-1")
+    (check,) = host.exchange().assignments
+    submit(farm)
+    until = farm.clock.now() + FIRST_PAUSE
+    host.exchange([phase(check, AttemptState.RETURNED, FULL)])
+    host.clean(check)
+    host.exchange()
+    (job,) = farm.rows("SELECT job_id FROM jobs WHERE kind = 'benchmark'")
+    reasons = farm.read(job_waiting, JobId(job["job_id"])).reasons
+    assert [reason.code for reason in reasons] == ["health_unknown", "deferred"]
+    assert reasons[1].message.startswith(
+        f"its check was deferred once, and may be tried again from {until:%H}"
+    )
+    assert reasons[1].cause == FULL
+    view = farm.read(device_detail, "phone-1")
+    assert view.why == f"its check is deferred: {FULL}"
+    assert view.attempts[0].message == FULL
+    assert find_remedy(view) == f"phone-1: its check is deferred: {FULL}"
+    farm.clock.advance(LONGEST_PAUSE.total_seconds())
+    host.exchange()
+    host.earn_health()
+    assert farm.read(device_detail, "phone-1").why is None
+    assert [reason.code for reason in farm.read(job_waiting, JobId(job["job_id"])).reasons] == []
 
 
 def test_the_time_that_an_agent_waited_for_the_gates_is_part_of_the_pause(
