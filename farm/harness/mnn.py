@@ -100,7 +100,7 @@ class MnnBenchmark(ToolHarness):
     """Runs one `.mnn` file, in a folder of its own."""
 
     name = "mnn_benchmark"
-    parser_version = 4
+    parser_version = 5
     flags = FLAGS
     formats = (Format.MNN,)
     backends = tuple(_NUMBER_BY_BACKEND)

@@ -87,7 +87,7 @@ class Benchncnn(ToolHarness):
     """Runs a network from its `.param` alone: the tool generates the weights, so it needs no `.bin`."""
 
     name = "benchncnn"
-    parser_version = 4
+    parser_version = 5
     flags = FLAGS
     formats = (Format.NCNN,)
     backends = (_CPU, _VULKAN)

@@ -19,6 +19,7 @@ from farm.wire.documents.results.results import ResultView
 
 _ROUNDS = "time = median over rounds, each a process of its own"
 _ROUND = "time = that of one process."
+_LEAST = "least = the shortest iteration of all rounds."
 _P90 = "p90 = 90th percentile of a round's samples, median over rounds."
 
 
@@ -93,6 +94,10 @@ def _has_several_rounds(results: Sequence[ResultView]) -> bool:
     return any(result.time and result.time.rounds > 1 for result in results)
 
 
+def _has_least(results: Sequence[ResultView]) -> bool:
+    return any(result.min_ns is not None for result in results)
+
+
 def _has_p90(results: Sequence[ResultView]) -> bool:
     return any(result.p90_ns is not None for result in results)
 
@@ -104,6 +109,7 @@ value_table = Listing[ResultView](
     number("time", lambda result: result.time and duration_text(result.time.median)),
     number("95 % interval", lambda result: _interval_text(result.time), is_shown=_has_interval),
     number("min to max", lambda result: _extent_text(result.time), is_shown=_has_several_rounds),
+    number("least", lambda result: result.time and duration_or_nothing(result.min_ns), is_shown=_has_least),
     number("p90", lambda result: result.time and duration_or_nothing(result.p90_ns), is_shown=_has_p90),
     prose("rounds", lambda result: _rounds(result)),
 )
@@ -114,9 +120,12 @@ def legend(results: Sequence[ResultView]) -> Iterator[str]:
     if not _has_several_rounds(results):
         yield _ROUND
     elif _has_interval(results):
-        yield f"{_ROUNDS}; 95 % interval over rounds."
+        yield f"{_ROUNDS}; 95 % interval over rounds, of this session."
     else:
         yield f"{_ROUNDS}."
+    yield from _session_lines(results)
+    if _has_least(results):
+        yield _LEAST
     if _has_p90(results):
         yield _P90
     for covers in dict.fromkeys(result.clock_covers for result in results):
@@ -133,6 +142,19 @@ def legend(results: Sequence[ResultView]) -> Iterator[str]:
     )
     for kind, group in groupby(by_kind, key=lambda pair: pair[0]):
         yield f"{', '.join(device for _, device in group)}: {kind}"
+
+
+def _session_lines(results: Sequence[ResultView]) -> Iterator[str]:
+    """Yield how far earlier sessions lie apart, which no interval of one session knows."""
+    for result in results:
+        if (spread := result.sessions) is not None:
+            cell = f"{device_name(result)}, {result.label}" if _has_cells(results) else device_name(result)
+            low, high = duration_text(spread.low_ns), duration_text(spread.high_ns)
+            medians = f"medians of {low} to {high}" if low != high else f"a median of {low}"
+            sessions = plural(spread.matrices, "earlier session")
+            yield f"{sessions} of {cell}: {medians}; sessions differ more than an interval says."
+    if _has_interval(results) and not any(result.sessions for result in results):
+        yield "There is no earlier session to tell how far sessions lie apart."
 
 
 def _rounds(result: ResultView) -> str:

@@ -91,6 +91,8 @@ class Reading:
     #: The standard deviation of the iterations behind the tool's own mean: as printed, or the least one that
     #: the printed extremes allow; None where neither is printed.
     deviation_ns: float | None = None
+    #: The shortest and the longest of these iterations, where the tool prints them.
+    extremes_ns: tuple[float, float] | None = None
     #: The backend that ran, as far as the adapter can tell, and the line or fact that shows it.
     actual_backend: str
     accelerator: str

@@ -21,8 +21,15 @@ def summarize_samples(reading: Reading) -> SampleSummary:
         mean_ns = reading.mean_ns
         count = reading.summed_samples or 0
         scatter = None if reading.deviation_ns is None else reading.deviation_ns / mean_ns
+        low_ns, high_ns = (None, None) if reading.extremes_ns is None else map(round, reading.extremes_ns)
         return SampleSummary(
-            kind=SampleKind.SUMMARY, count=count, value_ns=mean_ns, mean_ns=mean_ns, scatter=scatter
+            kind=SampleKind.SUMMARY,
+            count=count,
+            value_ns=mean_ns,
+            mean_ns=mean_ns,
+            min_ns=low_ns,
+            max_ns=high_ns,
+            scatter=scatter,
         )
     return _summary_of_samples(reading.samples_ns)
 

@@ -94,6 +94,7 @@ def time_reading(
         expected_samples=times.expected,
         summed_samples=times.summed,
         deviation_ns=deviation_of_mean(times),
+        extremes_ns=times.extremes_ns,
         actual_backend=backend,
         accelerator=accelerator,
         proof=proof,

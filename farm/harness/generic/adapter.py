@@ -81,6 +81,7 @@ def read_output(definition: Definition, plan: RunPlan, evidence: Evidence) -> Re
         metrics=metrics,
         clock_step_ns=times.step_ns,
         deviation_ns=deviation_of_mean(times),
+        extremes_ns=times.extremes_ns,
     )
 
 

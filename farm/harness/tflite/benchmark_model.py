@@ -120,7 +120,7 @@ class BenchmarkModel(ToolHarness):
     """Runs `.tflite` files; it prints a summary of its loop, never single iterations."""
 
     name = "benchmark_model"
-    parser_version = 6
+    parser_version = 7
     flags = FLAGS
     formats = (Format.TFLITE,)
     flags_are_words = True
@@ -178,13 +178,16 @@ def _times(plan: RunPlan, output: TfliteOutput) -> LoopTimes | None:
     """Return the times of the last line, or else of the main loop."""
     if output.mean_us is None:
         return None
-    deviation_us = output.main.values_us.get("std") if output.main else None
+    loop_us = output.main.values_us if output.main else {}
+    deviation_us = loop_us.get("std")
+    has_extremes = "min" in loop_us and "max" in loop_us
     return LoopTimes(
         mean_ns=output.mean_us * 1e3,
         deviation_ns=None if deviation_us is None else deviation_us * 1e3,
         expected=count_setting(plan.settings, FLAGS, "num_runs"),
         summed=output.main.count if output.main else None,
         step_ns=1_000,
+        extremes_ns=(loop_us["min"] * 1e3, loop_us["max"] * 1e3) if has_extremes else None,
     )
 
 

@@ -155,12 +155,14 @@ def litert_times(output: LitertOutput, *, expected: int) -> LoopTimes | None:
     if output.mean_ms is None:
         return None
     deviation_ms = output.values_ms.get("Inference (std)")
+    low_ms, high_ms = (output.values_ms.get(f"Inference ({name})") for name in ("min", "max"))
     return LoopTimes(
         mean_ns=output.mean_ms * 1e6,
         expected=expected,
         summed=output.runs,
         step_ns=_STEP_NS,
         deviation_ns=None if deviation_ms is None else deviation_ms * 1e6,
+        extremes_ns=None if low_ms is None or high_ms is None else (low_ms * 1e6, high_ms * 1e6),
     )
 
 
@@ -192,7 +194,7 @@ class LitertBenchmark(ToolHarness):
     """Runs `.tflite` files by LiteRT's compiled model; on the CPU that is XNNPACK wherever possible."""
 
     name = "litert-benchmark"
-    parser_version = 5
+    parser_version = 6
     flags = FLAGS
     formats = (Format.TFLITE,)
     backends = tuple(_SWITCH_BY_BACKEND)

@@ -9,11 +9,13 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId
 from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
 from farm.core.results.speedup import summarize_cell
+from farm.core.results.statistics.sessions import SessionSpread
 from farm.core.runs.measurement import CellSummary
 from farm.services.files.harnesses import adapter_of
 from farm.services.matrices.cell_setups import cell_setups
 from farm.services.matrices.metrics import metric_views
 from farm.services.matrices.views import first_page_size
+from farm.services.results.past_pairs import SessionKey, earlier_sessions
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.matrices import matrices
@@ -46,11 +48,16 @@ def list_results(
     for cell in cells:
         snapshots[cell.device_id] |= {summary.facts_id for summary in measured[cell.cell_id]}
     builds = {device_id: builds_of(connection, facts_ids) for device_id, facts_ids in snapshots.items()}
+    keys = {_session_key(own[-1]) for own in measured.values() if own}
+    # Where cells are compared, their partners of the same round say more.
+    is_alone = matrix.spec.baseline is None
+    sessions = earlier_sessions(connection, keys, before=matrix_id) if is_alone else {}
     return [
         _view(
             cell,
             setups.setup(cell),
             measured[cell.cell_id],
+            sessions,
             builds[cell.device_id],
             device_by_id[cell.device_id],
             covers[cell.program_id],
@@ -63,6 +70,7 @@ def _view(
     cell: CellRow,
     setup: CellSetup,
     measured: Sequence[MeasurementSummary],
+    sessions: Mapping[SessionKey, SessionSpread],
     builds: Mapping[FactsId, int],
     device: Device,
     clock_covers: str,
@@ -81,6 +89,8 @@ def _view(
         clock_covers=clock_covers,
         kind=counted[-1].kind if counted else None,
         time=_summary([summary.value_ns for summary in counted]),
+        sessions=sessions.get(_session_key(counted[-1])) if counted else None,
+        min_ns=min((summary.min_ns for summary in counted if summary.min_ns is not None), default=None),
         p90_ns=_median(summary.p90_ns for summary in counted),
         scatter=_median(summary.scatter for summary in counted),
         metrics=metric_views([summary.metrics for summary in counted]),
@@ -90,6 +100,10 @@ def _view(
         accelerator=counted[-1].accelerator if counted else None,
         proof=counted[-1].proof if counted else None,
     )
+
+
+def _session_key(measured: MeasurementSummary) -> SessionKey:
+    return measured.series_id, measured.variant_digest, measured.program_digest
 
 
 def _summary(values: Sequence[float]) -> CellSummary | None:

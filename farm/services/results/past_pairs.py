@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
+from farm.core.base.ids import CellId, DeviceId, Digest, MatrixId, SeriesId
 from farm.core.results.pairing import join_duplicates, paired_rounds
 from farm.core.results.speedup import pair_variance, speedup
 from farm.core.results.statistics.families import AlarmShare, alarm_share
@@ -15,14 +15,17 @@ from farm.core.results.statistics.past_variance import (
     VariancePrior,
     variance_prior,
 )
+from farm.core.results.statistics.sessions import SessionSpread, session_spread
 from farm.core.results.statistics.verdict import DIRECTED
-from farm.core.runs.measurement import MIN_ROUNDS
+from farm.core.runs.measurement import COUNTED, MIN_ROUNDS
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
 from farm.store.results.past_pairs import PastMeasurement, aa_pairs, past_measurements
 
 #: A/A pairs are counted over so many matrices.
 AA_MATRICES = 50
+#: Earlier sessions are looked for in so many matrices.
+SESSIONS = 12
 #: The series of baseline and candidate, and the number of the baseline's duplicates that joined it.
 PairKey = tuple[SeriesId, SeriesId, int]
 
@@ -66,6 +69,26 @@ def _pair_variance(
     joined = join_duplicates(baseline[0], [value for own in baseline[1:] for value in own])
     pairs, _ = paired_rounds(joined, candidate)
     return pair_variance(pairs)
+
+
+#: Series, file and program: what earlier sessions of a cell have in common.
+SessionKey = tuple[SeriesId, Digest | None, Digest]
+
+
+def earlier_sessions(
+    connection: Connection, keys: Collection[SessionKey], *, before: MatrixId
+) -> dict[SessionKey, SessionSpread]:
+    """Return how far the earlier sessions of cells lie apart; nothing of those that are new."""
+    series_ids = {series_id for series_id, _, _ in keys}
+    past = past_measurements(connection, series_ids, before=before, matrices=SESSIONS)
+    sessions: defaultdict[SessionKey, defaultdict[MatrixId, list[float]]]
+    sessions = defaultdict(lambda: defaultdict(list))
+    for measurement in past:
+        if measurement.quality in COUNTED:
+            key = measurement.series_id, measurement.variant_digest, measurement.program_digest
+            sessions[key][measurement.matrix_id].append(measurement.value_ns)
+    spreads = {key: session_spread([*sessions[key].values()]) for key in keys if key in sessions}
+    return {key: spread for key, spread in spreads.items() if spread is not None}
 
 
 def aa_alarms(connection: Connection, device_id: DeviceId) -> AlarmShare | None:

@@ -244,11 +244,15 @@ class MeasurementSummary:
     """The summary of an accepted measurement."""
 
     cell_id: CellId
+    series_id: SeriesId
+    variant_digest: Digest | None
+    program_digest: Digest
     round: int
     repeat: int
     quality: Quality
     kind: SampleKind
     value_ns: float
+    min_ns: int | None
     p90_ns: float | None
     scatter: float | None
     metrics: tuple[Metric, ...]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
+from farm.core.base.ids import CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.rows import is_among, to_record
@@ -28,6 +28,8 @@ class PastMeasurement:
     clock_step_ns: int
     facts_id: FactsId | None
     control_level: ControlLevel
+    variant_digest: Digest | None
+    program_digest: Digest
 
 
 _COLUMNS = [

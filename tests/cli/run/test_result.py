@@ -16,6 +16,7 @@ from farm.cli.run.result import (
     value_table,
 )
 from farm.core.results.speedup import summarize_cell
+from farm.core.results.statistics.sessions import SessionSpread
 from farm.core.runs.measurement import CellSummary
 from farm.wire.documents.results.results import MetricView, ResultView
 from tests.support.sample_views import cell_setup, matrix_view, speedup_view
@@ -96,8 +97,25 @@ def test_one_round_of_a_tool_without_samples_is_one_number() -> None:
 
 def test_the_legend_speaks_of_intervals_where_there_are_some() -> None:
     few = result_view(time=level_view(rounds=4, ci_low=None, ci_high=None))
-    assert next(iter(legend([result_view()]))).endswith("95 % interval over rounds.")
+    assert next(iter(legend([result_view()]))).endswith("95 % interval over rounds, of this session.")
     assert next(iter(legend([few]))) == "time = median over rounds, each a process of its own."
+
+
+def test_an_interval_is_of_this_session_and_earlier_ones_say_how_far_they_lie_apart() -> None:
+    spread = SessionSpread(matrices=3, low_ns=11.9e6, high_ns=13.1e6)
+    told = list(legend([result_view(sessions=spread)]))
+    assert (
+        "3 earlier sessions of phone-1: medians of 11.9 ms to 13.1 ms; sessions differ more than an interval"
+        " says." in told
+    )
+    assert "There is no earlier session to tell how far sessions lie apart." in list(legend([result_view()]))
+
+
+def test_the_shortest_iteration_stands_beside_the_median() -> None:
+    lines = text(value_table([result_view(min_ns=11_800_000)]))
+    assert lines[0].split()[-3:] == ["least", "p90", "rounds"]
+    assert "11.8 ms" in lines[1]
+    assert max(map(len, lines)) <= 80
 
 
 def test_the_legend_says_what_the_clock_covers_and_which_phones_these_are() -> None:

@@ -9,6 +9,7 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, MatrixId, Se
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Recipe
 from farm.core.results.reparse import ReparseChange
+from farm.core.results.statistics.sessions import SessionSpread
 from farm.core.runs.measurement import Better, CellSummary, Metric, Quality, SampleKind
 from farm.core.runs.placement import Placement
 from farm.core.runs.sustained import LatencyProfile
@@ -49,6 +50,11 @@ class ResultView(CellSetup):
     kind: SampleKind | None
     #: Nanoseconds; None while nothing is measured.
     time: CellSummary | None
+    #: The medians of earlier matrices of the same cell, file and program: the interval of `time` is of this
+    #: session alone. None where cells are compared, and for the first session.
+    sessions: SessionSpread | None = None
+    #: The shortest iteration over the rounds; None where the harness prints none.
+    min_ns: int | None = None
     #: Median over rounds of each round's own 90th percentile; None without samples.
     p90_ns: float | None
     #: Median over rounds of interquartile range over median, or of a tool's own deviation over its mean.
