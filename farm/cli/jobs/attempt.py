@@ -10,6 +10,7 @@ from rich.text import Text
 
 from farm.cli.jobs.job import metric_text
 from farm.cli.jobs.profile import profile_fields
+from farm.cli.jobs.trace_strip import trace_fields
 from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import show_view
 from farm.cli.shell.formatting import EMPTY_CELL, duration_or_nothing, failure_text, local_time_text, plural
@@ -75,7 +76,7 @@ def attempt_report(view: AttemptView) -> Text:
     headline = f"attempt {view.attempt_id} of job {view.job_id} on {device_name(view)}: {outcome}"
     fields = _attempt_fields(view, plan)
     # A plan is kept for as long as the output.
-    output = _evidence_lines(evidence, plan.gates) if evidence and plan else [_missing_evidence(view)]
+    output = _evidence_lines(evidence, view, plan.gates) if evidence and plan else [_missing_evidence(view)]
     return text_report(headline, [*fields, *output], width=9)
 
 
@@ -115,7 +116,7 @@ def _file(file: PlanFile) -> Field:
     return "file", f"{name}, {size_text(file.size_bytes)}, {file.digest}"
 
 
-def _evidence_lines(evidence: Evidence, gates: Gates) -> Iterator[Line]:
+def _evidence_lines(evidence: Evidence, view: AttemptView, gates: Gates) -> Iterator[Line]:
     again = ", resumed after an agent restart" if evidence.adopted else ""
     yield "command", shlex.join(evidence.argv) or None
     yield "started", f"{local_time_text(evidence.started_at)}{again}" if evidence.started_at else None
@@ -125,9 +126,13 @@ def _evidence_lines(evidence: Evidence, gates: Gates) -> Iterator[Line]:
     if evidence.error:
         yield from _error(evidence.error)
     yield "before", _condition(evidence.before)
+    if view.trace:
+        yield from trace_fields(view.trace)
     yield "after", _condition(evidence.after)
     if unchecked := evidence.before and unknown_gates(evidence.before, gates):
         yield f"not checked (not reported): {', '.join(unchecked)}"
+    named = {f"{name} unknown" for name in unchecked or ()}
+    yield from (("notice", notice) for notice in view.notices if notice not in named)
     yield from (("control", _control(state)) for state in evidence.controls)
     yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
     yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)

@@ -10,6 +10,7 @@ from farm.core.base.ids import AttemptId
 from farm.core.errors import NotFound
 from farm.core.jobs.attempt import Attempt
 from farm.core.runs.plan import RunPlan
+from farm.phone.condition.run_trace import run_trace
 from farm.store.devices.devices import device_labels
 from farm.store.jobs import attempts
 from farm.store.results import evidence as evidence_store
@@ -34,17 +35,20 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
     # The report that counted goes last, to be shown; where none did, the latest is.
     reports = sorted(evidence_store.reports_of(connection, attempt_id), key=lambda report: report.counted)
     shown = reports[-1] if reports else None
+    evidence = _evidence(shown.body) if shown and shown.body is not None else None
     stored = measurements.find_reading(connection, attempt_id)
     return AttemptView.of(
         attempt,
         device_label=device_labels(connection).get(attempt.device_id),
         plan=_PLAN.dump_python(attempt.plan, mode="json") if isinstance(attempt, Attempt) else None,
-        evidence=_evidence(shown.body) if shown and shown.body is not None else None,
+        evidence=evidence,
         evidence_expired_at=shown.expired_at if shown else None,
         evidence_expired_by=shown.expired_by if shown else None,
         quality=stored.quality if stored else None,
         quality_reasons=tuple(stored.quality_reasons) if stored else (),
+        notices=tuple(stored.notices or ()) if stored else (),
         reading=stored.reading if stored else None,
+        trace=run_trace(evidence.get("trace", "")) if evidence else None,
     )
 
 

@@ -211,6 +211,7 @@ class StoredReading:
 
     quality: Quality
     quality_reasons: Sequence[str]
+    notices: Sequence[str] | None
     reading: ReadingView
 
 
@@ -235,6 +236,7 @@ def find_reading(connection: Connection, attempt_id: AttemptId) -> StoredReading
     return StoredReading(
         quality=Quality(row.quality),
         quality_reasons=row.quality_reasons,
+        notices=row.notices,
         reading=ReadingView.model_validate({name: values[name] for name in ReadingView.model_fields}),
     )
 

@@ -13,6 +13,7 @@ from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.speedup import LeftOut
 from farm.core.results.statistics.families import AlarmShare
 from farm.core.runs.measurement import Outcome, Quality, Verdict
+from farm.core.runs.trace import RunTrace
 from farm.wire.base import Wire
 from farm.wire.documents.matrices.cell_setup import CellSetup
 from farm.wire.documents.results.results import MetricView, ReadingView, ResultView
@@ -250,8 +251,12 @@ class AttemptView(Wire):
     evidence_expired_by: str | None = None
     quality: Quality | None
     quality_reasons: tuple[str, ...]
+    #: What was noticed and does not lower its quality.
+    notices: tuple[str, ...] = ()
     #: The reading of the harness's adapter; None where there is no evidence, or it cannot be parsed.
     reading: ReadingView | None = None
+    #: What the device sampled of itself during the run, parsed; None for a run that was not sampled.
+    trace: RunTrace | None = None
 
 
 class JobView(Wire):
