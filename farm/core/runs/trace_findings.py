@@ -263,7 +263,7 @@ def _used_share(clock: _Clock, span: _Span) -> float:
     if allowed and clock.cores and not allowed & clock.cores:
         return 0.0
     main = {sample.core for sample in (span.first, span.last) if sample.core is not None}
-    if span.is_own and share <= ONE_THREAD and main and clock.cores and not main & clock.cores:
+    if span.is_own and share <= ONE_THREAD and main and not main & clock.cores:
         return 0.0
     if clock.of(span.last).current_hz is None and not (main & clock.cores):
         return 0.0
