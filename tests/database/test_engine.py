@@ -213,7 +213,7 @@ def test_a_lookup_waits_for_none_of_those_who_read_much(database: Database) -> N
             for _ in range(20):
                 group.create_task(database.read_async(long_read))
             try:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(120):
                     return await database.peek_async(count)
             finally:
                 done.set()
@@ -268,7 +268,7 @@ def test_slow_readers_delay_no_health_check_and_no_lookup(database: Database) ->
     async def ask() -> None:
         slow_reads = [asyncio.create_task(database.read_async(slow)) for _ in range(20)]
         await asyncio.to_thread(reading.acquire)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await asyncio.gather(*(database.ping_async() for _ in range(50)))
             await database.peek_async(lambda connection: None)
         released.set()

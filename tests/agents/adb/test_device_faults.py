@@ -16,7 +16,7 @@ from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.errors import AdbServerDown, DeviceOffline, DeviceTimeout
 
 pytestmark = pytest.mark.anyio
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 
 
 @pytest.mark.fault(1, 9)

@@ -27,7 +27,7 @@ async def test_a_log_that_grows_is_rotated_while_its_server_runs(tmp_path: Path,
     log, older = tmp_path / "adb-server.log", tmp_path / "adb-server.log.1"
     async with AdbServer(tmp_path, usb=False, adb=talkative_adb, log_limit_bytes=LIMIT_BYTES) as server:
         pid = server.pid
-        async with watching(server, ping_s=0.02), asyncio.timeout(60):
+        async with watching(server, ping_s=0.02), asyncio.timeout(120):
             while not older.exists() or log.stat().st_size < 100:
                 await AdbClient(server.port).version()
         assert await AdbClient(server.port).version() > 0

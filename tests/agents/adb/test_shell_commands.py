@@ -15,7 +15,7 @@ from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.errors import DeviceProtocol, DeviceTimeout
 
 pytestmark = pytest.mark.anyio
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 
 
 async def test_exit_code_stdout_and_stderr_arrive_apart(device: AdbDevice) -> None:

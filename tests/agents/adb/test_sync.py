@@ -13,7 +13,7 @@ from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.errors import DeviceProtocol, HostError, PushFailed
 
 pytestmark = pytest.mark.anyio
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 CONTENT = hashlib.shake_256(b"content").digest(3 * 1024 * 1024 + 17)
 
 

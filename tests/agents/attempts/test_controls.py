@@ -203,7 +203,7 @@ async def changed_while_it_runs(bench: Bench, entry: JournalRecord, faults: Faul
 async def begun(bench: Bench, running: asyncio.Task[Evidence]) -> None:
     """Wait until a run has written so in the phone's home."""
     mark = bench.handle.state / "data/begun"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not mark.exists():
             await asyncio.wait({running}, timeout=0.05)
 

@@ -52,7 +52,7 @@ async def said(bench: Bench, command: str) -> str:
 
 
 async def until_said(bench: Bench, command: str) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while True:
             if (await said(bench, command)).strip():
                 return

@@ -117,7 +117,7 @@ async def test_a_phone_that_cannot_be_cleaned_is_not_called_online_for_long(benc
     await bench.phone()
     await bench.detach()
     clearing = asyncio.create_task(bench.runner.clear(bench.device_id, 1))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while bench.monitor.find(bench.device_id) is not None:
             bench.active.changed.clear()
             await bench.active.changed.wait()

@@ -59,7 +59,7 @@ async def test_a_phone_that_tells_nothing_of_them_has_none(device: AdbDevice) ->
 
 async def test_a_rooted_phone_says_so(device: AdbDevice, phone: VirtualDeviceHandle) -> None:
     set_faults(phone.state, Faults(rooted=True))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not (await read_facts(device)).root:
             pass
 
@@ -82,7 +82,7 @@ async def test_the_listing_says_where_phones_are(
 async def test_an_update_of_a_phone_is_another_build(device: AdbDevice, phone: VirtualDeviceHandle) -> None:
     before = await read_facts(device)
     set_faults(phone.state, Faults(build="two"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while (after := await read_facts(device)) == before:
             pass
     assert [change.part for change in software_changes(before, after)] == ["build"]

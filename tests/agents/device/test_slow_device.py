@@ -43,7 +43,7 @@ async def took_ns(device: AdbDevice, check: str) -> float:
 async def shown(device: AdbDevice, faults: Faults, state: Path) -> None:
     """Wait until the phone is as the faults say."""
     set_faults(state, faults)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while (await device.shell("command -v sha256sum", deadline_s=10)).stdout.startswith(
             str(state).encode()
         ) is not (faults.slow > 1):
@@ -84,7 +84,7 @@ async def test_a_phone_that_is_warm_or_low_is_fit_for_neither_a_run_nor_a_refere
     device: AdbDevice, phone: VirtualDeviceHandle, faults: Faults, told: str
 ) -> None:
     set_faults(phone.state, faults)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not (shut := closed_gates(found := await read_condition(device, NOW), Gates())):
             pass
     assert told in shut

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def until_listed(adb: AdbClient, address: str) -> None:
-    async with asyncio.timeout(20), aclosing(adb.track_devices()) as listings:
+    async with asyncio.timeout(120), aclosing(adb.track_devices()) as listings:
         async for state_by_serial in listings:
             if state_by_serial.get(address) == "device":
                 return

@@ -129,7 +129,7 @@ async def test_one_phone_at_two_addresses_is_one_device(
 ) -> None:
     name = phone.address.replace("127.0.0.1", "localhost")
     async with watching(server, phone.address, name, ping_s=PING_S) as agent:
-        async with asyncio.timeout(30), aclosing(agent.adb.track_devices()) as listings:
+        async with asyncio.timeout(120), aclosing(agent.adb.track_devices()) as listings:
             async for state_by_serial in listings:
                 if set(state_by_serial) == {phone.address, name}:
                     break

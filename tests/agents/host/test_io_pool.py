@@ -22,7 +22,7 @@ async def test_a_name_is_looked_up_while_a_disk_holds_up_all_that_is_pushed(tmp_
     opening = [asyncio.create_task(open_source(path)) for path in slow]
     try:
         await asyncio.sleep(0)
-        async with asyncio.timeout(10.0):
+        async with asyncio.timeout(120):
             assert await asyncio.get_running_loop().getaddrinfo("localhost", 80)
         assert not any(task.done() for task in opening)
     finally:

@@ -51,7 +51,7 @@ class Farm:
         return httpx.Response(200, content=answer.model_dump_json())
 
     async def next_reported(self) -> ClockDifference:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await self.heard.wait()
         self.heard.clear()
         return self.reported[-1]

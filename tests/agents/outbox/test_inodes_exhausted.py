@@ -113,7 +113,7 @@ async def test_a_report_is_delivered_again_until_it_can_be_put_aside(tmp_path: P
     transport = httpx.MockTransport(answer)
     async with httpx.AsyncClient(transport=transport, base_url="http://farm") as http:
         delivery = ReportDelivery(FarmApi(http), spool, disk, Random(1))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await delivery.deliver(ONE)
     disk.close()
     assert len(calls) > 1

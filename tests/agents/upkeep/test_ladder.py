@@ -187,7 +187,7 @@ async def test_connecting_again_drops_the_connection(bench: Bench) -> None:
     """Who is kept connected, or is on USB, is back a moment later."""
     await bench.phone()
     address, states = bench.handle.address, list[str | None]()
-    async with asyncio.timeout(20), aclosing(bench.adb.track_devices()) as listings:
+    async with asyncio.timeout(120), aclosing(bench.adb.track_devices()) as listings:
         async for state_by_serial in listings:
             states.append(state_by_serial.get(address))
             if len(states) == 1:

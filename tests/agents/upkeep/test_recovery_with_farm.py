@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.long, pytest.mark.anyio]
 async def until(url: str, serial: str, **wanted: Any) -> dict[str, Any]:
     """The phone's view once it is so."""
     found: dict[str, Any] = {}
-    async with httpx.AsyncClient(trust_env=False, timeout=30) as http, asyncio.timeout(90):
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as http, asyncio.timeout(120):
         while not found or {name: found[name] for name in wanted} != wanted:
             answer = await http.get(f"{url}/api/v1/devices/{serial}")
             found = answer.json() if answer.status_code == 200 else {}

@@ -16,7 +16,7 @@ from agents.virtual.pool import VirtualDeviceHandle, find_device, start_devices,
 from agents.virtual.processes import JOURNAL_FILE
 from tests.support.agents.run_spans import overlapping_runs, run_spans
 
-DEADLINE_S = 20.0
+DEADLINE_S = 120.0
 Attach = Callable[[VirtualDeviceHandle], Awaitable[AdbDevice]]
 
 

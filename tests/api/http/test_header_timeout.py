@@ -52,7 +52,7 @@ async def connected(
     )
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             yield reader, writer
     finally:
         writer.close()

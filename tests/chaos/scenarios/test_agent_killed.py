@@ -61,7 +61,7 @@ def test_a_run_outlives_the_adb_server(stage: Stage, matrix_id: MatrixId, run: P
 
 def _evidence_of_only_attempt(stage: Stage, matrix_id: MatrixId) -> dict[str, object]:
     """What the matrix's one job was settled by, when it is."""
-    stage.farm.await_matrix(matrix_id, within_s=60)
+    stage.farm.await_matrix(matrix_id, within_s=120)
     stage.ledger().check_jobs_succeeded(matrix_id, 1)
     stage.check_ledger()
     with stage.farm.client() as client:

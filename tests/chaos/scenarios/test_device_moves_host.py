@@ -93,11 +93,11 @@ def test_the_run_of_a_phone_that_moved_is_ended_there_and_its_old_host_is_not_be
             old.send(signal.SIGSTOP)
             unplug()
             with running_agent(new):
-                eventually(lambda: tried(farm)[0].state == "lost", "the run is given up", within_s=60)
+                eventually(lambda: tried(farm)[0].state == "lost", "the run is given up", within_s=120)
                 assert (tried(farm)[0].code, tried(farm)[0].host_id) == ("host.device_moved", "bench-1")
                 eventually(lambda: first not in alive(phone), "it was ended on the phone")
                 _, second = eventually(
-                    lambda: starts(phone)[1:] and starts(phone), "the next run", within_s=90
+                    lambda: starts(phone)[1:] and starts(phone), "the next run", within_s=120
                 )
                 eventually(lambda: second in alive(phone), "the next one is under way")
                 before = happened(farm, "session_live")
@@ -105,7 +105,7 @@ def test_the_run_of_a_phone_that_moved_is_ended_there_and_its_old_host_is_not_be
                 eventually(lambda: happened(farm, "session_live") > before, "bench-1 is heard again")
                 assert second in alive(phone)
                 go.touch()
-                farm.await_matrix(matrix_id, within_s=60)
+                farm.await_matrix(matrix_id, within_s=120)
                 assert starts(phone) == [first, second]
                 assert second > first + 1, "the token rose for the clean-up, too"
                 with farm.client() as client:

@@ -47,7 +47,7 @@ def test_a_farm_killed_at_20_moments_of_a_matrix_loses_nothing_and_counts_nothin
         if len(stage.ledger().unfinished()) <= ENOUGH:
             matrices.append(stage.submit(run_s=0.3, rounds=ROUNDS))
     for matrix_id in matrices:
-        view = stage.farm.await_matrix(matrix_id, within_s=60)
+        view = stage.farm.await_matrix(matrix_id, within_s=120)
         stage.ledger().check_jobs_succeeded(matrix_id, 4 * ROUNDS)
         assert view.jobs == 4 * ROUNDS
     stage.check_ledger()

@@ -155,7 +155,7 @@ def test_the_image_starts_what_compose_says_gets_healthy_and_stops_in_time(
             stderr=sink,
         )
     try:
-        eventually(lambda: is_healthy(service), f"it is healthy; {log}", within_s=90, every_s=0.5)
+        eventually(lambda: is_healthy(service), f"it is healthy; {log}", within_s=120, every_s=0.5)
         farm.terminate()
         assert farm.wait(float(service["stop_grace_period"].rstrip("s"))) == 0, log.read_text()
         assert not is_healthy(service)

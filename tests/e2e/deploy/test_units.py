@@ -68,7 +68,7 @@ def test_both_units_work_together_and_end_when_they_are_told_to(tmp_path: Path) 
                 eventually(
                     lambda: [view["health"] for view in views(of_farm, "device", "list") or ()] == ["good"],
                     "the device passes its check",
-                    within_s=60,
+                    within_s=120,
                 )
                 assert find_own_server(Path(folder) / "adb") is not None
                 assert of_agent.stop(), "within TimeoutStopSec"

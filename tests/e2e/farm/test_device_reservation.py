@@ -115,7 +115,7 @@ def test_a_person_takes_a_phone_works_on_it_and_gives_it_back(one_lab: Lab, tmp_
     refuses_what_disturbs_others(one_lab)
     released = one_lab.command("device", "release", "bench-a")
     assert "it is checked first" in released.stderr
-    one_lab.farm.await_matrix(matrix_id, within_s=60.0)
+    one_lab.farm.await_matrix(matrix_id, within_s=120.0)
     with one_lab.farm.client() as client:
         view = client.device("bench-a")
         assert client.matrix(matrix_id).jobs_by_outcome == {"succeeded": 2}
@@ -194,7 +194,7 @@ def test_the_cache_of_a_phone_is_freed_by_its_agent(one_lab: Lab) -> None:
 @pytest.mark.long
 def test_a_phone_shows_its_label_while_nothing_runs_on_it(one_lab: Lab) -> None:
     matrix_id = benchmark(one_lab.farm, steady_program(0.2))
-    one_lab.farm.await_matrix(matrix_id, within_s=60.0)
+    one_lab.farm.await_matrix(matrix_id, within_s=120.0)
     asked = one_lab.start("device", "identify", "bench-a")
     try:
         shown = one_lab.phone.state / "notifications" / "benchfarm"

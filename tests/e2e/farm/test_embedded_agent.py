@@ -66,7 +66,7 @@ def test_a_farm_that_is_stopped_in_a_run_says_where_it_goes_on_and_takes_it_over
         farm.stop()
         assert "1 run continues on virtual-" in farm.tail()
         farm.start()
-        assert farm.await_matrix(matrix_id, within_s=60).jobs_by_outcome == {"succeeded": 1}
+        assert farm.await_matrix(matrix_id, within_s=120).jobs_by_outcome == {"succeeded": 1}
         assert _count(farm, f"{_ATTEMPTS} WHERE kind <> 'check'") == 1
 
 
@@ -79,7 +79,7 @@ def test_farm_and_agent_killed_at_once_in_a_run_take_it_over_after_their_restart
         matrix_id = _in_a_run(farm)
         farm.kill()
         farm.start()
-        assert farm.await_matrix(matrix_id, within_s=60).jobs_by_outcome == {"succeeded": 1}
+        assert farm.await_matrix(matrix_id, within_s=120).jobs_by_outcome == {"succeeded": 1}
         assert _count(farm, f"{_ATTEMPTS} WHERE kind <> 'check'") == 1
         check_invariants(farm.database_path)
 

@@ -180,7 +180,7 @@ def test_ctrl_c_detaches_and_the_matrix_goes_on(farm: FarmProcess, tmp_path: Pat
     matrix_id = MatrixId(int(said.partition("Detached: matrix ")[2].split()[0]))
     assert f"matrix watch {matrix_id}" in said
     assert f"matrix cancel {matrix_id}" in said
-    assert farm.await_matrix(matrix_id, within_s=60).jobs_by_outcome == {"succeeded": 2}
+    assert farm.await_matrix(matrix_id, within_s=120).jobs_by_outcome == {"succeeded": 2}
 
 
 def _devices(farm: FarmProcess) -> list[str]:

@@ -89,7 +89,7 @@ def test_a_matrix_that_was_begun_on_sqlite_ends_on_postgresql_after_a_backup_and
             moved.port = farm.port
             try:
                 moved.start()
-                view = moved.await_matrix(matrix_id, within_s=90)
+                view = moved.await_matrix(matrix_id, within_s=120)
                 check_engine(moved.database.engine)
             finally:
                 moved.stop()

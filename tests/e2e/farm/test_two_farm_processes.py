@@ -87,7 +87,7 @@ def starts(lab: Lab) -> list[tuple[str, str]]:
 @pytest.mark.fault(35)
 def test_a_matrix_outlives_the_farm_process_that_its_agent_called(lab: Lab) -> None:
     matrix_id = lab.first.submit(matrix_spec(rounds=ROUNDS))
-    eventually(lambda: finished(lab.second) >= 4, "some of it is done", within_s=60)
+    eventually(lambda: finished(lab.second) >= 4, "some of it is done", within_s=120)
     lab.first.kill()
     done = finished(lab.second)
     view = lab.second.await_matrix(matrix_id, within_s=120)

@@ -51,7 +51,7 @@ class Lab:
     def outcomes(self) -> Counter[str | None]:
         """How the jobs of a new matrix on all phones ended."""
         matrix_id = self.farm.submit(matrix_spec(rounds=1))
-        self.farm.await_matrix(matrix_id, within_s=60)
+        self.farm.await_matrix(matrix_id, within_s=120)
         with self.farm.client() as client:
             return Counter(job.outcome for job in client.jobs(matrix_id))
 

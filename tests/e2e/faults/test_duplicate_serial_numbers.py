@@ -62,9 +62,9 @@ def test_phones_of_one_serial_number_get_no_work_and_an_alarm_until_their_places
             agent.stop()
             agent.name(f"{one.address}=left,{two.address}=right")
             agent.spawn()
-            eventually(lambda: good(farm) == {"left", "right"}, "both pass their checks", within_s=60)
+            eventually(lambda: good(farm) == {"left", "right"}, "both pass their checks", within_s=120)
             matrix_id = farm.submit(matrix_spec(rounds=1, devices={"device_id": ["left", "right"]}))
-            farm.await_matrix(matrix_id, within_s=60)
+            farm.await_matrix(matrix_id, within_s=120)
             outcomes = Counter((job.device_id, job.outcome) for job in client.jobs(matrix_id))
             assert outcomes == {("left", "succeeded"): 2, ("right", "succeeded"): 2}
         assert [len((phone.state / STARTS).read_text().split()) for phone in duplicates] == [2, 2]

@@ -48,7 +48,7 @@ class Lab:
             timeout_s=timeout_s,
         )
         matrix_id = self.farm.submit(spec)
-        self.farm.await_matrix(matrix_id, within_s=60)
+        self.farm.await_matrix(matrix_id, within_s=120)
         with self.farm.client() as client:
             (job,) = client.jobs(matrix_id)
             (attempt_id,) = job.attempts

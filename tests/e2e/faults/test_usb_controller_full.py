@@ -74,11 +74,11 @@ def test_a_full_usb_controller_is_told_of_by_name_while_runs_go_on_and_begin(tmp
                 with farm.client() as client:
                     return client.matrix(matrix).finished_at is not None
 
-            eventually(lambda: is_done(matrix_id), "what was queued is done", within_s=90, every_s=0.5)
+            eventually(lambda: is_done(matrix_id), "what was queued is done", within_s=120, every_s=0.5)
             later = farm.submit(matrix_spec(rounds=1))
-            eventually(lambda: is_done(later), "what came later is done", within_s=60, every_s=0.5)
+            eventually(lambda: is_done(later), "what came later is done", within_s=120, every_s=0.5)
             assert [each.incident_id for each in incidents(farm)] == [incident.incident_id]
-            eventually(lambda: not incidents(farm), "it is over", within_s=60, every_s=0.2)
+            eventually(lambda: not incidents(farm), "it is over", within_s=120, every_s=0.2)
             assert [each.kind for each in incidents(farm, past=True)] == ["usb_full"]
             with farm.client() as client:
                 jobs = [*client.jobs(matrix_id), *client.jobs(later)]

@@ -63,7 +63,7 @@ def test_phones_that_vanish_together_in_their_runs_are_one_incident_and_none_of_
             assert set(rows(farm, ends)) == {("host.incident", "host")}
             for phone in phones:
                 set_faults(phone.state, Faults())
-            eventually(lambda: are_at_work(farm), "all have work again", within_s=90)
+            eventually(lambda: are_at_work(farm), "all have work again", within_s=120)
         assert rows(farm, kinds) == [("correlated_failures", names)]
         changes = sa.select(events.c.to_state).where(events.c.kind == "device_health_changed")
         assert rows(farm, changes) == [("good",)] * PHONES

@@ -54,7 +54,7 @@ class Lab:
         program.chmod(0o755)
         command = f"farm run --no-watch --rounds {ROUNDS} -- {program}"
         self.terminal.play(Step(command=command, expected="..."))
-        eventually(lambda: self.count("state = 'measuring'"), "a run is under way", within_s=60)
+        eventually(lambda: self.count("state = 'measuring'"), "a run is under way", within_s=120)
 
     def count(self, condition: str) -> int:
         """Return how many attempts at benchmarks there are of a kind."""
@@ -135,7 +135,7 @@ def _set_up(made: Lab, agents_port: int) -> None:
         made.terminal.play(Step(command=command, expected="..."))
     with FarmClient(made.url) as client:
         eventually(
-            lambda: [view.health for view in client.devices()] == ["good"], "it is checked", within_s=90
+            lambda: [view.health for view in client.devices()] == ["good"], "it is checked", within_s=120
         )
 
 

@@ -76,7 +76,7 @@ class RunningLadder:
         return False
 
     async def until(self, holds: Callable[[], bool], what: str, *, allowed: bool = False) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while not holds():
                 if allowed:
                     self.allow()

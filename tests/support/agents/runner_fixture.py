@@ -78,7 +78,7 @@ class Bench:
 
     async def attach(self) -> None:
         """Have adb connect to the phone, as soon as it listens: it may just be starting anew."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while True:
                 try:
                     return await AdbClient(self.server.port).connect(self.handle.address)
@@ -115,7 +115,7 @@ class Bench:
     async def come_back(self) -> OnlineDevice:
         """Have the agent notice that the phone was away, as soon as adb lists it again."""
         self.monitor.apply_listing({self.handle.address: "offline"})
-        async with asyncio.timeout(20), aclosing(self.adb.track_devices()) as listings:
+        async with asyncio.timeout(120), aclosing(self.adb.track_devices()) as listings:
             async for state_by_serial in listings:
                 if state_by_serial.get(self.handle.address) == "device":
                     break
@@ -123,7 +123,7 @@ class Bench:
         return await self.phone()
 
     async def phone(self) -> OnlineDevice:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             return await self.monitor.wait(self.device_id)
 
     def entry(self, fence: int, script: str) -> JournalRecord:

@@ -45,7 +45,7 @@ _ADB_STOP_S = 3.0
 
 
 def eventually(
-    look: Callable[[], T | None], what: str, *, within_s: float = 30.0, every_s: float = 0.02
+    look: Callable[[], T | None], what: str, *, within_s: float = 120.0, every_s: float = 0.02
 ) -> T:
     """What `look` finds, as soon as that is something true: other processes have no event to wait for."""
     deadline_s = time.monotonic() + within_s

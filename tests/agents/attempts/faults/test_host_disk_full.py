@@ -52,7 +52,7 @@ class Stage:
     async def given_back(self, attempt_id: int) -> str | None:
         """Wait until the farm would be told that an attempt is given back, and for the disk after that."""
         held = self.active.attempt_by_id[AttemptId(attempt_id)]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while held.record.phase is not AttemptState.RETURNED:
                 await self.active.changed.wait()
                 self.active.changed.clear()
