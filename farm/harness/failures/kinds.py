@@ -105,6 +105,9 @@ run.permission_denied failed variant
 host.usb_denied inconclusive host
     was not reached: the host may not use the device's cable
     give the agent's user access to the device (udev rules), then plug it in again
+host.several_devices inconclusive host
+    called adb without saying which of the host's devices is meant
+    have it call `adb -s SERIAL`, or set ANDROID_SERIAL for it
 device.unauthorized inconclusive device
     was not reached: the device does not accept this host's key
     accept the key on the device's screen; it is tried again

@@ -115,6 +115,8 @@ run.killed                (?m:^)(?:Killed {0,9}(?:$|\n)
 #: adb's own errors, where a program or a script calls adb. They are never the program's.
 ADB_PATTERNS = _patterns(r"""
 host.usb_denied           [Ii]nsufficient permissions for device|no permissions \(
+# adb was called without a serial number where the host has several devices.
+host.several_devices      (?:error|adb(?:\.exe)?): more than one (?:device|emulator)\b
 device.unauthorized       (?:error|failed|adb(?:\.exe)?|feature set): device\x20
                           (?:unauthorized|still authorizing)\b
 device.offline            (?:error|failed|adb(?:\.exe)?|feature set): device\x20

@@ -38,6 +38,7 @@ from farm.phone.condition.run_trace import run_trace
 from farm.services.files.harnesses import adapter_of
 from farm.services.jobs.series import series_of_plan
 from farm.store.devices.devices import Device, get_device
+from farm.store.files.programs import Program
 from farm.store.jobs.context import JobContext, job_contexts
 from farm.store.results.settle.report_context import find_planned
 from farm.wire.agents.plausibility import read_report
@@ -67,15 +68,19 @@ class JobContexts:
 
     def __init__(self) -> None:
         self._context_by_cell: dict[CellId, JobContext] = {}
+        # A program may be registered again; what a report is parsed by stays.
+        self._program_by_id: dict[int, Program] = {}
 
     def read(self, connection: Connection, jobs: Sequence[Job]) -> dict[JobId, JobContext]:
         """Return what `job_contexts` does."""
-        known = self._context_by_cell
+        known, programs = self._context_by_cell, self._program_by_id
         if len(known) > _MAX_CONTEXTS:
-            known = {}
-        new = job_contexts(connection, [job for job in jobs if job.cell_id not in known])
+            known, programs = {}, {}
+        unknown = [job for job in jobs if job.cell_id not in known]
+        new = job_contexts(connection, unknown, known_programs=programs)
+        programs.update({context.cell.program_id: context.program for context in new.values()})
         known.update({context.cell.cell_id: context for context in new.values()})
-        self._context_by_cell = known
+        self._context_by_cell, self._program_by_id = known, programs
         return {job.job_id: known[job.cell_id] for job in jobs if job.cell_id is not None}
 
 

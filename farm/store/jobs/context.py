@@ -1,6 +1,6 @@
 """Contexts of benchmark jobs: cell, spec of the matrix, variant and program, read in bulk."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -27,6 +27,7 @@ class JobContext:
     program: Program
 
 
+_NO_PROGRAMS: Mapping[int, Program] = {}
 _CONTEXTS_QUERY = (
     CELLS_WITH_MODELS.add_columns(variants.c.name, variants.c.manifest, variants.c.created_at)
     .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
@@ -35,17 +36,20 @@ _CONTEXTS_QUERY = (
 )
 
 
-def job_contexts(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, JobContext]:
+def job_contexts(
+    connection: Connection, jobs: Iterable[Job], *, known_programs: Mapping[int, Program] = _NO_PROGRAMS
+) -> dict[JobId, JobContext]:
     """Return the contexts of benchmark jobs; checks, which have no cell, are missing.
 
-    Two statements, however many jobs.
+    Two statements, however many jobs; one, if the programs are known.
     """
     cell_by_job: dict[JobId, CellId] = {job.job_id: job.cell_id for job in jobs if job.cell_id is not None}
     if not cell_by_job:
         return {}
     parameters = {"cell_ids": list(set(cell_by_job.values()))}
     row_by_cell = {row.cell_id: row for row in connection.execute(_CONTEXTS_QUERY, parameters)}
-    programs = programs_by_id(connection, {row.program_id for row in row_by_cell.values()})
+    new_programs = {row.program_id for row in row_by_cell.values()} - known_programs.keys()
+    programs = {**known_programs, **(programs_by_id(connection, new_programs) if new_programs else {})}
     context_by_cell = {
         cell_id: to_record(
             JobContext,

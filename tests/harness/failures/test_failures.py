@@ -228,6 +228,15 @@ def test_a_program_that_dies_in_silence_is_said_to_have_printed_nothing() -> Non
         ("Fatal signal 6 (SIGABRT), code -1 in tid 8 (bench)", "run.crashed", Outcome.FAILED, Blame.VARIANT),
         ("adb: error: device offline", "device.offline", Outcome.INCONCLUSIVE, Blame.DEVICE),
         ("no permissions (user in plugdev group?)", "host.usb_denied", Outcome.INCONCLUSIVE, Blame.HOST),
+        *(
+            (text, "host.several_devices", Outcome.INCONCLUSIVE, Blame.HOST)
+            for text in (
+                "error: more than one device/emulator",
+                "adb: more than one device/emulator",
+                "adb.exe: more than one emulator",
+                "adb: error: more than one device and emulator",
+            )
+        ),
     ],
 )
 def test_what_phone_and_host_say_of_it_is_heard(said: str, code: str, outcome: Outcome, blame: Blame) -> None:

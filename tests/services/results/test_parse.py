@@ -105,13 +105,26 @@ def test_calls_that_wait_are_parsed_together_and_each_gets_its_own(farm: FarmRig
         pool = ReportParserPool(farm.database)
         return await asyncio.gather(*(pool.parse(reports[n : n + 2]) for n in range(0, 8, 2)))
 
-    with sent_to(farm.database.engine) as of_one:
-        asyncio.run(ReportParserPool(farm.database).parse(reports[:1]))
-    with sent_to(farm.database.engine) as of_all:
+    with sent_to(farm.database.engine) as sent:
         parsed = asyncio.run(parse_all())
     assert [each.incoming for call in parsed for each in call] == reports
     # Two begin at once, each with what there is; the others wait, and share the third.
-    assert len(of_all) == 3 * len(of_one)
+    assert sum("JOIN matrices" in sql for sql, _ in sent) == 3
+
+
+def test_a_program_is_read_once_for_all_cells_that_run_it(farm: FarmRig) -> None:
+    host = hosted(farm, 2)
+    reports = [came(host, "good", each) for each in host.exchange().assignments]
+
+    async def parse_in_turn() -> list[ParsedReport]:
+        pool = ReportParserPool(farm.database)
+        return [parsed for report in reports for parsed in await pool.parse([report])]
+
+    with sent_to(farm.database.engine) as sent:
+        parsed = asyncio.run(parse_in_turn())
+    assert all(isinstance(each.reading, ReportReading) for each in parsed)
+    assert sum("program_files" in sql for sql, _ in sent) == 1
+    assert sum("JOIN matrices" in sql for sql, _ in sent) == 2, "each cell is read"
 
 
 def test_a_row_that_cannot_be_read_fails_the_call_with_its_report_alone(farm: FarmRig) -> None:

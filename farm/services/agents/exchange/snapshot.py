@@ -70,7 +70,10 @@ def load(tx: Tx, session: Session, request: Exchange) -> FleetSnapshot:
 
 
 def reload_devices(tx: Tx, before: FleetSnapshot, request: Exchange) -> FleetSnapshot:
-    """Read the devices of a snapshot again, and what their states call for; its attempts stay as read."""
+    """Read the devices of a snapshot again, and what their states call for; its attempts stay as read.
+
+    Those of other hosts, too: an attempt that ended on a device that moved here has changed the device.
+    """
     return _with_devices(tx, before.host_id, request, before.attempts, before.unwanted)
 
 
