@@ -140,7 +140,7 @@ pick() { return 1; }
 read_stat() { read -r line <"/proc/$1/stat"; }
 read_stat_at_once() { line=$(<"/proc/$1/stat"); }
 
-# Adds to `children` the memory of the measured process's children, where the kernel lists them.
+# Sets `children` to memory and CPU time of the measured process's children, where the kernel lists them.
 add_children() {
   numbers= place=0
   read -r numbers <"/proc/$argument/task/$argument/children"
@@ -149,6 +149,10 @@ add_children() {
     place=$((place + 1))
     "$status" "$child"
     children="$children $rss $swap $peak"
+    line=
+    "$stat" "$child"
+    set -- ${line#*) }
+    children="$children ${12:--} ${13:--} ${37:--}"
   done
 }
 
@@ -160,10 +164,10 @@ take_sample() {
   # The name in brackets may hold blanks.
   set -- ${line#*) }
   [ "${1:-Z}" != Z ] && [ "${20:-}" = "$born" ] || return 1
-  line="s $uptime ${12} ${13} ${37:--}"
+  line="s $uptime ${12} ${13} ${14} ${15} ${37:--}"
   "$status" "$argument"
   allowed=$cores
-  line="$line $cores $rss $swap $peak" children=
+  sample="$line $cores $rss $swap $peak" children=
   "$add_children"
   # A full disk ends no sampling: it may have room later.
   print_sample || :
@@ -237,7 +241,7 @@ sample() {
   # A virtual phone may say otherwise.
   processes=${BENCHFARM_PROC:-}
   [ -n "$processes" ] && [ -d "$processes" ] || processes=/proc
-  pause=$sampling columns='utime stime core cores rss swap peak' clusters= place=0 unread= reads= values=
+  pause=$sampling columns='utime stime cutime cstime core cores rss swap peak' clusters= place=0 unread= reads= values=
   look "$argument" || return
   cd "${BENCHFARM_SYS:-/sys}" || cd /
   echo "pause $pause"
@@ -250,7 +254,7 @@ sample() {
   eval "print_sample() {
     $unread
     $reads
-    echo \"\$line$values\$children .\"
+    echo \"\$sample$values\$children .\"
   }"
   # Nothing from here on names files by a pattern.
   set -f

@@ -65,9 +65,11 @@ class TraceSample:
     rss_bytes: Bytes | None = None
     swap_bytes: Bytes | None = None
     peak_rss_bytes: Bytes | None = None
-    #: CPU time that the measured process used so far, user and system; children count after their end.
+    #: CPU time that the measured process and its children used so far, user and system; grandchildren count
+    #: after their end.
     cpu_s: UptimeSeconds | None = None
-    #: The core that its main thread last ran on.
+    #: The core that the main thread of the busiest of these processes last ran on; None where the busiest were
+    #: children that have ended.
     core: CoreNumber | None = None
     temperatures_c: Annotated[Mapping[Word, Celsius], AtMost(MAX_ZONES)] = field(default_factory=dict)
     #: How far each cooling device limits its hardware: 0 is not at all. No file holds the thermal status of

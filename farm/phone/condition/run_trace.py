@@ -3,8 +3,8 @@
 Lines before the samples state what is constant: `trace 1`, `start UPTIME`, `pause SECONDS`, `policy NAME
 MIN MAX CORE...`, `gpu NAME CLOCK...`, and `columns NAME...`, which names the values of a sample. A sample is
 `s UPTIME VALUE... .`, where `-` stands for a value that could not be read then; after the values, each child
-of the process may have three more: its memory as `rss`, `swap` and `peak`. Values are the first words of the
-device's files, in its units. The supervisor adds `end UPTIME`.
+of the process may have six more: its `rss`, `swap`, `peak`, `utime`, `stime` and `core`. Values are the first
+words of the device's files, in its units. The supervisor adds `end UPTIME`.
 """
 
 import re
@@ -29,7 +29,7 @@ T = TypeVar("T")
 _FORMAT = "1"
 _NAME = re.compile(r"[\w.,:+-]{1,64}", re.ASCII)
 _END_OF_SAMPLE = "."
-_VALUES_OF_CHILD = 3
+_VALUES_OF_CHILD = 6
 _MAX_COLUMNS = 512
 _MAX_UPTIME_S = 1e10
 #: One core at most for three years.
@@ -148,6 +148,7 @@ def _read_sample(draft: _Draft, words: Sequence[str]) -> bool:
         return False
     if draft.samples and uptime_s <= draft.samples[-1].uptime_s:
         return False
+    used = _used_steps(values, children)
     charge = _optional(ampere_hours, whole_number(values.get("charge", "")))
     charger = _CHARGERS.get(values.get("status", "").lower())
     draft.samples.append(
@@ -167,8 +168,9 @@ def _read_sample(draft: _Draft, words: Sequence[str]) -> bool:
             rss_bytes=_memory(values.get("rss", ""), children[0::_VALUES_OF_CHILD]),
             swap_bytes=_memory(values.get("swap", ""), children[1::_VALUES_OF_CHILD]),
             peak_rss_bytes=_memory(values.get("peak", ""), children[2::_VALUES_OF_CHILD]),
-            cpu_s=_cpu_s(values),
-            core=_within(whole_number(values.get("core", "")), MAX_CORES - 1),
+            cpu_s=_cpu_s(used),
+            # Where most of the work was; the first of equals is the process itself.
+            core=max(used, key=lambda each: each[0] or 0)[1],
             temperatures_c=_by_name("zone:", values, _celsius),
             cooling=_by_name("cooling:", values, lambda text: _within(whole_number(text), _MAX_COOLING)),
             battery_v=_optional(volts, _within(whole_number(values.get("voltage", "")), 10**9)),
@@ -200,10 +202,23 @@ def _memory(own: str, children: Sequence[str]) -> int | None:
     return None if sizes[0] is None else _within(total, _MAX_BYTES)
 
 
-def _cpu_s(values: Values) -> float | None:
-    steps = [_within(whole_number(values.get(name, "")), _MAX_STEPS) for name in ("utime", "stime")]
-    known = [step for step in steps if step is not None]
-    return sum(known) / _STEPS_PER_S if len(known) == len(steps) else None
+def _used_steps(values: Values, children: Sequence[str]) -> list[tuple[int | None, int | None]]:
+    """Return CPU time and core of the process, of its children that have ended, and of each other child."""
+    texts = [(values.get("utime", ""), values.get("stime", ""), values.get("core", ""))]
+    texts += [(values.get("cutime", ""), values.get("cstime", ""), "")]
+    texts += zip(*(children[place::_VALUES_OF_CHILD] for place in (3, 4, 5)), strict=True)
+    used = []
+    for utime, stime, core in texts:
+        steps = [_within(whole_number(text), _MAX_STEPS) for text in (utime, stime)]
+        known = [step for step in steps if step is not None]
+        total = sum(known) if len(known) == len(steps) else None
+        used.append((total, _within(whole_number(core), MAX_CORES - 1)))
+    return used
+
+
+def _cpu_s(used: Sequence[tuple[int | None, int | None]]) -> float | None:
+    own = used[0][0]
+    return None if own is None else sum(steps for steps, _ in used if steps is not None) / _STEPS_PER_S
 
 
 def _by_name(prefix: str, values: Values, read: Callable[[str], T | None]) -> dict[str, T]:

@@ -16,15 +16,17 @@ pause 0.5
 policy policy0 300000 1800000 0 1 2 3
 policy policy4 - 2367000 4 5
 gpu kgsl 680000000 220000000
-columns utime stime core cores rss swap peak limit:policy0 clock:policy0 limit:policy4 clock:policy4 \
-gpu_clock gpu_limit zone:cpu-0 cooling:cpu current voltage charge status
+columns utime stime cutime cstime core cores rss swap peak \
+limit:policy0 clock:policy0 limit:policy4 clock:policy4 gpu_clock \
+gpu_limit zone:cpu-0 cooling:cpu current voltage charge status
 """
 FIRST = (
-    "s 100.50 12 3 4 4-5 2048 0 4096 1800000 300000 2367000 1418000 "
+    "s 100.50 12 3 0 0 4 4-5 2048 0 4096 1800000 300000 2367000 1418000 "
     "220000000 680000000 41500 0 -350000 4123000 2500000 Discharging .\n"
 )
 SECOND = (
-    "s 101.02 60 5 5 4-5 2048 1024 4096 1800000 - 1418000 1418000 - - 43 2 -420000 4.1 - Not 100 20 300 .\n"
+    "s 101.02 60 5 7 3 5 4-5 2048 1024 4096 1800000 - 1418000 1418000 - - 43 2 -420000 4.1 - Not "
+    "100 20 300 4 6 1 .\n"
 )
 END = "end 101.30\n"
 
@@ -77,7 +79,7 @@ def test_a_whole_trace_is_read_in_the_units_of_the_farm() -> None:
                 rss_bytes=2148 * 1024,
                 swap_bytes=1044 * 1024,
                 peak_rss_bytes=4396 * 1024,
-                cpu_s=0.65,
+                cpu_s=0.85,
                 core=5,
                 temperatures_c={"cpu-0": 43.0},
                 cooling={"cpu": 2},
@@ -126,6 +128,23 @@ def test_a_phone_that_hides_everything_has_samples_that_say_nothing() -> None:
     assert trace is not None
     assert trace.samples == (TraceSample(uptime_s=5.0),)
     assert trace.policies == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "core"),
+    [
+        # Of the process itself, its ended children, and two that live.
+        ("10 0 0 0 4 - - - 4 5 1 - - - 0 0 2", 4),
+        ("3 0 1 1 4 - - - 4 5 1 - - - 0 0 2", 1),
+        ("3 0 90 1 4 - - - 4 5 1 - - - 0 0 2", None),
+        ("0 0 0 0 4 - - - 0 0 1 - - - 0 0 2", 4),
+        ("- - - - 4 - - - - - 1 - - - - - -", 4),
+    ],
+)
+def test_the_core_is_that_of_the_process_that_works_most(values: str, core: int | None) -> None:
+    trace = run_trace(f"trace 1\ncolumns utime stime cutime cstime core\ns 1 {values} .\n")
+    assert trace is not None
+    assert trace.samples[0].core == core
 
 
 @pytest.mark.parametrize(

@@ -189,12 +189,16 @@ def test_a_driver_that_never_answers_holds_up_nothing(phone: Phone, state: Path)
 
 
 def test_cpu_time_tells_a_busy_run_from_an_idle_one(phone: Phone) -> None:
-    phone.run(1, "i=0; while [ $i -lt 400000 ]; do i=$((i + 1)); done")
-    phone.run(2, "exec sleep 0.5")
-    busy, idle = (trace_of(phone, fence).samples[-1] for fence in (1, 2))
-    assert busy.cpu_s is not None
-    assert idle.cpu_s is not None
-    assert idle.cpu_s < 0.1 < busy.cpu_s
+    burn = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"
+    phone.run(1, burn)
+    # The measured process waits, and its child works.
+    phone.run(2, f"({burn}) & wait")
+    phone.run(3, "exec sleep 0.5")
+    busy, waiting, idle = (trace_of(phone, fence).samples[-1].cpu_s for fence in (1, 2, 3))
+    assert busy is not None
+    assert waiting is not None
+    assert idle is not None
+    assert idle < 0.1 < min(busy, waiting)
 
 
 def test_the_memory_of_children_counts(phone: Phone) -> None:
@@ -204,8 +208,8 @@ def test_the_memory_of_children_counts(phone: Phone) -> None:
     lines = (phone.folder(1) / "run.trace").read_text().splitlines()
     columns = next(line for line in lines if line.startswith("columns ")).split()
     widths = {len(line.split()) for line in lines if line.startswith("s ")}
-    # The mark, the time and the end beside the values; three values of each child.
-    assert max(widths) == len(columns) - 1 + 3 + 2 * 3
+    # The mark, the time and the end beside the values; six values of each child.
+    assert max(widths) == len(columns) - 1 + 3 + 2 * 6
     assert trace_of(phone).skipped_lines == 0
 
 
