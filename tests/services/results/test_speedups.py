@@ -1,0 +1,89 @@
+"""What earlier matrices add to a comparison."""
+
+import pytest
+
+from farm.core.base.ids import MatrixId
+from farm.core.runs.evidence import Evidence
+from farm.services.results.latest_speedups import list_latest_speedups
+from farm.services.results.speedups import list_speedups
+from farm.wire.agents.protocol import Assignment
+from farm.wire.documents.matrices.matrices import SpeedupView
+from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, plan_of
+
+ONE_PHONE = {"device_id": "phone-1"}
+
+
+class Unsteady:
+    """Runs that differ a little from start to start; int8 takes half of the time."""
+
+    def __init__(self, farm: FarmRig, *, slower: float = 1.0) -> None:
+        self.farm = farm
+        self.slower = slower
+        self.count = 0
+
+    def __call__(self, assignment: Assignment) -> Evidence:
+        self.count += 1
+        digest = plan_of(assignment).file("model").digest
+        (row,) = self.farm.rows("SELECT name FROM variants WHERE digest = :digest", digest=digest)
+        base = 1000.0 if "float32" in str(row["name"]) else 500.0 * self.slower
+        return good_evidence(assignment, sample_us=base + self.count * 7 % 20)
+
+
+def measured(farm: FarmRig, host: HostRig, *, slower: float = 1.0, **spec: object) -> MatrixId:
+    matrix_id = farm.submit(devices=ONE_PHONE, **spec)
+    host.run(Unsteady(farm, slower=slower))
+    return matrix_id
+
+
+def row(views: list[SpeedupView], *, aa: bool = False) -> SpeedupView:
+    (view,) = [view for view in views if view.aa is aa]
+    return view
+
+
+def test_one_round_of_a_new_matrix_hides_none_of_an_older_one(farm: FarmRig, host: HostRig) -> None:
+    old, new = measured(farm, host, rounds=8), measured(farm, host, rounds=1)
+    view = row(farm.read(list_latest_speedups))
+    assert (view.rounds, view.matrices) == (9, (new, old))
+    assert view.matrix_id == new
+    assert row(farm.read(list_speedups, old)).matrices == (old,)
+
+
+def test_rounds_of_another_program_are_not_pooled(farm: FarmRig, host: HostRig) -> None:
+    old = measured(farm, host, rounds=6)
+    farm.register_program()
+    new = measured(farm, host, rounds=1)
+    assert row(farm.read(list_latest_speedups)).matrices == (old,)
+    more = measured(farm, host, rounds=5)
+    view = row(farm.read(list_latest_speedups))
+    assert (view.rounds, view.matrices) == (6, (more, new))
+
+
+def test_the_past_of_the_same_pair_moderates_its_variance_from_three_matrices_on(
+    farm: FarmRig, host: HostRig
+) -> None:
+    ids = [measured(farm, host, rounds=5) for _ in range(4)]
+    moderated = [row(farm.read(list_speedups, matrix_id)).moderated_by for matrix_id in ids]
+    assert moderated == [0, 0, 0, 3]
+
+
+def test_a_past_without_the_duplicate_says_nothing_of_one_with_it(farm: FarmRig, host: HostRig) -> None:
+    for _ in range(3):
+        measured(farm, host, rounds=5)
+    with_duplicate = measured(farm, host, rounds=5, aa=True)
+    assert {view.moderated_by for view in farm.read(list_speedups, with_duplicate)} == {0}
+
+
+def test_the_duplicate_joins_the_baseline_of_other_rows(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = measured(farm, host, rounds=5, aa=True)
+    views = farm.read(list_speedups, matrix_id)
+    own, twin = row(views), row(views, aa=True)
+    assert own.baseline_ns == pytest.approx(((twin.baseline_ns or 0) * (twin.candidate_ns or 0)) ** 0.5)
+
+
+def test_the_alarms_of_a_devices_duplicates_are_counted(farm: FarmRig, host: HostRig) -> None:
+    first = measured(farm, host, rounds=5, aa=True)
+    second = measured(farm, host, rounds=5, aa=True)
+    share = row(farm.read(list_speedups, second), aa=True).aa_alarms
+    assert share is not None
+    assert share.pairs == 2
+    assert row(farm.read(list_speedups, first)).aa_alarms is None
