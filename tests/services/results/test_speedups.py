@@ -2,15 +2,33 @@
 
 import pytest
 
-from farm.core.base.ids import MatrixId
+from farm.core.base.ids import MatrixId, digest_of
+from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
+from farm.database.transaction import bind_tx
 from farm.services.results.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import list_speedups
+from farm.store.files.artifacts import put_artifact
+from farm.store.files.programs import put_program
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.matrices.matrices import SpeedupView
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, plan_of
 
 ONE_PHONE = {"device_id": "phone-1"}
+
+
+def register_program(farm: FarmRig, content: bytes) -> None:
+    """Register a program that new matrices run instead of the previous one."""
+    digest = digest_of(content)
+    farm.blobs.put([content], digest)
+    farm.clock.advance(1)
+    farm.write(bind_tx(put_artifact, now=farm.clock.now()), digest, len(content))
+    farm.write(
+        bind_tx(put_program, now=farm.clock.now()),
+        harness="speed_benchmark_torch",
+        abi="x86_64",
+        bundle=single_file("speed_benchmark_torch", digest, len(content)),
+    )
 
 
 class Unsteady:
@@ -50,7 +68,7 @@ def test_one_round_of_a_new_matrix_hides_none_of_an_older_one(farm: FarmRig, hos
 
 def test_rounds_of_another_program_are_not_pooled(farm: FarmRig, host: HostRig) -> None:
     old = measured(farm, host, rounds=6)
-    farm.register_program()
+    register_program(farm, b"#!/bin/sh\n# another one\n")
     new = measured(farm, host, rounds=1)
     assert row(farm.read(list_latest_speedups)).matrices == (old,)
     more = measured(farm, host, rounds=5)
