@@ -68,8 +68,7 @@ class TraceSample:
     #: CPU time that the measured process and its children used so far, user and system; grandchildren count
     #: after their end.
     cpu_s: UptimeSeconds | None = None
-    #: The core that the main thread of the busiest of these processes last ran on; None where the busiest were
-    #: children that have ended.
+    #: The core that the main thread of the busiest of these processes last ran on; None where that has ended.
     core: CoreNumber | None = None
     temperatures_c: Annotated[Mapping[Word, Celsius], AtMost(MAX_ZONES)] = field(default_factory=dict)
     #: How far each cooling device limits its hardware: 0 is not at all. No file holds the thermal status of

@@ -1,15 +1,22 @@
 """The step of printed numbers: the least difference between two of them."""
 
-from math import floor, log10
+import re
+from math import floor, log10, nan
 
 #: C++ streams print so many significant digits, unless a program asks for more.
 _STREAM_DIGITS = 6
 
 
+_DECIMAL = re.compile(r"[+-]?[0-9]*\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,6}))?", re.ASCII)
+
+
 def last_digit(text: str) -> float:
-    """Return the weight of the last digit of a decimal number: 0.01 of `3.20`, 100 of `3.2e3`."""
-    mantissa, _, exponent = text.lower().partition("e")
-    return float(10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2])))
+    """Return the weight of the last digit of a decimal number: 0.01 of `3.20`, 100 of `3.2e3`.
+
+    It is infinite where no float holds it, and NaN where the text is no decimal number.
+    """
+    match = _DECIMAL.fullmatch(text)
+    return float(f"1e{int(match[2] or 0) - len(match[1])}") if match else nan
 
 
 def stream_step(value: float) -> float:
