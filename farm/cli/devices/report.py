@@ -14,6 +14,7 @@ from farm.core.base.units import size_text
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import Blocker, Cluster, DeviceFacts, Gpu, NnapiDriver, Presence
 from farm.core.operations.event import Event
+from farm.core.results.ceiling_history import CeilingHistory
 from farm.core.upkeep.device_settings import NOT_SET, DeviceSettingsRecord, SettingResult, SettingState
 from farm.core.upkeep.recovery import Recovery, RecoveryStep
 from farm.wire.documents.devices import DeviceDetail, DeviceView, PastAttempt
@@ -277,6 +278,8 @@ def _fields(view: DeviceDetail) -> Iterator[tuple[str, object]]:
     if view.rebaselined_at:
         set_at = local_time_text(view.rebaselined_at)
         yield "baseline", f"set {set_at}: compared with its own runs since then"
+    for ceiling in view.ceilings:
+        yield "clock limit", ceiling_text(ceiling)
     yield "admin", view.admin
     yield "model", f"{kind}, unit {view.unit}" if view.unit else kind
     yield "tags", ", ".join(view.tags) or EMPTY_CELL
@@ -287,6 +290,14 @@ def _fields(view: DeviceDetail) -> Iterator[tuple[str, object]]:
     for action in view.device_actions:
         waits = f", waiting: {action.waiting_for}" if action.waiting_for else ""
         yield "action", f"{action.kind} for {action.requested_by}{waits}"
+
+
+def ceiling_text(ceiling: CeilingHistory) -> str:
+    """Return how a clock was limited during the device's last runs."""
+    limited = f"{ceiling.name} down to {ceiling.lowest_hz / 1e9:.2f} of {ceiling.hardware_hz / 1e9:.2f} GHz"
+    runs = f"in {ceiling.limited_runs} of {plural(ceiling.runs, 'run')}"
+    when = f"{ceiling.first_s:.0f} s after the start at the earliest, last {local_time_text(ceiling.last_at)}"
+    return f"{limited} {runs}; {when}"
 
 
 def condition_text(condition: Condition) -> str:

@@ -44,9 +44,10 @@ def _device_column(device_id: DeviceId, name: str) -> Column[_DeviceRow]:
 
 
 def placement_text(view: PlacedSeries) -> str:
-    """Return `npu 71/71`, `cpu: fallback`, `unknown: unproven`."""
+    """Return `npu 71/71`, `cpu: fallback`, `unknown: unproven`, `cpu, capped 3 of 20`."""
     mark = f": {view.quality}" if view.quality in _STYLES else ""
-    return f"{view.words}{mark}"
+    capped = f", capped {view.capped} of {view.runs}" if view.capped else ""
+    return f"{view.words}{mark}{capped}"
 
 
 def _row(view: PlacedSeries) -> _Row:
@@ -70,7 +71,8 @@ def placement(
     """Show which hardware ran each variant, backend and settings, with a column for each device.
 
     `dsp 136/139, cpu 3` counts the nodes of the model. `fallback` marks runs on the CPU although another
-    backend was requested; `unproven` marks runs without a proof of the placement.
+    backend was requested; `unproven` marks runs without a proof of the placement. `capped 3 of 20` counts
+    the runs whose clock was limited while they were measured.
 
     Example: farm placement 3
     """

@@ -5,6 +5,7 @@ from datetime import datetime
 from farm.core.base.ids import DeviceId
 from farm.core.devices.condition import Condition, Gates, closed_gates
 from farm.core.devices.device import DeviceFacts
+from farm.core.runs.trace_findings import TraceFindings
 
 #: Conditions under which a reference run is assessed and extends the range. Full storage slows nothing.
 FITNESS = Gates(max_skin_c=38.0, min_battery_pct=20, max_battery_c=40.0, min_storage_bytes=0)
@@ -13,7 +14,10 @@ ANY_CORES = "any"
 
 
 def unfit_reasons(
-    before: Condition | None, after: Condition | None, facts: DeviceFacts | None
+    before: Condition | None,
+    after: Condition | None,
+    facts: DeviceFacts | None,
+    during: TraceFindings | None = None,
 ) -> tuple[str, ...]:
     """Return why a reference run cannot be assessed; empty when it can. What is not reported is no reason."""
     looks = {"before": before, "after": after}
@@ -23,6 +27,8 @@ def unfit_reasons(
         if look is not None
         for reason in (*closed_gates(look, FITNESS), *_load_reasons(look, facts))
     ]
+    if during is not None:
+        reasons += (f"during: {reason}" for reason in (*during.throttled, *during.capped, *during.swapped))
     if before is not None and after is not None and before.plugged != after.plugged:
         reasons.append(f"its charger changed from {before.plugged} to {after.plugged}")
     return tuple(reasons)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, JobId, digest_of
-from farm.core.checks.reference_fitness import own_reference_key, reference_key, unfit_reasons
+from farm.core.checks.reference_fitness import FITNESS, own_reference_key, reference_key, unfit_reasons
 from farm.core.checks.reference_run import ReferenceRun, ReferenceVerdict
 from farm.core.devices.device import DeviceFacts
 from farm.core.errors import Blame, InvalidInput, NotFound
@@ -28,6 +28,7 @@ from farm.core.results.settle.report import (
 from farm.core.runs.corroboration import corroborate
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
+from farm.core.runs.placement import Accelerator
 from farm.core.runs.quality import assess_quality, notices
 from farm.core.runs.stats import summarize_samples
 from farm.core.runs.sustained import first_ceiling_s, summarize_sustained, sustained_metrics
@@ -261,6 +262,15 @@ def _reference_run(
     took = device_check.reference_time(evidence)
     if took is None or device.facts is None:
         return None
+    # Its length is not that of its passes: all of the check counts.
+    whole = Reading(
+        mean_ns=took.value_ns,
+        expected_samples=0,
+        actual_backend="cpu",
+        accelerator=Accelerator.CPU,
+        proof="sha256sum",
+    )
+    during = trace_findings(run_trace(evidence.trace), whole, evidence, FITNESS)
     return ReferenceRun(
         job_id=attempt.job_id,
         device_id=attempt.device_id,
@@ -269,7 +279,7 @@ def _reference_run(
         program_digest=attempt.plan.file(_PROGRAM).digest,
         value_ns=took.value_ns,
         verdict=ReferenceVerdict.LEARNING,
-        unfit_reasons="; ".join(unfit_reasons(evidence.before, evidence.after, device.facts)) or None,
+        unfit_reasons="; ".join(unfit_reasons(evidence.before, evidence.after, device.facts, during)) or None,
         measured_at=now,
     )
 

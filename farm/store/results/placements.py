@@ -42,7 +42,14 @@ def placed_series(
         )
         .label("newest")
     )
-    query = sa.select(measurements, newest).where(measurements.c.accepted)
+    own = measurements.c.series_id
+    is_capped = sa.case((measurements.c.quality == Quality.CAPPED, 1), else_=0)
+    query = sa.select(
+        measurements,
+        newest,
+        sa.func.count().over(partition_by=own).label("runs"),
+        sa.func.sum(is_capped).over(partition_by=own).label("capped"),
+    ).where(measurements.c.accepted)
     if matrix_id is not None:
         query = query.join(cells, cells.c.cell_id == measurements.c.cell_id)
         query = query.where(cells.c.matrix_id == matrix_id)

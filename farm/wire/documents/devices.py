@@ -13,6 +13,7 @@ from farm.core.devices.device import Admin, Blocker, DeviceFacts, Health, Presen
 from farm.core.jobs.job import JobKind
 from farm.core.operations.event import Event
 from farm.core.operations.usage import UsageState
+from farm.core.results.ceiling_history import CeilingHistory
 from farm.core.runs.measurement import Outcome
 from farm.core.upkeep.device_action import DeviceAction
 from farm.core.upkeep.device_settings import DeviceSettingsRecord
@@ -126,6 +127,8 @@ class DeviceDetail(DeviceView):
     reference_run: str | None = None
     #: Start of the reference range from its own runs alone, by an operator's request.
     rebaselined_at: datetime | None = None
+    #: The clocks that were limited during its last runs.
+    ceilings: tuple[CeilingHistory, ...] = ()
     #: The open incident of its host that concerns this device.
     incident: str | None = None
     #: The newest first.

@@ -5,8 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from farm.cli.devices.report import ceiling_text
 from farm.core.runs.evidence import Evidence
+from farm.services.checks.device_detail import device_detail
 from farm.services.jobs.views import attempt_view
+from farm.services.results.placements import list_placements
 from farm.wire.agents.protocol import Assignment
 from tests.services.results.test_settle_batch import hosted
 from tests.support.farm.service_fixture import FarmRig, good_evidence
@@ -57,6 +60,32 @@ def test_it_repeats_the_block_once_it_is_over(farm: FarmRig, quality: str, text:
     ]
     assert [ceiling["name"] for ceiling in kept[0]] == (["policy4"] if quality == "capped" else [])
     assert kept[-1] == []
+    count = sum(view.capped for view in farm.read(list_placements))
+    limits = farm.read(device_detail, "phone-0").ceilings
+    if quality == "swapped":
+        assert (count, limits) == (0, ())
+        return
+    assert count == 1
+    (limit,) = limits
+    assert (limit.name, limit.lowest_hz, limit.limited_runs) == ("policy4", LOW * 1000, 1)
+    assert limit.runs == len(rows)
+    said = "policy4 down to 1.42 of 2.37 GHz in 1 of "
+    assert said in ceiling_text(limit)
+
+
+def test_a_reference_run_that_was_capped_is_not_assessed(farm: FarmRig) -> None:
+    host = farm.host()
+    host.plug_in("phone-0")
+
+    def capped(assignment: Assignment) -> Evidence:
+        evidence = good_evidence(assignment)
+        timed = "reference 16 0 16000000\n" * 5
+        return replace(evidence, stdout=evidence.stdout + timed, trace=trace_of(FULL, LOW, LOW, LOW, FULL))
+
+    host.run(capped)
+    (row,) = farm.rows("SELECT verdict, unfit_reasons FROM reference_runs")
+    assert row["verdict"] == "unfit"
+    assert "during: policy4 was limited to 1.42 of 2.37 GHz" in row["unfit_reasons"]
 
 
 def test_a_run_of_an_agent_that_samples_nothing_is_as_before(farm: FarmRig) -> None:

@@ -121,6 +121,9 @@ class PlacedSeries(Wire):
     placement: Placement | None
     attempt_id: AttemptId
     measured_at: datetime
+    #: Accepted measurements, and those of them whose clock was capped.
+    runs: int = 0
+    capped: int = 0
 
 
 #: So that a piece is done within seconds, whatever was printed.
