@@ -8,6 +8,7 @@ import structlog
 from fastapi import APIRouter, FastAPI
 
 from farm.api.agents.expansion_worker import run_expansion_worker
+from farm.api.agents.growth_worker import run_growth_worker
 from farm.api.agents.heartbeat_fast_path import HeartbeatFastPath
 from farm.api.context import Context
 from farm.api.http.authentication import AuthMiddleware, identify_caller, identify_host
@@ -74,6 +75,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
             async with (
                 forward_notifications(database, context.held_exchanges),
                 run_expansion_worker(database, clock, context.to_expand),
+                run_growth_worker(database, clock, context.to_grow),
                 aclosing(context.heartbeats),
             ):
                 yield

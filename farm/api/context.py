@@ -40,6 +40,8 @@ class Context:
     clock_check: ClockCheck = field(init=False)
     #: Set when there may be a matrix to expand.
     to_expand: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Set when the rounds of a matrix that grows may be over.
+    to_grow: asyncio.Event = field(default_factory=asyncio.Event)
     planner: RunPlanner = field(default_factory=RunPlanner)
     refused: RefusalLog = field(init=False)
     heartbeats: HeartbeatBatch = field(init=False)

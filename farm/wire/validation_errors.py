@@ -46,7 +46,8 @@ def _path_as_written(loc: DocumentPath, data: object) -> DocumentPath:
     path: list[str | int] = []
     here: Any = data
     for part in loc:
-        if (isinstance(part, int) and isinstance(here, Mapping)) or part == "[key]":
+        is_tag = isinstance(part, str) and (part == "[key]" or part.startswith("<"))
+        if is_tag or (isinstance(part, int) and isinstance(here, Mapping)):
             continue
         path.append(part)
         is_key = isinstance(here, Mapping) and part in here

@@ -18,6 +18,8 @@ STATELESS = {
     "rejections": "part of a matrix",
     "cancellations": "the progress of a cancellation, whose jobs have their events",
     "job_templates": "part of a matrix, until its last job is queued",
+    "round_growths": "a cursor, told by the rounds that it adds",
+    "looks": "never changed",
     "device_facts": "a snapshot",
     "reference_runs": "told by the end of its check",
     "series": "a name for what is measured",

@@ -44,6 +44,26 @@ EVIDENCE = {
     "body_bytes": 0,
     "received_at": NOW,
 }
+GROWTH = {
+    "matrix_id": 1,
+    "device_id": PHONE,
+    "first_round": 1,
+    "last_round": 5,
+    "jobs": 4,
+    "queued_jobs": 4,
+    "virtual_time": 0,
+    "looked_index": -1,
+}
+LOOK = {
+    "cell_id": 1,
+    "number": 1,
+    "rounds": 5,
+    "usable": 5,
+    "level": 0.009,
+    "spent": 0.009,
+    "verdict": "undecided",
+    "taken_at": NOW,
+}
 ALARM = {
     "kind": "device_silent",
     "subject": "device",
@@ -220,6 +240,10 @@ BROKEN: dict[str, Sequence[Insert]] = {
         )
     ],
     "uq_programs_harness_abi_digest": [(tables.programs, PROGRAM)],
+    "ck_round_growths_queued_no_more_than_all": [(tables.round_growths, {**GROWTH, "queued_jobs": 5})],
+    "ck_looks_stopped_known": [(tables.looks, {**LOOK, "stopped": "bored"})],
+    "ck_looks_level_is_spent": [(tables.looks, {**LOOK, "spent": None})],
+    "ck_looks_look_or_stop": [(tables.looks, {**LOOK, "level": None, "spent": None})],
     "ck_lazy_expansions_expanded_fewer_than_all": [
         (
             tables.lazy_expansions,

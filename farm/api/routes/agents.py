@@ -120,6 +120,7 @@ async def _settle(
         IncomingReport(host_id=host, attempt_id=attempt_id, body=body, at=now) for attempt_id, body in reports
     ]
     answers = await farm.reports.ask(await farm.report_parser.parse(incoming))
+    farm.to_grow.set()
     for answer in answers:
         if isinstance(answer, Forbidden):
             await farm.database.write_async(farm.bind(record_refusal), host, answer.message)

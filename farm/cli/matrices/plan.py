@@ -10,11 +10,10 @@ from rich.text import Text
 from farm.cli.matrices.file import send_file
 from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import device_kind, plural
+from farm.cli.shell.formatting import device_kind, elapsed_range, plural, plural_range, range_text
 from farm.cli.shell.options import Json, MatrixFile
 from farm.cli.shell.output import print_notice, show
 from farm.cli.shell.tables import Listing, name, number, prose
-from farm.core.base.units import elapsed_text
 from farm.core.matrices.estimate import EstimateBasis
 from farm.core.matrices.matrix import RejectionKind, key_text
 from farm.wire.documents.matrices.plans import MatrixPlanView, PlannedDevice, RejectedGroup
@@ -66,9 +65,10 @@ def plan_report(view: MatrixPlanView) -> RenderableType:
 
 def _headline(view: MatrixPlanView) -> str:
     devices = plural(len(view.devices), "device")
+    rounds = plural_range(view.rounds, view.max_rounds, "round")
     return (
-        f"{view.name}: {plural(view.cells, 'cell')} on {devices} x {plural(view.rounds, 'round')}"
-        f" = {plural(view.jobs, 'job')} with {view.harness}"
+        f"{view.name}: {plural(view.cells, 'cell')} on {devices} x {rounds}"
+        f" = {plural_range(view.jobs, view.max_jobs, 'job')} with {view.harness}"
     )
 
 
@@ -90,8 +90,8 @@ device_table = Listing[PlannedDevice](
     name("device", device_name),
     prose("model", lambda view: device_kind(view.device_model, view.soc, virtual=view.virtual)),
     number("cells", lambda view: view.cells),
-    number("jobs", lambda view: view.jobs),
-    number("device time", lambda view: f"{_bound(view)}{elapsed_text(view.device_s)}"),
+    number("jobs", lambda view: range_text(view.jobs, view.max_jobs)),
+    number("device time", lambda view: f"{_bound(view)}{elapsed_range(view.device_s, view.max_device_s)}"),
     number("queued ahead", lambda view: view.jobs_ahead),
     prose("now", lambda view: view.waiting_for[0] if view.waiting_for else "ready"),
 )
@@ -133,6 +133,7 @@ def _names_text(labels: Sequence[str]) -> str:
 
 def _time(view: MatrixPlanView) -> str:
     about = "at most " if view.is_upper_bound else "about "
-    text = f"{about}{elapsed_text(view.device_s)} of device time, {elapsed_text(view.wall_s)} elapsed"
+    device = elapsed_range(view.device_s, view.max_device_s)
+    text = f"{about}{device} of device time, {elapsed_range(view.wall_s, view.max_wall_s)} elapsed"
     why = " (time-outs: some of it has never run on this farm)" if view.is_upper_bound else ""
     return f"{text}{why}; not included: waiting for gates, jobs queued ahead, repeated blocks"

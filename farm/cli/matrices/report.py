@@ -15,6 +15,8 @@ from farm.cli.shell.formatting import (
     local_time_text,
     matrix_state_text,
     plural,
+    plural_range,
+    range_text,
     time_left_text,
 )
 from farm.cli.shell.next_steps import farm_command
@@ -97,10 +99,10 @@ def headline(view: MatrixView) -> str:
 
 
 def _summary(view: MatrixView) -> str:
-    shape = f"{plural(view.cells, 'cell')} x {plural(view.rounds, 'round')} with {view.harness}"
+    shape = f"{plural(view.cells, 'cell')} x {rounds_text(view)} with {view.harness}"
     again = f"; a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else ""
     again += f"; by {view.submitted_by}" if view.submitted_by is not None else ""
-    eta = f"; {time_left_text(view.eta_s, view.without_eta_names)}" if view.finished_at is None else ""
+    eta = f"; {time_left(view)}" if view.finished_at is None else ""
     sustained = "" if view.sustained_s is None else f", sustained for {elapsed_text(view.sustained_s)}"
     return f"{shape}{sustained}, {jobs_line(view)}{eta}{again}"
 
@@ -110,29 +112,37 @@ def jobs_line(view: MatrixView) -> str:
     return f"{plural(view.jobs, 'job')}{repeated_blocks_text(view)}: {counts_text(view.jobs_by_outcome)}"
 
 
+def rounds_text(view: MatrixSummary) -> str:
+    """Return `10 rounds`, or `5 to 40 rounds` where the matrix grows."""
+    return plural_range(view.rounds, view.max_rounds, "round")
+
+
+def time_left(view: MatrixSummary) -> str:
+    """Return the time left; of a matrix that grows, at least and at most."""
+    return time_left_text(view.eta_s, view.without_eta_names, max_eta_s=view.max_eta_s)
+
+
 def repeated_blocks_text(view: MatrixView) -> str:
     """Return why there are more jobs than cells x rounds; empty if there are not."""
-    blocks = sum(_extra_blocks(view).values())
-    return f" ({plural(blocks, 'block')} repeated)" if blocks else ""
-
-
-def _extra_blocks(view: MatrixView) -> dict[DeviceId, int]:
-    """Return the repeated blocks by device; each repeat adds a job to every cell of the block."""
-    extra: dict[DeviceId, int] = {}
-    for cell in view.cell_list:
-        extra[cell.device_id] = max(extra.get(cell.device_id, 0), cell.jobs - view.rounds)
-    return extra
+    return f" ({plural(view.repeated_blocks, 'block')} repeated)" if view.repeated_blocks else ""
 
 
 def progress_line(device: DeviceProgress) -> str:
     """Return `phone-1: 12 of 20, running mobilenet_v2/float32/lite`."""
-    return f"{device_name(device)}: {device.finished} of {device.total}, {current_work(device)}"
+    return f"{device_name(device)}: {device.finished} of {total_text(device)}, {current_work(device)}"
+
+
+def total_text(device: DeviceProgress) -> str:
+    """Return `20`, or `20 to 160` where the matrix grows."""
+    return range_text(device.total, device.max_total)
 
 
 def current_work(device: DeviceProgress) -> str:
     """Return what is running on the device, or why nothing is."""
-    if device.finished >= device.total:
+    if device.finished >= device.max_total:
         return "done"
+    if device.finished >= device.total:
+        return "looking at its rounds"
     if device.current:
         return f"running {device.current}"
     return f"waiting: {device.waiting_for[0]}" if device.waiting_for else "starting the next job"
@@ -189,7 +199,7 @@ matrix_table = Listing[MatrixSummary](
     name("name", lambda view: view.name),
     name("state", lambda view: view.state),
     number("cells", lambda view: view.cells),
-    number("rounds", lambda view: view.rounds),
+    number("rounds", lambda view: range_text(view.rounds, view.max_rounds)),
     number("jobs", lambda view: view.jobs),
     prose("progress", lambda view: _progress_text(view)),
 )
@@ -209,7 +219,7 @@ def _progress_text(view: MatrixSummary) -> str:
     parts = [
         counts_text(view.jobs_by_outcome),
         f"{plural(view.rejected, 'cell')} rejected" if view.rejected else "",
-        time_left_text(view.eta_s, view.without_eta_names) if view.finished_at is None else "",
+        time_left(view) if view.finished_at is None else "",
         f"a rerun of matrix {view.rerun_of}" if view.rerun_of is not None else "",
         f"{plural(view.not_queued, 'job')} not queued yet" if view.not_queued else "",
     ]

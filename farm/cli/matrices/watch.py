@@ -10,8 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from farm.cli.matrices.labels import device_name
-from farm.cli.matrices.report import current_work, progress_line, repeated_blocks_text
-from farm.cli.shell.formatting import plural, time_left_text
+from farm.cli.matrices.report import (
+    current_work,
+    progress_line,
+    repeated_blocks_text,
+    time_left,
+    total_text,
+)
+from farm.cli.shell.formatting import plural, range_text
 from farm.cli.shell.next_steps import farm_command
 from farm.core.base.units import elapsed_text
 from farm.core.errors import FarmFault
@@ -113,7 +119,10 @@ def progress_bars(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0
     for device in view.progress:
         bar = ProgressBar(total=max(device.total, 1), completed=device.finished, width=_BAR_WIDTH)
         grid.add_row(
-            Text(device_name(device)), bar, f"{device.finished}/{device.total}", Text(current_work(device))
+            Text(device_name(device)),
+            bar,
+            f"{device.finished}/{total_text(device)}",
+            Text(current_work(device)),
         )
     return Group(grid, Text(status_line(view, answers=answers, idle_s=idle_s)))
 
@@ -121,8 +130,10 @@ def progress_bars(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0
 def status_line(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0) -> str:
     """Return the progress of the matrix: `matrix 3: 12 of 40 jobs, about 2 min 5 s left`."""
     finished = sum(device.finished for device in view.progress)
-    total = sum(device.total for device in view.progress)
-    text = f"matrix {view.matrix_id}: {finished} of {total} jobs{repeated_blocks_text(view)}"
+    total, most = (sum(getattr(device, name) for device in view.progress) for name in ("total", "max_total"))
+    text = (
+        f"matrix {view.matrix_id}: {finished} of {range_text(total, most)} jobs{repeated_blocks_text(view)}"
+    )
     if not answers:
         return f"{text}; the farm does not answer, retrying"
     if view.finished_at is not None:
@@ -134,7 +145,7 @@ def status_line(view: MatrixView, *, answers: bool = True, idle_s: float = 0.0) 
         why = f"{farm_command()} matrix why {view.matrix_id}"
         idle_note = f"; no job began or ended for {elapsed_text(idle_s)}: {why}"
     expanding = f", {plural(view.not_queued, 'job')} not queued yet" if view.not_queued else ""
-    return f"{text}{expanding}, {time_left_text(view.eta_s, view.without_eta_names)}{idle_note}"
+    return f"{text}{expanding}, {time_left(view)}{idle_note}"
 
 
 class _ChangeLines:

@@ -25,6 +25,7 @@ from farm.core.base.units import duration_text, elapsed_text, ratio_text, size_t
 from farm.core.devices.condition import ConditionRange, Gates, ThermalStatus, UnknownGatePolicy
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
+from farm.core.results.looks.look import LookStop
 from farm.core.results.statistics.verdict import verdict_text
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.explain import (
@@ -153,6 +154,7 @@ def cell_report(view: CellExplanation) -> Text:
         gates_line(view.gates, view.noise_limit),
         ("order", f"shuffled in each round, seed {view.seed}"),
         *_rounds(view),
+        *_looks(view),
         *_sides(view),
         "",
         *_cell_links(view),
@@ -230,6 +232,31 @@ def _rounds(view: CellExplanation) -> Iterator[Line]:
     for block in view.left_out:
         repeat = f", repeat {block.repeat}" if block.repeat else ""
         yield f"{block.round:>5}  left out{repeat}: {block.reason}"
+
+
+def _looks(view: CellExplanation) -> Iterator[Line]:
+    if not view.looks:
+        return
+    yield ""
+    yield "look  after round  usable  ratio   interval            confidence  verdict"
+    for look in view.looks:
+        stopped = f", stopped: {_STOP_TEXT[look.stopped]}" if look.stopped else ""
+        if look.ratio is None or look.ci_low is None or look.ci_high is None or look.confidence is None:
+            yield f"   -  {look.rounds:>11}  {look.usable:>6}  no interval{stopped}"
+        else:
+            interval = f"{look.ci_low:.4f} to {look.ci_high:.4f}"
+            yield (
+                f"{look.number:>4}  {look.rounds:>11}  {look.usable:>6}  {look.ratio:.3f}   {interval:<18}"
+                f"  {look.confidence:<10.2%}  {look.verdict}{stopped}"
+            )
+
+
+_STOP_TEXT = {
+    LookStop.DECIDED: "it is decided",
+    LookStop.NARROW: "its interval is narrow enough",
+    LookStop.LAST: "it had all rounds",
+    LookStop.UNUSABLE: "too few of its rounds are usable",
+}
 
 
 def _round(pair: RoundView) -> str:

@@ -6,6 +6,7 @@ from textwrap import wrap
 from farm.cli.matrices.labels import device_name
 from farm.cli.shell.formatting import plural
 from farm.core.base.units import ratio_text
+from farm.core.results.looks.basis import IntervalKind
 from farm.core.results.pairing import SUPERSEDED_BLOCK
 from farm.core.results.statistics.families import FALSE_DISCOVERIES, discoveries, named_by_chance
 from farm.core.results.statistics.interval import CONFIDENCE
@@ -110,8 +111,22 @@ def _family(views: Iterable[SpeedupView]) -> list[SpeedupView]:
 def legend(views: Sequence[SpeedupView], *, width: int) -> Iterator[str]:
     """Yield what columns and verdicts mean, what chance would name, and the A/A pairs of each device."""
     yield from LEGEND
-    for line in (*_chance(views), *_alarms(views)):
+    for line in (*_interval_rules(views), *_chance(views), *_alarms(views)):
         yield from wrap(line, width, subsequent_indent="     ", break_on_hyphens=False)
+
+
+def _interval_rules(views: Sequence[SpeedupView]) -> Iterator[str]:
+    kinds = {view.interval.kind for view in views}
+    if IntervalKind.LOOK in kinds:
+        yield (
+            "(look k of n): rounds are added until a row is decided; its interval is that of its last look,"
+            f" wide enough that all looks together are wrong in {1 - CONFIDENCE:.0%}."
+        )
+    if IntervalKind.ANYTIME in kinds:
+        yield (
+            "Rows with rounds to come, and pooled ones, have wider intervals, which hold however often they"
+            " are inspected."
+        )
 
 
 def _chance(views: Sequence[SpeedupView]) -> Iterator[str]:

@@ -118,10 +118,16 @@ def _row(view: SpeedupView, *, name_baseline: bool, is_discovery: bool) -> _Spee
         _interval(view.ci_low, view.ci_high),
         change_text(view.baseline_ns, view.candidate_ns),
         _difference(view.baseline_ns, view.candidate_ns),
-        str(view.rounds),
+        _rounds_text(view),
         verdict_text(view.verdict, margin=view.margin) + (DISCOVERY if is_discovery else ""),
     )
     return _SpeedupRow(name=name, cells=cells, style=_STYLE_BY_VERDICT.get(view.verdict, ""))
+
+
+def _rounds_text(view: SpeedupView) -> str:
+    """Return `10`, or `12 (look 3 of 5)` where the matrix grows."""
+    basis = view.interval
+    return f"{view.rounds} (look {basis.look} of {basis.looks})" if basis.looks else str(view.rounds)
 
 
 def _interval(low: float | None, high: float | None) -> str:

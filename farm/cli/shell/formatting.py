@@ -27,6 +27,21 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def range_text(least: object, most: object) -> str:
+    """Return `5`, or `5 to 40`."""
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
+def plural_range(least: int, most: int, noun: str) -> str:
+    """Return `1 round`, or `5 to 40 rounds`."""
+    return plural(least, noun) if least == most else f"{range_text(least, most)} {noun}s"
+
+
+def elapsed_range(least_s: float, most_s: float) -> str:
+    """Return `2 min 5 s`, or `2 min 5 s to 16 min`."""
+    return range_text(elapsed_text(least_s), elapsed_text(most_s))
+
+
 def device_kind(device_model: str | None, soc: str | None, *, virtual: bool) -> str:
     """Return model and SoC of a device. Virtual devices are marked: their times are of the host's CPU."""
     parts = [part for part in (device_model, soc) if part]
@@ -63,12 +78,18 @@ def age_text(at: datetime, now: datetime) -> str:
     return elapsed_text(seconds) if seconds < _DAYS_FROM_S else f"{seconds / 86400:.0f} days"
 
 
-def time_left_text(eta_s: float | None, without: Sequence[str] = ()) -> str:
-    """Return `about 2 min 5 s left without phone-2`, where phone-2 is waiting."""
+def time_left_text(
+    eta_s: float | None, without: Sequence[str] = (), *, max_eta_s: float | None = None
+) -> str:
+    """Return `about 2 min 5 s left without phone-2`, where phone-2 is waiting.
+
+    Of a matrix that grows, `about 2 min to 16 min left`.
+    """
     if eta_s is None:
         return "time left unknown"
     names = without[0] if len(without) == 1 else plural(len(without), "device")
-    return f"about {elapsed_text(eta_s)} left" + (f" without {names}" if without else "")
+    time_text = elapsed_range(eta_s, eta_s if max_eta_s is None else max_eta_s)
+    return f"about {time_text} left" + (f" without {names}" if without else "")
 
 
 def matrix_state_text(state: str, *, jobs: int, not_queued: int) -> str:

@@ -121,14 +121,14 @@ def check_size(spec: MatrixSpec, words: TypedAxes, *, devices: int) -> None:
     """
     keys = math.prod(map(len, words.axes.values())) + len(words.include)
     cells = keys * devices * (2 if spec.aa else 1)
-    jobs = cells * spec.rounds
+    jobs = cells * spec.round_range[1]
     if cells > MAX_CELLS:
         raise _size_error("axes", f"{keys} keys on {devices} devices are {cells} cells, at most {MAX_CELLS}")
     if keys > MAX_KEYS:
         raise _size_error("axes", f"{keys} keys are more than a device may have cells, at most {MAX_KEYS}")
     if jobs > MAX_JOBS:
         raise _size_error(
-            "rounds", f"{cells} cells in {spec.rounds} rounds are {jobs} jobs, at most {MAX_JOBS}"
+            "rounds", f"{cells} cells in {spec.round_range[1]} rounds are {jobs} jobs, at most {MAX_JOBS}"
         )
 
 

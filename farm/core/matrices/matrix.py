@@ -10,14 +10,19 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import Selector
+from farm.core.matrices.rounds import SequentialRounds
 from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Manifest
 from farm.core.runs.measurement import DEFAULT_MARGIN
 
 #: Value by axis: all of a cell's, or some that pick cells. Besides these axes, every harness flag can be one.
 CellKey = Mapping[str, SettingValue]
+#: How often each cell is measured: a number, or until it is decided.
+Rounds = int | SequentialRounds
 
 
 DEFAULT_NOISE_LIMIT = 0.25
+#: Where a matrix does not say: a difference of 3 % shows at a noise of 2 %.
+USUAL_ROUNDS = 10
 MAX_ROUNDS = 100
 #: All devices together, excluded ones too.
 MAX_CELLS = 1_000_000
@@ -40,9 +45,8 @@ class MatrixSpec:
     include: tuple[CellKey, ...] = ()
     #: Cells of the axes that have all of one of these are left out.
     exclude: tuple[CellKey, ...] = ()
-    #: A device runs the matrix when any selector fits it.
     devices: tuple[Selector, ...]
-    rounds: int = 5
+    rounds: Rounds = USUAL_ROUNDS
     #: What cells are compared to: see `farm.core.matrices.baseline`.
     baseline: CellKey | None = None
     #: Metrics besides the time that tables show; the harness may print others.
@@ -59,6 +63,11 @@ class MatrixSpec:
     equivalence_margin: float = DEFAULT_MARGIN
     noise_limit: float = DEFAULT_NOISE_LIMIT
     priority: int = 0
+
+    @property
+    def round_range(self) -> tuple[int, int]:
+        """Return the rounds that are queued at its submission, and those that it may grow to."""
+        return (self.rounds, self.rounds) if isinstance(self.rounds, int) else self.rounds.bounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,13 @@ class WorkEvent(StrEnum):
     JOB_REPARSED = "job_reparsed"
 
 
+class GrowthEvent(StrEnum):
+    """Further rounds of a matrix that grows until its cells are decided."""
+
+    #: A look left cells undecided: further rounds of them are queued.
+    MATRIX_GREW = "matrix_grew"
+
+
 class DeviceEvent(StrEnum):
     """Device events. Operator decisions: `AdminEvent`."""
 
@@ -152,6 +159,7 @@ class FarmEvent(StrEnum):
 
 EventKind = (
     WorkEvent
+    | GrowthEvent
     | JobEvent
     | AttemptEvent
     | DeviceEvent

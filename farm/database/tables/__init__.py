@@ -20,6 +20,7 @@ from farm.database.tables.operations import alarms as alarms
 from farm.database.tables.operations import database_epochs as database_epochs
 from farm.database.tables.operations import events as events
 from farm.database.tables.operations import leader_leases as leader_leases
+from farm.database.tables.results import looks as looks
 from farm.database.tables.results import measurements as measurements
 from farm.database.tables.results import reference_runs as reference_runs
 from farm.database.tables.results import series as series
@@ -33,3 +34,4 @@ from farm.database.tables.work import jobs as jobs
 from farm.database.tables.work import lazy_expansions as lazy_expansions
 from farm.database.tables.work import matrices as matrices
 from farm.database.tables.work import rejections as rejections
+from farm.database.tables.work import round_growths as round_growths

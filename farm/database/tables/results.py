@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from farm.core.checks.reference_run import ReferenceVerdict
+from farm.core.results.looks.look import LookStop
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.tables.columns import NO_NUMBER_REUSE, BigId, UtcTime, metadata, one_of, where
 
@@ -94,6 +95,33 @@ sa.Index(
 sa.Index("ix_measurements_cell_id", measurements.c.cell_id)
 # History of one series.
 sa.Index("ix_measurements_series_id", measurements.c.series_id, measurements.c.measured_at)
+
+#: Looks at the cells of matrices that grow: farm.core.results.looks. They never change.
+looks = sa.Table(
+    "looks",
+    metadata,
+    sa.Column("cell_id", BigId, sa.ForeignKey("cells.cell_id"), primary_key=True, autoincrement=False),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    #: Of its device at that time, and those of them that counted.
+    sa.Column("rounds", sa.Integer, nullable=False),
+    sa.Column("usable", sa.Integer, nullable=False),
+    #: The error of its interval, and the error spent so far; None where it stopped without an interval.
+    sa.Column("level", sa.Double),
+    sa.Column("spent", sa.Double),
+    #: What was seen.
+    sa.Column("ratio", sa.Double),
+    sa.Column("ci_low", sa.Double),
+    sa.Column("ci_high", sa.Double),
+    sa.Column("verdict", sa.Text, nullable=False),
+    #: The reason that the cell gets no further rounds.
+    sa.Column("stopped", sa.Text),
+    sa.Column("taken_at", UtcTime, nullable=False),
+    one_of("stopped", LookStop),
+    # An interval has spent error.
+    sa.CheckConstraint("(level IS NULL) = (spent IS NULL)", name="level_is_spent"),
+    # A cell without an interval has no look but the one that stops it.
+    sa.CheckConstraint("level IS NOT NULL OR stopped IS NOT NULL", name="look_or_stop"),
+)
 
 reference_runs = sa.Table(
     "reference_runs",

@@ -25,7 +25,10 @@ matrices = sa.Table(
     sa.Column("harness", sa.Text, nullable=False),
     #: As submitted, with defaults and the seed filled in.
     sa.Column("spec", sa.JSON, nullable=False),
+    #: How often every cell is measured; where `max_rounds` is more, at least.
     sa.Column("rounds", sa.Integer, nullable=False),
+    #: None: of a matrix that was submitted before matrices could grow.
+    sa.Column("max_rounds", sa.Integer),
     sa.Column("seed", sa.BigInteger, nullable=False),
     #: The number of cells without jobs, which `rejections` lists.
     sa.Column("rejected_count", sa.Integer, nullable=False, server_default="0"),
@@ -122,6 +125,40 @@ sa.Index(
     lazy_expansions.c.expanded_jobs,
     lazy_expansions.c.device_id,
     **where("cancelled_at IS NULL"),
+)
+
+# The matrices that grow: few, and looked for at every tick.
+sa.Index("ix_matrices_growing", matrices.c.matrix_id, **where("max_rounds > rounds"))
+
+#: The growth of a matrix on a device: the rounds that are queued or run there now, and the look at them.
+round_growths = sa.Table(
+    "round_growths",
+    metadata,
+    sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
+    sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), primary_key=True),
+    #: The rounds that were added together, and the number of their jobs; 0 for those of the submission.
+    sa.Column("first_round", sa.Integer, nullable=False),
+    sa.Column("last_round", sa.Integer, nullable=False),
+    sa.Column("jobs", sa.Integer, nullable=False),
+    #: The cursor of queueing: of these jobs, in the order in which the device runs them.
+    sa.Column("queued_jobs", sa.Integer, nullable=False),
+    #: The virtual time of the first of them.
+    sa.Column("virtual_time", sa.BigInteger, nullable=False),
+    #: The cursor of looking: the index of the last cell that was inspected after these rounds; -1 before.
+    sa.Column("looked_index", sa.Integer, nullable=False),
+    #: The fewest rounds that a cell needs for its next look, of the cells inspected so far.
+    sa.Column("missing_rounds", sa.Integer),
+    #: The time at which no cell needed a further round, or the rest was cancelled.
+    sa.Column("finished_at", UtcTime),
+    # No job is queued twice.
+    sa.CheckConstraint("queued_jobs >= 0 AND queued_jobs <= jobs", name="queued_no_more_than_all"),
+)
+# The growth query: what is not finished.
+sa.Index(
+    "ix_round_growths_open",
+    round_growths.c.matrix_id,
+    round_growths.c.device_id,
+    **where("finished_at IS NULL"),
 )
 
 #: Cancellations that need more than one transaction. The row is deleted with the last of them, so one that

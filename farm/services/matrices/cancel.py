@@ -26,6 +26,7 @@ from farm.store.matrices.cancellations import (
     put_cancellation,
 )
 from farm.store.matrices.matrices import get_matrix
+from farm.store.matrices.round_growth import cancel_growth
 from farm.store.operations.events import record_event
 from farm.wire.documents.matrices.plans import CancellationView
 
@@ -85,6 +86,7 @@ def _find_interrupted(tx: Tx) -> Cancellation | None:
 def _cancel_next(tx: Tx, cancellation: Cancellation, *, name: str, limit: int | None) -> CancelProgress:
     matrix_id, device_id = cancellation.matrix_id, cancellation.device_id
     cancel = partial(jobs.cancel_jobs, tx, matrix_id, device_id=device_id)
+    cancel_growth(tx, matrix_id, device_id=device_id)
     never = lazy_expansion.cancel_lazy_expansion(tx, matrix_id, device_id=device_id)
     queued = cancel(JobState.QUEUED, after=cancellation.after_job_id, limit=limit)
     is_done = limit is None or len(queued) < limit

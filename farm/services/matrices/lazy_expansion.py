@@ -54,21 +54,17 @@ class RowBuilder:
         self.matrix_id = matrix_id
         self.priority = priority
         self.created_at = created_at
-        self._rounds = job_template.rounds
         self._by_device = {part.device_id: DeviceExpansion(job_template, part) for part in job_template.parts}
 
     def build(self, batches: Sequence[ExpansionBatch]) -> RowBatch:
         """Build the rows of some batches."""
-        cells: list[NewCell] = []
-        rows: list[tuple[int, DeviceId, int, int]] = []
+        cells, rows = list[NewCell](), list[tuple[int, DeviceId, int, int]]()
         for batch in batches:
             expansion = self._by_device[batch.device_id]
-            own = list(expansion.jobs(batch.start, batch.stop))
+            own, first = list(expansion.jobs(batch.start, batch.stop)), batch.first_virtual_time
             cells += _new_cells(expansion, (job.index for job in own if job.round == 1))
             for job in own:
-                virtual_time = round_virtual_time(
-                    batch.first_virtual_time, round=job.round, cells=expansion.cell_count
-                )
+                virtual_time = round_virtual_time(first, round=job.round, cells=expansion.cell_count)
                 rows.append((job.index, batch.device_id, job.round, virtual_time))
         return RowBatch(batches=batches, cells=sorted(cells), jobs=rows)
 
@@ -127,15 +123,14 @@ def put_row_batch(tx: Tx, builder: RowBuilder, rows: RowBatch) -> bool:
     notify_hosts_of_devices(tx.connection, idle)
     put_rows(tx.connection, builder, rows)
     lazy_expansion.drop_job_template_if_done(tx.connection, builder.matrix_id)
-    _end_poison_jobs(tx, builder.matrix_id)
+    end_poison_jobs(tx, builder.matrix_id)
     return True
 
 
 def put_rows(connection: Connection, builder: RowBuilder, rows: RowBatch) -> None:
     """Store cells and queue their jobs."""
     matrices.add_cells(connection, builder.matrix_id, rows.cells)
-    indexes = [row[0] for row in rows.jobs]
-    id_by_index = matrices.cell_ids(connection, builder.matrix_id, indexes)
+    id_by_index = matrices.cell_ids(connection, builder.matrix_id, [row[0] for row in rows.jobs])
     new_jobs = [
         NewJob(device_id, id_by_index[index], round, virtual_time)
         for index, device_id, round, virtual_time in rows.jobs
@@ -152,7 +147,7 @@ def expand_rounds(tx: Tx, matrix_id: MatrixId, device_id: DeviceId, *, rounds: i
         put_row_batch(tx, builder, builder.build([batch]))
 
 
-def _end_poison_jobs(tx: Tx, matrix_id: MatrixId) -> None:
+def end_poison_jobs(tx: Tx, matrix_id: MatrixId) -> None:
     """End the queued jobs that are known to make devices go away, before they reach another device."""
     cells = equivalent_cells.poison_cells(tx.connection, matrix_id)
     queued = equivalent_cells.queued_jobs_of_cells(tx.connection, matrix_id, sorted(cells)) if cells else []

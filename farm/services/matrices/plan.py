@@ -41,7 +41,10 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
     return MatrixPlanView.of(
         spec,
         cells=len(expansion.cells),
-        jobs=len(expansion.cells) * spec.rounds,
+        rounds=spec.round_range[0],
+        max_rounds=spec.round_range[1],
+        jobs=len(expansion.cells) * spec.round_range[0],
+        max_jobs=len(expansion.cells) * spec.round_range[1],
         baseline_kind=_baseline_kind(expanded),
         baseline=None if spec.baseline is None else dict(spec.baseline),
         devices=planned,
@@ -49,7 +52,9 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
         rejected=_groups(expansion.rejected, varying, _labels(expanded)),
         uncompared=_uncompared_cells(expanded, label_by_index),
         device_s=sum(device.device_s for device in planned),
-        wall_s=_wall_s(connection, planned),
+        max_device_s=sum(device.max_device_s for device in planned),
+        wall_s=(wall_s := _wall_s(connection, planned)),
+        max_wall_s=wall_s * spec.round_range[1] / spec.round_range[0],
         is_upper_bound=any(estimate.basis is EstimateBasis.TIMEOUT for _, estimate in estimated),
         cell_list=_planned_cells(expanded, estimated, label_by_index),
     )
@@ -120,7 +125,7 @@ def _planned_devices(
     by_device: defaultdict[DeviceId, list[Estimate]] = defaultdict(list)
     for cell, estimate in estimated:
         by_device[cell.device_id].append(estimate)
-    rounds = expanded.spec.rounds
+    rounds, max_rounds = expanded.spec.round_range
     return tuple(
         PlannedDevice.of(
             device,
@@ -128,7 +133,9 @@ def _planned_devices(
             device_label=device.label,
             cells=len(by_device[device.device_id]),
             jobs=len(by_device[device.device_id]) * rounds,
+            max_jobs=len(by_device[device.device_id]) * max_rounds,
             device_s=sum(estimate.seconds for estimate in by_device[device.device_id]) * rounds,
+            max_device_s=sum(estimate.seconds for estimate in by_device[device.device_id]) * max_rounds,
             cells_by_basis=dict(Counter(estimate.basis for estimate in by_device[device.device_id])),
             jobs_ahead=ahead.get(device.device_id, 0),
             waiting_for=tuple(MESSAGE_BY_BLOCKER[blocker] for blocker in waiting.get(device.device_id, ())),

@@ -22,6 +22,9 @@ from farm.store.jobs.counts import Tally
 from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.wire.documents.matrices.matrices import DeviceProgress
 
+#: Seconds until the last job ends: of those there are, and with all that may be added; None while unknown.
+_Times = tuple[float | None, float | None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eta:
@@ -29,6 +32,8 @@ class Eta:
     an operator or have finished no job."""
 
     seconds: float | None = None
+    #: The same with all rounds that may be added.
+    max_seconds: float | None = None
     without: tuple[DeviceId, ...] = ()
 
 
@@ -39,6 +44,8 @@ class DeviceWork:
     tally: Tally
     #: The times at which its latest jobs ended.
     ends: Sequence[datetime]
+    #: Jobs that may still be added where the matrix grows.
+    further: int = 0
 
     @property
     def left(self) -> int:
@@ -47,9 +54,12 @@ class DeviceWork:
 
 
 def work_by_device(
-    connection: Connection, matrix_id: MatrixId, not_queued: Sequence[RemainingJobs]
+    connection: Connection,
+    matrix_id: MatrixId,
+    not_queued: Sequence[RemainingJobs],
+    further: Mapping[DeviceId, int],
 ) -> dict[DeviceId, DeviceWork]:
-    """Return the jobs of a matrix by device, without reading them whole."""
+    """Return the jobs of a matrix by device, without reading them whole, and those that may be added."""
     tallies = job_counts.tally_by_device(connection, matrix_id)
     ends = job_counts.last_finish_times(connection, matrix_id, limit=PACE_WINDOW)
     for left in not_queued:
@@ -57,7 +67,7 @@ def work_by_device(
         state = Outcome.CANCELLED if left.is_cancelled else JobState.QUEUED
         tallies.setdefault(left.device_id, Tally()).add(state, left.count, None)
     return {
-        device_id: DeviceWork(tally=tally, ends=ends.get(device_id, ()))
+        device_id: DeviceWork(tally=tally, ends=ends.get(device_id, ()), further=further.get(device_id, 0))
         for device_id, tally in sorted(tallies.items())
     }
 
@@ -79,7 +89,9 @@ def device_progress(
             waiting_for=()
             if device_id in running or not own.left
             else tuple(MESSAGE_BY_BLOCKER[blocker] for blocker in waiting.get(device_id, ())),
-            eta_s=eta_by_device[device_id],
+            max_total=own.tally.total + own.further,
+            eta_s=eta_by_device[device_id][0],
+            max_eta_s=eta_by_device[device_id][1],
         )
         for device_id, own in work.items()
     )
@@ -87,18 +99,25 @@ def device_progress(
 
 def eta_of(progress: Sequence[DeviceProgress]) -> Eta:
     """Return the time until a matrix ends: that of its slowest device."""
-    return _slowest_device({device.device_id: device.eta_s for device in progress})
+    return _slowest_device({device.device_id: (device.eta_s, device.max_eta_s) for device in progress})
 
 
 def etas(
-    tx: Tx, matrix_ids: Sequence[MatrixId], not_queued: Mapping[MatrixId, Sequence[RemainingJobs]]
+    tx: Tx,
+    matrix_ids: Sequence[MatrixId],
+    not_queued: Mapping[MatrixId, Sequence[RemainingJobs]],
+    further: Mapping[MatrixId, Mapping[DeviceId, int]],
 ) -> dict[MatrixId, Eta]:
     """Return the times until matrices end, without reading their jobs whole."""
     waiting = waiting_reasons(tx.connection) if matrix_ids else {}
     return {
         matrix_id: _slowest_device(
             _device_etas(
-                work_by_device(tx.connection, matrix_id, not_queued.get(matrix_id, ())), waiting, tx.now
+                work_by_device(
+                    tx.connection, matrix_id, not_queued.get(matrix_id, ()), further.get(matrix_id, {})
+                ),
+                waiting,
+                tx.now,
             )
         )
         for matrix_id in matrix_ids
@@ -107,8 +126,8 @@ def etas(
 
 def _device_etas(
     work: Mapping[DeviceId, DeviceWork], waiting: Mapping[DeviceId, Sequence[Blocker]], now: datetime
-) -> dict[DeviceId, float | None]:
-    """Return the time of each device; one that has finished no job is given the median pace of the others."""
+) -> dict[DeviceId, _Times]:
+    """Return the times of each device; one without a finished job is given the median pace of the others."""
     paces = {device_id: pace_s(own.ends) for device_id, own in work.items()}
     measured = [pace for pace in paces.values() if pace is not None]
     usual = median(measured) if measured else None
@@ -118,21 +137,21 @@ def _device_etas(
     }
 
 
-def _device_eta(
-    work: DeviceWork, pace: float | None, waiting: Sequence[Blocker], now: datetime
-) -> float | None:
-    if work.left == 0:
-        return 0.0
+def _device_eta(work: DeviceWork, pace: float | None, waiting: Sequence[Blocker], now: datetime) -> _Times:
+    if work.left == 0 and not work.further:
+        return 0.0, 0.0
     if pace is None or not TEMPORARY.issuperset(waiting):
-        return None
+        return None, None
     since_last_end_s = (now - max(work.ends)).total_seconds() if work.ends else 0.0
-    return remaining_s(work.left, pace, since_last_end_s)
+    left_s = remaining_s(work.left, pace, since_last_end_s)
+    return left_s, left_s + work.further * pace
 
 
-def _slowest_device(eta_by_device: Mapping[DeviceId, float | None]) -> Eta:
-    etas = [eta_s for eta_s in eta_by_device.values() if eta_s is not None]
-    without = tuple(sorted(device_id for device_id, eta_s in eta_by_device.items() if eta_s is None))
+def _slowest_device(times_by_device: Mapping[DeviceId, _Times]) -> Eta:
+    etas = [eta_s for eta_s, _ in times_by_device.values() if eta_s is not None]
+    longest = [max_s for _, max_s in times_by_device.values() if max_s is not None]
+    without = tuple(sorted(device_id for device_id, (eta_s, _) in times_by_device.items() if eta_s is None))
     # If all known devices are done, there is no estimate.
-    if not any(etas):
-        return Eta(seconds=None if without else 0.0, without=without)
-    return Eta(seconds=max(etas), without=without)
+    if not any(longest):
+        return Eta(seconds=None if without else 0.0, max_seconds=None if without else 0.0, without=without)
+    return Eta(seconds=max(etas), max_seconds=max(longest), without=without)

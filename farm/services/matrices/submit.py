@@ -73,13 +73,13 @@ def prepare_expanded(expanded: MatrixExpansion, *, inline_jobs: int = INLINE_JOB
     spec = expanded.spec
     job_template = freeze_expansion(
         expanded.expansion,
-        rounds=spec.rounds,
+        rounds=spec.round_range[0],
         seed=secrets.randbelow(_MAX_SEED) if spec.seed is None else spec.seed,
         varying=expanded.varying,
         # Cells on devices without a program were rejected by the expansion.
         program_by_device=expanded.program_by_device(),
     )
-    is_large = expanded.expansion.cell_count * spec.rounds > inline_jobs
+    is_large = expanded.expansion.cell_count * spec.round_range[0] > inline_jobs
     return PreparedMatrix(
         expanded=expanded,
         job_template=job_template,

@@ -22,6 +22,7 @@ from farm.store.jobs.counts import Tally
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import CellRow, Matrix, get_matrix, page_of_rejections
+from farm.store.matrices.round_growth import further_jobs
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
 from farm.store.results.provenance import builds_of
@@ -56,7 +57,9 @@ def list_matrix_summaries(
         tally = tallies.setdefault(matrix_id, Tally())
         for part in left:
             tally.add(Outcome.CANCELLED if part.is_cancelled else JobState.QUEUED, part.count, None)
-    remaining = etas(tx, [matrix_id for matrix_id, tally in tallies.items() if tally.is_open], not_queued)
+    further = further_jobs(tx.connection, matrix_ids)
+    is_open = [id for id in matrix_ids if id in further or tallies.get(id, Tally()).is_open]
+    remaining = etas(tx, is_open, not_queued, further)
     labels = device_labels(tx.connection)
     return [
         _summary(
@@ -68,6 +71,7 @@ def list_matrix_summaries(
             remaining.get(matrix.matrix_id, Eta()),
             not_queued.get(matrix.matrix_id, ()),
             labels,
+            is_growing=matrix.matrix_id in further,
         )
         for matrix in page
     ]
@@ -77,16 +81,20 @@ def matrix_view(tx: Tx, matrix_id: MatrixId) -> MatrixView:
     """Return a matrix with its progress and its first cells. Raises like `get_matrix`."""
     matrix = get_matrix(tx.connection, matrix_id)
     not_queued = lazy_expansion.remaining_jobs(tx.connection, matrix_id)
-    work = work_by_device(tx.connection, matrix_id, not_queued)
+    further = further_jobs(tx.connection, [matrix_id])
+    work = work_by_device(tx.connection, matrix_id, not_queued, further.get(matrix_id, {}))
     labels = device_labels(tx.connection)
     progress = device_progress(tx, matrix_id, work, labels)
     tally = Tally()
     for own in work.values():
         tally.merge(own.tally)
     count = _cell_count(tx.connection, matrix, matrices.count_cells(tx.connection, matrix_id), not_queued)
+    eta = eta_of(progress)
+    summary = _summary(matrix, tally, count, eta, not_queued, labels, is_growing=matrix_id in further)
     return MatrixView(
-        **dict(_summary(matrix, tally, count, eta_of(progress), not_queued, labels)),
+        **dict(summary),
         harness=matrix.harness,
+        repeated_blocks=job_counts.count_repeated_blocks(tx.connection, matrix_id),
         metrics=matrix.spec.metrics,
         sustained_s=matrix.spec.sustained,
         progress=progress,
@@ -97,7 +105,7 @@ def matrix_view(tx: Tx, matrix_id: MatrixId) -> MatrixView:
 
 def first_page_size(matrix: Matrix) -> int:
     """Return the number of cells of a page: its cost grows with their jobs."""
-    return min(_PAGE_CELLS, _PAGE_JOBS // matrix.rounds)
+    return min(_PAGE_CELLS, _PAGE_JOBS // (matrix.max_rounds or matrix.rounds))
 
 
 def list_cell_views(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[CellView, ...]:
@@ -163,26 +171,29 @@ def _summary(
     eta: Eta,
     not_queued: Sequence[RemainingJobs],
     labels: Mapping[DeviceId, str],
+    *,
+    is_growing: bool,
 ) -> MatrixSummary:
+    is_open = tally.is_open or is_growing
     return MatrixSummary.of(
         matrix,
         tally,
-        state=_state(tally),
+        state="running" if is_open else _state(tally),
+        max_rounds=matrix.max_rounds or matrix.rounds,
         cells=cells,
         rejected=matrix.rejected_count,
         jobs=tally.total,
         not_queued=sum(left.count for left in not_queued if not left.is_cancelled),
-        finished_at=None if tally.is_open else tally.last_finished_at or matrix.created_at,
+        finished_at=None if is_open else tally.last_finished_at or matrix.created_at,
         submitted_by=None if matrix.submitted_by is None else matrix.submitted_by.removeprefix("user:"),
         eta_s=eta.seconds,
+        max_eta_s=eta.max_seconds,
         without_eta=eta.without,
         without_eta_names=tuple(labels.get(device_id, device_id) for device_id in eta.without),
     )
 
 
 def _state(tally: Tally) -> str:
-    if tally.is_open:
-        return "running"
     return "cancelled" if tally.jobs_by_outcome.get(Outcome.CANCELLED) else "finished"
 
 

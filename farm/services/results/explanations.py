@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import assert_never
 
 from sqlalchemy.engine import Connection
 
@@ -10,6 +11,7 @@ from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.condition import ConditionPair, condition_ranges
 from farm.core.errors import NotFound
 from farm.core.jobs.job import Job
+from farm.core.results.looks.basis import IntervalBasis, IntervalKind
 from farm.core.results.pairing import RoundPair, block_of
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.results.statistics.verdict import verdict_text
@@ -25,6 +27,7 @@ from farm.store.jobs import counts as job_counts
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import provenance
+from farm.store.results.looks import looks_of_cells
 from farm.store.results.provenance import MeasuredRun
 from farm.wire.agents.plausibility import read_report
 from farm.wire.documents.matrices.matrices import SpeedupView
@@ -84,6 +87,7 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
         method=tuple(_method(view, matrix)),
         rounds=_rounds(pairs, by_use, own, positions_in_blocks(connection, cell)),
         left_out=result.excluded if result else (),
+        looks=tuple(looks_of_cells(connection, [cell.cell_id]).get(cell.cell_id, ())),
         aa=aa,
         baseline=explain_side(connection, baseline, its) if baseline else None,
         candidate=explain_side(connection, cell, own),
@@ -167,7 +171,7 @@ def _method(view: SpeedupView | None, matrix: Matrix) -> list[str]:
     ]
     if view.ci_low is not None:
         sentences.append(
-            f"interval: {CONFIDENCE:.0%}, Student's t on the logarithms of the ratios, with"
+            f"interval: {_basis_text(view.interval)}, Student's t on the logarithms of the ratios, with"
             f" {view.rounds - 1} degrees of freedom{_moderation(view)}"
         )
     verdict = verdict_text(view.verdict, margin=matrix.spec.equivalence_margin)
@@ -179,6 +183,21 @@ def _moderation(view: SpeedupView) -> str:
     if not view.moderated_by:
         return ""
     return f", and those of the same pair in {view.moderated_by} earlier matrices (Smyth 2004)"
+
+
+def _basis_text(basis: IntervalBasis) -> str:
+    confidence = CONFIDENCE if basis.confidence is None else basis.confidence
+    match basis.kind:
+        case IntervalKind.PLANNED:
+            return f"{confidence:.0%}"
+        case IntervalKind.LOOK:
+            looks = f"look {basis.look} of at most {basis.looks}"
+            return f"{confidence:.2%} at {looks}, which is {CONFIDENCE:.0%} over all of them"
+        case IntervalKind.ANYTIME:
+            why = "as planned rounds are missing"
+            return f"{confidence:.2%}, which is {CONFIDENCE:.0%} at any number of rounds, {why}"
+        case _:
+            assert_never(basis.kind)
 
 
 def explain_side(connection: Connection, cell: CellRow, runs: Sequence[MeasuredRun]) -> SideView:

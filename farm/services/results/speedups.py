@@ -3,12 +3,15 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import NotFound
+from farm.core.results.looks.basis import IntervalBasis, compare_by_basis, rounds_of_last_look
+from farm.core.results.looks.look import Look
 from farm.core.results.metric_comparison import MetricComparison, MetricsByBlock, compare_metrics
 from farm.core.results.pairing import (
     Exclusion,
@@ -28,9 +31,11 @@ from farm.services.results.past_pairs import PairKey, aa_alarms, variance_priors
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.files import variants as variant_store
+from farm.store.jobs.counts import incomplete_cells
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CandidateFilter, CellRow, Matrix, get_matrix, page_of_candidates
 from farm.store.results import measurements
+from farm.store.results.looks import looks_of_cells
 from farm.store.results.measurements import Measurement
 from farm.store.results.past_pairs import duplicates_of
 from farm.store.results.provenance import builds_of
@@ -54,6 +59,10 @@ class SpeedupInputs:
     #: Of the baseline's duplicates, which join it; none where the candidate is one.
     duplicates: Sequence[Measurement]
     builds: Mapping[FactsId, int]
+    #: At the candidate, oldest first; empty unless the matrix grows.
+    looks: Sequence[Look]
+    #: All rounds of both that were planned are run.
+    is_complete: bool
     setups: CellSetups
     #: By cell; empty unless the matrix names metrics.
     metrics: Mapping[CellId, MetricsByBlock]
@@ -81,18 +90,42 @@ class SpeedupInputs:
         baseline = join_duplicates(self.sides[0], self.duplicates)
         return paired_rounds(baseline, self.sides[1], builds=self.builds, across_controls=across_controls)
 
+    def with_confidence(
+        self, pairs: Sequence[RoundPair], excluded: Sequence[Exclusion], confidence: float
+    ) -> Speedup:
+        """Return the comparison over rounds, with an interval of a confidence.
+
+        The past moderates no matrix that grows: it may change itself, and with it what was seen at a look.
+        """
+        spec = self.matrix.spec
+        prior = self.prior if isinstance(spec.rounds, int) else None
+        return speedup(
+            pairs, excluded=excluded, margin=spec.equivalence_margin, confidence=confidence, prior=prior
+        )
+
+    def judge(self, *, across_controls: bool = False) -> tuple[Speedup, IntervalBasis, list[RoundPair]]:
+        """Return the comparison, the rule of its interval, and the rounds that it is made of."""
+        pairs, excluded = self.pairs(across_controls=across_controls)
+        is_alone = len(self.matrices) == 1
+        result, basis = compare_by_basis(
+            partial(self.with_confidence, pairs, excluded),
+            # Reruns were not planned as one.
+            self.matrix.spec.rounds if is_alone else len(pairs),
+            self.looks,
+            is_complete=self.is_complete and is_alone,
+        )
+        return result, basis, used_pairs(pairs, result.excluded)
+
     def compare(self, *, across_controls: bool = False) -> tuple[Speedup, list[RoundPair]]:
         """Return the comparison, and the rounds that it is made of."""
-        pairs, excluded = self.pairs(across_controls=across_controls)
-        margin = self.matrix.spec.equivalence_margin
-        result = speedup(pairs, excluded=excluded, margin=margin, prior=self.prior)
-        return result, used_pairs(pairs, result.excluded)
+        result, _, pairs = self.judge(across_controls=across_controls)
+        return result, pairs
 
     def view(
         self, device: Device, *, across_controls: bool = False, aa_alarms: AlarmShare | None = None
     ) -> SpeedupView:
         """Return the comparison on its device; with the alarms of its A/A pairs where it is one."""
-        result, pairs = self.compare(across_controls=across_controls)
+        result, basis, pairs = self.judge(across_controls=across_controls)
         until = max((m.measured_at for side in self.sides for m in side), default=self.matrix.created_at)
         facts = device.facts
         is_aa = self.candidate.replica > 1
@@ -111,6 +144,7 @@ class SpeedupInputs:
             speedup=result.ratio,
             speedup_of_all=result.ratio_of_all,
             excluded=len(result.excluded),
+            interval=basis,
             margin=self.matrix.spec.equivalence_margin,
             matrices=self.matrices,
             aa=is_aa,
@@ -222,9 +256,12 @@ def devices_by_id(connection: Connection) -> dict[DeviceId, Device]:
 
 
 def comparisons_of(
-    connection: Connection, matrix: Matrix, candidates: Sequence[CellRow]
+    connection: Connection, matrix: Matrix, candidates: Sequence[CellRow], *, all_rounds: bool = False
 ) -> Iterator[SpeedupInputs]:
-    """Yield the candidates of a matrix with their baselines; those without one are left out."""
+    """Yield the candidates of a matrix with their baselines; those without one are left out.
+
+    Of a matrix that grows, rounds behind the last look are left out, too, unless all of them are asked for.
+    """
     wanted = {cell.baseline_index for cell in candidates if cell.baseline_index is not None}
     baselines = {cell.index: cell for cell in matrices.cells_at(connection, matrix.matrix_id, wanted)}
     duplicates = duplicates_of(connection, matrix.matrix_id, wanted) if matrix.spec.aa else {}
@@ -239,18 +276,30 @@ def comparisons_of(
     builds = {device_id: builds_of(connection, facts_ids) for device_id, facts_ids in snapshots.items()}
     setups = cell_setups(connection, matrix, [*candidates, *baselines.values()])
     metrics = measurements.metrics_of_cells(connection, both) if matrix.spec.metrics else {}
+    looks = looks_of_cells(connection, [cell.cell_id for cell in candidates])
+    incomplete = incomplete_cells(connection, matrix.matrix_id, both)
     for cell in candidates:
         if cell.baseline_index is not None:
             baseline = baselines[cell.baseline_index]
             joining = duplicates.get(cell.baseline_index, ()) if cell.replica == 1 else ()
+            last_look = None if all_rounds else rounds_of_last_look(looks.get(cell.cell_id, ()))
+            last = last_look or matrix.spec.round_range[1]
+            its, own = (
+                [value for value in measured.get(side.cell_id, ()) if value.round <= last]
+                for side in (baseline, cell)
+            )
             yield SpeedupInputs(
                 matrix=matrix,
                 baseline=baseline,
                 candidate=cell,
-                sides=(measured.get(baseline.cell_id, ()), measured.get(cell.cell_id, ())),
-                duplicates=[m for cell_id in joining for m in measured.get(cell_id, ())],
+                sides=(its, own),
+                duplicates=[
+                    value for cell_id in joining for value in measured.get(cell_id, ()) if value.round <= last
+                ],
                 matrices=(matrix.matrix_id,),
                 builds=builds[cell.device_id],
+                looks=looks.get(cell.cell_id, ()),
+                is_complete=incomplete.isdisjoint((baseline.cell_id, cell.cell_id)),
                 setups=setups,
                 metrics=metrics,
             )

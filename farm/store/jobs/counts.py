@@ -11,7 +11,9 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
 from farm.core.jobs.job import Job, JobState
-from farm.database.tables import attempts, jobs, literal
+from farm.core.runs.measurement import Outcome
+from farm.database.rows import is_among
+from farm.database.tables import attempts, cells, jobs, lazy_expansions, literal
 
 
 @dataclass(slots=True)
@@ -75,6 +77,19 @@ def _tallies(
     return dict(tally_by_key)
 
 
+def incomplete_cells(
+    connection: Connection, matrix_id: MatrixId, cell_ids: Collection[CellId]
+) -> set[CellId]:
+    """Return those of a matrix's cells of which a round is still to be run, or was cancelled."""
+    is_missing = sa.or_(jobs.c.state != JobState.FINISHED, jobs.c.outcome == Outcome.CANCELLED)
+    query = sa.select(jobs.c.cell_id).where(is_among(connection, jobs.c.cell_id, cell_ids), is_missing)
+    expanding = sa.select(lazy_expansions.c.device_id).where(lazy_expansions.c.matrix_id == matrix_id)
+    not_queued = sa.select(cells.c.cell_id).where(
+        is_among(connection, cells.c.cell_id, cell_ids), cells.c.device_id.in_(expanding)
+    )
+    return {*connection.execute(query.distinct()).scalars(), *connection.execute(not_queued).scalars()}
+
+
 def count_by_state(
     connection: Connection, matrix_id: MatrixId, *, device_id: DeviceId | None = None
 ) -> dict[JobState, int]:
@@ -87,6 +102,17 @@ def count_by_state(
     if device_id is not None:
         query = query.where(jobs.c.device_id == device_id)
     return {JobState(row.state): row.job_count for row in connection.execute(query)}
+
+
+def count_repeated_blocks(connection: Connection, matrix_id: MatrixId) -> int:
+    """Count the repeats of blocks of a matrix, on all devices."""
+    repeats = (
+        sa.select(jobs.c.device_id, jobs.c.round, jobs.c.repeat)
+        .where(jobs.c.matrix_id == matrix_id, jobs.c.repeat > 0)
+        .distinct()
+        .subquery()
+    )
+    return connection.execute(sa.select(sa.func.count()).select_from(repeats)).scalar_one()
 
 
 def last_finish_times(

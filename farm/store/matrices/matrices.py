@@ -30,6 +30,7 @@ class Matrix:
     harness: str
     spec: MatrixSpec
     rounds: int
+    max_rounds: int | None
     seed: int
     rejected_count: int
     #: The matrix that this one reruns.
@@ -91,7 +92,8 @@ def add_matrix(
             name=spec.name,
             harness=spec.harness,
             spec=_SPEC.dump_python(spec, mode="json"),
-            rounds=spec.rounds,
+            rounds=spec.round_range[0],
+            max_rounds=spec.round_range[1],
             seed=seed,
             rejected_count=rejected_count,
             rerun_of=rerun_of,

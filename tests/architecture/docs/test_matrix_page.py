@@ -14,6 +14,7 @@ from farm.wire.documents.matrices.matrix import (
     CONTROLS_MODEL,
     GATES_MODEL,
     MATRIX_MODEL,
+    ROUNDS_MODEL,
     SELECTOR_MODEL,
     matrix_spec,
 )
@@ -22,7 +23,12 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "matrix.md").read_text()
 HEADINGS = ["key", "type", "default", "bounds", "meaning", "example"]
 
-SMALLEST = {"name": "small", "harness": "speed_benchmark_torch", "devices": "all"}
+SMALLEST = {
+    "name": "small",
+    "harness": "speed_benchmark_torch",
+    "devices": "all",
+    "baseline": {"precision": "float32"},
+}
 
 
 def rows(section: str) -> list[list[str]]:
@@ -36,6 +42,7 @@ def rows(section: str) -> list[list[str]]:
 
 SECTIONS: dict[str, type[BaseModel]] = {
     "The matrix": MATRIX_MODEL,
+    "Rounds until cells are decided": ROUNDS_MODEL,
     "Selectors": SELECTOR_MODEL,
     "Gates": GATES_MODEL,
     "Controls": CONTROLS_MODEL,
@@ -64,6 +71,8 @@ def _placed(section: str, example: dict[str, Any]) -> dict[str, Any]:
             return {"devices": example}
         case "Gates":
             return {"gates": example}
+        case "Rounds until cells are decided":
+            return {"rounds": example}
         case "Controls":
             return {"controls": example}
         case _:

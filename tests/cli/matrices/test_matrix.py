@@ -113,11 +113,11 @@ def test_a_matrix_is_planned_and_nothing_is_queued(
     before = document(capsys, "matrix", "list")
     assert run("matrix", "plan", file) == 0
     out = capsys.readouterr().out
-    assert "small: 2 cells on 1 device x 5 rounds = 10 jobs with speed_benchmark_torch" in out
+    assert "small: 2 cells on 1 device x 10 rounds = 20 jobs with speed_benchmark_torch" in out
     assert "excluded: int8-core: exclude[0] leaves it out: {precision: int8-core}" in out
     assert "device time of 2 cells from runs of that harness" in out
     plan = document(capsys, "matrix", "plan", file)
-    assert (plan["cells"], plan["jobs"], plan["devices"][0]["jobs_ahead"]) == (2, 10, 9)
+    assert (plan["cells"], plan["jobs"], plan["devices"][0]["jobs_ahead"]) == (2, 20, 9)
     assert document(capsys, "matrix", "list") == before
 
 

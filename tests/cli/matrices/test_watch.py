@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 import pytest
 from rich.console import Console
 
-from farm.cli.matrices.report import jobs_line
+from farm.cli.matrices.report import jobs_line, progress_line
 from farm.cli.matrices.watch import progress_bars, status_line, watch_changes, watch_matrix
 from farm.core.errors import FarmUnreachable, NotFound
 from farm.wire.documents.matrices.matrices import MatrixView
-from tests.support.sample_views import NOON, cell_view, matrix_view, progress
+from tests.support.sample_views import NOON, matrix_view, progress
 
 RUNNING = matrix_view(progress=(progress(),))
 LATER = matrix_view(progress=(progress(finished=13),), eta_s=60.0)
@@ -110,17 +110,18 @@ def test_before_jobs_have_ended_no_one_knows_how_long_it_takes() -> None:
 
 
 def test_a_total_that_grew_is_explained() -> None:
-    cells = (
-        cell_view(jobs=7),
-        cell_view(jobs=7, label="int8-core lite"),
-        cell_view(jobs=6, device_id="phone-2"),
-        cell_view(jobs=6, device_id="phone-2", label="int8-core lite"),
-    )
     devices = (progress(total=14), progress(device_id="phone-2", total=12))
-    view = matrix_view(rounds=5, cells=4, jobs=26, cell_list=cells, progress=devices)
+    view = matrix_view(rounds=5, cells=4, jobs=26, repeated_blocks=3, progress=devices)
     assert status_line(view).startswith("matrix 3: 24 of 26 jobs (3 blocks repeated), about")
     assert jobs_line(view).startswith("26 jobs (3 blocks repeated): 24 succeeded")
     assert "again" not in status_line(RUNNING)
+
+
+def test_a_matrix_that_grows_says_how_much_there_may_be() -> None:
+    devices = (progress(total=20, finished=20, max_total=160), progress(device_id="phone-2", finished=4))
+    view = matrix_view(rounds=5, max_rounds=40, progress=devices, max_eta_s=999.0)
+    assert status_line(view) == "matrix 3: 24 of 40 to 180 jobs, about 2 min 5 s to 16 min 39 s left"
+    assert progress_line(devices[0]) == "phone-1: 20 of 20 to 160, looking at its rounds"
 
 
 def test_each_change_is_told_once_and_how_long_it_takes_is_none() -> None:

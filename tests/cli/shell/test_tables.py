@@ -105,6 +105,8 @@ def test_a_table_that_is_too_wide_breaks_no_word_and_no_number() -> None:
         "virtual": True,
         "cells": 3,
         "jobs": 15,
+        "max_jobs": 15,
+        "max_device_s": 1800,
         "device_s": 1800,
         "cells_by_basis": {"timeout": 3},
         "jobs_ahead": 0,

@@ -41,6 +41,7 @@ def plan(farm: FarmRig, **changes: Any) -> MatrixPlanView:
         "devices": {"virtual": True},
         "baseline": {"precision": "float32"},
         "timeout_s": 60,
+        "rounds": 5,
         **changes,
     }
     return farm.read(plan_matrix, matrix_spec(spec))

@@ -9,6 +9,7 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, is_
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.matrices.matrix import RejectionKind
 from farm.core.models.variant import NAME_RULE, Manifest, find_invalid_name
+from farm.core.results.looks.basis import IntervalBasis
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.speedup import LeftOut
 from farm.core.results.statistics.families import AlarmShare
@@ -63,12 +64,15 @@ class DeviceProgress(Wire):
     device_label: str | None
     total: int
     finished: int
+    #: Jobs if each undecided cell gets all rounds that it may have; `total` unless the matrix grows.
+    max_total: int
     #: The cell that runs there now.
     current: str | None
     #: The reasons that nothing runs there; empty while something does.
     waiting_for: tuple[str, ...]
     #: Seconds until its last job ends; None while its pace is not known, or it waits for a person.
     eta_s: float | None = None
+    max_eta_s: float | None = None
 
 
 class MatrixSummary(Wire):
@@ -77,7 +81,10 @@ class MatrixSummary(Wire):
     matrix_id: MatrixId
     name: str
     state: str
+    #: How often each cell is measured; of a matrix that grows, at least.
     rounds: int
+    #: How often it may be measured at most: more than `rounds` where the matrix grows.
+    max_rounds: int
     cells: int
     rejected: int
     jobs: int
@@ -91,8 +98,11 @@ class MatrixSummary(Wire):
     rerun_of: MatrixId | None = None
     #: None where it was not recorded: older releases did not.
     submitted_by: str | None = None
-    #: Seconds until the last job ends, from the pace so far; None until two have ended on a device.
+    #: Seconds until the last job ends, from the pace so far; None until two have ended on a device. Of a
+    #: matrix that grows, without rounds that are not added yet.
     eta_s: float | None = None
+    #: The same if each undecided cell gets all rounds that it may have.
+    max_eta_s: float | None = None
     #: Devices that `eta_s` leaves out: they wait for a person, or their pace is not known.
     without_eta: tuple[DeviceId, ...] = ()
     #: The label of each of these, or its id where it has none.
@@ -138,6 +148,8 @@ class MatrixView(MatrixSummary):
     """GET /api/v1/matrices/{id}."""
 
     harness: str
+    #: Blocks that were measured again because a measurement was not valid.
+    repeated_blocks: int
     #: The metrics besides the time that the matrix names, in their order.
     metrics: tuple[str, ...]
     #: Seconds that each run works back to back; times are steady ones then. None for runs of usual length.
@@ -171,9 +183,11 @@ class SpeedupView(CellSetup):
     baseline_setup: CellSetup
     #: Baseline time over candidate time, geometric mean over rounds.
     speedup: float | None
-    #: The 95 % confidence interval of the speedup.
+    #: The confidence interval of the speedup: 95 % over all looks together.
     ci_low: float | None
     ci_high: float | None
+    #: The rule of the interval, and the looks that were had.
+    interval: IntervalBasis
     #: Rounds that entered; rounds left out.
     rounds: int
     excluded: int

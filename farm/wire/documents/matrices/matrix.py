@@ -11,9 +11,11 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    Discriminator,
     Field,
     PlainValidator,
     StringConstraints,
+    Tag,
     TypeAdapter,
     ValidationError,
     create_model,
@@ -27,6 +29,8 @@ from farm.core.devices.condition import Gates, ThermalStatus, UnknownGatePolicy
 from farm.core.devices.controls import Controls, CoreKind, Screen
 from farm.core.devices.selector import SELECTOR_KEYS, Selector
 from farm.core.matrices.matrix import MAX_ROUNDS, MatrixSpec
+from farm.core.matrices.rounds import SequentialRounds
+from farm.core.runs.measurement import MIN_ROUNDS
 from farm.wire.validation_errors import problems_of
 from farm.wire.yaml_positions import YamlNotPlain, line_of, load_plain
 
@@ -38,6 +42,8 @@ _MAX_TEXT_CHARS = 200
 _MAX_VALUE_CHARS = 4000
 _DAY_S = 86_400.0
 _MAX_SUSTAINED_S = 4 * 3600
+#: No rounds make an interval narrower.
+_LEAST_HALF_WIDTH = 0.0001
 
 
 def _scalar(value: object) -> SettingValue:
@@ -175,6 +181,26 @@ def _read_as(core: type[CoreT], model: type[BaseModel]) -> Any:
     return Annotated[model, AfterValidator(lambda checked: core(**dict(checked)))]
 
 
+def _until(value: object) -> float | None:
+    """Return the half-width that rounds are added for; None for a verdict."""
+    width = value.get("half_width") if isinstance(value, Mapping) and len(value) == 1 else None
+    if isinstance(width, str) and re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,4})?\s?%", width):
+        width = float(width.removesuffix("%")) / 100
+    if isinstance(width, float) and _LEAST_HALF_WIDTH <= width <= 1:
+        return width
+    if value == "decided":
+        return None
+    raise PydanticCustomError(
+        "matrix_value", "must be `decided`, or `{half_width: 1%}`, of at least 0.01 % and at most 100 %"
+    )
+
+
+def _check_growth(rounds: SequentialRounds) -> SequentialRounds:
+    if rounds.at_least >= rounds.at_most:
+        raise PydanticCustomError("matrix_value", "at_least must be less than at_most")
+    return rounds
+
+
 def _selector(checked: BaseModel) -> Selector:
     return {key: values for key, values in checked if values is not None}
 
@@ -201,6 +227,13 @@ CONTROLS_MODEL = _model_of(
     max_hz=Annotated[int, Field(ge=1_000_000, le=_MAX_HZ)] | None,
     online=Annotated[str, Field(max_length=200), AfterValidator(_online)],
 )
+_RoundCount = Annotated[int, Field(ge=MIN_ROUNDS, le=MAX_ROUNDS)]
+ROUNDS_MODEL = _model_of(
+    SequentialRounds,
+    at_least=_RoundCount,
+    at_most=_RoundCount,
+    until=Annotated[float | None, PlainValidator(_until)],
+)
 MATRIX_MODEL = _model_of(
     MatrixSpec,
     name=Name,
@@ -214,7 +247,13 @@ MATRIX_MODEL = _model_of(
         BeforeValidator(_listed_selectors),
         Field(min_length=1, max_length=100, strict=False),
     ],
-    rounds=Annotated[int, Field(ge=1, le=MAX_ROUNDS)],
+    rounds=Annotated[
+        Annotated[int, Field(ge=1, le=MAX_ROUNDS), Tag("<number>")]
+        | Annotated[
+            _read_as(SequentialRounds, ROUNDS_MODEL), AfterValidator(_check_growth), Tag("<growing>")
+        ],
+        Discriminator(lambda value: "<growing>" if isinstance(value, Mapping) else "<number>"),
+    ],
     baseline=Partial | None,
     metrics=Annotated[
         tuple[Name, ...],
@@ -233,6 +272,11 @@ MATRIX_MODEL = _model_of(
     priority=Annotated[int, Field(ge=-100, le=100)],
 )
 _MATRIX: TypeAdapter[MatrixSpec] = TypeAdapter(_read_as(MatrixSpec, MATRIX_MODEL))
+_WITHOUT_BASELINE = SpecProblem(
+    path=("rounds",),
+    message="without a baseline, no cell is compared, so none is ever decided",
+    hint="add `baseline: {...}`, or write a number of rounds",
+)
 
 
 def matrix_spec(data: object, *, text: str | None = None) -> MatrixSpec:
@@ -246,11 +290,15 @@ def matrix_spec(data: object, *, text: str | None = None) -> MatrixSpec:
         MatrixInvalid: names the place of everything that is wrong, with close matches of unknown keys.
     """
     try:
-        return _MATRIX.validate_python(data)
+        spec = _MATRIX.validate_python(data)
     except ValidationError as error:
         problems = problems_of(error, data, known_keys=_known_keys, root="matrix")
         lines = [line_of(text, problem.path) for problem in problems] if text else []
         raise matrix_invalid(problems, lines) from error
+    if isinstance(spec.rounds, SequentialRounds) and spec.baseline is None:
+        line = line_of(text, _WITHOUT_BASELINE.path) if text else None
+        raise matrix_invalid([_WITHOUT_BASELINE], [line] if text else [])
+    return spec
 
 
 def load_matrix(text: str) -> dict[str, Any]:
@@ -272,6 +320,8 @@ def _known_keys(loc: Sequence[str | int]) -> Sequence[str]:
             return list(GATES_MODEL.model_fields)
         case "controls" if len(loc) > 1:
             return list(CONTROLS_MODEL.model_fields)
+        case "rounds" if len(loc) > 1:
+            return list(ROUNDS_MODEL.model_fields)
         case "devices" if len(loc) > 1:
             return list(SELECTOR_KEYS)
         case _:

@@ -63,6 +63,9 @@ class PlannedDevice(Wire):
     virtual: bool
     cells: int
     jobs: int
+    #: Jobs, and time, if each cell gets all rounds that it may have: more where the matrix grows.
+    max_jobs: int
+    max_device_s: float
     #: Time the device would be busy; an upper bound where cells are estimated by their time-out.
     device_s: float
     cells_by_basis: dict[EstimateBasis, int]
@@ -99,9 +102,12 @@ class MatrixPlanView(Wire):
 
     name: str
     harness: str
+    #: How often each cell is measured at least, and at most: more where the matrix grows.
     rounds: int
+    max_rounds: int
     cells: int
     jobs: int
+    max_jobs: int
     #: Absolute: one cell is the baseline of all others. None: nothing is compared.
     baseline_kind: Literal["relative", "absolute"] | None
     #: As the matrix names it.
@@ -113,8 +119,10 @@ class MatrixPlanView(Wire):
     uncompared: tuple[str, ...]
     #: All devices together.
     device_s: float
+    max_device_s: float
     #: With devices working in parallel, those that share a CPU in turns; without jobs ahead.
     wall_s: float
+    max_wall_s: float
     #: Some cell is estimated by its time-out.
     is_upper_bound: bool
     cell_list: tuple[PlannedCell, ...]

@@ -7,6 +7,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Condition, ConditionRange, Gates
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
+from farm.core.results.looks.look import Look
 from farm.core.results.pairing import Exclusion
 from farm.core.runs.measurement import Metric, Outcome, Quality, SampleKind
 from farm.wire.base import Wire
@@ -140,6 +141,8 @@ class CellExplanation(Wire):
     method: tuple[str, ...]
     rounds: tuple[RoundView, ...]
     left_out: tuple[Exclusion, ...]
+    #: What was seen at each look, oldest first; empty unless the matrix grows until its cells are decided.
+    looks: tuple[Look, ...]
     #: The baseline against its duplicate, where the matrix has such pairs.
     aa: SpeedupView | None
     baseline: SideView | None
