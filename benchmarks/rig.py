@@ -45,6 +45,8 @@ from farm.wire.documents.matrices.matrices import AttemptView
 Value = TypeVar("Value")
 
 HARNESS = "speed_benchmark_torch"
+#: A call may take long: the cancellation of a million jobs is one.
+_ANSWER_S = 1800.0
 _POLL_S = 0.02
 _START_S = 60.0
 
@@ -195,7 +197,7 @@ def farm_rig(folder: Path, database_url: str | None = None) -> Iterator[FarmRig]
         database = open_database(config)
         stack.callback(database.close)
         yield FarmRig(
-            farm=stack.enter_context(FarmClient(address)),
+            farm=stack.enter_context(FarmClient(address, answer_s=_ANSWER_S)),
             url=address,
             database=database,
             blobs=DiskBlobs(config.blobs_dir),

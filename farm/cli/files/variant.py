@@ -103,7 +103,7 @@ def _model_line(model: str, views: Sequence[Variant]) -> Text:
     shared = [
         f"{heading} {text_of(views[0])}"
         for heading, text_of in (("backends", _backends_text), ("input", _inputs_text))
-        if _is_shared(text_of, views)
+        if _is_shared(text_of, views) and text_of(views[0]) != EMPTY_CELL
     ]
     return Text(f"{model}/  ", style="bold").append(", ".join(shared), style="not bold")
 

@@ -71,7 +71,7 @@ variant.unreadable failed variant
     `farm variant build MODEL` makes files that are known to load
 variant.no_bundled_input failed variant
     did not find the requested bundled input
-    bundle one by torch.utils.bundled_inputs, or set use_bundled_input: -1, input_dims and input_type
+    bundle one by torch.utils.bundled_inputs, or set the flags use_bundled_input=-1, input_dims, input_type
 run.unknown_flag unsupported variant
     does not have the flag {flag}
     leave it out, or register a version of the program that has it; its --help lists them

@@ -1,5 +1,6 @@
 """The wall clock of a real farm or agent is set: its duties go on, nothing ends, and the farm says so."""
 
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.operations.alarm import AlarmKind
-from farm.database.tables import devices, hosts, leader_leases
+from farm.database.tables import attempts, devices, hosts, jobs, leader_leases
 from tests.support.database.postgres import PostgresServer
 from tests.support.database.sample_rows import DEVICE, HOST, PHONE
 from tests.support.fakes import matrix_spec, stand_in_model, steady_program
@@ -30,7 +31,9 @@ from tests.support.invariants.invariants import check_invariants
 
 pytestmark = pytest.mark.long
 
-HOUR_S, YEAR_S = 3600.0, 365 * 86_400.0
+HOUR_S, DAY_S, YEAR_S = 3600.0, 86_400.0, 365 * 86_400.0
+#: Longer than an agent's calls are apart; a host is silent later.
+_PAUSE_S = 12.0
 _SETTINGS = {"FARM_REAP_EVERY_S": "0.2"}
 
 
@@ -164,4 +167,61 @@ def test_a_host_whose_clock_is_off_works_as_any_and_its_alarm_ends_with_the_diff
             agent.spawn()
             eventually(lambda: host_alarms(farm) == [], "the alarm is over")
             assert clock_ahead_s(farm) == pytest.approx(0, abs=30)
+        check_invariants(farm.database_path)
+
+
+def attempt_states(farm: FarmProcess) -> list[tuple[int, str]]:
+    """The job and the state of each attempt of a matrix."""
+    wanted = (
+        sa.select(attempts.c.job_id, attempts.c.state)
+        .join(jobs, jobs.c.job_id == attempts.c.job_id)
+        .where(jobs.c.matrix_id.is_not(None))
+        .order_by(attempts.c.attempt_id)
+    )
+    with farm.database.engine.connect() as connection:
+        return [(row.job_id, row.state) for row in connection.execute(wanted)]
+
+
+def await_run(farm: FarmProcess, after: int) -> None:
+    """Wait until more than so many runs have begun, and the last is measuring."""
+
+    def is_measuring() -> bool:
+        states = attempt_states(farm)
+        return len(states) > after and states[-1][1] == "measuring"
+
+    eventually(is_measuring, f"a run after {after} others", within_s=120)
+
+
+@pytest.mark.fault(49)
+@pytest.mark.timeout(600)
+def test_a_clock_that_is_set_during_runs_and_a_pause_cost_an_agent_no_run(tmp_path: Path) -> None:
+    """As a laptop that is suspended, whose clock NTP puts right when it wakes up."""
+    clock = WallClock(tmp_path / "clock")
+    with running_farm(FarmProcess(tmp_path / "farm", environment=_SETTINGS)) as farm:
+        for precision in ("float32", "int8-core"):
+            farm.register_model(*stand_in_model(precision))
+        farm.register_program(steady_program(2.0))
+        with (
+            running_phones(1, tmp_path / "phones") as phones,
+            running_agent(
+                AgentProcess(farm, tmp_path / "agent", phones, host="bench-1", environment=clock.environment)
+            ) as agent,
+        ):
+            farm.await_phones(phones)
+            matrix_id = farm.submit(matrix_spec(rounds=3))
+            for done, ahead_s in enumerate((DAY_S, -DAY_S, 0.0)):
+                await_run(farm, done)
+                clock.set(ahead_s)
+            await_run(farm, 3)
+            agent.send(signal.SIGSTOP)
+            clock.set(HOUR_S)
+            time.sleep(_PAUSE_S)
+            agent.send(signal.SIGCONT)
+            view = farm.await_matrix(matrix_id, within_s=200)
+            # A clock that was set dates nothing before that has lasted: the farm hears of no difference.
+            assert host_alarms(farm) == []
+            agent.check_alive()
+            assert view.jobs_by_outcome == {"succeeded": 6}
+            states = attempt_states(farm)
+            assert len(states) == len({job_id for job_id, _ in states}) == 6, "no run was repeated"
         check_invariants(farm.database_path)
