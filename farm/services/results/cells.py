@@ -48,14 +48,15 @@ def list_results(
     for cell in cells:
         snapshots[cell.device_id] |= {summary.facts_id for summary in measured[cell.cell_id]}
     builds = {device_id: builds_of(connection, facts_ids) for device_id, facts_ids in snapshots.items()}
-    keys = {_session_key(own[-1]) for own in measured.values() if own}
+    setup_by_cell = {cell.cell_id: setups.setup(cell) for cell in cells}
+    keys = {_session_key(own[-1], setup_by_cell[cell_id]) for cell_id, own in measured.items() if own}
     # Where cells are compared, their partners of the same round say more.
     is_alone = matrix.spec.baseline is None
     sessions = earlier_sessions(connection, keys, before=matrix_id) if is_alone else {}
     return [
         _view(
             cell,
-            setups.setup(cell),
+            setup_by_cell[cell.cell_id],
             measured[cell.cell_id],
             sessions,
             builds[cell.device_id],
@@ -89,7 +90,7 @@ def _view(
         clock_covers=clock_covers,
         kind=counted[-1].kind if counted else None,
         time=_summary([summary.value_ns for summary in counted]),
-        sessions=sessions.get(_session_key(counted[-1])) if counted else None,
+        sessions=sessions.get(_session_key(counted[-1], setup)) if counted else None,
         min_ns=min((summary.min_ns for summary in counted if summary.min_ns is not None), default=None),
         p90_ns=_median(summary.p90_ns for summary in counted),
         scatter=_median(summary.scatter for summary in counted),
@@ -102,8 +103,8 @@ def _view(
     )
 
 
-def _session_key(measured: MeasurementSummary) -> SessionKey:
-    return measured.series_id, measured.variant_digest, measured.program_digest
+def _session_key(measured: MeasurementSummary, setup: CellSetup) -> SessionKey:
+    return measured.series_id, setup.variant_digest, setup.program_digest
 
 
 def _summary(values: Sequence[float]) -> CellSummary | None:

@@ -247,8 +247,6 @@ class MeasurementSummary:
 
     cell_id: CellId
     series_id: SeriesId
-    variant_digest: Digest | None
-    program_digest: Digest
     round: int
     repeat: int
     quality: Quality
