@@ -17,6 +17,8 @@ from typing import Any
 
 _CONFIDENCE = 0.95
 _MIN_ROUNDS = 5
+#: speed_benchmark_torch prints whole microseconds.
+_STEP_NS = 1000
 
 _MEASURED = """
 SELECT m.cell_id, m.round, m.repeat, m.samples, m.quality, c.settings
@@ -24,7 +26,10 @@ FROM measurements m JOIN cells c USING (cell_id) WHERE c.matrix_id = ? AND m.acc
 """
 _COMPARED = """
 SELECT candidate.cell_id AS candidate_id, baseline.cell_id AS baseline_id,
-    candidate.device_id, candidate.label AS candidate, baseline.label AS baseline
+    candidate.device_id, candidate.label AS candidate, baseline.label AS baseline,
+    (SELECT duplicate.cell_id FROM cells duplicate
+     WHERE duplicate.matrix_id = candidate.matrix_id AND duplicate.baseline_index = baseline.cell_index
+     AND duplicate.replica > 1 AND candidate.replica = 1) AS duplicate_id
 FROM cells candidate JOIN cells baseline
     ON baseline.matrix_id = candidate.matrix_id AND baseline.cell_index = candidate.baseline_index
 WHERE candidate.matrix_id = ?
@@ -36,9 +41,7 @@ class Value:
     """One process start: the median of its samples, and whether it may be compared."""
 
     value_ns: float
-    valid: bool
-    #: What the farm wrote down about it.
-    quality: str
+    counts: bool
 
 
 #: By round and repeat.
@@ -61,7 +64,7 @@ def recounted_rows(database: Path, matrix_id: int) -> list[dict[str, Any]]:
                 "baseline": row["baseline"],
                 "candidate": row["candidate"],
                 **_compared(
-                    side_by_cell[row["baseline_id"]],
+                    _joined(side_by_cell[row["baseline_id"]], side_by_cell.get(row["duplicate_id"], {})),
                     side_by_cell[row["candidate_id"]],
                     spec["equivalence_margin"],
                 ),
@@ -96,7 +99,21 @@ def _value(row: sqlite3.Row, noise_limit: float) -> Value:
     low, _, high = statistics.quantiles(samples, n=4, method="inclusive")
     is_complete = len(samples) == json.loads(row["settings"])["iter"]
     is_quiet = (high - low) / median <= noise_limit
-    return Value(value_ns=median, valid=is_complete and is_quiet, quality=row["quality"])
+    quality = "incomplete" if not is_complete else "valid" if is_quiet else "noisy"
+    assert quality == row["quality"]
+    return Value(value_ns=median, counts=quality in ("valid", "noisy"))
+
+
+def _joined(baseline: Side, duplicate: Side) -> Side:
+    """An A/A duplicate joins its baseline by block; where one does not count, the other stands alone."""
+    joined = dict(baseline)
+    for block, value in duplicate.items():
+        own = baseline.get(block)
+        if value.counts and (own is None or not own.counts):
+            joined[block] = value
+        elif value.counts and own is not None:
+            joined[block] = Value(value_ns=sqrt(own.value_ns * value.value_ns), counts=True)
+    return joined
 
 
 def _compared(baseline: Side, candidate: Side, margin: float) -> dict[str, Any]:
@@ -104,10 +121,13 @@ def _compared(baseline: Side, candidate: Side, margin: float) -> dict[str, Any]:
     usable = {
         round: (baseline[round, repeat].value_ns, candidate[round, repeat].value_ns)
         for round, repeat in blocks
-        if _is_valid(baseline, round, repeat) and _is_valid(candidate, round, repeat)
+        if _counts(baseline, round, repeat) and _counts(candidate, round, repeat)
     }
     ratios = [before / after for before, after in usable.values()]
-    low, high = _interval(ratios)
+    steps = [
+        (_STEP_NS / before) ** 2 / 12 + (_STEP_NS / after) ** 2 / 12 for before, after in usable.values()
+    ]
+    low, high = _interval(ratios, statistics.fmean(steps) if steps else 0.0)
     return {
         "speedup": statistics.geometric_mean(ratios),
         "ci_low": low,
@@ -120,22 +140,23 @@ def _compared(baseline: Side, candidate: Side, margin: float) -> dict[str, Any]:
     }
 
 
-def _is_valid(side: Side, round: int, repeat: int) -> bool:
+def _counts(side: Side, round: int, repeat: int) -> bool:
     value = side.get((round, repeat))
-    if value is None:
-        return False
-    assert value.valid == (value.quality == "valid")
-    return value.valid
+    return value is not None and value.counts
 
 
-def _interval(ratios: Sequence[float]) -> tuple[float | None, float | None]:
+def _interval(ratios: Sequence[float], hidden: float) -> tuple[float | None, float | None]:
+    """Student's t, with the variance that the clock's steps hide, which all rounds share."""
     # Its import takes half a second, which only this test needs.
     from scipy.stats import t as student_t
 
     if len(ratios) < _MIN_ROUNDS:
         return None, None
     logs = [log(ratio) for ratio in ratios]
-    reach = student_t.ppf((1 + _CONFIDENCE) / 2, len(logs) - 1) * statistics.stdev(logs) / sqrt(len(logs))
+    sampled = statistics.variance(logs) / len(logs)
+    # Welch and Satterthwaite's; of equal rounds only the steps are left.
+    degrees = (len(logs) - 1) * ((sampled + hidden) / sampled) ** 2 if sampled else 1e6
+    reach = student_t.ppf((1 + _CONFIDENCE) / 2, min(degrees, 1e6)) * sqrt(sampled + hidden)
     middle = statistics.fmean(logs)
     return exp(middle - reach), exp(middle + reach)
 
@@ -143,8 +164,10 @@ def _interval(ratios: Sequence[float]) -> tuple[float | None, float | None]:
 def _verdict(low: float | None, high: float | None, margin: float) -> str:
     if low is None or high is None:
         return "undecided"
-    if 1 / (1 + margin) <= low and high <= 1 + margin:
-        return "same"
-    if low > 1:
+    if high < 1:
+        return _verdict(1 / high, 1 / low, margin).replace("faster", "slower")
+    if low > 1 + margin:
         return "faster"
-    return "slower" if high < 1 else "undecided"
+    if low > 1:
+        return "faster_within_margin" if high <= 1 + margin else "faster_size_open"
+    return "same" if 1 / (1 + margin) <= low and high <= 1 + margin else "undecided"
