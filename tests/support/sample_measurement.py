@@ -17,5 +17,7 @@ class MeasuredValue:
     kind: SampleKind
     quality: Quality
     clock_step_ns: int = 0
+    start_skin_c: float | None = None
+    start_battery_c: float | None = None
     facts_id: FactsId | None = None
     control_level: ControlLevel = ControlLevel.FREE

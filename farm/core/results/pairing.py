@@ -14,6 +14,9 @@ OTHER_BUILD = "measured on another build of the phone than most rounds"
 SUPERSEDED_BLOCK = "the block was run again, and a later repeat counts"
 
 
+#: Sides of a pair begin at most so far apart, °C. A device that cools between two runs of a block by more has
+#: another heat budget for the second; gates alone let pass whatever is below their limits.
+MAX_START_APART_C = 5.0
 #: Their time is not one of what was asked for.
 _OF_OTHER_WORK = frozenset({Quality.FALLBACK, Quality.UNPROVEN, Quality.IMPLAUSIBLE, Quality.WITHDRAWN})
 
@@ -42,6 +45,14 @@ class MeasuredValue(Protocol):
     @property
     def facts_id(self) -> FactsId | None:
         """Return the device facts of the measurement."""
+
+    @property
+    def start_skin_c(self) -> float | None:
+        """Return the skin's temperature right before the run; None where the device hides it."""
+
+    @property
+    def start_battery_c(self) -> float | None:
+        """Return the battery's temperature right before the run; None where the device hides it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +96,8 @@ class JoinedValue:
     quality: Quality
     control_level: ControlLevel
     facts_id: FactsId | None
+    start_skin_c: float | None = None
+    start_battery_c: float | None = None
 
 
 def join_duplicates(
@@ -115,6 +128,8 @@ def _joined(values: Sequence[MeasuredValue]) -> MeasuredValue:
         quality=Quality.VALID,
         control_level=first.control_level,
         facts_id=first.facts_id,
+        start_skin_c=first.start_skin_c,
+        start_battery_c=first.start_battery_c,
     )
 
 
@@ -219,7 +234,21 @@ def sides_of(pair: RoundPair) -> Sides | str:
             return f"the {name}'s value is not a positive time"
     if baseline.kind is not candidate.kind:
         return f"the baseline's value is of {baseline.kind}, the candidate's of {candidate.kind}"
-    return baseline, candidate
+    return _starts_apart(baseline, candidate) or (baseline, candidate)
+
+
+def _starts_apart(baseline: MeasuredValue, candidate: MeasuredValue) -> str | None:
+    """Return why sides whose device was not as warm before both do not go together; unknown says nothing."""
+    for name, one_c, other_c in (
+        ("skin", baseline.start_skin_c, candidate.start_skin_c),
+        ("battery", baseline.start_battery_c, candidate.start_battery_c),
+    ):
+        if one_c is not None and other_c is not None and abs(one_c - other_c) > MAX_START_APART_C:
+            temperatures = (
+                f"the {name} had {one_c:.1f} °C before the baseline, {other_c:.1f} °C before the candidate"
+            )
+            return f"{temperatures}: at most {MAX_START_APART_C:.0f} °C apart"
+    return None
 
 
 def exclusion_of(pair: RoundPair, reason: str) -> Exclusion:

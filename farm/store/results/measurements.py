@@ -44,6 +44,8 @@ class Measurement:
     min_ns: int | None
     clock_step_ns: int
     facts_id: FactsId | None
+    start_skin_c: float | None
+    start_battery_c: float | None
     measured_at: datetime
     #: The number of influences on the measurement that were controlled.
     control_level: ControlLevel

@@ -27,6 +27,8 @@ class PastMeasurement:
     value_ns: float
     clock_step_ns: int
     facts_id: FactsId | None
+    start_skin_c: float | None
+    start_battery_c: float | None
     control_level: ControlLevel
     variant_digest: Digest | None
     program_digest: Digest

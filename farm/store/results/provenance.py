@@ -55,6 +55,8 @@ class MeasuredRun:
     variant_digest: Digest | None
     program_digest: Digest
     facts_id: FactsId | None
+    start_skin_c: float | None
+    start_battery_c: float | None
     measured_at: datetime
     #: Rises with every attempt on the device, so it gives the order of runs.
     fence: int

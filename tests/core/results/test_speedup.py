@@ -289,3 +289,18 @@ def test_a_start_that_is_noisy_counts() -> None:
     baseline = [value(index, 1e6) for index in range(5)]
     candidate = [value(index, 2e6, quality=Quality.NOISY) for index in range(5)]
     assert compared(baseline, candidate).rounds == 5
+
+
+def test_sides_that_began_at_other_temperatures_are_no_pair() -> None:
+    baseline = [replace(value(index), start_skin_c=30.0, start_battery_c=28.0) for index in range(6)]
+    candidate = [
+        replace(value(index), start_skin_c=30.0 + degrees, start_battery_c=None)
+        for index, degrees in enumerate((0.0, 5.0, -5.0, 2.0, 5.1, 1.0))
+    ]
+    _, excluded = paired_rounds(baseline, candidate)
+    assert [(e.round, e.reason) for e in excluded] == [
+        (
+            4,
+            "the skin had 30.0 °C before the baseline, 35.1 °C before the candidate: at most 5 °C apart",
+        )
+    ]
