@@ -2,8 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from tests.support.farm.direct_calls import cancel_matrix
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
-    checked_rig,
     ended,
     good_evidence,
     plan_of,
@@ -33,12 +31,6 @@ from tests.support.farm.service_fixture import (
 GROWING = {"at_least": 5, "at_most": 40, "until": "decided"}
 #: By `warmup`, which tells cells apart: the factor of the baseline's time, and the noise of a start.
 Effects = dict[int, tuple[float, float]]
-
-
-@pytest.fixture
-def farm(tmp_path: Path) -> Iterator[FarmRig]:
-    with checked_rig(tmp_path) as rig:
-        yield rig
 
 
 @pytest.fixture
