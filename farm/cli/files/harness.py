@@ -19,7 +19,7 @@ from farm.cli.shell.address import connect, show_view
 from farm.cli.shell.formatting import local_time_text, plural, seconds
 from farm.cli.shell.next_steps import watch_again_text
 from farm.cli.shell.options import Json
-from farm.cli.shell.output import out, print_json, print_notice, show
+from farm.cli.shell.output import out, print_data, print_json, print_notice, show
 from farm.cli.shell.tables import Listing, name, number, prose, sections
 from farm.cli.shell.wait import wait_for
 from farm.client.farm_client import FarmClient
@@ -226,6 +226,8 @@ def list_command(
         if not adapters:
             programs = [view for view in farm.programs() if view.in_use or replaced]
             show(programs, program_table, as_json=as_json)
+            if not as_json:
+                print_data("")
         if adapters or not as_json:
             show(farm.adapters(), _adapter_table, as_json=as_json)
 

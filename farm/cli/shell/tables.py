@@ -55,13 +55,12 @@ def prose(heading: str, cell: Callable[[V], object], *, is_shown: RowsTest[V] = 
 
 #: Text is not wrapped to less than this, where it is longer.
 _LEAST_PROSE = 16
-_SLASH_END = re.compile(r"(?<=/)")
-_WORD_END = re.compile(r"\s+")
-_PART_END = re.compile(r"\s+|(?<=/)")
+#: Where a name may be wrapped; each where the one before leaves columns too wide.
+_ENDS = (re.compile(r"(?<=\s)"), re.compile(r"(?<=[\s/])"), re.compile(r"(?<=[\s/_-])"))
 
 
 class _FittedTable(Table):
-    """A table that wraps its names where they do not fit, between words if those fit, else after slashes.
+    """A table that wraps its names where they do not fit: between words if those fit, else within them.
 
     A number is never cut or dropped.
     """
@@ -81,12 +80,13 @@ class _FittedTable(Table):
                     column.header = Text(str(column.header).replace(" ", "\n"))
             total = options.max_width - 2 * (len(widths) - 1)
             fitted: list[int] = []
-            for end in (_WORD_END, _PART_END):
-                least_widths = [_least_width(column, end) for column in self.columns]
-                fitted = fitted or _fitted_widths(least_widths, widths, total)
+            for end in _ENDS:
+                fitted = _fitted_widths([_least_width(column, end) for column in self.columns], widths, total)
+                if fitted:
+                    break
             for column, size in zip(self.columns, fitted, strict=False):
                 column.width = size
-                column._cells = [_broken_after_slashes(cell, size) for cell in column._cells]
+                column._cells = [_broken_at(cell, end, size) for cell in column._cells]
         return super().__rich_console__(console, options)
 
 
@@ -103,20 +103,24 @@ def _least_width(column: RichColumn, end: re.Pattern[str]) -> int:
     """Return the width that cuts no number, and text only where a word, or a part of one, ends."""
     words = [*str(column.header).split(), *(str(text) for text in column._cells)]
     if not column.no_wrap:
-        words = [part for word in words for part in end.split(word)]
+        words = [word for text in words for word in text.split()]
+        # Short names are whole.
+        words = [
+            part for word in words for part in (end.split(word) if cell_len(word) > _LEAST_PROSE else [word])
+        ]
     return max(map(cell_len, words), default=0)
 
 
-def _broken_after_slashes(cell: RenderableType, width: int) -> RenderableType:
-    """Return a name whose words are longer than the width with line ends after slashes."""
+def _broken_at(cell: RenderableType, end: re.Pattern[str], width: int) -> RenderableType:
+    """Return a name with a word that is longer than the width with line ends where its parts end."""
     if not isinstance(cell, Text) or all(cell_len(word) <= width for word in cell.plain.split()):
         return cell
     lines = [""]
-    for part in _SLASH_END.split(cell.plain):
-        if lines[-1] and cell_len(lines[-1] + part) > width:
+    for part in end.split(cell.plain):
+        if lines[-1] and cell_len((lines[-1] + part).rstrip()) > width:
             lines.append("")
         lines[-1] += part
-    return Text("\n".join(lines), style=cell.style)
+    return Text("\n".join(line.rstrip() for line in lines), style=cell.style)
 
 
 class Listing(Generic[V]):

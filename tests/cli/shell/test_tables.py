@@ -19,7 +19,7 @@ from farm.cli.matrices.report import (
     matrix_table,
     rejections,
 )
-from farm.cli.shell import formatting
+from farm.cli.shell import formatting, tables
 from farm.core.base.ids import DeviceId
 from farm.core.models.variant import Fidelity
 from farm.core.runs.measurement import Better, CellSummary
@@ -76,6 +76,20 @@ def test_at_80_columns_long_names_of_variants_are_wrapped_after_slashes_and_numb
     ]
     assert lines[6].startswith("channels_last       nnapi,")
     assert lines[9] == "mobilenet_v2/  backends cpu, input 1x3x224x224 float32"
+
+
+def test_names_are_wrapped_where_a_part_of_them_ends() -> None:
+    table = tables.Listing[str](
+        tables.name("harness", lambda row: row),
+        tables.name("abi", lambda row: "x86_64"),
+        tables.name("program", lambda row: f"{row} (expired)"),
+        tables.number("size", lambda row: "12.0 kB"),
+    )
+    words = " ".join(shown(table(["speed_benchmark_torch"]), 56)[1:]).split()
+    assert {"x86_64", "12.0", "kB", "(expired)"} <= set(words)
+    assert all(
+        word.endswith(("_", "torch")) for word in words if word.startswith(("speed", "bench", "torch"))
+    )
 
 
 def test_a_matrix_is_one_line_with_its_outcomes_in_order() -> None:
