@@ -327,12 +327,14 @@ def instrumented(shell: str) -> tuple[str, int]:
     return "\n".join([*text, ""]), places
 
 
-@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.long)])
-def test_a_kill_at_any_line_leaves_nothing_behind(phone: Phone, state: Path, every: int) -> None:
+@pytest.mark.parametrize(
+    ("first", "every"), [(0, 24), *(pytest.param(first, 8, marks=pytest.mark.long) for first in range(8))]
+)
+def test_a_kill_at_any_line_leaves_nothing_behind(phone: Phone, state: Path, first: int, every: int) -> None:
     text, places = instrumented(phone.shell[0])
     assert places > 100
     phone.script.write_text(text)
-    for fence, place in enumerate(range(0, places, every), start=1):
+    for fence, place in enumerate(range(first, places, every), start=1):
         phone.env["DIE_AT"] = str(place)
         assert phone.start(fence, "exec sleep 0.1") in (DONE, LOST)
         assert phone.call("wait", fence, 20) in (DONE, LOST)
