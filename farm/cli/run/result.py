@@ -120,7 +120,8 @@ def legend(results: Sequence[ResultView]) -> Iterator[str]:
     if not _has_several_rounds(results):
         yield _ROUND
     elif _has_interval(results):
-        yield f"{_ROUNDS}; 95 % interval over rounds, of this session."
+        yield f"{_ROUNDS}."
+        yield "95 % interval: over rounds, of this session; the next may lie outside."
     else:
         yield f"{_ROUNDS}."
     yield from _session_lines(results)
@@ -152,7 +153,7 @@ def _session_lines(results: Sequence[ResultView]) -> Iterator[str]:
             low, high = duration_text(spread.low_ns), duration_text(spread.high_ns)
             medians = f"medians of {low} to {high}" if low != high else f"a median of {low}"
             sessions = plural(spread.matrices, "earlier session")
-            yield f"{sessions} of {cell}: {medians}; sessions differ more than an interval says."
+            yield f"{sessions} of {cell}: {medians}."
     if _has_interval(results) and not any(result.sessions for result in results):
         yield "There is no earlier session to tell how far sessions lie apart."
 

@@ -97,17 +97,16 @@ def test_one_round_of_a_tool_without_samples_is_one_number() -> None:
 
 def test_the_legend_speaks_of_intervals_where_there_are_some() -> None:
     few = result_view(time=level_view(rounds=4, ci_low=None, ci_high=None))
-    assert next(iter(legend([result_view()]))).endswith("95 % interval over rounds, of this session.")
+    assert any(
+        line.startswith("95 % interval: over rounds, of this session") for line in legend([result_view()])
+    )
     assert next(iter(legend([few]))) == "time = median over rounds, each a process of its own."
 
 
 def test_an_interval_is_of_this_session_and_earlier_ones_say_how_far_they_lie_apart() -> None:
     spread = SessionSpread(matrices=3, low_ns=11.9e6, high_ns=13.1e6)
     told = list(legend([result_view(sessions=spread)]))
-    assert (
-        "3 earlier sessions of phone-1: medians of 11.9 ms to 13.1 ms; sessions differ more than an interval"
-        " says." in told
-    )
+    assert "3 earlier sessions of phone-1: medians of 11.9 ms to 13.1 ms." in told
     assert "There is no earlier session to tell how far sessions lie apart." in list(legend([result_view()]))
 
 
