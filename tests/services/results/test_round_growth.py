@@ -108,6 +108,18 @@ def test_a_decided_cell_drops_out_and_its_baseline_goes_on_for_the_others(
     assert farm.matrix(matrix_id).state == "finished"
 
 
+def test_a_repeated_block_of_a_further_round_leaves_decided_cells_out(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = submit(farm)
+    answer = measure({1: (2.0, 0.001), 2: (1.0, 0.2)})
+    host.run(answer)
+    grow(farm)
+    (assignment,) = host.exchange().assignments
+    host.report(assignment.attempt_id, ended(assignment, torch_output([1000.0])))
+    host.clean(assignment)
+    host.run(answer)
+    assert jobs_of(farm, matrix_id) == {"warmup=0": 9, "warmup=1": 5, "warmup=2": 9}
+
+
 def test_a_later_question_gives_the_interval_that_was_seen_at_the_look(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm)
     answer = measure({1: (1.02, 0.02), 2: (1.0, 0.2)})
