@@ -187,13 +187,9 @@ def _block_context(connection: Connection, reading: ReportReading, job: Job) -> 
         return None
     query = sa.select(matrices.c.seed, matrices.c.submitted_by)
     matrix = connection.execute(query.where(matrices.c.matrix_id == job.matrix_id)).one()
-    own = (
-        sa.select(cells.c.cell_index, cells.c.cell_id)
-        .join(jobs, jobs.c.cell_id == cells.c.cell_id)
-        .where(
-            cells.c.matrix_id == job.matrix_id, cells.c.device_id == job.device_id, jobs.c.round == job.round
-        )
-    )
+    of_jobs = sa.select(cells.c.cell_index, cells.c.cell_id).join(jobs, jobs.c.cell_id == cells.c.cell_id)
+    of_device = of_jobs.where(jobs.c.matrix_id == job.matrix_id, jobs.c.device_id == job.device_id)
+    own = of_device.where(jobs.c.round == job.round)
     poison = poison_cells(connection, job.matrix_id)
     virtual_times = first_virtual_times(
         connection, [job.device_id], priority=job.priority, submitted_by=matrix.submitted_by
