@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from agents.adb.shell_v2 import ShellResult
-from agents.device.conditions import read_boot_id
+from agents.device.conditions import read_boot_id, read_rails
 from agents.device.run.collect import CollectedRun, collect_command, collect_run
 from agents.device.run.cpu_affinity import actual_affinity
 from agents.device.run.run_control import RunLost, RunStatus, RunWait, run_status, wait_run
@@ -87,6 +87,7 @@ class RunCompletion:
 
         ended_s = self.clock.monotonic()
         collected = await self.retry.call(collect, away_s=self.away_s)
+        rails = await self._read_rails(device) if record.plan.reads_rails else ""
         device.state_cache.record_after_run(collected.after, ended_s)
         return replace(
             draft,
@@ -100,7 +101,12 @@ class RunCompletion:
             away_s=round(waited.away_s, 1),
             controls=_controls(device, draft, collected),
             trace=collected.trace,
+            rails_after=rails,
         )
+
+    async def _read_rails(self, device: OnlineDevice) -> str:
+        adb = device.adb
+        return await self.retry.call(lambda: read_rails(adb), away_s=self.away_s)
 
     async def _end(self, record: JournalRecord, device: OnlineDevice, draft: Evidence) -> RunWait:
         """Wait until the run has ended; return what the device printed at its end."""

@@ -12,7 +12,7 @@ from agents.attempts.artifact_cache import ArtifactCache, ArtifactLost
 from agents.attempts.completion import AWAY_S, WAIT_MARGIN_S, RunCompletion
 from agents.attempts.diagnostic_pass import mark_passes_interrupted, run_passes, should_run_passes
 from agents.attempts.preparation import DevicePreparation
-from agents.device.conditions import cached_command, read_condition, state_by_digest
+from agents.device.conditions import cached_command, read_condition, read_rails, state_by_digest
 from agents.device.paths import cache_path, run_folder
 from agents.device.run.cpu_affinity import cores_of_controls, requested_affinity, select_cores
 from agents.device.run.gates import WaitCallback, ignore_wait
@@ -190,8 +190,10 @@ class AttemptRunner:
             return DeferredRun(reason="; ".join(ready.shut))
         cores = select_cores(device.adb.serial, plan.controls, device.facts.clusters, ready.condition)
         work, paths = run_folder(device.adb.work_root, record.fence), ready.path_by_name
+        rails = await read_rails(device.adb) if plan.reads_rails else ""
         draft = replace(
             record.draft,
+            rails_before=rails,
             argv=_fill_placeholders(lambda: tuple(fill_argv(plan, work=work, path_by_name=paths))),
             before=ready.condition,
             pushed_bytes=ready.pushed_bytes,

@@ -16,10 +16,12 @@ from farm.core.base.ids import Digest
 from farm.core.devices.condition import Condition
 from farm.core.devices.controls import Screen
 from farm.core.devices.screen_state import ScreenState
+from farm.core.errors import DeviceTimeout
 from farm.core.runs.plan import PlanFile
 from farm.phone.adb.decoding import lines
 from farm.phone.condition.battery import battery_status
 from farm.phone.condition.cpuinfo_dump import cpu_load
+from farm.phone.condition.energy_rails import RAILS_SERVICE
 from farm.phone.condition.screen import screen_on, stay_awake
 from farm.phone.condition.thermal import skin_limit_c, thermal
 from farm.phone.hardware.clocks import clocks
@@ -58,6 +60,22 @@ _BUSIEST_NAMED = 3
 async def read_condition(device: AdbDevice, now: datetime) -> Condition:
     """Read the condition once; `now` is its time stamp."""
     return condition(await device.read_sections(condition_commands(device.work_root), _DEADLINE_S), now)
+
+
+async def read_rails(device: AdbDevice) -> str:
+    """Return the meters of the power rails with the uptime at that moment; empty where there are none.
+
+    Never during a run: the service wakes the meters, and answers on the device's CPU.
+    """
+    command = (
+        'read -r up rest </proc/uptime && echo "uptime $up"; '
+        f"dumpsys {RAILS_SERVICE} 2>/dev/null | sed -n '/HAL 2.0 energy meter =/,/End of/p'"
+    )
+    try:
+        result = await device.shell(command, deadline_s=_DEADLINE_S)
+    except DeviceTimeout:
+        return ""
+    return result.text
 
 
 async def read_boot_id(device: AdbDevice) -> str | None:

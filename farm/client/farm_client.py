@@ -60,7 +60,13 @@ from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingVi
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.operations import AlarmView, ClearRequest, EventPage
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
-from farm.wire.documents.results.results import PlacedSeries, ReparsePage, ReparseRequest, ResultView
+from farm.wire.documents.results.results import (
+    EnergyImport,
+    PlacedSeries,
+    ReparsePage,
+    ReparseRequest,
+    ResultView,
+)
 from farm.wire.tokens import TokenKind, new_secret, token_id_of
 
 T = TypeVar("T")
@@ -236,6 +242,9 @@ class FarmClient(FarmConnection):
 
     def attempt(self, attempt_id: AttemptId) -> AttemptView:
         return self._get(AttemptView, f"/attempts/{attempt_id}")
+
+    def import_energy(self, attempt_id: AttemptId, imported: EnergyImport) -> AttemptView:
+        return self._post(AttemptView, f"/attempts/{attempt_id}/energy", imported.model_dump(mode="json"))
 
     def speedups(
         self,

@@ -1,4 +1,4 @@
-"""Clock steps, ceilings and warmth of measurements; A/A pairs of a device; matrices that grow, and their looks."""
+"""Clock steps, ceilings, energy and warmth of measurements; A/A pairs of a device; matrices that grow, and looks."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -32,6 +32,7 @@ def upgrade() -> None:
     with op.batch_alter_table("measurements", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
         batch_op.add_column(sa.Column("clock_step_ns", sa.BigInteger(), server_default="0", nullable=False))
         batch_op.add_column(sa.Column("ceilings", sa.JSON(none_as_null=True)))
+        batch_op.add_column(sa.Column("energy", sa.JSON(none_as_null=True)))
         batch_op.add_column(sa.Column("start_skin_c", sa.Double()))
         batch_op.add_column(sa.Column("start_battery_c", sa.Double()))
         batch_op.drop_constraint(op.f(_QUALITY), type_="check")
@@ -146,5 +147,5 @@ def downgrade() -> None:
     with op.batch_alter_table("measurements", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
         batch_op.drop_constraint(op.f(_QUALITY), type_="check")
         batch_op.create_check_constraint(op.f(_QUALITY), _is_one_of((*_QUALITIES, *_FURTHER)))
-        for name in ("start_battery_c", "start_skin_c", "ceilings", "clock_step_ns"):
+        for name in ("energy", "start_battery_c", "start_skin_c", "ceilings", "clock_step_ns"):
             batch_op.drop_column(name)

@@ -14,11 +14,13 @@ from farm.core.models.variant import Variant
 from farm.services.files.registration import register_variant
 from farm.services.jobs.views import attempt_view
 from farm.services.operations.alarms import step_text
+from farm.services.results.energy_import import import_energy
 from farm.services.results.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.store.files.variants import variants_page
 from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count
 from farm.wire.documents.matrices.matrices import AttemptView, FarmView, SpeedupView, VariantRegistration
+from farm.wire.documents.results.results import EnergyImport
 
 router = APIRouter(prefix="/api/v1")
 
@@ -62,6 +64,15 @@ async def post_variant(registration: VariantRegistration, _: Submitter, farm: Fa
 async def get_attempt(attempt_id: Count, _: Viewer, farm: Farm) -> AttemptView:
     """Return one attempt with plan, outcome and evidence."""
     return await farm.database.read_async(attempt_view, AttemptId(attempt_id))
+
+
+@router.post("/attempts/{attempt_id}/energy")
+async def post_energy(
+    attempt_id: Count, imported: EnergyImport, caller: Submitter, farm: Farm
+) -> AttemptView:
+    """Attach energy that an instrument measured to an attempt; imported again, it is replaced."""
+    service = farm.bind(import_energy, actor=caller.actor)
+    return await farm.database.write_async(service, AttemptId(attempt_id), imported)
 
 
 @router.get("/speedups")

@@ -8,6 +8,7 @@ import typer
 from pydantic import TypeAdapter
 from rich.text import Text
 
+from farm.cli.jobs.energy import energy_fields
 from farm.cli.jobs.job import metric_text
 from farm.cli.jobs.profile import profile_fields
 from farm.cli.jobs.trace_strip import trace_fields
@@ -24,7 +25,7 @@ from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, RunError
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, SampleKind
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.wire.documents.matrices.matrices import AttemptView
-from farm.wire.documents.results.results import ReadingView
+from farm.wire.documents.results.results import EnergyImport, ReadingView
 
 #: Lines shown of the beginning and of the end of an output.
 HEAD_LINES, TAIL_LINES = 10, 20
@@ -41,8 +42,11 @@ def reading_fields(view: ReadingView) -> Iterator[Field]:
         yield "samples", _spread(view)
     if view.profile is not None:
         yield from profile_fields(view.profile)
+    for energy in view.energy:
+        yield from energy_fields(energy)
     for metric in view.metrics:
         yield "metric", metric_text(metric)
+    yield from (("note", notice) for notice in view.notices)
     accelerator = "unknown accelerator" if view.accelerator == UNKNOWN_ACCELERATOR else view.accelerator
     yield "actual", f"{view.actual_backend}, {accelerator}: {view.proof or EMPTY_CELL}"
     if view.offered:
@@ -251,3 +255,35 @@ def show_command(
     Example: farm attempt show 12
     """
     show_view(lambda farm: farm.attempt(AttemptId(attempt_id)), attempt_report, as_json=as_json)
+
+
+@app.command("energy")
+def energy_command(
+    attempt_id: Annotated[int, typer.Argument(metavar="ID", help="The attempt's number.")],
+    joules: Annotated[float, typer.Option(help="Energy of all inferences together.")],
+    boundary: Annotated[str, typer.Option(help="What it is of: `supply of the phone, idle included`.")],
+    instrument: Annotated[str, typer.Option(help="What measured it.")],
+    inferences: Annotated[
+        int | None, typer.Option(help="Of how many inferences; without it, of those that were timed.")
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="The time that it is of.")] = None,
+    note: Annotated[str, typer.Option(help="Anything else that people should know.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Import energy that an instrument outside of the farm measured during an attempt.
+
+    It is shown as `external_energy`, and compared with energy of the same method only.
+
+    Example: farm attempt energy 12 --joules 41.5 --boundary "whole phone" --instrument "power monitor"
+    """
+    imported = EnergyImport(
+        joules=joules,
+        boundary=boundary,
+        instrument=instrument,
+        inferences=inferences,
+        seconds=seconds,
+        note=note,
+    )
+    show_view(
+        lambda farm: farm.import_energy(AttemptId(attempt_id), imported), attempt_report, as_json=as_json
+    )

@@ -17,8 +17,8 @@ from farm.cli.shell.tables import Field, text_report
 from farm.core.base.ids import AttemptId, JobId
 from farm.core.base.units import duration_text, elapsed_text
 from farm.core.errors import NotFound
+from farm.core.runs.derived.sustained import is_sustained
 from farm.core.runs.measurement import Metric
-from farm.core.runs.sustained import is_sustained
 from farm.wire.documents.results.explain import AttemptSummary, JobDetail, MeasurementView
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from farm.cli.shell.tables import Field
 from farm.core.base.units import duration_text, elapsed_text
-from farm.core.runs.sustained import LatencyProfile
+from farm.core.runs.derived.sustained import LatencyProfile
 
 _BARS = "▁▂▃▄▅▆▇█"
 _NOTHING = "·"

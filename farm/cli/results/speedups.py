@@ -19,7 +19,7 @@ from farm.cli.shell.output import first_rows, out, print_json_list, print_notice
 from farm.core.base.units import ratio_text
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.statistics.verdict import verdict_text
-from farm.core.runs.measurement import Verdict
+from farm.core.runs.measurement import ENERGY_METRICS, Verdict
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 _HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")
@@ -185,7 +185,8 @@ def _metric_lines(views: Sequence[SpeedupView]) -> Iterator[str]:
         width = max(len(candidate) for candidate, _ in own)
         for candidate, metric in own:
             values = [EMPTY_CELL if v is None else f"{v:.6g}" for v in (metric.baseline, metric.candidate)]
-            yield f"{_GAP}{candidate:{width}}{_GAP}{' → '.join(values)}"
+            ratio = f"{_GAP}{ratio_text(metric.ratio)}" if metric.ratio and name in ENERGY_METRICS else ""
+            yield f"{_GAP}{candidate:{width}}{_GAP}{' → '.join(values)}{ratio}"
 
 
 _MARK_BY_VERDICT = {

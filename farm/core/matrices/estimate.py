@@ -9,7 +9,7 @@ from statistics import median
 
 from farm.core.base.ids import Digest
 from farm.core.base.setting_values import SettingValue
-from farm.core.runs.sustained import SUSTAINED_SETTING
+from farm.core.runs.derived.sustained import SUSTAINED_SETTING
 
 
 class EstimateBasis(StrEnum):

@@ -12,7 +12,7 @@ from farm.core.devices.controls import Controls
 from farm.core.devices.selector import Selector
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Manifest
-from farm.core.runs.measurement import DEFAULT_MARGIN
+from farm.core.runs.measurement import DEFAULT_MARGIN, EnergyMethod
 
 #: Value by axis: all of a cell's, or some that pick cells. Besides these axes, every harness flag can be one.
 CellKey = Mapping[str, SettingValue]
@@ -39,7 +39,6 @@ class MatrixSpec:
     name: str
     harness: str
     axes: Mapping[str, tuple[SettingValue, ...]] = field(default_factory=dict)
-    #: Harness flags that are the same for all cells.
     settings: CellKey = field(default_factory=dict)
     #: Further cells; what one leaves out is the axis's value where the axis has just one.
     include: tuple[CellKey, ...] = ()
@@ -60,6 +59,7 @@ class MatrixSpec:
     gates: Gates = field(default_factory=Gates)
     controls: Controls = field(default_factory=Controls)
     sampling: bool = True
+    energy: EnergyMethod = "none"
     equivalence_margin: float = DEFAULT_MARGIN
     noise_limit: float = DEFAULT_NOISE_LIMIT
     priority: int = 0

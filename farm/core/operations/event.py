@@ -143,6 +143,8 @@ class FarmEvent(StrEnum):
     ACCESS_REFUSED = "access_refused"
     #: A program is what new matrices run from here on.
     PROGRAM_REGISTERED = "program_registered"
+    #: A user attached energy that an instrument measured to an attempt.
+    ENERGY_IMPORTED = "attempt_energy_imported"
     #: A file's bytes went, to make room or because they were damaged.
     ARTIFACT_EXPIRED = "artifact_expired"
     #: They are there again.

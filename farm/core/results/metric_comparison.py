@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import geometric_mean, median
 
 from farm.core.runs.measurement import Better, Metric
 
@@ -20,6 +20,8 @@ class MetricComparison:
     #: None where the harness did not print it.
     baseline: float | None
     candidate: float | None
+    #: Baseline over candidate, geometric mean over rounds in which both have it; None without such a round.
+    ratio: float | None = None
 
 
 def compare_metrics(
@@ -49,7 +51,22 @@ def compare_metrics(
                 better=printed[0].better,
                 baseline=_median(sides[0]),
                 candidate=_median(sides[1]),
+                ratio=_paired_ratio(name, blocks, baseline, candidate),
             )
+
+
+def _paired_ratio(
+    name: str, blocks: Sequence[tuple[int, int]], baseline: MetricsByBlock, candidate: MetricsByBlock
+) -> float | None:
+    pairs = [
+        (first.value, second.value)
+        for block in blocks
+        for first in baseline.get(block, ())
+        for second in candidate.get(block, ())
+        if first.name == second.name == name and first.unit == second.unit
+    ]
+    ratios = [first / second for first, second in pairs if first > 0 and second > 0]
+    return geometric_mean(ratios) if ratios else None
 
 
 def _median(metrics: Sequence[Metric]) -> float | None:

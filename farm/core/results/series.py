@@ -8,7 +8,10 @@ from farm.core.base.ids import DeviceId, Digest, digest_of
 from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.devices.controls import Controls, non_default_controls
 from farm.core.models.variant import Recipe
-from farm.core.runs.sustained import SUSTAINED_SETTING
+from farm.core.runs.derived.sustained import SUSTAINED_SETTING
+from farm.core.runs.measurement import EnergyMethod
+
+_ENERGY_SETTING = "run.energy"
 
 
 def series_digest(
@@ -39,13 +42,20 @@ def series_digest(
 
 
 def settings_of_series(
-    settings: Mapping[str, SettingValue], controls: Controls, *, sustained_s: int | None
+    settings: Mapping[str, SettingValue],
+    controls: Controls,
+    *,
+    sustained_s: int | None = None,
+    energy: EnergyMethod = "none",
 ) -> dict[str, SettingValue]:
     """Return the settings that identify a series: the cell's flags, and how its runs are measured.
 
-    Runs of different controls, or sustained ones and others, are different work, and form no one history.
+    Runs of different controls, sustained ones and others, and runs whose energy is measured by different
+    methods are different work, and form no one history.
     """
     mode: dict[str, SettingValue] = {} if sustained_s is None else {SUSTAINED_SETTING: sustained_s}
+    if energy != "none":
+        mode[_ENERGY_SETTING] = energy
     return {**settings, **non_default_controls(controls), **mode}
 
 

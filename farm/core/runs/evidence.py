@@ -107,5 +107,9 @@ class Evidence:
     #: The samples that the phone took of itself during the run, as its sampler wrote them; read by
     #: `farm.phone.condition.run_trace`. Empty where it took none.
     trace: Output = ""
+    #: The meters of its power rails right before and after the run, as the phone prints them; read by
+    #: `farm.phone.condition.energy_rails`. Empty where the plan does not ask for them, or it has none.
+    rails_before: Output = ""
+    rails_after: Output = ""
     #: Further process starts after the run, uncounted.
     passes: Annotated[tuple[PassEvidence, ...], AtMost(100)] = ()

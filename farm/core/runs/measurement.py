@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from farm.core.errors import Blame
 from farm.core.runs.placement import Placement
@@ -52,7 +53,12 @@ class Quality(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
-#: Metrics of sustained measurements, which the farm computes: `farm.core.runs.sustained`.
+#: How the energy of runs is measured: `farm.core.runs.derived.energy`.
+EnergyMethod = Literal["none", "battery", "rails"]
+#: Metrics of measured or imported energy, by method.
+EXTERNAL_ENERGY = "external_energy"
+ENERGY_METRICS = ("battery_energy", "rails_energy", EXTERNAL_ENERGY)
+#: Metrics of sustained measurements, which the farm computes: `farm.core.runs.derived.sustained`.
 SUSTAINED_METRICS = ("sustained_for", "sustained_peak", "sustained_decay", "first_ceiling")
 #: Measurements of these qualities enter a speedup.
 COUNTED = frozenset({Quality.VALID, Quality.NOISY})
@@ -133,7 +139,6 @@ class SampleSummary:
 
     kind: SampleKind
     count: int
-    #: The measurement's value: the median, or the tool's mean.
     value_ns: float
     mean_ns: float
     min_ns: int | None = None

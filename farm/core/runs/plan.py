@@ -75,6 +75,8 @@ class RunPlan:
     sampling: bool = True
     #: Seconds that the one process is to work back to back; None for a run of some iterations.
     sustained_s: int | None = None
+    #: The energy of the phone's power rails is read right before and after the run.
+    reads_rails: bool = False
     #: Carried out after a run that ended well.
     passes: tuple[DiagnosticPass, ...] = ()
     #: The reason why it has no pass `placement`, where its harness would want one.

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from farm.core.base.units import duration_text
 from farm.core.devices.condition import Condition, Gates, unknown_gates
 from farm.core.devices.controls import Controls, control_deviations, missing_controls
+from farm.core.runs.derived.sustained import shortfall
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import (
     DEFAULT_MARGIN,
@@ -15,7 +16,6 @@ from farm.core.runs.measurement import (
     SampleKind,
     SampleSummary,
 )
-from farm.core.runs.sustained import shortfall
 from farm.core.runs.throttling import throttling_reasons
 from farm.core.runs.trace_findings import TraceFindings
 

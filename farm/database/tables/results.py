@@ -71,6 +71,8 @@ measurements = sa.Table(
     sa.Column("cpu_s", sa.Double),
     #: Ceilings of clocks below the hardware's during the run: farm.core.runs.ceilings. None: not known.
     sa.Column("ceilings", sa.JSON(none_as_null=True)),
+    #: Measured and imported energy: farm.core.runs.derived.energy.EnergyReading, one for each method.
+    sa.Column("energy", sa.JSON(none_as_null=True)),
     #: Temperatures right before the run: pairs that began far apart are not compared.
     sa.Column("start_skin_c", sa.Double),
     sa.Column("start_battery_c", sa.Double),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.runs.sustained import MAX_ITERATIONS
+from farm.core.runs.derived.sustained import MAX_ITERATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
 from farm.core.base.setting_values import SettingValue
+from farm.core.runs.derived.sustained import SLOWEST_FACTOR, SUSTAINED_OUTPUT_BYTES
 from farm.core.runs.plan import RunPlan
-from farm.core.runs.sustained import SLOWEST_FACTOR, SUSTAINED_OUTPUT_BYTES
 from farm.harness.base import device_check
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.options import flag_defaults
@@ -64,6 +64,7 @@ def _plan(connection: Connection, context: JobContext) -> RunPlan:
         controls=spec.controls,
         sampling=spec.sampling,
         sustained_s=spec.sustained,
+        reads_rails=spec.energy == "rails",
     )
     return plan if spec.sustained is None else _sustained_plan(connection, context, plan, spec.sustained)
 

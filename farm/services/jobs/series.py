@@ -18,7 +18,9 @@ def series_of_plan(work: JobContext, plan: RunPlan, defaults: Mapping[str, Setti
         defaults: of the harness's flags.
     """
     cell = work.cell
-    settings = settings_of_series(cell.settings, plan.controls, sustained_s=plan.sustained_s)
+    settings = settings_of_series(
+        cell.settings, plan.controls, sustained_s=plan.sustained_s, energy=work.spec.energy
+    )
     recipe = None if work.variant is None else work.variant.manifest.recipe
     return NewSeries(
         digest=series_digest(

@@ -98,7 +98,9 @@ def _kinds(expanded: MatrixExpansion) -> dict[int, RunKind]:
     for cell in expanded.expansion.cells:
         manifest = None if cell.variant_id is None else manifests[cell.variant_id]
         model, recipe = (None, None) if manifest is None else (manifest.model, manifest.recipe)
-        settings = settings_of_series(cell.settings, spec.controls, sustained_s=spec.sustained)
+        settings = settings_of_series(
+            cell.settings, spec.controls, sustained_s=spec.sustained, energy=spec.energy
+        )
         kind_by_cell[cell.index] = RunKind(
             series=series_digest(
                 model=model,

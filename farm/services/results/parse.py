@@ -26,15 +26,24 @@ from farm.core.results.settle.report import (
     ReportReading,
 )
 from farm.core.runs.corroboration import corroborate
+from farm.core.runs.derived.energy import (
+    EnergyReading,
+    battery_energy,
+    energy_metric,
+    rails_energy,
+    stored_energy,
+)
+from farm.core.runs.derived.sustained import first_ceiling_s, summarize_sustained, sustained_metrics
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import Outcome, Reading, RunFailure
+from farm.core.runs.measurement import EnergyMethod, Outcome, Reading, RunFailure
 from farm.core.runs.placement import Accelerator
 from farm.core.runs.quality import assess_quality, notices
 from farm.core.runs.stats import summarize_samples
-from farm.core.runs.sustained import first_ceiling_s, summarize_sustained, sustained_metrics
+from farm.core.runs.trace import RunTrace
 from farm.core.runs.trace_findings import stored_ceilings, trace_findings
 from farm.harness.base import device_check
 from farm.harness.base.options import flag_defaults
+from farm.phone.condition.energy_rails import rail_reading
 from farm.phone.condition.run_trace import run_trace
 from farm.services.files.harnesses import adapter_of
 from farm.services.jobs.series import series_of_plan
@@ -209,15 +218,17 @@ def measurement_of(
     reading = corroborate(reading, ended, evidence.after, requested_backend=backend)
     harness, plan = adapter_of(work.program), attempt.plan
     before, gates = evidence.before, plan.gates
-    during = trace_findings(
-        run_trace(evidence.trace), reading, evidence, gates, margin=work.spec.equivalence_margin
-    )
+    trace = run_trace(evidence.trace)
+    during = trace_findings(trace, reading, evidence, gates, margin=work.spec.equivalence_margin)
     if plan.sustained_s is None:
         summary = summarize_samples(reading)
     else:
         summary = summarize_sustained(reading)
         metrics = sustained_metrics(reading, first_ceiling_s=first_ceiling_s(during.ceilings))
         reading = replace(reading, metrics=(*reading.metrics, *metrics))
+    energy = _energy(work.spec.energy, trace, reading, evidence)
+    if isinstance(energy, EnergyReading):
+        reading = replace(reading, metrics=(*reading.metrics, energy_metric(energy)))
     return NewMeasurement(
         job_id=job.job_id,
         attempt_id=attempt.attempt_id,
@@ -242,8 +253,13 @@ def measurement_of(
             sustained_s=plan.sustained_s,
             margin=work.spec.equivalence_margin,
         ),
-        notices=(*notices(before, gates, away_s=evidence.away_s), *during.notices),
+        notices=(
+            *notices(before, gates, away_s=evidence.away_s),
+            *during.notices,
+            *([f"no energy: {energy}"] if isinstance(energy, str) else []),
+        ),
         seen={
+            "energy": stored_energy([energy]) if isinstance(energy, EnergyReading) else None,
             "ceilings": stored_ceilings(during.ceilings),
             "start_skin_c": None if before is None else before.skin_c,
             "start_battery_c": None if before is None else before.battery_c,
@@ -253,6 +269,18 @@ def measurement_of(
         parser_version=harness.parser_version,
         measured_at=now,
     )
+
+
+def _energy(
+    method: EnergyMethod, trace: RunTrace | None, reading: Reading, evidence: Evidence
+) -> EnergyReading | str | None:
+    """Return the energy of a run, or why it cannot be told; None where it is not measured."""
+    if method == "battery":
+        return battery_energy(trace, reading, evidence)
+    if method == "rails":
+        before, after = rail_reading(evidence.rails_before), rail_reading(evidence.rails_after)
+        return rails_energy(before, after, reading, evidence)
+    return None
 
 
 def _reference_run(

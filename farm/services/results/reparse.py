@@ -30,6 +30,7 @@ from farm.services.results.parse import (
 )
 from farm.store.jobs.context import JobContext
 from farm.store.operations.events import record_event
+from farm.store.results.imported_energy import keep_imported_energy
 from farm.store.results.measurements import add_measurements, stored_values
 from farm.store.results.placements import current_placements
 from farm.store.results.provenance import counted_reports
@@ -235,6 +236,8 @@ def _write_change(tx: Tx, pending: PendingReparse) -> bool:
             return False
     assert pending.measured is not None
     add_measurements(tx.connection, [pending.measured])
+    if measurement_id is not None:
+        keep_imported_energy(tx.connection, reparse_change.attempt_id, measurement_id)
     return True
 
 

@@ -12,9 +12,9 @@ from farm.core.base.ids import AttemptId, CellId, Digest, FactsId, JobId, Matrix
 from farm.core.devices.controls import ControlLevel, ControlState, control_level
 from farm.core.models.variant import Recipe
 from farm.core.results.settle.report import NewMeasurement, NewSeries
+from farm.core.runs.derived.sustained import is_sustained, latency_profile
 from farm.core.runs.measurement import Metric, Quality, SampleKind, SampleSummary
 from farm.core.runs.samples import decode_samples, encode_samples
-from farm.core.runs.sustained import is_sustained, latency_profile
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, is_one_of, measurements, series
 from farm.store.results.placements import stored_placement
@@ -233,6 +233,8 @@ def find_reading(connection: Connection, attempt_id: AttemptId) -> StoredReading
         **row._mapping,
         "offered": (row.placement or {}).get("offered", ()),
         "samples_ns": samples_ns,
+        "energy": row.energy or (),
+        "notices": row.notices or (),
         "profile": latency_profile(samples_ns) if has_profile else None,
     }
     return StoredReading(

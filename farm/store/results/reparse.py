@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId, MatrixId
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.results.settle.report import NewMeasurement
-from farm.core.runs.measurement import Outcome, Quality
+from farm.core.runs.measurement import EXTERNAL_ENERGY, Outcome, Quality
 from farm.database.tables import attempts, jobs, literal, matrices, measurements
 from farm.database.transaction import Tx
 from farm.store.results.measurements import stored_values
@@ -94,7 +94,10 @@ def readings_by_attempt(
 def changed_columns(stored: Mapping[str, Any], new: NewMeasurement) -> list[str]:
     """Return the columns in which a new reading differs, in the order of `COMPARED`."""
     values = stored_values(new)
-    return [name for name in COMPARED if _column_value(values[name]) != _column_value(stored[name])]
+    # What was imported is no part of the evidence.
+    printed = [metric for metric in stored["metrics"] if metric["name"] != EXTERNAL_ENERGY]
+    before = {**stored, "metrics": printed}
+    return [name for name in COMPARED if _column_value(values[name]) != _column_value(before[name])]
 
 
 def supersede(tx: Tx, measurement_id: int) -> bool:

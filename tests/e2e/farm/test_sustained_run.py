@@ -23,11 +23,11 @@ while [ $i -lt "$runs" ]; do
   i=$((i + 1))
   if [ $i -le 50 ]; then
     sleep 0.01
-    echo "took 10 ms"
+    echo "took 10.00 ms"
   else
     [ $i != 51 ] || echo 1400000 >"$BENCHFARM_SYS/devices/system/cpu/cpufreq/policy0/scaling_max_freq"
     sleep 0.02
-    echo "took 20 ms"
+    echo "took 20.00 ms"
   fi
 done
 echo 2367000 >"$BENCHFARM_SYS/devices/system/cpu/cpufreq/policy0/scaling_max_freq"

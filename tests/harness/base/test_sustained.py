@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.core.runs.sustained import MAX_ITERATIONS
+from farm.core.runs.derived.sustained import MAX_ITERATIONS
 from farm.harness.base.options import flag_defaults
 from farm.harness.base.sustained import SustainedFlags, sustained_settings
 from farm.harness.onnxruntime.onnxruntime_perf_test import OnnxruntimePerfTest

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from farm.core.errors import MatrixInvalid
+from farm.core.runs.derived.sustained import MAX_ITERATIONS, SUSTAINED_OUTPUT_BYTES
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.plan import RunPlan
-from farm.core.runs.sustained import MAX_ITERATIONS, SUSTAINED_OUTPUT_BYTES
 from farm.services.jobs.views import attempt_view
 from farm.services.matrices.plan import plan_matrix
 from farm.services.results.cells import list_results

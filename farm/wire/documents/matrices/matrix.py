@@ -298,6 +298,13 @@ def matrix_spec(data: object, *, text: str | None = None) -> MatrixSpec:
     if isinstance(spec.rounds, SequentialRounds) and spec.baseline is None:
         line = line_of(text, _WITHOUT_BASELINE.path) if text else None
         raise matrix_invalid([_WITHOUT_BASELINE], [line] if text else [])
+    return _with_samples_of_energy(spec)
+
+
+def _with_samples_of_energy(spec: MatrixSpec) -> MatrixSpec:
+    if spec.energy == "battery" and not spec.sampling:
+        message = "`battery` is measured by the samples of the run, and `sampling` is off"
+        raise matrix_invalid([SpecProblem(path=("energy",), message=message, hint="leave `sampling` out")])
     return spec
 
 

@@ -10,9 +10,10 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Recipe
 from farm.core.results.reparse import ReparseChange
 from farm.core.results.statistics.sessions import SessionSpread
+from farm.core.runs.derived.energy import EnergyReading
+from farm.core.runs.derived.sustained import LatencyProfile
 from farm.core.runs.measurement import Better, CellSummary, Metric, Quality, SampleKind
 from farm.core.runs.placement import Placement
-from farm.core.runs.sustained import LatencyProfile
 from farm.wire.base import Count, Wire
 from farm.wire.documents.files.programs import Text
 from farm.wire.documents.matrices.cell_setup import CellSetup
@@ -87,6 +88,10 @@ class ReadingView(Wire):
     metrics: tuple[Metric, ...]
     #: Of a sustained run with samples: latency over its time.
     profile: LatencyProfile | None = None
+    #: Measured and imported energy, each with its method and boundary.
+    energy: tuple[EnergyReading, ...] = ()
+    #: What does not lower its quality: why there is no energy, what the device hides.
+    notices: tuple[str, ...] = ()
     actual_backend: str
     accelerator: str
     proof: str
@@ -95,6 +100,22 @@ class ReadingView(Wire):
     variant_digest: Digest | None
     program_digest: Digest
     parser_version: int
+
+
+class EnergyImport(Wire):
+    """POST /api/v1/attempts/{id}/energy: what an instrument outside of the farm measured."""
+
+    #: Of all inferences together.
+    joules: Annotated[float, Field(gt=0, le=1e9)]
+    #: Of how many the energy is; None: of those that the tool timed.
+    inferences: Annotated[int, Field(ge=1, lt=2**53)] | None = None
+    #: The time that the energy is of.
+    seconds: Annotated[float, Field(gt=0, le=1e8)] | None = None
+    #: What the energy is of: the supply of the whole device, a rail, with or without the idle share.
+    boundary: Annotated[Text, Field(min_length=1)]
+    #: What measured it.
+    instrument: Annotated[Text, Field(min_length=1)]
+    note: Text = ""
 
 
 class PlacedSeries(Wire):

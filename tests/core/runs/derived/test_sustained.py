@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.core.runs.measurement import Metric, Reading, SampleKind
-from farm.core.runs.sustained import (
+from farm.core.runs.derived.sustained import (
     WINDOWS,
     first_ceiling_s,
     is_sustained,
@@ -14,6 +13,7 @@ from farm.core.runs.sustained import (
     summarize_sustained,
     sustained_metrics,
 )
+from farm.core.runs.measurement import Metric, Reading, SampleKind
 from farm.core.runs.trace_findings import Ceiling
 
 MS = 1_000_000
