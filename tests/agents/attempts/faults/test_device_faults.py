@@ -85,7 +85,7 @@ async def test_a_phone_that_hangs_during_a_run_costs_it_a_bounded_time(bench: Be
     assert not await ends_within(run, 0.5)
     set_faults(bench.handle.state, Faults())
     evidence = await run
-    assert evidence.exit is not None
+    assert evidence.exit is not None, evidence.error
     assert evidence.exit.timed_out
 
 
