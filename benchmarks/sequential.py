@@ -14,32 +14,17 @@ from functools import partial
 from random import Random
 from statistics import fmean
 
-from farm.core.base.ids import FactsId
 from farm.core.devices.controls import ControlLevel
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.results.looks.basis import compare_by_basis
 from farm.core.results.looks.look import Look, missing_rounds, take_look
-from farm.core.results.pairing import paired_rounds
+from farm.core.results.pairing import JoinedValue, paired_rounds
 from farm.core.results.speedup import Speedup, speedup
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.runs.measurement import Quality, SampleKind, Verdict
 
 NOISE = 0.02
 _NAMES_NO_DIFFERENCE = (Verdict.SAME, Verdict.UNDECIDED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """The measurement of one simulated process start."""
-
-    round: int
-    value_ns: float
-    repeat: int = 0
-    clock_step_ns: int = 0
-    kind: SampleKind = SampleKind.SAMPLES
-    quality: Quality = Quality.VALID
-    control_level: ControlLevel = ControlLevel.FREE
-    facts_id: FactsId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +91,7 @@ def _grow(
     plan: SequentialRounds, random: Random, slowdown: float, noise: float, invalid: float
 ) -> tuple[Speedup, int, int]:
     """Return the result of a cell, its rounds and its looks."""
-    sides: tuple[list[Start], list[Start]] = ([], [])
+    sides: tuple[list[JoinedValue], list[JoinedValue]] = ([], [])
     looks: list[Look] = []
     rounds = plan.at_least
     while True:
@@ -124,14 +109,23 @@ def _grow(
 
 def _starts(
     random: Random, first: int, last: int, factor: float, noise: float, invalid: float
-) -> Iterator[Start]:
+) -> Iterator[JoinedValue]:
     for round in range(first, last + 1):
         value_ns = 1e7 * factor * math.exp(random.gauss(0.0, noise))
         quality = Quality.THROTTLED if random.random() < invalid else Quality.VALID
-        yield Start(round=round, value_ns=value_ns, quality=quality)
+        yield JoinedValue(
+            round=round,
+            repeat=0,
+            value_ns=value_ns,
+            clock_step_ns=0,
+            kind=SampleKind.SAMPLES,
+            quality=quality,
+            control_level=ControlLevel.FREE,
+            facts_id=None,
+        )
 
 
-def _compare(sides: tuple[Sequence[Start], Sequence[Start]], confidence: float) -> Speedup:
+def _compare(sides: tuple[Sequence[JoinedValue], Sequence[JoinedValue]], confidence: float) -> Speedup:
     pairs, excluded = paired_rounds(*sides)
     return speedup(pairs, excluded=excluded, confidence=confidence)
 
