@@ -1,7 +1,7 @@
 """`farm attempt`: show one run: command, conditions, output and evaluation."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -46,7 +46,6 @@ def reading_fields(view: ReadingView) -> Iterator[Field]:
         yield from energy_fields(energy)
     for metric in view.metrics:
         yield "metric", metric_text(metric)
-    yield from (("note", notice) for notice in view.notices)
     accelerator = "unknown accelerator" if view.accelerator == UNKNOWN_ACCELERATOR else view.accelerator
     yield "actual", f"{view.actual_backend}, {accelerator}: {view.proof or EMPTY_CELL}"
     if view.offered:
@@ -80,8 +79,16 @@ def attempt_report(view: AttemptView) -> Text:
     headline = f"attempt {view.attempt_id} of job {view.job_id} on {device_name(view)}: {outcome}"
     fields = _attempt_fields(view, plan)
     # A plan is kept for as long as the output.
-    output = _evidence_lines(evidence, view, plan.gates) if evidence and plan else [_missing_evidence(view)]
+    output = (
+        _evidence_lines(evidence, view, plan.gates)
+        if evidence and plan
+        else [_missing_evidence(view), *_notices(view.notices)]
+    )
     return text_report(headline, [*fields, *output], width=9)
+
+
+def _notices(notices: Iterable[str]) -> Iterator[Field]:
+    yield from (("notice", notice) for notice in notices)
 
 
 def _missing_evidence(view: AttemptView) -> str:
@@ -136,7 +143,7 @@ def _evidence_lines(evidence: Evidence, view: AttemptView, gates: Gates) -> Iter
     if unchecked := evidence.before and unknown_gates(evidence.before, gates):
         yield f"not checked (not reported): {', '.join(unchecked)}"
     named = {f"{name} unknown" for name in unchecked or ()}
-    yield from (("notice", notice) for notice in view.notices if notice not in named)
+    yield from _notices(notice for notice in view.notices if notice not in named)
     yield from (("control", _control(state)) for state in evidence.controls)
     yield from _output("stdout", evidence.stdout, evidence.stdout_dropped_bytes)
     yield from _output("stderr", evidence.stderr, evidence.stderr_dropped_bytes)

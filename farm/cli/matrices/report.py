@@ -180,7 +180,11 @@ _metric_table = Listing[tuple[MeasuredCell, MetricView]](
     name("cell", lambda row: row[0].label, is_shown=lambda rows: len({row[0].label for row in rows}) > 1),
     name("metric", lambda row: row[1].name),
     number("median", lambda row: f"{row[1].level.median:.6g}"),
-    number("min to max", lambda row: f"{row[1].level.low:.6g} to {row[1].level.high:.6g}"),
+    number(
+        "min to max",
+        lambda row: f"{row[1].level.low:.6g} to {row[1].level.high:.6g}",
+        is_shown=lambda rows: any(metric.level.low < metric.level.high for _, metric in rows),
+    ),
     prose("unit", lambda row: row[1].unit),
     prose("better", lambda row: row[1].better),
 )

@@ -234,7 +234,6 @@ def find_reading(connection: Connection, attempt_id: AttemptId) -> StoredReading
         "offered": (row.placement or {}).get("offered", ()),
         "samples_ns": samples_ns,
         "energy": row.energy or (),
-        "notices": row.notices or (),
         "profile": latency_profile(samples_ns) if has_profile else None,
     }
     return StoredReading(

@@ -39,6 +39,21 @@ def test_output_that_expired_is_told_with_the_rule_instead_of_being_missing() ->
     assert said.splitlines()[-1] == f"output expired on {local_time_text(NOON)}, by the rule of 30 days"
 
 
+def test_a_notice_is_a_line_once_and_gates_without_a_value_are_one_line_together() -> None:
+    notices = (
+        "skin temperature unknown",
+        "unknown during the run: CPU ceilings",
+        "no energy: it was charging",
+    )
+    text = shown(notices=notices, reading=reading())
+    assert [line for line in text.splitlines() if "unknown" in line or "no energy" in line] == [
+        "notice   unknown during the run: CPU ceilings",
+        "notice   no energy: it was charging",
+    ]
+    expired = shown(evidence=None, evidence_expired_at=NOON, evidence_expired_by="rule", notices=notices)
+    assert "notice   no energy: it was charging" in expired
+
+
 def test_a_long_output_shows_its_beginning_and_its_end_and_says_what_is_missing() -> None:
     assert "stdout: 1 line\n  Starting benchmark.\n" in shown()
     lines = shown().split("stderr: ")[1].splitlines()

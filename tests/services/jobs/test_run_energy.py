@@ -108,7 +108,7 @@ def test_a_phone_that_charges_has_no_energy_and_the_reason(farm: FarmRig, host: 
     view = last_attempt(farm)
     assert view.reading is not None
     assert (view.reading.energy, energy_metrics(view)) == ((), {})
-    assert any("no energy: the battery was not discharging" in note for note in view.reading.notices)
+    assert any("no energy: the battery was not discharging" in note for note in view.notices)
 
 
 def test_rails_are_read_around_the_run_and_their_difference_is_its_energy(
@@ -136,7 +136,7 @@ def test_a_device_without_rails_says_so_and_keeps_its_time(farm: FarmRig, host: 
     view = last_attempt(farm)
     assert view.reading is not None
     assert (view.quality, view.reading.energy) == ("valid", ())
-    assert "no energy: the device publishes no energy of its rails" in view.reading.notices
+    assert "no energy: the device publishes no energy of its rails" in view.notices
 
 
 def test_energy_is_part_of_the_series_and_never_of_another_method(farm: FarmRig, host: HostRig) -> None:

@@ -265,7 +265,7 @@ class AttemptView(Wire):
     evidence_expired_by: str | None = None
     quality: Quality | None
     quality_reasons: tuple[str, ...]
-    #: What was noticed and does not lower its quality.
+    #: What does not lower its quality: why there is no energy, what the device hides.
     notices: tuple[str, ...] = ()
     #: The reading of the harness's adapter; None where there is no evidence, or it cannot be parsed.
     reading: ReadingView | None = None

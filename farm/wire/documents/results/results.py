@@ -90,8 +90,6 @@ class ReadingView(Wire):
     profile: LatencyProfile | None = None
     #: Measured and imported energy, each with its method and boundary.
     energy: tuple[EnergyReading, ...] = ()
-    #: What does not lower its quality: why there is no energy, what the device hides.
-    notices: tuple[str, ...] = ()
     actual_backend: str
     accelerator: str
     proof: str
