@@ -46,10 +46,9 @@ def _left_out(views: Sequence[SpeedupView]) -> Iterator[str]:
     texts = []
     for view in views:
         parts = [f"{part.blocks} x {part.reason}" for part in view.left_out]
-        is_told = view.speedup_of_all is not None and any(
-            part.reason != SUPERSEDED_BLOCK for part in view.left_out
-        )
-        told = f"; with them {ratio_text(view.speedup_of_all)}" if is_told and view.speedup_of_all else ""
+        is_told = any(part.reason != SUPERSEDED_BLOCK for part in view.left_out)
+        row, with_them = (value and ratio_text(value) for value in (view.speedup, view.speedup_of_all))
+        told = f"; with them {with_them}" if is_told and with_them and with_them != row else ""
         if parts:
             texts.append((view.candidate, f"{', '.join(parts)}{told}"))
     for text, names in _by_text(texts):

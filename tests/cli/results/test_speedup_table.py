@@ -198,6 +198,16 @@ def test_what_is_left_out_follows_with_its_reason_and_what_it_would_change() -> 
     assert "caution: int8-core: what is left out differs by more than the interval's half-width" in text
 
 
+def test_rounds_without_a_time_change_no_number_and_are_one_line_for_all_their_candidates() -> None:
+    missing = [LeftOut(side=Side.BASELINE, reason="the baseline has no measurement", blocks=1)]
+    views = [
+        speedup_view(cell_id=number, candidate=name, speedup=ratio, left_out=missing, speedup_of_all=ratio)
+        for number, (name, ratio) in enumerate({"int8": 2.31, "float16": 1.18}.items(), start=1)
+    ]
+    lines = [line for line in plain(*views, width=100).splitlines() if "left out" in line]
+    assert lines == ["left out of int8, float16: 1 x the baseline has no measurement"]
+
+
 def test_rows_that_stand_beside_all_others_are_marked_and_chance_is_told() -> None:
     rows = [
         speedup_view(cell_id=number, candidate=f"int8 {number}", p_value=p)
