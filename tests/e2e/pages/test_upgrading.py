@@ -127,7 +127,8 @@ def _set_up(made: Lab, agents_port: int) -> None:
     join = f"farm agent join http://127.0.0.1:{agents_port} --data-dir /var/lib/benchfarm/agent"
     for command in (
         "systemctl start benchfarm",
-        "until farm host list > /dev/null 2>&1; do sleep 1; done",
+        # Named, since another farm of this machine may answer at the usual address until this one is up.
+        f"until env FARM_URL={made.url} farm host list > /dev/null 2>&1; do sleep 1; done",
         f"farm token create --auto-admit --out {made.root}/token",
         f"env FARM_AGENT_HOST=bench-1 {join} --token-file {made.root}/token",
         "systemctl start benchfarm-agent",
