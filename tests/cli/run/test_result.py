@@ -134,6 +134,13 @@ def test_further_figures_have_a_table_of_their_own() -> None:
     ]
 
 
+def test_further_figures_of_one_round_have_no_range() -> None:
+    metric = MetricView(
+        name="memory", unit="MB", better="lower", level=level_view(median=12.0, low=12.0, high=12.0)
+    )
+    assert text(metric_table([result_view(metrics=(metric,))]))[0] == "device   metric  median  unit  better"
+
+
 def test_with_a_baseline_the_table_is_one_of_speedups(capsys: pytest.CaptureFixture[str]) -> None:
     print_result(matrix_view(rounds=5), [result_view()], [speedup_view()])
     printed = capsys.readouterr()
