@@ -15,9 +15,11 @@ from farm.database.transaction import Tx, bind_tx
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
 from farm.services.jobs.views import attempt_view
 from farm.services.results.cells import list_results
+from farm.services.results.energy_import import import_energy
 from farm.services.results.reparse import ReparseScan, apply_changes, scan_attempts
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.agents.protocol import Assignment
+from farm.wire.documents.results.results import EnergyImport
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
@@ -331,3 +333,21 @@ def test_a_selection_leaves_all_others_alone(farm: FarmRig, host: HostRig, matri
     assert (
         look(farm, ReparseSelection(harness="speed_benchmark_torch", matrix_id=matrix)).page.examined == count
     )
+
+
+def test_imported_energy_stays_with_the_reading_that_counts(
+    farm: FarmRig, host: HostRig, matrix: MatrixId
+) -> None:
+    host.run()
+    attempt_id = AttemptId(measured(farm)[0]["attempt_id"])
+    given = EnergyImport(joules=4.0, boundary="supply of the phone", instrument="power monitor")
+    farm.write(bind_tx(import_energy, now=farm.clock.now(), actor="user:ann"), attempt_id, given)
+    before = farm.read(attempt_view, attempt_id).reading
+    read_by_an_older_one(farm)
+    reparse(farm)
+    after = farm.read(attempt_view, attempt_id).reading
+    assert before is not None
+    assert after is not None
+    assert [metric for metric in before.metrics if "energy" in metric.name]
+    assert after.metrics == before.metrics
+    assert after.energy == before.energy
