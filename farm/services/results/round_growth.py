@@ -51,9 +51,10 @@ class DueGrowth:
 
 def find_next_growth(connection: Connection, *, excluded: Collection[DueGrowth] = ()) -> DueGrowth | None:
     """Return what `grow_next` is to do next; None while there is nothing to do."""
-    new_id = round_growth.find_new_matrix(connection)
-    if new_id is not None and (new := DueGrowth(new_id, None)) not in excluded:
-        return new
+    failed_ids = [due.matrix_id for due in excluded if due.device_id is None]
+    new_id = round_growth.find_new_matrix(connection, excluded=failed_ids)
+    if new_id is not None:
+        return DueGrowth(new_id, None)
     left_out = [(due.matrix_id, due.device_id) for due in excluded if due.device_id is not None]
     growth = round_growth.find_due(connection, excluded=left_out)
     return None if growth is None else DueGrowth(growth.matrix_id, growth.device_id)

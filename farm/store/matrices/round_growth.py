@@ -57,13 +57,14 @@ _IS_EXPANDING = (
 )
 
 
-def find_new_matrix(connection: Connection) -> MatrixId | None:
+def find_new_matrix(connection: Connection, *, excluded: Collection[MatrixId] = ()) -> MatrixId | None:
     """Return a matrix that grows and has no rows for it yet; None without any."""
     query = sa.select(matrices.c.matrix_id).where(
         matrices.c.max_rounds > matrices.c.rounds,
         ~sa.exists().where(round_growths.c.matrix_id == matrices.c.matrix_id).correlate(matrices),
     )
-    return connection.execute(query.order_by(matrices.c.matrix_id).limit(1)).scalar()
+    found = connection.execute(query.order_by(matrices.c.matrix_id).limit(len(excluded) + 1)).scalars()
+    return next((matrix_id for matrix_id in found if matrix_id not in excluded), None)
 
 
 def add_growths(connection: Connection, matrix_id: MatrixId) -> None:
