@@ -9,6 +9,7 @@ from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Quality, QualityAssessment, Reading
 from farm.core.runs.quality import assess_quality, notices
 from farm.core.runs.stats import summarize_samples
+from farm.core.runs.trace_findings import TraceFindings
 
 STEADY = (100, 101, 100, 99, 100)
 SCATTERED = (50, 100, 150, 200, 250)
@@ -29,6 +30,8 @@ def judged(
     gates: Gates | None = None,
     controls: Controls | None = None,
     noise_limit: float = 0.25,
+    during: TraceFindings | None = None,
+    sustained_s: float | None = None,
 ) -> QualityAssessment:
     reading = Reading(
         samples_ns=samples_ns,
@@ -48,6 +51,8 @@ def judged(
         gates=gates or Gates(),
         controls=controls,
         noise_limit=noise_limit,
+        during=during,
+        sustained_s=sustained_s,
     )
 
 
@@ -287,3 +292,23 @@ def test_a_mean_is_judged_by_its_deviation() -> None:
     assert noisy.reasons == ("the deviation of the iterations is 47.0% of their mean, at most 25.0%",)
     assert judged((), mean_ns=1e6, deviation_ns=240_000.0).quality is Quality.VALID
     assert judged((), mean_ns=1e6).quality is Quality.VALID
+
+
+def test_a_sustained_run_is_not_blamed_for_the_heat_that_it_is_to_show() -> None:
+    during = TraceFindings(throttled=("the cpu was limited",), capped=("the cpu was capped",))
+    hot = heated(ThermalStatus.SEVERE)
+    samples = tuple(sample * 10**6 for sample in SCATTERED)
+    usual = judged(samples, before=heated(None), after=hot, during=during)
+    assert usual.quality is Quality.THROTTLED
+    # Heat after the run, both findings of the trace, and the scatter.
+    assert len(usual.reasons) == 4
+    sustained = judged(samples, before=heated(None), after=hot, during=during, sustained_s=0.75)
+    assert sustained == QualityAssessment(quality=Quality.VALID)
+
+
+def test_a_sustained_run_is_held_to_its_time_and_its_memory() -> None:
+    during = TraceFindings(capped=("the cpu was capped",), swapped=("memory was swapped",))
+    samples = tuple(sample * 10**6 for sample in STEADY)
+    answer = judged(samples, during=during, sustained_s=60.0)
+    assert answer.quality is Quality.SHORT
+    assert answer.reasons == ("it worked for 0.5 s, 1 min 0 s were asked for", "memory was swapped")
