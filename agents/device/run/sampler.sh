@@ -234,7 +234,8 @@ wait_on_pipe() {
   # A time-out is like a signal's; anything else is no wait.
   [ $? -gt 128 ] || wait=wait_in_process
 }
-wait_in_process() { sleep "$pause"; }
+# Without a pause it would take the CPU from the run.
+wait_in_process() { sleep "$pause" || exit; }
 
 # Prints the trace of process $argument until it ends, with a sample every $sampling seconds at first.
 sample() {

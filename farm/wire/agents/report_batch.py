@@ -59,7 +59,9 @@ def unpack_reports(body: bytes) -> list[tuple[AttemptId, bytes]]:
     Raises:
         InvalidInput: the body does not have this form.
     """
-    first, _, rest = body.partition(b"\n")
+    first, end_of_line, rest = body.partition(b"\n")
+    if not end_of_line:
+        raise InvalidInput("the first line of these reports has no end", hint=_HINT)
     try:
         heads = ReportHeads.model_validate_json(first).reports
     except ValidationError as error:

@@ -14,6 +14,7 @@ import pytest
 from agents.device.run.run_control import SUPERVISOR_SCRIPT
 from farm.core.runs.evidence import ExitRecord
 from farm.phone.adb.shell_output import exit_record
+from tests.support.session.leftover_processes import MARK
 
 #: Phones have mksh and toybox; virtual ones have dash.
 SHELLS = ["mksh and toybox", "dash"]
@@ -77,6 +78,8 @@ ALL_SHELLS = [*SHELLS, *(pytest.param(shell, marks=pytest.mark.long) for shell i
 def shell_phone(name: str, tmp_path: Path) -> Iterator[Phone]:
     """A phone with that shell; what its runs leave is cleaned up, and there must be nothing left."""
     shell, env = _shell(name, tmp_path)
+    # However this test run ends, what it started here ends with it.
+    env |= {name: mark for name, mark in os.environ.items() if name == MARK}
     phone = Phone(shell=shell, env=env, work=tmp_path / "a work root" / "benchfarm")
     yield phone
     assert phone.call("clean", max(phone.fences, default=1)) == 0
@@ -119,7 +122,7 @@ def _need(program: str, path: str | None = None) -> str:
 
 
 def eventually(claim: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not claim():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -31,6 +31,11 @@ def test_garbage_is_refused_and_nothing_else_happens(body: bytes) -> None:
         unpack_reports(body)
 
 
+def test_empty_reports_whose_line_was_cut_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="no end"):
+        unpack_reports(pack_reports([(AttemptId(0), b"")]).removesuffix(b"\n"))
+
+
 @given(_REPORTS, st.data())
 def test_a_body_that_was_cut_or_added_to_is_refused(
     reports: list[tuple[AttemptId, bytes]], data: st.DataObject

@@ -61,6 +61,10 @@ def trace_of(phone: Phone, fence: int = 1) -> RunTrace:
     return trace
 
 
+#: A run that ends when its folder has a file `over`.
+UNTIL_OVER = "while [ ! -e over ]; do sleep 0.05; done"
+
+
 def supervisor_of(phone: Phone, fence: int = 1) -> int:
     return int((phone.folder(fence) / "supervisor").read_text().split()[0])
 
@@ -74,11 +78,24 @@ def sampler_of(phone: Phone, fence: int = 1) -> int:
         except OSError:
             return False
 
-    def found() -> list[int]:
-        return [pid for pid in of_session(supervisor_of(phone, fence)) if samples(pid)]
+    found: list[int] = []
 
-    eventually(lambda: len(found()) == 1)
-    return found()[0]
+    def is_found() -> bool:
+        # A shell about to start its pause is a copy of itself for a moment: the first one is the sampler.
+        found[:] = sorted(pid for pid in of_session(supervisor_of(phone, fence)) if samples(pid))
+        return bool(found)
+
+    eventually(is_found)
+    return found[0]
+
+
+def run_sampled(phone: Phone, fence: int = 1, *, count: int = 3) -> None:
+    """Have a run that waits, until it has so many samples."""
+    assert phone.start(fence, UNTIL_OVER) == DONE
+    trace = phone.folder(fence) / "run.trace"
+    eventually(lambda: trace.read_text().count("\ns ") >= count)
+    (phone.folder(fence) / "over").touch()
+    assert phone.call("wait", fence, 20) == DONE
 
 
 def left_of(phone: Phone) -> list[int]:
@@ -95,7 +112,7 @@ def left_of(phone: Phone) -> list[int]:
 
 
 def test_a_run_is_sampled_from_its_start_to_its_end(phone: Phone, state: Path) -> None:
-    phone.run(1, "exec sleep 1")
+    run_sampled(phone, count=5)
     trace = trace_of(phone)
     assert [(policy.name, policy.cores, policy.hardware_max_hz) for policy in trace.policies] == [
         ("policy0", (0,), 1_800_000_000),
@@ -143,7 +160,7 @@ def test_a_phone_that_has_none_of_the_files_has_samples_of_the_process_only(
     phone: Phone, tmp_path: Path
 ) -> None:
     phone.env["BENCHFARM_SYS"] = str(tmp_path / "nothing")
-    phone.run(1, "exec sleep 0.5")
+    run_sampled(phone)
     trace = trace_of(phone)
     assert (trace.policies, trace.gpu_name, trace.skipped_lines, trace.is_cut) == ((), None, 0, False)
     assert len(trace.samples) >= 2
@@ -193,7 +210,7 @@ def test_cpu_time_tells_a_busy_run_from_an_idle_one(phone: Phone) -> None:
     phone.run(1, burn)
     # The measured process waits, and its child works.
     phone.run(2, f"({burn}) & wait")
-    phone.run(3, "exec sleep 0.5")
+    run_sampled(phone, 3)
     busy, waiting, idle = (trace_of(phone, fence).samples[-1].cpu_s for fence in (1, 2, 3))
     assert busy is not None
     assert waiting is not None
@@ -215,7 +232,7 @@ def test_the_memory_of_children_counts(phone: Phone) -> None:
 
 def test_runs_one_after_the_other_have_a_trace_each(phone: Phone, state: Path) -> None:
     for fence in (1, 2):
-        phone.run(fence, "exec sleep 0.4")
+        run_sampled(phone, fence)
     first, second = trace_of(phone, 1), trace_of(phone, 2)
     assert first.ended_uptime_s is not None
     assert second.started_uptime_s is not None
@@ -260,16 +277,18 @@ def test_the_sampler_holds_neither_the_lock_nor_the_runs_output(phone: Phone) ->
 
 
 def test_the_sampler_ends_with_the_run(phone: Phone) -> None:
-    phone.start(1, "exec sleep 0.4")
+    phone.start(1, UNTIL_OVER)
     sampler = sampler_of(phone)
+    (phone.folder(1) / "over").touch()
     assert phone.call("wait", 1, 20) == DONE
     eventually(lambda: not alive(sampler) and not left_of(phone))
 
 
 def test_the_sampler_ends_by_itself_when_the_run_is_over_and_no_one_ends_it(phone: Phone) -> None:
-    phone.start(1, "exec sleep 1")
+    phone.start(1, UNTIL_OVER)
     sampler = sampler_of(phone)
     os.kill(supervisor_of(phone), signal.SIGKILL)
+    (phone.folder(1) / "over").touch()
     eventually(lambda: not alive(sampler))
     assert phone.call("wait", 1) == LOST
 
@@ -319,7 +338,8 @@ def instrumented(shell: str) -> tuple[str, int]:
     last = next(place for place, line in enumerate(lines) if line.startswith("# The on-phone supervisor"))
     places, text = 0, list(lines)
     for place in sorted({*range(first, last), *range(begin + 1, end)}, reverse=True):
-        if not lines[place].startswith("  "):
+        # Before a `do`, the new line's status would take the place of the loop's condition.
+        if not lines[place].startswith("  ") or lines[place].strip() == "do":
             continue
         trial = [*text[:place], f'  [ "${{DIE_AT:-}}" != {places} ] || kill -s KILL $$', *text[place:]]
         if subprocess.run([shell, "-n"], input="\n".join(trial).encode(), check=False).returncode == 0:
