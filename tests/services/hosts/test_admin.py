@@ -3,6 +3,7 @@
 import pytest
 from pydantic import SecretStr
 
+from farm.core.base.ids import HostId
 from farm.core.devices.host_state import HostEvent
 from farm.core.errors import AuthError, Conflict, NotFound, SessionFenced
 from farm.core.jobs.attempt import AttemptState
@@ -28,7 +29,7 @@ def retire(farm: FarmRig) -> HostChange:
 
 
 def view(farm: FarmRig) -> HostView:
-    (found,) = farm.read(list_host_views)
+    (found,) = farm.read(list_host_views, after=HostId(""), limit=10)
     return found
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from farm.core.base.ids import HostId
 from farm.core.devices.host_state import HostEvent
 from farm.core.operations.alarm import QUIET_AFTER_ACKNOWLEDGED, Alarm, AlarmKind, AlarmSubject
 from farm.core.operations.host_clock import ClockDifference
@@ -27,7 +28,7 @@ def compare(farm: FarmRig, host: HostRig, ahead_s: float, uncertainty_s: float =
 
 
 def view(farm: FarmRig) -> HostView:
-    (only,) = farm.read(list_host_views)
+    (only,) = farm.read(list_host_views, after=HostId(""), limit=10)
     return only
 
 

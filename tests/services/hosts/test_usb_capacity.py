@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from farm.core.base.ids import JobId
+from farm.core.base.ids import HostId, JobId
 from farm.core.checks.failures import find_usb_full_cause
 from farm.core.jobs.timeouts import DEFAULT_TIMEOUTS
 from farm.core.operations.alarm import AlarmRules
@@ -48,7 +48,7 @@ def test_a_full_controller_is_an_incident_that_names_it_and_is_over_when_its_age
 ) -> None:
     said(host, FULL)
     said(host, FULL)
-    (view,) = farm.read(list_host_views)
+    (view,) = farm.read(list_host_views, after=HostId(""), limit=10)
     (incident,) = view.incidents
     assert (incident.kind, incident.devices) == ("usb_full", ())
     assert "0000:00:14.0 (can't set config #1, error -28)" in incident.cause

@@ -136,7 +136,9 @@ def test_metrics_that_a_matrix_names_are_in_its_cells_and_comparisons(farm: Farm
     assert [(metric.name, metric.level.median, metric.level.rounds) for metric in cell.metrics] == [
         ("memory", 12.5, 5)
     ]
-    compared = MetricComparison(name="memory", unit="MB", better=Better.LOWER, baseline=12.5, candidate=12.5)
+    compared = MetricComparison(
+        name="memory", unit="MB", better=Better.LOWER, baseline=12.5, candidate=12.5, ratio=1.0
+    )
     assert {view.metrics for view in farm.speedups(named)} == {(compared,)}
     assert {view.metrics for view in farm.speedups(plain)} == {()}
     assert {cell.metrics for cell in farm.matrix(plain).cell_list} == {()}
@@ -153,7 +155,7 @@ def test_a_metric_that_the_harness_does_not_print_is_refused_with_a_suggestion(
         farm.submit(**MATRIX, metrics=["memory", "memory"])
     with pytest.raises(MatrixInvalid, match="speed_benchmark_torch prints no metric `memory`") as refused:
         farm.submit(metrics="memory")
-    assert refused.value.hint == "it prints no metrics besides the time; leave `metrics` out"
+    assert refused.value.hint == "known here: battery_energy, external_energy, rails_energy"
 
 
 def test_more_cells_take_no_more_statements(farm: FarmRig, host: HostRig) -> None:
