@@ -171,8 +171,8 @@ def _method(view: SpeedupView | None, matrix: Matrix) -> list[str]:
     ]
     if view.ci_low is not None:
         sentences.append(
-            f"interval: {_basis_text(view.interval)}, Student's t on the logarithms of the ratios, with"
-            f" {view.rounds - 1} degrees of freedom{_moderation(view)}"
+            f"interval: {_basis_text(view.interval)}, Student's t on the logarithms of the ratios, widened by"
+            f" the step of the clock{_moderation(view)}"
         )
     verdict = verdict_text(view.verdict, margin=matrix.spec.equivalence_margin)
     sentences.append(f"verdict: {verdict}, because {view.reason}")
@@ -182,7 +182,7 @@ def _method(view: SpeedupView | None, matrix: Matrix) -> list[str]:
 def _moderation(view: SpeedupView) -> str:
     if not view.moderated_by:
         return ""
-    return f", and those of the same pair in {view.moderated_by} earlier matrices (Smyth 2004)"
+    return f"; the same pair in {view.moderated_by} earlier matrices moderates its variance (Smyth 2004)"
 
 
 def _basis_text(basis: IntervalBasis) -> str:

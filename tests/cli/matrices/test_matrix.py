@@ -148,7 +148,7 @@ def test_a_speedup_names_its_cell_and_the_cell_explains_it(
     )
     for said in (
         "skin 30.0 °C before, 31.5 °C after; battery 80 %",
-        "Student's t on the logarithms of the ratios, with 4 degrees of freedom",
+        "Student's t on the logarithms of the ratios, widened by the step of the clock",
         "A/A",
         "cpu by construction",
         "phone-1",

@@ -84,7 +84,7 @@ def test_the_rounds_of_a_speedup_are_there_and_make_it(farm: FarmRig, host: Host
     mean = math.exp(sum(math.log(each.ratio) for each in view.rounds) / 5)
     assert math.isclose(mean, view.speedup.speedup or 0.0)
     assert view.method[0].startswith("speedup: geometric mean of 5 ratios")
-    assert "with 4 degrees of freedom" in view.method[1]
+    assert "widened by the step of the clock" in view.method[1]
     for each in view.rounds:
         ran = farm.rows(
             "SELECT a.job_id FROM attempts a JOIN jobs j USING (job_id) WHERE j.matrix_id = :matrix"
