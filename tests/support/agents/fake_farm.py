@@ -230,6 +230,8 @@ async def serving(app: FastAPI, port: int, *, lifespan: Literal["on", "off"] = "
             # Nobody else would, and whoever comes next would be told of sockets that nobody closed.
             cast(Any, connection).transport.abort()
         await asyncio.sleep(0)
+        # Its workers would go on until the garbage collector finds them, in some other test.
+        await server.lifespan.shutdown()
 
 
 @asynccontextmanager
