@@ -7,8 +7,9 @@ from functools import partial
 import structlog
 from fastapi import APIRouter, FastAPI
 
-from farm.api.agents.expansion_worker import run_expansion_worker
-from farm.api.agents.growth_worker import run_growth_worker
+from farm.api.agents.background_work import run_on_request
+from farm.api.agents.expansion_worker import ExpansionWorker
+from farm.api.agents.growth_worker import grow_matrices
 from farm.api.agents.heartbeat_fast_path import HeartbeatFastPath
 from farm.api.context import Context
 from farm.api.http.authentication import AuthMiddleware, identify_caller, identify_host
@@ -74,8 +75,8 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
             app.state.context = context
             async with (
                 forward_notifications(database, context.held_exchanges),
-                run_expansion_worker(database, clock, context.to_expand),
-                run_growth_worker(database, clock, context.to_grow),
+                run_on_request("expansion", ExpansionWorker(database, clock), context.to_expand),
+                run_on_request("growth", partial(grow_matrices, database, clock), context.to_grow),
                 aclosing(context.heartbeats),
             ):
                 yield

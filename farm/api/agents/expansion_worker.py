@@ -1,9 +1,6 @@
 """Background expansion of large matrices, by the process that took them or one that finds them unfinished."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-from typing import Never
 
 import structlog
 
@@ -16,33 +13,6 @@ from farm.services.matrices.lazy_expansion import CHUNK_JOBS, RowBuilder, open_r
 from farm.store.matrices.lazy_expansion import next_batches, next_matrix
 
 log = structlog.get_logger(__name__)
-
-
-@contextlib.asynccontextmanager
-async def run_expansion_worker(
-    database: Database, clock: Clock, requested: asyncio.Event
-) -> AsyncIterator[None]:
-    """Expand matrices on request while the block runs; at its end, the rest stays for the next process."""
-    task = asyncio.create_task(_expand_when_requested(ExpansionWorker(database, clock), requested))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-async def _expand_when_requested(expand: "ExpansionWorker", requested: asyncio.Event) -> Never:
-    while True:
-        await requested.wait()
-        requested.clear()
-        try:
-            await expand()
-        except FarmError as error:
-            # A busy database, or one that went away: the next tick asks again.
-            log.warning("expansion_interrupted", code=error.code, message=error.message)
-        except Exception:
-            # No other task would begin it again before the farm restarts.
-            log.exception("expansion_failed")
 
 
 class ExpansionWorker:

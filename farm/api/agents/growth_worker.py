@@ -1,10 +1,5 @@
 """Background growth of matrices by further rounds, by the process that settled reports, or by the leader."""
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-from typing import Never
-
 import structlog
 
 from farm.clock import Clock
@@ -14,33 +9,6 @@ from farm.database.transaction import bind_tx
 from farm.services.results.round_growth import DueGrowth, find_next_growth, grow_next
 
 log = structlog.get_logger(__name__)
-
-
-@contextlib.asynccontextmanager
-async def run_growth_worker(
-    database: Database, clock: Clock, requested: asyncio.Event
-) -> AsyncIterator[None]:
-    """Let matrices grow on request while the block runs; at its end, the rest stays for the next process."""
-    task = asyncio.create_task(_grow_when_requested(database, clock, requested))
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-async def _grow_when_requested(database: Database, clock: Clock, requested: asyncio.Event) -> Never:
-    while True:
-        await requested.wait()
-        requested.clear()
-        try:
-            await grow_matrices(database, clock)
-        except FarmError as error:
-            # A busy database, or one that went away: the next tick asks again.
-            log.warning("growth_interrupted", code=error.code, message=error.message)
-        except Exception:
-            # No other task would begin it again before the farm restarts.
-            log.exception("growth_failed")
 
 
 async def grow_matrices(database: Database, clock: Clock) -> None:
