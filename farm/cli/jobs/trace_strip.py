@@ -32,8 +32,7 @@ def trace_fields(trace: RunTrace) -> Iterator[Field]:
 
 
 def _times(trace: RunTrace) -> tuple[float, float]:
-    first_s, last_s = trace.samples[0].uptime_s, trace.samples[-1].uptime_s
-    start_s = first_s if trace.started_uptime_s is None else min(trace.started_uptime_s, first_s)
+    start_s, last_s = trace.began_uptime_s, trace.samples[-1].uptime_s
     return start_s, max(last_s if trace.ended_uptime_s is None else trace.ended_uptime_s, start_s + 0.01)
 
 
@@ -69,12 +68,8 @@ def _strips(trace: RunTrace, start_s: float, end_s: float) -> Iterator[tuple[str
 def _clocks(trace: RunTrace) -> Iterator[tuple[str, int | None, dict[str, _Value]]]:
     """Yield name and hardware's maximum of each clock, with how to find its limit and its value."""
     for index, policy in enumerate(trace.policies):
-        yield policy.name, policy.hardware_max_hz, _values(partial(_of_policy, index))
+        yield policy.name, policy.hardware_max_hz, _values(partial(TraceSample.clock_of, index=index))
     yield "gpu", trace.gpu_max_hz, _values(lambda sample: sample.gpu)
-
-
-def _of_policy(index: int, sample: TraceSample) -> ClockSample:
-    return sample.clocks[index] if index < len(sample.clocks) else ClockSample()
 
 
 def _values(clock: Callable[[TraceSample], ClockSample]) -> dict[str, _Value]:

@@ -16,11 +16,16 @@ from farm.core.results.pairing import (
     exclusion_sort_key,
     sides_of,
 )
-from farm.core.results.statistics.interval import CONFIDENCE, LogInterval, log_interval, step_variance
+from farm.core.results.statistics.interval import (
+    CONFIDENCE,
+    LogInterval,
+    log_interval,
+    mean_and_variance,
+    step_variance,
+)
 from farm.core.results.statistics.past_variance import PastVariance, VariancePrior
 from farm.core.results.statistics.verdict import is_not_slower, verdict_on
 from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS, CellSummary, SampleKind, Verdict
-from farm.core.runs.stats import t_quantile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,9 +153,7 @@ def pair_variance(pairs: Iterable[RoundPair]) -> PastVariance | None:
     logs = _log_ratios(_split_by_kind(list(pairs))[0])
     if len(logs) < MIN_ROUNDS:
         return None
-    mean = math.fsum(logs) / len(logs)
-    variance = math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
-    return PastVariance(variance=variance, degrees=len(logs) - 1)
+    return PastVariance(variance=mean_and_variance(logs)[1], degrees=len(logs) - 1)
 
 
 def _log_ratios(usable: Sequence[Sides]) -> list[float]:
@@ -231,12 +234,7 @@ def summarize_cell(values: Sequence[float]) -> CellSummary:
 
 
 def _value_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    count = len(values)
-    if count < MIN_ROUNDS or min(values) <= 0:
+    if len(values) < MIN_ROUNDS or min(values) <= 0:
         return None
-    logs = [math.log(value) for value in values]
-    mean = math.fsum(logs) / count
-    variance = math.fsum((log - mean) ** 2 for log in logs) / (count - 1)
-    reach = t_quantile((1 + CONFIDENCE) / 2, count - 1) * math.sqrt(variance / count)
-    # Bounded, so that values of absurd width do not overflow.
-    return math.exp(max(mean - reach, -700.0)), math.exp(min(mean + reach, 700.0))
+    interval = log_interval([math.log(value) for value in values])
+    return math.exp(max(interval.low, -700.0)), _exp(interval.high)

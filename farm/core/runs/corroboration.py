@@ -12,6 +12,7 @@ from farm.core.devices.condition import Condition
 from farm.core.runs.evidence import ExitRecord
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Reading
 from farm.core.runs.placement import CPU_BACKENDS, Accelerator, accelerators
+from farm.core.runs.stats import measured_s
 
 #: Of one core, during the iterations alone. A thread that computes uses all of one.
 BUSY = 0.9
@@ -42,14 +43,16 @@ def run_cpu_usage(reading: Reading, ended: ExitRecord | None) -> RunCpuUsage | N
     """Return the CPU usage; None where the device did not count, or the run was too short for its ticks."""
     if ended is None or ended.cpu_s is None:
         return None
-    measured_s = _measured_s(reading)
-    if measured_s < MIN_MEASURED_S or measured_s > ended.duration_s * _ROUNDING:
+    worked_s = measured_s(reading)
+    if worked_s is None:
+        worked_s = (reading.mean_ns or 0.0) * reading.expected_samples / 1e9
+    if worked_s < MIN_MEASURED_S or worked_s > ended.duration_s * _ROUNDING:
         return None
-    besides_s = max(0.0, ended.duration_s - measured_s)
+    besides_s = max(0.0, ended.duration_s - worked_s)
     return RunCpuUsage(
-        least_cores=max(0.0, ended.cpu_s - besides_s) / measured_s,
-        most_cores=ended.cpu_s / measured_s,
-        measured_s=measured_s,
+        least_cores=max(0.0, ended.cpu_s - besides_s) / worked_s,
+        most_cores=ended.cpu_s / worked_s,
+        measured_s=worked_s,
     )
 
 
@@ -111,10 +114,3 @@ def _lower_bound_text(use: RunCpuUsage) -> str:
 
 def _upper_bound_text(use: RunCpuUsage) -> str:
     return f"the CPU worked at most {use.most_cores:.0%}"
-
-
-def _measured_s(reading: Reading) -> float:
-    if reading.samples_ns:
-        return sum(reading.samples_ns) / 1e9
-    counted = reading.summed_samples or reading.expected_samples
-    return (reading.mean_ns or 0.0) * counted / 1e9

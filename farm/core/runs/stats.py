@@ -49,6 +49,15 @@ def _summary_of_samples(samples_ns: tuple[int, ...]) -> SampleSummary:
     )
 
 
+def measured_s(reading: Reading) -> float | None:
+    """Return the time of all iterations together; None where the tool does not say how many there were."""
+    if reading.samples_ns:
+        return sum(reading.samples_ns) / 1e9
+    if reading.mean_ns is None or not reading.summed_samples:
+        return None
+    return reading.mean_ns * reading.summed_samples / 1e9
+
+
 def quantile(ordered: Sequence[int], share: float) -> float:
     """Return the value that a share of samples stays below: Hyndman and Fan's type 7, exactly as numpy's.
 

@@ -29,6 +29,9 @@ Amperes = Annotated[float, Range(-1000.0, 1000.0)]
 Volts = Annotated[float, Range(0.0, 1000.0)]
 AmpereHours = Annotated[float, Range(-1000.0, 1000.0)]
 
+#: The charger of a device that runs on its battery.
+DISCHARGING = "discharging"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracePolicy:
@@ -84,6 +87,10 @@ class TraceSample:
     #: `charging`, `discharging`, `full` or `not charging`.
     charger: Word | None = None
 
+    def clock_of(self, index: int) -> ClockSample:
+        """Return the clock of the policy at an index of `RunTrace.policies`."""
+        return self.clocks[index] if index < len(self.clocks) else ClockSample()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTrace:
@@ -104,3 +111,9 @@ class RunTrace:
     skipped_lines: Annotated[int, Range(0, 2**31 - 1)] = 0
     #: True where the trace has no end: the sampler or the supervisor was killed, or the trace was too long.
     is_cut: bool = False
+
+    @property
+    def began_uptime_s(self) -> float:
+        """Return the start of the process, or the first sample; there is at least one sample."""
+        first_s = self.samples[0].uptime_s
+        return first_s if self.started_uptime_s is None else min(self.started_uptime_s, first_s)

@@ -20,6 +20,7 @@ from farm.core.devices.controls import ControlState
 from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import DEFAULT_MARGIN, Reading
 from farm.core.runs.placement import Accelerator
+from farm.core.runs.stats import measured_s
 from farm.core.runs.trace import ClockSample, RunTrace, TraceSample
 
 #: A ceiling counts against a run below this share of what the hardware can do; above, it is a notice.
@@ -99,9 +100,7 @@ class _Clock:
     index: int | None
 
     def of(self, sample: TraceSample) -> ClockSample:
-        if self.index is None:
-            return sample.gpu
-        return sample.clocks[self.index] if self.index < len(sample.clocks) else ClockSample()
+        return sample.gpu if self.index is None else sample.clock_of(self.index)
 
 
 def trace_findings(
@@ -133,7 +132,7 @@ def trace_findings(
         if (seconds := min(span.end_s, end_s) - max(span.start_s, start_s)) > 0
     ]
     on_gpu = reading.accelerator == Accelerator.GPU
-    clocks, began_s = _clocks(trace, evidence.controls, on_gpu=on_gpu), _began_s(trace)
+    clocks, began_s = _clocks(trace, evidence.controls, on_gpu=on_gpu), trace.began_uptime_s
     ceilings = [
         ceiling
         for clock in clocks
@@ -166,22 +165,8 @@ def stored_ceilings(ceilings: Sequence[Ceiling] | None) -> list[dict[str, object
     return None if ceilings is None else [asdict(ceiling) for ceiling in ceilings]
 
 
-def measured_s(reading: Reading) -> float | None:
-    """Return the time of all iterations together; None where the tool does not say how many there were."""
-    if reading.samples_ns:
-        return sum(reading.samples_ns) / 1e9
-    if reading.mean_ns is None or reading.summed_samples is None:
-        return None
-    return reading.mean_ns * reading.summed_samples / 1e9
-
-
-def _began_s(trace: RunTrace) -> float:
-    first_s = trace.samples[0].uptime_s
-    return first_s if trace.started_uptime_s is None else min(trace.started_uptime_s, first_s)
-
-
 def _measured_part(trace: RunTrace, length_s: float | None) -> tuple[float, float]:
-    start_s, last_s = _began_s(trace), trace.samples[-1].uptime_s
+    start_s, last_s = trace.began_uptime_s, trace.samples[-1].uptime_s
     end_s = max(last_s, trace.ended_uptime_s or last_s, start_s + 0.01)
     if trace.ended_uptime_s is None or length_s is None:
         return start_s, end_s
@@ -196,7 +181,7 @@ def _spans(trace: RunTrace, ended: ExitRecord | None) -> Iterator[_Span]:
     first_s, last_s = samples[0].uptime_s, samples[-1].uptime_s
     near_s = max([_NEAR_S, *(2 * (b.uptime_s - a.uptime_s) for a, b in list(pairwise(samples))[-1:])])
     edges = (
-        (max(_began_s(trace), first_s - _NEAR_S), first_s, samples[0], samples[0]),
+        (max(trace.began_uptime_s, first_s - _NEAR_S), first_s, samples[0], samples[0]),
         *((a.uptime_s, b.uptime_s, a, b) for a, b in pairwise(samples)),
         (last_s, min(trace.ended_uptime_s or last_s, last_s + near_s), samples[-1], samples[-1]),
     )

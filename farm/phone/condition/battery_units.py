@@ -12,6 +12,8 @@ from itertools import pairwise
 from math import log
 from statistics import median
 
+from farm.core.runs.trace import DISCHARGING
+
 #: Above this a number can only be in the smaller unit: no battery of a phone gives 20 A.
 _MOST_MILLIAMPERES = 20_000
 _MOST_MILLIVOLTS = 100_000
@@ -21,7 +23,6 @@ _MOST_MILLIAMPERE_HOURS = 20_000
 #: A fuel gauge counts in steps: a smaller change decides nothing.
 _LEAST_CHANGE_AH = 0.001
 _MICRO, _MILLI = 1e-6, 1e-3
-DISCHARGING = "discharging"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,17 @@ from typing import TypeVar
 
 from farm.core.base.bounds import MAX_HERTZ
 from farm.core.base.cpu_list import MAX_CORES, core_list
-from farm.core.runs.trace import MAX_SAMPLES, MAX_ZONES, ClockSample, RunTrace, TracePolicy, TraceSample
+from farm.core.runs.trace import (
+    DISCHARGING,
+    MAX_SAMPLES,
+    MAX_ZONES,
+    ClockSample,
+    RunTrace,
+    TracePolicy,
+    TraceSample,
+)
 from farm.phone.adb.decoding import decimal_number, whole_number
 from farm.phone.condition.battery_units import (
-    DISCHARGING,
     BatteryReading,
     ampere_hours,
     amperes_per_unit,

@@ -40,6 +40,12 @@ def step_variance(value_ns: float, step_ns: float) -> float:
     return (step_ns / value_ns) ** 2 / 12
 
 
+def mean_and_variance(logs: Sequence[float]) -> tuple[float, float]:
+    """Return the mean and the sample variance of two values or more, of exactly rounded sums."""
+    mean = math.fsum(logs) / len(logs)
+    return mean, math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1)
+
+
 def log_interval(
     logs: Sequence[float],
     *,
@@ -62,9 +68,8 @@ def log_interval(
         prior: what earlier rounds of the same pair say of their variance.
     """
     count = len(logs)
-    mean = math.fsum(logs) / count
+    mean, variance = mean_and_variance(logs)
     degrees = float(count - 1)
-    variance = math.fsum((log - mean) ** 2 for log in logs) / degrees
     planned = variance if prior is None else prior.variance
     if prior is not None:
         # Smyth, "Linear models and empirical Bayes methods", 2004, equation 1.

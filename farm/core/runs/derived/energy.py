@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import Literal
 
 from farm.core.devices.condition import Condition
-from farm.core.runs.derived.sustained import worked_s
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Better, Metric, Reading
-from farm.core.runs.trace import RunTrace, TraceSample
+from farm.core.runs.stats import measured_s
+from farm.core.runs.trace import DISCHARGING, RunTrace, TraceSample
 
 #: With fewer samples of the current, the mean of what changes within milliseconds is a guess.
 MIN_SAMPLES = 8
@@ -26,7 +26,6 @@ LEAST_FACTOR, GREATEST_FACTOR = 0.8, 1.25
 #: Rails are read before and after the whole process. Less of that time than this measured, and most of the
 #: energy may be that of loading, or of waiting.
 MIN_RAIL_SHARE = 0.8
-_DISCHARGING = "discharging"
 _WHOLE_DEVICE = "the whole device, from its battery: screen, radios and everything idle included"
 _IDLE = "what the device takes when idle is not subtracted"
 
@@ -99,7 +98,7 @@ def battery_energy(trace: RunTrace | None, reading: Reading, evidence: Evidence)
         return "the run was not sampled"
     if (why := _charging_reason(trace, evidence)) is not None:
         return why
-    count, length_s = inference_count(reading), worked_s(reading)
+    count, length_s = inference_count(reading), measured_s(reading)
     if count == 0 or length_s is None or trace.ended_uptime_s is None:
         return "how long the inferences took together is not known"
     start_s, end_s = trace.ended_uptime_s - length_s, trace.ended_uptime_s
@@ -134,7 +133,7 @@ def _charging_reason(trace: RunTrace, evidence: Evidence) -> str | None:
     """Return why the battery was not the only source; None where it was."""
     begins_s = trace.samples[0].uptime_s
     for sample in trace.samples:
-        if sample.charger not in (None, _DISCHARGING):
+        if sample.charger not in (None, DISCHARGING):
             return (
                 f"the battery was not discharging: `{sample.charger}` {sample.uptime_s - begins_s:.1f} s in"
             )
@@ -240,7 +239,7 @@ def rails_energy(
         joules=joules,
         inferences=count,
         seconds=seconds,
-        unreliable=_rail_doubt(worked_s(reading), seconds),
+        unreliable=_rail_doubt(measured_s(reading), seconds),
         notes=(
             "start, loading, warm-up and end of the process are included",
             _IDLE,

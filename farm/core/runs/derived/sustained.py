@@ -12,7 +12,7 @@ from statistics import median
 
 from farm.core.base.units import elapsed_text
 from farm.core.runs.measurement import SUSTAINED_METRICS, Better, Metric, Reading, SampleSummary
-from farm.core.runs.stats import quantile, summarize_samples
+from farm.core.runs.stats import measured_s, quantile, summarize_samples
 from farm.core.runs.trace_findings import CAPPED_CLOCK, Ceiling
 
 #: The setting of sustained runs in the identity of their series: the seconds asked for.
@@ -124,18 +124,9 @@ def summarize_sustained(reading: Reading) -> SampleSummary:
     return replace(summary, value_ns=value_ns, scatter=spread_ns / value_ns if value_ns > 0 else None)
 
 
-def worked_s(reading: Reading) -> float | None:
-    """Return how long the iterations of a reading took together; None where the tool does not say."""
-    if reading.samples_ns:
-        return sum(reading.samples_ns) / 1e9
-    if reading.mean_ns is None or not reading.summed_samples:
-        return None
-    return reading.mean_ns * reading.summed_samples / 1e9
-
-
 def shortfall(reading: Reading, sustained_s: float) -> str | None:
     """Return how far a run fell short of the time it was to work; None where it did not."""
-    worked = worked_s(reading)
+    worked = measured_s(reading)
     if worked is None or worked >= MIN_WORKED_SHARE * sustained_s:
         return None
     return f"it worked for {worked:.1f} s, {elapsed_text(sustained_s)} were asked for"
@@ -148,7 +139,7 @@ def sustained_metrics(reading: Reading, *, first_ceiling_s: float | None) -> Ite
         reading: of the whole run.
         first_ceiling_s: when a clock was first kept below its maximum, from the start of the run.
     """
-    if (worked := worked_s(reading)) is not None:
+    if (worked := measured_s(reading)) is not None:
         yield Metric(name=WORKED, value=worked, unit="s", better=Better.HIGHER)
     if reading.samples_ns and sum(reading.samples_ns) > 0:
         profile = latency_profile(reading.samples_ns)
