@@ -8,13 +8,12 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, FactsId, SeriesId
 from farm.core.errors import NotFound
 from farm.core.runs.measurement import MIN_ROUNDS
-from farm.services.devices.views import device_named
 from farm.services.matrices.views import first_page_size
 from farm.services.results.speedups import (
     AFTER_HINT,
     PAGE,
     SpeedupInputs,
-    check_model,
+    candidate_filter,
     comparisons_of,
     devices_by_id,
     speedup_views,
@@ -40,11 +39,11 @@ class _Page:
         self._last: _Pair | None = None
         self._found: dict[_Pair, list[SpeedupInputs]] = {}
 
+    def has_room_for(self, pair: _Pair) -> bool:
+        is_behind = self._after is None or pair > self._after
+        return is_behind and (self._last is None or pair <= self._last)
+
     def put(self, pair: _Pair, inputs: SpeedupInputs) -> None:
-        if (self._after is not None and pair <= self._after) or (
-            self._last is not None and pair > self._last
-        ):
-            return
         self._found.setdefault(pair, []).append(inputs)
         if len(self._found) >= 2 * self._limit:
             self._found = dict(sorted(self._found.items())[: self._limit])
@@ -83,17 +82,16 @@ def list_latest_speedups(
 
     Raises like `list_speedups`.
     """
-    device_id = None if device is None else device_named(connection, device).device_id
-    if model is not None:
-        check_model(connection, model)
-    among = CandidateFilter(device_id=device_id, model=model)
+    among = candidate_filter(connection, device=device, model=model)
     device_by_id = devices_by_id(connection)
     page = _Page(None if after is None else _pair_at(connection, after), limit, device_by_id)
     for matrix in matrices.list_matrices(connection):
         for inputs in _compare_page(connection, matrix, among, page):
             pair = _pair(inputs)
+            if pair is None or not page.has_room_for(pair):
+                continue
             # Without a block of both sides there is no ratio yet.
-            if pair is not None and inputs.compare(across_controls=across_controls)[0].ratio is not None:
+            if inputs.compare(across_controls=across_controls)[0].ratio is not None:
                 page.put(pair, inputs)
     chosen = [
         _pooled(connection, compared, across_controls=across_controls) for compared in page.comparisons()

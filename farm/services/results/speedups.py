@@ -201,12 +201,9 @@ def list_speedups(
         NotFound: there is no such matrix, device, model or candidate.
         InvalidInput: several devices begin so.
     """
-    device_id = None if device is None else device_named(connection, device).device_id
-    if model is not None:
-        check_model(connection, model)
+    among = candidate_filter(connection, device=device, model=model)
     matrix = get_matrix(connection, matrix_id)
     behind = -1 if after is None else _candidate(connection, matrix_id, after).index
-    among = CandidateFilter(device_id=device_id, model=model)
     size = min(limit, first_page_size(matrix))
     candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)
     device_by_id = devices_by_id(connection)
@@ -276,7 +273,8 @@ def comparisons_of(
     builds = {device_id: builds_of(connection, facts_ids) for device_id, facts_ids in snapshots.items()}
     setups = cell_setups(connection, matrix, [*candidates, *baselines.values()])
     metrics = measurements.metrics_of_cells(connection, both) if matrix.spec.metrics else {}
-    looks = looks_of_cells(connection, [cell.cell_id for cell in candidates])
+    is_growing = not isinstance(matrix.spec.rounds, int)
+    looks = looks_of_cells(connection, [cell.cell_id for cell in candidates]) if is_growing else {}
     incomplete = incomplete_cells(connection, matrix.matrix_id, both)
     for cell in candidates:
         if cell.baseline_index is not None:
@@ -312,8 +310,15 @@ def _candidate(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> 
     return cell
 
 
-def check_model(connection: Connection, model: str) -> None:
-    """Raise NotFound where no variant is of a model."""
+def candidate_filter(connection: Connection, *, device: str | None, model: str | None) -> CandidateFilter:
+    """Return the filter of candidates by device and model; raises like `list_speedups`."""
+    device_id = None if device is None else device_named(connection, device).device_id
+    if model is not None:
+        _check_model(connection, model)
+    return CandidateFilter(device_id=device_id, model=model)
+
+
+def _check_model(connection: Connection, model: str) -> None:
     models = {variant.manifest.model for variant in variant_store.list_variants(connection)}
     if model not in models:
         raise NotFound(f"no model `{model}`", hint=name_hint(model, models) or "the farm has no models yet")
