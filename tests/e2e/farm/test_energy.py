@@ -1,7 +1,5 @@
 """Energy from file to reports on a virtual phone: its battery, its rails, and what is refused."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,26 +71,14 @@ def state_of(farm: FarmProcess) -> Path:
     return sysfs.parent
 
 
-def text(farm: FarmProcess, *words: str) -> str:
-    """What a command prints for people."""
-    return subprocess.run(
-        [sys.executable, "-m", "farm.cli.shell.main", *words],
-        env={**os.environ, "FARM_URL": farm.url, "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    ).stdout
-
-
 def run(farm: FarmProcess, folder: Path, energy: str) -> tuple[int, str]:
     """Run a matrix; return its last attempt, and its table of metrics."""
     metric = "external_energy" if energy == "none" else f"{energy}_energy"
     (folder / "matrix.yaml").write_text(MATRIX.format(energy=energy, metric=metric))
-    text(farm, "matrix", "submit", str(folder / "matrix.yaml"), "--watch")
+    farm.text("matrix", "submit", str(folder / "matrix.yaml"), "--watch")
     (matrix, *_) = farm.cli("matrix", "list", "--limit", "1")
     jobs = farm.cli("matrix", "jobs", str(matrix["matrix_id"]))
-    return jobs[-1]["attempts"][-1], text(farm, "matrix", "show", str(matrix["matrix_id"]))
+    return jobs[-1]["attempts"][-1], farm.text("matrix", "show", str(matrix["matrix_id"]))
 
 
 def test_a_phone_that_charges_is_refused_and_one_on_its_battery_is_measured(
@@ -102,7 +88,7 @@ def test_a_phone_that_charges_is_refused_and_one_on_its_battery_is_measured(
     # The unit of some drivers: 500 mA at 4 V.
     set_course(state, Course(files=battery_files(current=500, status="Charging")))
     attempt, _ = run(farm, tmp_path, "battery")
-    shown = text(farm, "attempt", "show", str(attempt))
+    shown = farm.text("attempt", "show", str(attempt))
     assert "no energy: the battery was not discharging: `charging`" in shown
     set_faults(state, Faults(charging=False, battery_level_pct=80))
     set_course(state, Course(files=battery_files(current=-500)))
@@ -114,7 +100,7 @@ def test_a_phone_that_charges_is_refused_and_one_on_its_battery_is_measured(
     assert energy["joules"] == pytest.approx(12.0, rel=0.02)
     assert (energy["method"], energy["inferences"], energy["unreliable"]) == ("battery", 300, None)
     assert "battery_energy" in table
-    shown = text(farm, "attempt", "show", str(attempt))
+    shown = farm.text("attempt", "show", str(attempt))
     assert "40 mJ per inference, battery: 12 J for 300 in 6.0 s" in shown
     assert "what the device takes when idle is not subtracted" in shown
 
@@ -128,17 +114,17 @@ def test_rails_are_read_around_the_run(farm: FarmProcess, tmp_path: Path) -> Non
     assert energy["rails"] == {"[S2S_VDD_G3D]:GPU": pytest.approx(3.0), "[VSYS_PWR_MODEM]:Modem": 0.0}
     assert "rails_energy" in table
     assert "2 rails of the device: [S2S_VDD_G3D]:GPU, [VSYS_PWR_MODEM]:Modem" in " ".join(
-        text(farm, "attempt", "show", str(attempt)).split()
+        farm.text("attempt", "show", str(attempt)).split()
     )
 
 
 def test_energy_of_an_instrument_is_imported(farm: FarmProcess, tmp_path: Path) -> None:
     attempt, _ = run(farm, tmp_path, "none")
-    shown = text(
-        farm, "attempt", "energy", str(attempt), "--joules", "9", "--boundary", "whole phone",
+    shown = farm.text(
+        "attempt", "energy", str(attempt), "--joules", "9", "--boundary", "whole phone",
         "--instrument", "power monitor",
     )  # fmt: skip
     assert "30 mJ per inference, external: 9 J for 300" in shown
     assert "measured by power monitor, imported by" in shown
-    events = text(farm, "events", "--kind", "attempt_energy_imported")
+    events = farm.text("events", "--kind", "attempt_energy_imported")
     assert f"attempt {attempt} energy imported (9 J for 300 inferences, of whole phone" in events

@@ -1,7 +1,5 @@
 """A sustained matrix, from file to reports, on a virtual phone whose clock is lowered while it works."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,18 +73,6 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FarmProcess]:
         yield farm
 
 
-def text(farm: FarmProcess, *words: str) -> str:
-    """What a command prints for people."""
-    return subprocess.run(
-        [sys.executable, "-m", "farm.cli.shell.main", *words],
-        env={**os.environ, "FARM_URL": farm.url, "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    ).stdout
-
-
 def test_a_phone_that_slows_down_shows_peak_steady_time_decay_and_when_its_clock_fell(
     farm: FarmProcess, tmp_path: Path
 ) -> None:
@@ -95,8 +81,8 @@ def test_a_phone_that_slows_down_shows_peak_steady_time_decay_and_when_its_clock
     (tmp_path / "holds.yaml").write_text(MATRIX)
     definition = str(tmp_path / "slowing.yaml")
     farm.cli("harness", "add", "slowing", str(tmp_path / "slowing"), "--definition", definition)
-    text(farm, "matrix", "submit", str(tmp_path / "holds.yaml"), "--watch")
-    shown = text(farm, "matrix", "show", "1")
+    farm.text("matrix", "submit", str(tmp_path / "holds.yaml"), "--watch")
+    shown = farm.text("matrix", "show", "1")
     assert "sustained for 3 s" in shown
     assert "(1 block repeated)" in shown
     assert "20.0 ms" in shown
@@ -112,6 +98,6 @@ def test_a_phone_that_slows_down_shows_peak_steady_time_decay_and_when_its_clock
     metrics = {metric["name"]: metric["value"] for metric in view["reading"]["metrics"]}
     assert metrics["sustained_decay"] == pytest.approx(100.0)
     assert metrics["sustained_for"] == pytest.approx(5.5)
-    report = text(farm, "attempt", "show", str(longer))
+    report = farm.text("attempt", "show", str(longer))
     assert "100.0%: steady 20.0 ms, 10.0 ms in the best window" in report
     assert "▁▁██████████████████ 10.0 ms to 20.0 ms" in report

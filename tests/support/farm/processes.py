@@ -222,6 +222,17 @@ class FarmProcess(Process):
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def text(self, *words: str) -> str:
+        """What a `farm` command prints for people, 100 columns wide."""
+        return subprocess.run(
+            [sys.executable, "-m", "farm.cli.shell.main", *words],
+            env={**os.environ, "FARM_URL": self.url, "COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        ).stdout
+
     def _announced(self) -> str | None:
         self.check_alive()
         try:
