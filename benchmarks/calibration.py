@@ -18,9 +18,9 @@ import numpy.typing as npt
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks.machine import machine_facts
+from benchmarks.simulated_start import VALUE_NS, simulated_start
 from farm.core.base.ids import DeviceId
 from farm.core.devices.condition import Gates
-from farm.core.devices.controls import ControlLevel
 from farm.core.matrices.matrix import shuffle_block
 from farm.core.results.pairing import JoinedValue, join_duplicates, paired_rounds
 from farm.core.results.speedup import Speedup, pair_variance, speedup
@@ -28,7 +28,7 @@ from farm.core.results.statistics.families import discoveries
 from farm.core.results.statistics.past_variance import VariancePrior, variance_prior
 from farm.core.results.statistics.verdict import DIRECTED
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import Quality, Reading, SampleKind, Verdict
+from farm.core.runs.measurement import Quality, Reading, Verdict
 from farm.core.runs.quality import assess_quality
 from farm.core.runs.stats import summarize_samples
 
@@ -37,7 +37,6 @@ Logs = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int, int], Logs]
 
 _DEVICE = DeviceId("phone-1")
-_VALUE_NS = 1e7
 _MARGIN = 0.02
 #: Cells of a small matrix: baseline, duplicate, candidate.
 _BASELINE, _DUPLICATE, _CANDIDATE = 0, 1, 2
@@ -93,19 +92,6 @@ class _Row:
         return f"{self.what:58}{self.measured:>10}  {self.aim:10}{'' if self.holds else '  MISSED'}".rstrip()
 
 
-def _value(round: int, log: float, *, step_ns: int = 0, quality: Quality = Quality.VALID) -> JoinedValue:
-    return JoinedValue(
-        round=round,
-        repeat=0,
-        value_ns=_VALUE_NS * math.exp(log),
-        clock_step_ns=step_ns,
-        kind=SampleKind.SAMPLES,
-        quality=quality,
-        control_level=ControlLevel.FREE,
-        facts_id=None,
-    )
-
-
 def _matrix(
     random: np.random.Generator, noise: Noise, *, rounds: int, cells: int = 3, carried: float = 0.0
 ) -> dict[int, list[float]]:
@@ -140,10 +126,10 @@ def _compare(
     prior: VariancePrior | None = None,
     margin: float = _MARGIN,
 ) -> Speedup:
-    values = [_value(round, log) for round, log in enumerate(baseline)]
-    copies = [] if duplicate is None else [_value(round, log) for round, log in enumerate(duplicate)]
+    values = [simulated_start(round, log) for round, log in enumerate(baseline)]
+    copies = [] if duplicate is None else [simulated_start(round, log) for round, log in enumerate(duplicate)]
     pairs, excluded = paired_rounds(
-        join_duplicates(values, copies), [_value(round, log) for round, log in enumerate(candidate)]
+        join_duplicates(values, copies), [simulated_start(round, log) for round, log in enumerate(candidate)]
     )
     return speedup(pairs, excluded=excluded, margin=margin, prior=prior)
 
@@ -194,10 +180,10 @@ def _missing_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
             np.where(random.random(10) < 0.3, math.log(1.1), 0.0) + random.normal(0.0, 0.01, 10)
             for _ in range(2)
         ]
-        baseline = [_value(round, float(log)) for round, log in enumerate(sides[0])]
+        baseline = [simulated_start(round, float(log)) for round, log in enumerate(sides[0])]
         for results, quality in ((present, Quality.NOISY), (before, Quality.THROTTLED)):
             candidate = [
-                _value(round, float(log), quality=quality if log > 0.05 else Quality.VALID)
+                simulated_start(round, float(log), quality=quality if log > 0.05 else Quality.VALID)
                 for round, log in enumerate(sides[1])
             ]
             pairs, excluded = paired_rounds(baseline, candidate)
@@ -271,8 +257,8 @@ def _step_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
                     margin=_MARGIN,
                 )
                 coarse += judged.quality is Quality.COARSE
-                log = math.log(summary.value_ns / _VALUE_NS)
-                values[true_ms].append(_value(round, log, step_ns=1_000_000, quality=judged.quality))
+                log = math.log(summary.value_ns / VALUE_NS)
+                values[true_ms].append(simulated_start(round, log, step_ns=1_000_000, quality=judged.quality))
         pairs, _ = paired_rounds(values[3.2], values[3.52])
         same += speedup(pairs, margin=_MARGIN).verdict is Verdict.SAME
     share = same / max(1, matrices // 10)
@@ -307,7 +293,7 @@ def _prior_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
             for _ in range(6):
                 scale = 0.02 * math.exp(random.normal(0.0, spread))
                 sides = random.normal(0.0, scale, (2, 10)).tolist()
-                values = [[_value(round, log) for round, log in enumerate(side)] for side in sides]
+                values = [[simulated_start(round, log) for round, log in enumerate(side)] for side in sides]
                 if (known := pair_variance(paired_rounds(*values)[0])) is not None:
                     past.append(known)
             scale = 0.02 * math.exp(random.normal(0.0, spread))

@@ -14,14 +14,14 @@ from functools import partial
 from random import Random
 from statistics import fmean
 
-from farm.core.devices.controls import ControlLevel
+from benchmarks.simulated_start import simulated_start
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.results.looks.basis import compare_by_basis
 from farm.core.results.looks.look import Look, missing_rounds, take_look
 from farm.core.results.pairing import JoinedValue, paired_rounds
 from farm.core.results.speedup import Speedup, speedup
 from farm.core.results.statistics.interval import CONFIDENCE
-from farm.core.runs.measurement import Quality, SampleKind, Verdict
+from farm.core.runs.measurement import Quality, Verdict
 
 NOISE = 0.02
 _NAMES_NO_DIFFERENCE = (Verdict.SAME, Verdict.UNDECIDED)
@@ -111,18 +111,9 @@ def _starts(
     random: Random, first: int, last: int, factor: float, noise: float, invalid: float
 ) -> Iterator[JoinedValue]:
     for round in range(first, last + 1):
-        value_ns = 1e7 * factor * math.exp(random.gauss(0.0, noise))
+        log = math.log(factor) + random.gauss(0.0, noise)
         quality = Quality.THROTTLED if random.random() < invalid else Quality.VALID
-        yield JoinedValue(
-            round=round,
-            repeat=0,
-            value_ns=value_ns,
-            clock_step_ns=0,
-            kind=SampleKind.SAMPLES,
-            quality=quality,
-            control_level=ControlLevel.FREE,
-            facts_id=None,
-        )
+        yield simulated_start(round, log, quality=quality)
 
 
 def _compare(sides: tuple[Sequence[JoinedValue], Sequence[JoinedValue]], confidence: float) -> Speedup:
