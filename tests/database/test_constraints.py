@@ -123,7 +123,7 @@ BROKEN: dict[str, Sequence[Insert]] = {
     ],
     "uq_hosts_credential_hash": [(tables.hosts, {**HOST_ROW, "host_id": "bench-2", "credential_hash": "x"})],
     "uq_jobs_one_open_check_per_device": [(tables.jobs, CHECK), (tables.jobs, CHECK)],
-    "uq_jobs_cell_id_round_repeat": [(tables.jobs, JOB)],
+    "uq_jobs_cell_id_round_block_repeat": [(tables.jobs, JOB)],
     "uq_matrices_one_per_request": [
         (tables.matrices, SUBMITTED),
         (tables.matrices, {**SUBMITTED, "submitted_by": "user:bob"}),

@@ -33,6 +33,7 @@ measurements = sa.Table(
     sa.Column("cell_id", BigId, sa.ForeignKey("cells.cell_id"), nullable=False),
     sa.Column("series_id", BigId, sa.ForeignKey("series.series_id"), nullable=False),
     sa.Column("round", sa.Integer, nullable=False),
+    sa.Column("block", sa.Integer, nullable=False, server_default="0"),
     sa.Column("repeat", sa.Integer, nullable=False),
     #: The versions of the series.
     sa.Column("variant_digest", sa.Text),

@@ -29,6 +29,8 @@ matrices = sa.Table(
     sa.Column("rounds", sa.Integer, nullable=False),
     #: None: of a matrix that was submitted before matrices could grow.
     sa.Column("max_rounds", sa.Integer),
+    #: Candidates that a block has at most; None: a block is a round, as before there were smaller ones.
+    sa.Column("block_candidates", sa.Integer),
     sa.Column("seed", sa.BigInteger, nullable=False),
     #: The number of cells without jobs, which `rejections` lists.
     sa.Column("rejected_count", sa.Integer, nullable=False, server_default="0"),
@@ -187,8 +189,12 @@ jobs = sa.Table(
     sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id")),
     sa.Column("cell_id", BigId, sa.ForeignKey("cells.cell_id")),
     sa.Column("round", sa.Integer, nullable=False),
-    #: The number of earlier repeats of this block (device and round).
+    #: Of its device and round, from 0: farm.core.matrices.blocks.
+    sa.Column("block", sa.Integer, nullable=False, server_default="0"),
+    #: The number of earlier repeats of this block.
     sa.Column("repeat", sa.Integer, nullable=False),
+    #: Its place in the planned order of the block, from 1; None: a check, or queued before it was recorded.
+    sa.Column("place", sa.Integer),
     sa.Column("priority", sa.Integer, nullable=False),
     #: Within a priority, lower ones run first: farm.core.jobs.fair_share.
     sa.Column("virtual_time", sa.BigInteger, nullable=False, server_default="0"),
@@ -209,8 +215,8 @@ jobs = sa.Table(
     sa.CheckConstraint(
         "(kind = 'benchmark') = (cell_id IS NOT NULL AND matrix_id IS NOT NULL)", name="benchmark_has_cell"
     ),
-    # A cell has one job per round and repeat of its block.
-    sa.UniqueConstraint("cell_id", "round", "repeat"),
+    # A cell has one job per block and its repeat; a baseline is in several blocks of a round.
+    sa.UniqueConstraint("cell_id", "round", "block", "repeat"),
     **NO_NUMBER_REUSE,
 )
 # Claim: the head of a device's queue.
