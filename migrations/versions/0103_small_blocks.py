@@ -1,4 +1,4 @@
-"""Blocks of a baseline with some of its candidates: where in its round and in its block each job is planned."""
+"""Blocks of a baseline with some of its candidates, the place of each job in them, and the order of runs."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,6 +12,19 @@ _ONE_JOB = "uq_jobs_cell_id_round_block_repeat"
 _ONE_JOB_BEFORE = "uq_jobs_cell_id_round_repeat"
 #: Repeats of a block that 0102 counts at most, the first start included.
 _STARTS_OF_A_BLOCK = 3
+_ALARM_KIND = "ck_alarms_kind_known"
+_ALARM_KINDS = (
+    "device_silent",
+    "recovery_failed",
+    "device_unauthorized",
+    "identity_clash",
+    "report_implausible",
+    "reference_drift",
+    "placement_changed",
+    "cell_silent",
+    "host_incident",
+    "clock_stepped",
+)
 
 
 def upgrade() -> None:
@@ -27,6 +40,10 @@ def upgrade() -> None:
     _create_queue_index()
     with op.batch_alter_table("measurements", schema=None) as batch_op:
         batch_op.add_column(sa.Column("block", sa.Integer(), server_default="0", nullable=False))
+        batch_op.add_column(sa.Column("boot_id", sa.Text()))
+        batch_op.add_column(sa.Column("start_uptime_s", sa.Double()))
+        batch_op.add_column(sa.Column("duration_s", sa.Double()))
+    _replace_alarm_kinds((*_ALARM_KINDS, "order_shows"))
 
 
 def downgrade() -> None:
@@ -37,13 +54,15 @@ def downgrade() -> None:
     # What is not queued yet was planned in blocks, which the older farm would count in another order.
     in_blocks = "matrix_id IN (SELECT matrix_id FROM matrices WHERE block_candidates IS NOT NULL)"
     now = "(SELECT max(created_at) FROM jobs)"
-    op.execute(
-        f"UPDATE lazy_expansions SET cancelled_at = {now} WHERE cancelled_at IS NULL AND {in_blocks}"
-    )
+    op.execute(f"UPDATE lazy_expansions SET cancelled_at = {now} WHERE cancelled_at IS NULL AND {in_blocks}")
     op.execute(f"DELETE FROM job_templates WHERE {in_blocks}")
     op.execute(f"UPDATE round_growths SET finished_at = {now} WHERE finished_at IS NULL AND {in_blocks}")
     with op.batch_alter_table("measurements", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
-        batch_op.drop_column("block")
+        for name in ("duration_s", "start_uptime_s", "boot_id", "block"):
+            batch_op.drop_column(name)
+    # The older schema has no word for it.
+    op.execute("DELETE FROM alarms WHERE kind = 'order_shows'")
+    _replace_alarm_kinds(_ALARM_KINDS)
     _drop_queue_index()
     with op.batch_alter_table("jobs", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
         batch_op.drop_constraint(op.f(_ONE_JOB), type_="unique")
@@ -69,3 +88,10 @@ def _create_queue_index() -> None:
         sqlite_where=sa.text("state = 'queued'"),
         postgresql_where=sa.text("state = 'queued'"),
     )
+
+
+def _replace_alarm_kinds(kinds: tuple[str, ...]) -> None:
+    listed = ", ".join(f"'{kind}'" for kind in kinds)
+    with op.batch_alter_table("alarms", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
+        batch_op.drop_constraint(op.f(_ALARM_KIND), type_="check")
+        batch_op.create_check_constraint(op.f(_ALARM_KIND), f"kind IN ({listed})")

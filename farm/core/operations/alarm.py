@@ -27,9 +27,10 @@ class AlarmKind(StrEnum):
     CELL_SILENT = "cell_silent"
     #: The adb server of a host crashes again and again, does not answer, or its USB is exhausted.
     HOST_INCIDENT = "host_incident"
-    #: The wall clock of a farm process's machine was set, and is not believed; or the clock of a host differs
-    #: from the farm's.
+    #: The clock of a farm's machine was set, and is not believed; or a host's differs from the farm's.
     CLOCK_STEPPED = "clock_stepped"
+    #: What ran before on a phone, or how late in its block, shows in the time of its runs.
+    ORDER_SHOWS = "order_shows"
 
 
 class AlarmSubject(StrEnum):

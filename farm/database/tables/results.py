@@ -77,6 +77,11 @@ measurements = sa.Table(
     #: Temperatures right before the run: pairs that began far apart are not compared.
     sa.Column("start_skin_c", sa.Double),
     sa.Column("start_battery_c", sa.Double),
+    #: The device's own time: which boot it was, its uptime right before the run, and how long the run took.
+    #: None: the device hides it, or an older release measured.
+    sa.Column("boot_id", sa.Text),
+    sa.Column("start_uptime_s", sa.Double),
+    sa.Column("duration_s", sa.Double),
     sa.Column("parser_version", sa.Integer, nullable=False),
     #: The time at which a reparse of the same evidence replaced it.
     sa.Column("superseded_at", UtcTime),
