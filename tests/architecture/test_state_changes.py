@@ -24,6 +24,9 @@ STATELESS = {
     "reference_runs": "told by the end of its check",
     "series": "a name for what is measured",
     "measurements": "told by the end of its job",
+    "points": "computed from measurements",
+    "stale_points": "the progress of computing points",
+    "point_progress": "the progress of computing points",
 }
 
 

@@ -64,6 +64,22 @@ LOOK = {
     "verdict": "undecided",
     "taken_at": NOW,
 }
+POINT = {
+    "cell_id": 1,
+    "matrix_id": 1,
+    "device_id": PHONE,
+    "series_id": 1,
+    "replica": 1,
+    "slot": 1,
+    "rounds": 1,
+    "left_out": 0,
+    "time_ns": 1.0,
+    "control_level": 0,
+    "began_at": NOW,
+    "ended_at": NOW,
+    "newest": True,
+}
+COMPARED_POINT = {**POINT, "baseline_series_id": 1, "baseline_slot": 1, "baseline_ns": 1.0}
 ALARM = {
     "kind": "device_silent",
     "subject": "device",
@@ -138,10 +154,32 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.measurements, MEASUREMENT),
         (tables.measurements, {**MEASUREMENT, "attempt_id": 2}),
     ],
-    "uq_measurements_attempt_id_parser_version": [
+    "uq_measurements_attempt_id_parser_version_retraction": [
         (tables.attempts, ATTEMPT),
         (tables.measurements, MEASUREMENT),
         (tables.measurements, {**MEASUREMENT, "accepted": False}),
+    ],
+    "ck_measurements_retracted_is_withdrawn": [
+        (tables.attempts, ATTEMPT),
+        (tables.measurements, {**MEASUREMENT, "retraction": 1, "retracted_by": "user:ann"}),
+    ],
+    "ck_measurements_retracted_is_withdrawn ": [
+        (tables.attempts, ATTEMPT),
+        (tables.measurements, {**MEASUREMENT, "quality": "withdrawn", "retracted_by": "user:ann"}),
+    ],
+    "ck_points_time_of_rounds": [(tables.points, {**POINT, "rounds": 0, "newest": False})],
+    "ck_points_newest_has_rounds": [(tables.points, {**POINT, "rounds": 0, "time_ns": None})],
+    "ck_points_baseline_of_compared": [(tables.points, {**POINT, "baseline_slot": 1})],
+    "ck_points_baseline_of_compared ": [
+        (tables.points, {**POINT, "baseline_slot": 1, "baseline_series_id": 1})
+    ],
+    "uq_points_newest": [
+        (tables.cells, {**CELL, "cell_index": 1}),
+        (tables.points, COMPARED_POINT),
+        (tables.points, {**COMPARED_POINT, "cell_id": 2}),
+    ],
+    "ck_point_progress_one_row": [
+        (tables.point_progress, {"progress_id": 2, "measurement_id": 0, "version": 0})
     ],
     "uq_evidence_attempt_id_report_digest": [
         (tables.attempts, ATTEMPT),

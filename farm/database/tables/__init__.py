@@ -16,6 +16,9 @@ from farm.database.tables.fleet import hosts as hosts
 from farm.database.tables.fleet import incidents as incidents
 from farm.database.tables.fleet import join_tokens as join_tokens
 from farm.database.tables.fleet import sessions as sessions
+from farm.database.tables.history import point_progress as point_progress
+from farm.database.tables.history import points as points
+from farm.database.tables.history import stale_points as stale_points
 from farm.database.tables.operations import alarms as alarms
 from farm.database.tables.operations import database_epochs as database_epochs
 from farm.database.tables.operations import events as events

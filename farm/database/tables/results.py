@@ -83,13 +83,21 @@ measurements = sa.Table(
     sa.Column("start_uptime_s", sa.Double),
     sa.Column("duration_s", sa.Double),
     sa.Column("parser_version", sa.Integer, nullable=False),
-    #: The time at which a reparse of the same evidence replaced it.
+    #: The time at which a reparse of the same evidence replaced it, or its retraction.
     sa.Column("superseded_at", UtcTime),
+    #: 0 as parsed; each retraction of the measurement, and the end of one, is a copy with the next number.
+    sa.Column("retraction", sa.Integer, nullable=False, server_default="0"),
+    #: Of a retracted copy, whose quality is `withdrawn`: the person; the reason is in `quality_reasons`.
+    sa.Column("retracted_by", sa.Text),
     sa.Column("measured_at", UtcTime, nullable=False),
     one_of("quality", Quality),
     one_of("kind", SampleKind),
+    # What is retracted is not compared, and not as parsed.
+    sa.CheckConstraint(
+        "retracted_by IS NULL OR (retraction > 0 AND quality = 'withdrawn')", name="retracted_is_withdrawn"
+    ),
     # A parser version parses an attempt's evidence once.
-    sa.UniqueConstraint("attempt_id", "parser_version"),
+    sa.UniqueConstraint("attempt_id", "parser_version", "retraction"),
     **NO_NUMBER_REUSE,
 )
 # I4: at most one accepted measurement per job.

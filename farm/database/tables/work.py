@@ -54,6 +54,9 @@ sa.Index(
     sqlite_where=_HAS_KEY,
     postgresql_where=_HAS_KEY,
 )
+# Lists since a time, and of one person.
+sa.Index("ix_matrices_created_at", matrices.c.created_at, matrices.c.matrix_id)
+sa.Index("ix_matrices_submitted_by", matrices.c.submitted_by, matrices.c.matrix_id)
 
 #: The cells of a matrix without jobs, many in a row: there may be a million, and they never change.
 rejections = sa.Table(
