@@ -19,5 +19,7 @@ class MeasuredValue:
     clock_step_ns: int = 0
     start_skin_c: float | None = None
     start_battery_c: float | None = None
+    boot_id: str | None = None
+    start_uptime_s: float | None = None
     facts_id: FactsId | None = None
     control_level: ControlLevel = ControlLevel.FREE

@@ -275,6 +275,7 @@ def speedup_view(**changes: object) -> SpeedupView:
             "p_value": 0.0001,
             "not_slower": True,
             "moderated_by": 0,
+            "distance": None,
             "matrices": (MatrixId(3),),
             "aa": False,
             "aa_alarms": None,

@@ -226,12 +226,13 @@ def _rounds(view: CellExplanation) -> Iterator[Line]:
     if not view.rounds and not view.left_out:
         return
     yield ""
-    yield "round  baseline   candidate  ratio   order in its block   attempts"
+    yield "round  baseline   candidate  ratio   apart       order in its block   attempts"
     for pair in view.rounds:
         yield _round(pair)
     for block in view.left_out:
         repeat = f", repeat {block.repeat}" if block.repeat else ""
-        yield f"{block.round:>5}  left out{repeat}: {block.reason}"
+        apart = "" if block.minutes_apart is None else f" ({apart_text(block.minutes_apart)} apart)"
+        yield f"{block.round:>5}  left out{repeat}{apart}: {block.reason}"
 
 
 def _looks(view: CellExplanation) -> Iterator[Line]:
@@ -264,7 +265,13 @@ def _round(pair: RoundView) -> str:
     order = f"{pair.baseline_place} and {pair.candidate_place} of {pair.block_size}"
     times = f"{duration_text(pair.baseline_ns):<9}  {duration_text(pair.candidate_ns):<9}"
     attempts = f"{pair.baseline_attempt}, {pair.candidate_attempt}"
-    return f"{pair.round:>5}  {times}  {pair.ratio:.3f}   {order:<19}  {attempts}{repeat}"
+    apart = apart_text(pair.minutes_apart)
+    return f"{pair.round:>5}  {times}  {pair.ratio:.3f}   {apart:<10}  {order:<19}  {attempts}{repeat}"
+
+
+def apart_text(minutes: float | None) -> str:
+    """Return how far apart two runs began: `4 min 12 s`."""
+    return EMPTY_CELL if minutes is None else elapsed_text(60 * minutes)
 
 
 def _cell_links(view: CellExplanation) -> Iterator[Line]:

@@ -8,20 +8,22 @@ from typing import Protocol
 
 from farm.core.base.ids import FactsId
 from farm.core.devices.controls import ControlLevel
+from farm.core.results.statistics.pair_distance import (
+    RunStart,
+    difference_of_starts,
+    minutes_apart,
+    restarted_between,
+)
 from farm.core.runs.measurement import COUNTED, Quality, SampleKind
 
 OTHER_BUILD = "measured on another build of the phone than most rounds"
 SUPERSEDED_BLOCK = "the block was run again, and a later repeat counts"
 
-
-#: Sides of a pair begin at most so far apart, °C. A device that cools between two runs of a block by more has
-#: another heat budget for the second; gates alone let pass whatever is below their limits.
-MAX_START_APART_C = 5.0
 #: Their time is not one of what was asked for.
 _OF_OTHER_WORK = frozenset({Quality.FALLBACK, Quality.UNPROVEN, Quality.IMPLAUSIBLE, Quality.WITHDRAWN})
 
 
-class MeasuredValue(Protocol):
+class MeasuredValue(RunStart, Protocol):
     """The measurement of one process start, as its owner stores it."""
 
     @property
@@ -46,14 +48,6 @@ class MeasuredValue(Protocol):
     def facts_id(self) -> FactsId | None:
         """Return the device facts of the measurement."""
 
-    @property
-    def start_skin_c(self) -> float | None:
-        """Return the skin's temperature right before the run; None where the device hides it."""
-
-    @property
-    def start_battery_c(self) -> float | None:
-        """Return the battery's temperature right before the run; None where the device hides it."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundPair:
@@ -62,6 +56,20 @@ class RoundPair:
     round: int
     baseline: MeasuredValue | None
     candidate: MeasuredValue | None
+
+    @property
+    def minutes_apart(self) -> float | None:
+        """Return the minutes between the beginnings of both sides; None where that is not known."""
+        if self.baseline is None or self.candidate is None:
+            return None
+        return minutes_apart(self.baseline, self.candidate)
+
+    @property
+    def restarted(self) -> bool | None:
+        """Tell whether the device restarted between both sides; None where that is not known."""
+        if self.baseline is None or self.candidate is None:
+            return None
+        return restarted_between(self.baseline, self.candidate)
 
 
 class Side(StrEnum):
@@ -82,6 +90,9 @@ class Exclusion:
     side: Side
     #: Of baseline over candidate, where both were timed at what was asked for.
     log_ratio: float | None = None
+    #: Between the beginnings of both sides; None where that is not known, or the device restarted.
+    minutes_apart: float | None = None
+    restarted: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +109,9 @@ class JoinedValue:
     facts_id: FactsId | None
     start_skin_c: float | None = None
     start_battery_c: float | None = None
+    boot_id: str | None = None
+    #: The mean of the beginnings.
+    start_uptime_s: float | None = None
 
 
 def join_duplicates(
@@ -116,7 +130,7 @@ def join_duplicates(
 
 def _joined(values: Sequence[MeasuredValue]) -> MeasuredValue:
     first, *others = [value for value in values if value.quality in COUNTED and _is_time(value)] or values[:1]
-    alike = [first, *(value for value in others if _setting(value) == _setting(first))]
+    alike = [first, *(value for value in others if _is_alike(first, value))]
     if len(alike) == 1:
         return first
     return JoinedValue(
@@ -130,11 +144,19 @@ def _joined(values: Sequence[MeasuredValue]) -> MeasuredValue:
         facts_id=first.facts_id,
         start_skin_c=first.start_skin_c,
         start_battery_c=first.start_battery_c,
+        boot_id=first.boot_id,
+        start_uptime_s=_mean([value.start_uptime_s for value in alike]),
     )
 
 
-def _setting(value: MeasuredValue) -> tuple[SampleKind, ControlLevel, FactsId | None]:
-    return value.kind, value.control_level, value.facts_id
+def _is_alike(one: MeasuredValue, other: MeasuredValue) -> bool:
+    settings = [(value.kind, value.control_level, value.facts_id) for value in (one, other)]
+    return settings[0] == settings[1] and not restarted_between(one, other)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if len(known) == len(values) else None
 
 
 #: Baseline and candidate of a pair that can count.
@@ -234,28 +256,20 @@ def sides_of(pair: RoundPair) -> Sides | str:
             return f"the {name}'s value is not a positive time"
     if baseline.kind is not candidate.kind:
         return f"the baseline's value is of {baseline.kind}, the candidate's of {candidate.kind}"
-    return _starts_apart(baseline, candidate) or (baseline, candidate)
-
-
-def _starts_apart(baseline: MeasuredValue, candidate: MeasuredValue) -> str | None:
-    """Return why sides whose device was not as warm before both do not go together; unknown says nothing."""
-    for name, one_c, other_c in (
-        ("skin", baseline.start_skin_c, candidate.start_skin_c),
-        ("battery", baseline.start_battery_c, candidate.start_battery_c),
-    ):
-        if one_c is not None and other_c is not None and abs(one_c - other_c) > MAX_START_APART_C:
-            temperatures = (
-                f"the {name} had {one_c:.1f} °C before the baseline, {other_c:.1f} °C before the candidate"
-            )
-            return f"{temperatures}: at most {MAX_START_APART_C:.0f} °C apart"
-    return None
+    return difference_of_starts(baseline, candidate) or (baseline, candidate)
 
 
 def exclusion_of(pair: RoundPair, reason: str) -> Exclusion:
     """Return a pair as an exclusion."""
     round, repeat = block_of(pair)
     return Exclusion(
-        round=round, repeat=repeat, reason=reason, side=_side_left_out(pair), log_ratio=_log_ratio(pair)
+        round=round,
+        repeat=repeat,
+        reason=reason,
+        side=_side_left_out(pair),
+        log_ratio=_log_ratio(pair),
+        minutes_apart=pair.minutes_apart,
+        restarted=pair.restarted,
     )
 
 

@@ -136,6 +136,8 @@ def _round(
         baseline_ns=baseline_ns,
         candidate_ns=candidate.value_ns,
         ratio=baseline_ns / candidate.value_ns,
+        minutes_apart=pair.minutes_apart,
+        restarted=pair.restarted,
         baseline_job=baseline.job_id,
         candidate_job=candidate.job_id,
         baseline_attempt=baseline.attempt_id,

@@ -23,6 +23,7 @@ from farm.core.results.pairing import (
 )
 from farm.core.results.speedup import Speedup, speedup
 from farm.core.results.statistics.families import AlarmShare
+from farm.core.results.statistics.pair_distance import pair_distance
 from farm.core.results.statistics.past_variance import VariancePrior
 from farm.services.devices.views import device_named
 from farm.services.matrices.cell_setups import CellSetups, cell_setups
@@ -144,6 +145,7 @@ class SpeedupInputs:
             speedup=result.ratio,
             speedup_of_all=result.ratio_of_all,
             excluded=len(result.excluded),
+            distance=pair_distance([pair.minutes_apart for pair in pairs]),
             interval=basis,
             margin=self.matrix.spec.equivalence_margin,
             matrices=self.matrices,

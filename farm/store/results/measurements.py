@@ -46,6 +46,8 @@ class Measurement:
     facts_id: FactsId | None
     start_skin_c: float | None
     start_battery_c: float | None
+    boot_id: str | None
+    start_uptime_s: float | None
     measured_at: datetime
     #: The number of influences on the measurement that were controlled.
     control_level: ControlLevel

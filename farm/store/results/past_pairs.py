@@ -29,6 +29,8 @@ class PastMeasurement:
     facts_id: FactsId | None
     start_skin_c: float | None
     start_battery_c: float | None
+    boot_id: str | None
+    start_uptime_s: float | None
     control_level: ControlLevel
     variant_digest: Digest | None
     program_digest: Digest

@@ -57,6 +57,8 @@ class MeasuredRun:
     facts_id: FactsId | None
     start_skin_c: float | None
     start_battery_c: float | None
+    boot_id: str | None
+    start_uptime_s: float | None
     measured_at: datetime
     #: Rises with every attempt on the device, so it gives the order of runs.
     fence: int

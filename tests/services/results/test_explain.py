@@ -8,6 +8,7 @@ import pytest
 from farm.core.base.ids import CellId, JobId, MatrixId
 from farm.core.devices.condition import Condition, ThermalStatus
 from farm.core.errors import NotFound
+from farm.core.results.statistics.pair_distance import RESTARTED
 from farm.core.runs.evidence import Evidence
 from farm.services.results.explanations import explain_cell, explain_job, job_detail
 from farm.wire.agents.protocol import Assignment
@@ -36,9 +37,11 @@ def host(farm: FarmRig) -> HostRig:
 class Runs:
     """Runs of a phone that gets warmer: the int8 model is quicker, and a chosen run is short."""
 
-    def __init__(self, farm: FarmRig, *, short: int | None = None) -> None:
+    def __init__(self, farm: FarmRig, *, short: int | None = None, restart: int | None = None) -> None:
         self.farm = farm
         self.short = short
+        #: The first run after the device restarted.
+        self.restart = restart
         self.count = 0
 
     def __call__(self, assignment: Assignment) -> Evidence:
@@ -52,8 +55,13 @@ class Runs:
         return replace(evidence, before=self.condition(30.0), after=self.condition(31.0), pushed_bytes=7)
 
     def condition(self, skin_c: float) -> Condition:
+        is_restarted = self.restart is not None and self.count >= self.restart
         return Condition(
-            taken_at=self.farm.clock.now(), thermal_status=ThermalStatus.NONE, skin_c=skin_c + self.count / 10
+            taken_at=self.farm.clock.now(),
+            thermal_status=ThermalStatus.NONE,
+            skin_c=skin_c + self.count / 10,
+            boot_id="second" if is_restarted else "first",
+            uptime_s=90.0 * self.count - (80.0 * self.restart if is_restarted and self.restart else 0.0),
         )
 
     def precision(self, assignment: Assignment) -> str:
@@ -62,9 +70,11 @@ class Runs:
         return str(row["name"]).split("/")[1]
 
 
-def measured(farm: FarmRig, host: HostRig, *, short: int | None = None, **spec: object) -> MatrixId:
-    matrix_id = farm.submit(aa=True, **spec)
-    host.run(Runs(farm, short=short))
+def measured(
+    farm: FarmRig, host: HostRig, *, short: int | None = None, restart: int | None = None, **spec: object
+) -> MatrixId:
+    matrix_id = farm.submit(**{"aa": True, **spec})
+    host.run(Runs(farm, short=short, restart=restart))
     return matrix_id
 
 
@@ -95,6 +105,25 @@ def test_the_rounds_of_a_speedup_are_there_and_make_it(farm: FarmRig, host: Host
         assert [row["job_id"] for row in ran].index(each.baseline_job) == each.baseline_place - 1
         assert [row["job_id"] for row in ran].index(each.candidate_job) == each.candidate_place - 1
         assert each.block_size == len(ran) == 3
+
+
+def test_the_sides_of_each_round_say_how_far_apart_they_began(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = measured(farm, host, aa=False)
+    view = explained(farm, cells(farm, matrix_id)["int8-core"])
+    # One run after the other, each 90 s later on the device's clock.
+    places = [abs(each.baseline_place - each.candidate_place) for each in view.rounds]
+    assert [each.minutes_apart for each in view.rounds] == [pytest.approx(1.5 * apart) for apart in places]
+    assert view.speedup is not None
+    assert view.speedup.distance is not None
+    assert (view.speedup.distance.largest_min, view.speedup.distance.pairs) == (pytest.approx(1.5), 5)
+
+
+def test_a_round_in_which_the_device_restarted_is_left_out(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = measured(farm, host, restart=4, aa=False)
+    view = explained(farm, cells(farm, matrix_id)["int8-core"])
+    (left_out,) = view.left_out
+    assert (left_out.round, left_out.reason, left_out.restarted) == (2, RESTARTED, True)
+    assert [each.round for each in view.rounds] == [1, 3, 4, 5]
 
 
 def test_both_sides_say_file_program_proof_and_conditions(farm: FarmRig, host: HostRig) -> None:

@@ -13,6 +13,7 @@ from farm.core.results.looks.basis import IntervalBasis
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.speedup import LeftOut
 from farm.core.results.statistics.families import AlarmShare
+from farm.core.results.statistics.pair_distance import PairDistance
 from farm.core.runs.measurement import Outcome, Quality, Verdict
 from farm.core.runs.trace import RunTrace
 from farm.wire.base import Wire
@@ -197,6 +198,9 @@ class SpeedupView(CellSetup):
     #: whether it differs from `speedup` by more than half of the interval's width.
     speedup_of_all: float | None
     selection_matters: bool
+    #: The minutes between the beginnings of both sides, over the rounds that entered; None where the device
+    #: hides its boots, or an older release measured.
+    distance: PairDistance | None
     #: What `verdict` is judged against, as a fraction.
     margin: float
     verdict: Verdict

@@ -116,6 +116,10 @@ class RoundView(Wire):
     candidate_ns: float
     #: Baseline over candidate.
     ratio: float
+    #: Between the beginnings of both; None where the device hides its boots, or an older release measured.
+    minutes_apart: float | None
+    #: Whether the device restarted in between: such a pair is left out. None where that is not known.
+    restarted: bool | None
     baseline_job: JobId
     candidate_job: JobId
     baseline_attempt: AttemptId
