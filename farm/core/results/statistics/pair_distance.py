@@ -62,7 +62,7 @@ def restarted_between(one: RunStart, other: RunStart) -> bool | None:
 def minutes_apart(one: RunStart, other: RunStart) -> float | None:
     """Return the minutes between two beginnings, by the device's own clock.
 
-    None where the device restarted in between, or hides its boots: another boot's clock begins anew.
+    None where the device restarted in between, or hides its boots: each boot's clock begins at 0.
     """
     if restarted_between(one, other) is not False or None in (one.start_uptime_s, other.start_uptime_s):
         return None
