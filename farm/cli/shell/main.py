@@ -107,6 +107,7 @@ _COMMANDS_BY_PANEL = {
         ("run", "run.run:run", "Measure a model file or a program of your own on devices. Ctrl-C detaches."),
         ("matrix", "matrices.matrix:app", "Matrices: plan, submit, watch, show, cancel and rerun them."),
         ("speedups", "results.speedups:speedups", "Compare every candidate with its baseline, by device."),
+        ("history", "results.history:app", "History: find the changes in the results of series over time."),
         ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),
         ("variant", "files.variant:app", "Variants: the model files that are measured."),
         ("harness", "files.harness:app", "Harnesses: benchmark programs and the parsers of their output."),

@@ -1,0 +1,249 @@
+"""A simulated farm over months, with changes whose causes are known: for `benchmarks/regressions.py`."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from farm.core.history.points import BASELINE, Cause, Point
+
+#: First day of all histories.
+FIRST_DAY = 739_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Farm:
+    """The shape of a farm, and the noise of its sessions."""
+
+    devices: int = 8
+    models: int = 4
+    networks: int = 3
+    variants: int = 3
+    days: int = 240
+    #: Chance that a device has a session on a day.
+    cadence: float = 1.0
+    #: Standard deviation of the log time of a series in a session, drawn by series from this range.
+    noise: tuple[float, float] = (0.005, 0.04)
+    #: Standard deviation of a round, as a multiple of that of sessions, and rounds of a session.
+    rounds: int = 10
+    #: Share of broken sessions of a series, and how much slower they are at most.
+    broken: float = 0.01
+    broken_size: float = 0.3
+    #: Degrees of freedom of the noise; 0 is normal.
+    tails: float = 0.0
+    #: Lag-1 correlation and standard deviation of a device's level, and its drift over a year.
+    wander: float = 0.8
+    wander_size: float = 0.02
+    age: float = 0.05
+    #: Of the noise of a ratio.
+    ratio_correlation: float = 0.0
+    #: Harnesses; networks are spread over them.
+    harnesses: int = 1
+    #: Devices that come late, and outages of a device.
+    late: float = 0.1
+    outages: float = 1.0
+    retracted: float = 0.02
+
+
+@dataclass(slots=True, kw_only=True)
+class Event:
+    """A change that happened, or one version that changed nothing (size 0)."""
+
+    cause: Cause
+    #: Relative size: .1 is 10 %.
+    size: float
+    #: Log change of time.
+    delta: float
+    #: First day, by series name. Empty for a version that changed nothing.
+    day_by_series: dict[str, int] = field(default_factory=dict)
+    #: Days from the first to the full change.
+    ramp: int = 0
+
+    @property
+    def day(self) -> int:
+        """Return the first day on any series."""
+        return min(self.day_by_series.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A series of the simulated farm."""
+
+    name: str
+    device: str
+    model: str
+    network: str
+    variant: str
+    harness: str
+
+
+@dataclass(slots=True, kw_only=True)
+class History:
+    """Points, and what happened."""
+
+    points: list[Point]
+    cells: Sequence[Cell]
+    events: list[Event]
+
+
+class Simulation:
+    """Builds one history."""
+
+    def __init__(self, farm: Farm, seed: int) -> None:
+        self.farm = farm
+        self.random = Random(seed)
+        self.cells = list(self._cells())
+        self.events: list[Event] = []
+        #: By kind and what it belongs to: days and versions.
+        self._versions: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+
+    def _cells(self) -> Iterator[Cell]:
+        farm = self.farm
+        for number in range(farm.devices):
+            for network in range(farm.networks):
+                for variant in range(farm.variants):
+                    name = BASELINE if variant == 0 else f"v{variant}"
+                    yield Cell(
+                        f"d{number}/n{network}/{name}",
+                        f"d{number}",
+                        f"m{number % farm.models}",
+                        f"n{network}",
+                        name,
+                        f"h{network % farm.harnesses}",
+                    )
+
+    def when(self) -> int:
+        """Return a day with sessions before and after it."""
+        return FIRST_DAY + self.random.randint(45, self.farm.days - 35)
+
+    def delta(self, size: float) -> float:
+        """Return a change of log time of that size, slower in two of three."""
+        return math.log1p(size) * (1 if self.random.random() < 0.67 else -1)
+
+    def version(self, cause: Cause, key: Sequence[str], day: int) -> None:
+        """Give whatever the key names a new version from a day on."""
+        versions = self._versions.setdefault((cause, *key), [])
+        versions.append((day, f"{cause}-{'-'.join(key)}-{len(versions) + 2}"))
+        versions.sort()
+
+    def change(
+        self,
+        cause: Cause,
+        size: float,
+        is_in: Callable[[Cell], bool],
+        *,
+        day: int,
+        delta: float | None = None,
+        stagger: dict[str, int] | None = None,
+        ramp: int = 0,
+    ) -> Event:
+        """Change the times of cells; `stagger` has days that a device takes longer."""
+        event = Event(cause=cause, size=size, delta=self.delta(size) if delta is None else delta, ramp=ramp)
+        event.day_by_series = {
+            cell.name: day + (stagger or {}).get(cell.device, 0) for cell in self.cells if is_in(cell)
+        }
+        self.events.append(event)
+        return event
+
+    def _version_at(self, cause: Cause, keys: Sequence[Sequence[str]], day: int) -> str:
+        found = f"{cause}-{'-'.join(keys[-1])}-1"
+        latest = -1
+        for key in keys:
+            for since, version in self._versions.get((cause, *key), ()):
+                if latest <= since <= day:
+                    found, latest = version, since
+        return found
+
+    def history(self) -> History:
+        """Play all days."""
+        farm, random = self.farm, self.random
+        noise = {c.name: math.exp(random.uniform(*map(math.log, farm.noise))) for c in self.cells}
+        level = {c.name: random.uniform(1.0, 5.0) for c in self.cells}
+        carried = dict.fromkeys(noise, 0.0)
+        by_device: dict[str, list[Cell]] = {}
+        for cell in self.cells:
+            by_device.setdefault(cell.device, []).append(cell)
+        starts = {
+            d: FIRST_DAY + (random.randint(10, 60) if random.random() < farm.late else 0) for d in by_device
+        }
+        away = {d: self._outages() for d in by_device}
+        wander = dict.fromkeys(by_device, 0.0)
+        aging = {d: random.uniform(0, farm.age) / 365 for d in by_device}
+        effects: dict[str, list[tuple[int, Event]]] = {}
+        for event in self.events:
+            for name, day in event.day_by_series.items():
+                effects.setdefault(name, []).append((day, event))
+        points: list[Point] = []
+        for day in range(FIRST_DAY, FIRST_DAY + farm.days):
+            for device, cells in by_device.items():
+                rho = farm.wander
+                wander[device] = rho * wander[device] + random.gauss(
+                    0, farm.wander_size * math.sqrt(1 - rho**2)
+                )
+                if day < starts[device] or day in away[device] or random.random() > farm.cadence:
+                    continue
+                shared = wander[device] + aging[device] * (day - FIRST_DAY)
+                times: dict[str, float] = {}
+                for cell in cells:
+                    sigma, phi = noise[cell.name], farm.ratio_correlation
+                    carried[cell.name] = phi * carried[cell.name] + math.sqrt(1 - phi**2) * self._noise()
+                    value = level[cell.name] + shared + sigma * carried[cell.name]
+                    if random.random() < farm.broken:
+                        value += random.uniform(0.05, farm.broken_size)
+                    for since, event in effects.get(cell.name, ()):
+                        if day >= since:
+                            grown = 1.0 if not event.ramp else min((day - since) / event.ramp, 1.0)
+                            value += event.delta * grown
+                    times[cell.name] = value
+                points += self._session(day, cells, times, noise)
+        return History(points=points, cells=self.cells, events=[e for e in self.events if e.day_by_series])
+
+    def _noise(self) -> float:
+        if not self.farm.tails:
+            return self.random.gauss(0, 1)
+        nu = self.farm.tails
+        return (
+            self.random.gauss(0, 1)
+            / math.sqrt(self.random.gammavariate(nu / 2, 2 / nu))
+            * math.sqrt(max(nu - 2, 0.5) / nu)
+        )
+
+    def _outages(self) -> set[int]:
+        days: set[int] = set()
+        for _ in range(3):
+            if self.random.random() < self.farm.outages / 3:
+                start = FIRST_DAY + self.random.randint(0, self.farm.days)
+                days.update(range(start, start + self.random.randint(5, 30)))
+        return days
+
+    def _session(
+        self, day: int, cells: Sequence[Cell], times: dict[str, float], noise: dict[str, float]
+    ) -> Iterator[Point]:
+        farm, random = self.farm, self.random
+        base = {cell.network: times[cell.name] for cell in cells if cell.variant == BASELINE}
+        for cell in cells:
+            if random.random() < farm.retracted:
+                continue
+            se = noise[cell.name] / math.sqrt(farm.rounds) * random.uniform(0.7, 1.4)
+            is_base = cell.variant == BASELINE
+            within = 0.0 if is_base else random.gauss(0, se)
+            yield Point(
+                series=cell.name,
+                device=cell.device,
+                network=cell.network,
+                variant=cell.variant,
+                harness=cell.harness,
+                day=day,
+                time=f"{day}",
+                log_time=times[cell.name] + within,
+                se_time=se,
+                log_speedup=math.nan if is_base else base[cell.network] - times[cell.name] - within,
+                se_speedup=math.nan if is_base else se * 1.4,
+                file=self._version_at(
+                    Cause.FILE,
+                    [(cell.network, cell.variant), (cell.device, cell.network, cell.variant)],
+                    day,
+                ),
+                program=self._version_at(Cause.PROGRAM, [(cell.harness,)], day),
+                os=self._version_at(Cause.OS, [(cell.model,), (cell.device,)], day),
+            )

@@ -1,0 +1,329 @@
+"""How often detection of changes is right: simulated farms with known causes, day by day.
+
+    python -m benchmarks.regressions [SEEDS]
+
+Histories come from `benchmarks/farm_history.py`, changes from the farm's own function, which sees one day after
+the other. A change is right where an event has the same direction, at least half of the series of both together,
+and a day within a week (drifts: 45 days); a second one for the same event is wrong.
+"""
+
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import product
+from statistics import median
+
+from benchmarks.farm_history import FIRST_DAY, Cell, Event, Farm, History, Simulation
+from farm.core.history.detect import detect
+from farm.core.history.points import BASELINE, Cause, Change
+
+_DAYS_OFF = 7
+_DAYS_OFF_DRIFT = 45
+_LEAST_OVERLAP = 0.5
+SIZES = (0.10, 0.05, 0.03)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a scenario gave."""
+
+    told: int = 0
+    right: int = 0
+    cause: int = 0
+    events: dict[float, int] = field(default_factory=dict)
+    found: dict[float, int] = field(default_factory=dict)
+    sessions: list[int] = field(default_factory=list)
+    series_months: float = 0.0
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, other: "Counts") -> None:
+        """Add those of another run."""
+        self.told += other.told
+        self.right += other.right
+        self.cause += other.cause
+        for mine, theirs in ((self.events, other.events), (self.found, other.found)):
+            for size, count in theirs.items():
+                mine[size] = mine.get(size, 0) + count
+        self.sessions += other.sessions
+        self.series_months += other.series_months
+        self.seconds += other.seconds
+        self.notes += other.notes
+
+    def row(self, name: str) -> str:
+        """Return a row of the table."""
+        recalls = [
+            f"{self.found.get(size, 0) / self.events[size]:>7.0%}" if self.events.get(size) else f"{'':>7}"
+            for size in SIZES
+        ]
+        wrong = self.told - self.right
+        return (
+            f"{name:<34}{self.right / self.told if self.told else 1:>8.1%}"
+            f"{''.join(recalls)}{self.cause / self.right if self.right else 1:>8.1%}"
+            f"{1000 * wrong / self.series_months:>8.2f}"
+            f"{median(self.sessions) if self.sessions else math.nan:>6.1f}{sum(self.events.values()):>8}"
+        )
+
+
+def covered(change: Change, cells: Sequence[Cell], history: History) -> set[str]:
+    """Return the series that a change names."""
+    if change.series is not None:
+        return {change.series}
+    keys = {k: v for k, v in change.scope.items() if k in ("device", "network", "variant")}
+    versions = {k: v for k, v in change.scope.items() if k in ("file", "program", "os")}
+    names = {c.name for c in cells if all(getattr(c, k) == v for k, v in keys.items())}
+    if versions:
+        names &= {
+            p.series
+            for p in history.points
+            if change.day <= p.day <= change.told and all(getattr(p, k) == v for k, v in versions.items())
+        }
+    return names
+
+
+def is_right(change: Change, names: set[str], event: Event) -> bool:
+    """Return whether a change tells of an event."""
+    reach = _DAYS_OFF_DRIFT if event.ramp else _DAYS_OFF
+    affected = {s for s, d in event.day_by_series.items() if d <= change.told}
+    if not affected or change.delta * event.delta <= 0:
+        return False
+    days = [event.day_by_series[s] for s in affected & names]
+    if not days or not min(days) - reach <= change.day <= max(days) + reach + event.ramp:
+        return False
+    return len(affected & names) >= _LEAST_OVERLAP * len(affected | names)
+
+
+def judge(history: History, farm: Farm) -> Counts:
+    """Detect, and compare with what happened."""
+    counts = Counts()
+    started = time.process_time()
+    changes = detect(history.points)
+    counts.seconds = time.process_time() - started
+    counts.series_months = len(history.cells) * farm.days / 30.4
+    counts.told = len(changes)
+    told: set[int] = set()
+    for change in changes:
+        names = covered(change, history.cells, history)
+        match = next((e for e in history.events if id(e) not in told and is_right(change, names, e)), None)
+        label = change.series or dict(change.scope)
+        if match is None:
+            counts.notes.append(
+                f"WRONG {label} {change.cause} day {change.day - FIRST_DAY} told {change.told - FIRST_DAY}"
+                f" {change.delta:+.3f} z {change.z:.1f}"
+            )
+            continue
+        told.add(id(match))
+        counts.right += 1
+        counts.cause += change.cause is match.cause
+        if change.cause is not match.cause:
+            counts.notes.append(
+                f"CAUSE {label} {change.cause} not {match.cause} day {change.day - FIRST_DAY}"
+            )
+        if not match.ramp:
+            devices = {name.split("/")[0] for name in match.day_by_series}
+            days = {
+                p.day for p in history.points if match.day <= p.day <= change.told and p.device in devices
+            }
+            counts.sessions.append(len(days))
+    for event in history.events:
+        counts.events[event.size] = counts.events.get(event.size, 0) + 1
+        if id(event) in told:
+            counts.found[event.size] = counts.found.get(event.size, 0) + 1
+        else:
+            names = sorted(event.day_by_series)
+            counts.notes.append(
+                f"MISSED {event.cause} {event.delta:+.3f} day {event.day - FIRST_DAY} "
+                f"{len(names)} series {names[:4]}"
+            )
+    return counts
+
+
+def nothing(sim: Simulation, size: float) -> None:
+    """Let nothing change at all."""
+
+
+def versions_only(sim: Simulation, size: float) -> None:
+    """Let versions change that change nothing."""
+    for _ in range(3):
+        sim.version(Cause.PROGRAM, ["h0"], sim.when())
+        sim.version(Cause.OS, [f"m{sim.random.randrange(sim.farm.models)}"], sim.when())
+        network, variant = sim.random.randrange(sim.farm.networks), sim.random.randrange(sim.farm.variants)
+        sim.version(Cause.FILE, [f"n{network}", f"v{variant}" if variant else BASELINE], sim.when())
+
+
+def file_change(sim: Simulation, size: float, *, is_base: bool = False) -> None:
+    """Change the file of a variant on all devices."""
+    network = f"n{sim.random.randrange(sim.farm.networks)}"
+    variant = BASELINE if is_base else f"v{sim.random.randrange(1, sim.farm.variants)}"
+    day = sim.when()
+    sim.version(Cause.FILE, [network, variant], day)
+    sim.change(Cause.FILE, size, lambda c: (c.network, c.variant) == (network, variant), day=day)
+
+
+def base_file(sim: Simulation, size: float) -> None:
+    """Change the file of a baseline."""
+    file_change(sim, size, is_base=True)
+
+
+def reverted(sim: Simulation, size: float) -> None:
+    """Change a file, and change it back after some days."""
+    network, variant, day = "n0", "v1", sim.when()
+    back = day + sim.random.randint(8, 25)
+    delta = sim.delta(size)
+    for since, change in ((day, delta), (back, -delta)):
+        sim.version(Cause.FILE, [network, variant], since)
+        sim.change(
+            Cause.FILE, size, lambda c: (c.network, c.variant) == (network, variant), day=since, delta=change
+        )
+
+
+def program_variants(sim: Simulation, size: float) -> None:
+    """Change what a program does to all variants but the baseline."""
+    day = sim.when()
+    sim.version(Cause.PROGRAM, ["h0"], day)
+    sim.change(Cause.PROGRAM, size, lambda c: c.harness == "h0" and c.variant != BASELINE, day=day)
+
+
+def program_all(sim: Simulation, size: float) -> None:
+    """Change the times of all series of a program."""
+    day = sim.when()
+    sim.version(Cause.PROGRAM, ["h0"], day)
+    sim.change(Cause.PROGRAM, size, lambda c: c.harness == "h0", day=day)
+
+
+def program_network(sim: Simulation, size: float) -> None:
+    """Let a program change the variants of one network."""
+    day = sim.when()
+    sim.version(Cause.PROGRAM, ["h0"], day)
+    sim.change(Cause.PROGRAM, size, lambda c: c.network == "n0" and c.variant != BASELINE, day=day)
+
+
+def os_staggered(sim: Simulation, size: float, *, with_base: bool = True) -> None:
+    """Update the build of one model, device by device."""
+    day, model = sim.when(), f"m{sim.random.randrange(sim.farm.models)}"
+    devices = sorted({c.device for c in sim.cells if c.model == model})
+    stagger = {d: sim.random.randint(0, 10) for d in devices}
+    stagger[devices[0]] = 0
+    version = f"os-{model}-new"
+    for device in devices:
+        sim._versions.setdefault((Cause.OS, device), []).append((day + stagger[device], version))
+    sim.change(
+        Cause.OS,
+        size,
+        lambda c: c.model == model and (with_base or c.variant != BASELINE),
+        day=day,
+        stagger=stagger,
+    )
+
+
+def os_variants(sim: Simulation, size: float) -> None:
+    """Update the build, which changes all but the baselines."""
+    os_staggered(sim, size, with_base=False)
+
+
+def device_step(sim: Simulation, size: float) -> None:
+    """Make everything on a device slower or quicker."""
+    device = f"d{sim.random.randrange(sim.farm.devices)}"
+    sim.change(Cause.DEVICE, size, lambda c: c.device == device, day=sim.when())
+
+
+def drift(sim: Simulation, size: float) -> None:
+    """Let one series drift by 10 % or more."""
+    cell = sim.random.choice([c for c in sim.cells if c.variant != BASELINE])
+    ramp = sim.random.randint(30, 90)
+    day = FIRST_DAY + sim.random.randint(45, sim.farm.days - ramp - 20)
+    sim.change(Cause.DRIFT, size, lambda c: c.name == cell.name, day=day, ramp=ramp)
+
+
+def os_and_program(sim: Simulation, size: float) -> None:
+    """Change build and program on one day; one of them changes the times."""
+    day, model = sim.when(), "m0"
+    sim.version(Cause.OS, [model], day)
+    sim.version(Cause.PROGRAM, ["h0"], day)
+    if sim.random.random() < 0.5:
+        sim.change(Cause.OS, size, lambda c: c.model == model and c.variant != BASELINE, day=day)
+    else:
+        sim.change(Cause.PROGRAM, size, lambda c: c.variant != BASELINE, day=day)
+
+
+def mixture(sim: Simulation, size: float) -> None:
+    """Let several things change over the months, beside versions that change nothing."""
+    versions_only(sim, size)
+    kinds = (file_change, base_file, program_variants, program_all, os_staggered, os_variants, device_step)
+    for kind in sim.random.sample(kinds, 4):
+        kind(sim, size)
+
+
+Play = Callable[[Simulation, float], None]
+_CHANGES: tuple[Play, ...] = (
+    file_change,
+    base_file,
+    reverted,
+    program_variants,
+    program_all,
+    program_network,
+    os_staggered,
+    os_variants,
+    device_step,
+    drift,
+    os_and_program,
+    mixture,
+)
+FARMS = {
+    "daily": Farm(),
+    "irregular": Farm(cadence=0.45, days=360),
+    "heavy tails": Farm(tails=3.0, broken=0.03),
+    "hot, correlated": Farm(wander=0.95, wander_size=0.04, age=0.15, ratio_correlation=0.3),
+    "few devices": Farm(devices=2, models=2, variants=2, networks=2),
+    "quiet": Farm(noise=(0.004, 0.015), wander_size=0.01),
+    "two harnesses": Farm(harnesses=2, networks=4, variants=4),
+}
+
+
+def run(job: tuple[str, Play, float, int]) -> tuple[str, str, float, Counts]:
+    """Play and judge one history."""
+    farm_name, play, size, seed = job
+    farm = FARMS[farm_name]
+    if play in (nothing, versions_only):
+        farm = replace(farm, days=365)
+    sim = Simulation(farm, seed)
+    play(sim, size)
+    counts = judge(sim.history(), farm)
+    counts.notes = [f"[{farm_name}, {play.__name__}, {size}, {seed}] {note}" for note in counts.notes]
+    return farm_name, play.__name__, size, counts
+
+
+def main() -> None:
+    """Print the table."""
+    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+    quiet = [(f, p, 0.0, 1000 + s) for f, p, s in product(FARMS, (nothing, versions_only), range(seeds))]
+    loud = [(f, p, z, 2000 + s) for f, p, z, s in product(FARMS, _CHANGES, SIZES, range(seeds))]
+    if len(sys.argv) > 2:
+        words = sys.argv[2].split(",")
+        quiet = [job for job in quiet if job[0] in words or job[1].__name__ in words]
+        loud = [job for job in loud if job[0] in words or job[1].__name__ in words]
+    totals: dict[str, Counts] = {}
+    with ProcessPoolExecutor(2) as pool:
+        for farm, play, size, counts in pool.map(run, quiet + loud, chunksize=4):
+            if "-v" in sys.argv:
+                print(*counts.notes, sep="\n")
+            kind = "quiet: " if not size else ""
+            for name in (
+                f"{kind}{play}",
+                f"{kind}{farm}",
+                "without any change" if not size else "all changes",
+            ):
+                totals.setdefault(name, Counts()).add(counts)
+    print(f"{'':<34}{'precis.':>8}" + "".join(f"{f'{s:.0%}':>7}" for s in SIZES), end="")
+    print(f"{'cause':>8}{'wrong/k':>8}{'told':>6}{'events':>8}")
+    for name, counts in totals.items():
+        print(counts.row(name))
+    seconds = sum(c.seconds for n, c in totals.items() if n in ("without any change", "all changes"))
+    print(f"{seconds:.0f} s of one core")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Changes in the history of series: what changed, since when, where and because of what; pure."""

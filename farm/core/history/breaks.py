@@ -1,0 +1,168 @@
+"""Series, the versions they were measured with, and breaks: the sessions at which a version changed."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from farm.core.history.points import BASELINE, Cause, Point
+
+#: Devices that take a version within so many days of the first belong to the same break.
+ROLLOUT_DAYS = 21
+#: A break is tested for so many days.
+_OPEN_DAYS = 75
+
+
+@dataclass(slots=True, kw_only=True)
+class Series:
+    """What is known of a series."""
+
+    row: int
+    name: str
+    device: str
+    device_row: int
+    network: str
+    variant: str
+    harness: str
+    file: str
+    program: str
+    os: str
+
+    @property
+    def is_baseline(self) -> bool:
+        """Return whether others are compared with it."""
+        return self.variant == BASELINE
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """Return what it shares with its baseline."""
+        return self.device, self.network, self.harness
+
+
+@dataclass(slots=True, kw_only=True)
+class VersionBreak:
+    """A new version, and the session at which each series got it."""
+
+    cause: Cause
+    version: str
+    day: int
+    #: By row of the series.
+    tick_by_row: dict[int, int] = field(default_factory=dict)
+    day_by_row: dict[int, int] = field(default_factory=dict)
+    #: Scope and size of the change that was told: series that follow are part of it.
+    told_scope: Mapping[str, str] | None = None
+    told_size: float = 0.0
+
+    @property
+    def is_told(self) -> bool:
+        """Return whether its change was told."""
+        return self.told_scope is not None
+
+    def tells_of(self, series: Series) -> bool:
+        """Return whether a series that gets the version now is in the scope that was told."""
+        scope = self.told_scope or {}
+        parts = {"device": series.device, "network": series.network, "variant": series.variant}
+        return self.is_told and all(scope.get(key, value) == value for key, value in parts.items())
+
+
+class Catalog:
+    """All series, their groups, and the breaks that are open."""
+
+    def __init__(self) -> None:
+        self.series: list[Series] = []
+        self.devices: list[str] = []
+        self.rows_by_group: dict[tuple[str, str, str], list[int]] = {}
+        self._row_by_name: dict[str, int] = {}
+        self._device_row: dict[str, int] = {}
+        self.rows_by_device: list[list[int]] = []
+        self._breaks: dict[tuple[str, ...], VersionBreak] = {}
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def row(self, point: Point) -> int:
+        """Return the row of a point's series, which may be new."""
+        row = self._row_by_name.get(point.series)
+        return self._add(point) if row is None else row
+
+    def _add(self, point: Point) -> int:
+        row = self._row_by_name[point.series] = len(self.series)
+        device_row = self._device_row.get(point.device)
+        if device_row is None:
+            device_row = self._device_row[point.device] = len(self.devices)
+            self.devices.append(point.device)
+            self.rows_by_device.append([])
+        self.rows_by_device[device_row].append(row)
+        known = Series(
+            row=row,
+            name=point.series,
+            device=point.device,
+            device_row=device_row,
+            network=point.network,
+            variant=point.variant,
+            harness=point.harness,
+            file=point.file,
+            program=point.program,
+            os=point.os,
+        )
+        self.series.append(known)
+        self.rows_by_group.setdefault(known.group, []).append(row)
+        return row
+
+    def siblings(self, row: int) -> list[int]:
+        """Return the series of the same session that are compared with the same baseline."""
+        return [
+            other
+            for other in self.rows_by_group[self.series[row].group]
+            if other != row and not self.series[other].is_baseline
+        ]
+
+    def baseline_of(self, row: int) -> int | None:
+        """Return the baseline of a series."""
+        rows = self.rows_by_group[self.series[row].group]
+        return next((other for other in rows if self.series[other].is_baseline), None)
+
+    def observe(self, row: int, point: Point, tick: int) -> list[VersionBreak]:
+        """Compare the versions of a point with the previous ones; return the breaks it belongs to."""
+        series = self.series[row]
+        if point.file == series.file and point.program == series.program and point.os == series.os:
+            return []
+        found = []
+        if point.file and point.file != series.file:
+            if series.file:
+                key: tuple[str, ...] = (Cause.FILE, series.network, series.variant, point.file)
+                found.append(self._join(Cause.FILE, key, point.file, row, point.day, tick))
+            series.file = point.file
+        if point.program and point.program != series.program:
+            if series.program:
+                key = (Cause.PROGRAM, series.harness, point.program)
+                found.append(self._join(Cause.PROGRAM, key, point.program, row, point.day, tick))
+            series.program = point.program
+        if point.os and point.os != series.os:
+            if series.os:
+                key = (Cause.OS, point.os)
+                found.append(self._join(Cause.OS, key, point.os, row, point.day, tick))
+            series.os = point.os
+        return found
+
+    def _join(
+        self, cause: Cause, key: tuple[str, ...], version: str, row: int, day: int, tick: int
+    ) -> VersionBreak:
+        known = self._breaks.get(key)
+        if known is None or day - known.day > ROLLOUT_DAYS or row in known.tick_by_row:
+            known = self._breaks[key] = VersionBreak(cause=cause, version=version, day=day)
+        known.tick_by_row[row] = tick
+        known.day_by_row[row] = day
+        return known
+
+    def open_breaks(self, day: int) -> Iterator[VersionBreak]:
+        """Yield the breaks that may still be found to have changed something; forget the others."""
+        for key, known in list(self._breaks.items()):
+            if day - known.day > _OPEN_DAYS + ROLLOUT_DAYS:
+                del self._breaks[key]
+            elif not known.is_told:
+                yield known
+
+    def breaks_of(self, row: int) -> list[VersionBreak]:
+        """Return the breaks of a series that have told nothing yet, the file's first and the build's last."""
+        order = (Cause.FILE, Cause.PROGRAM, Cause.OS)
+        found = [known for known in self._breaks.values() if row in known.tick_by_row and not known.is_told]
+        return sorted(found, key=lambda known: order.index(known.cause))

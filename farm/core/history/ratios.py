@@ -1,0 +1,257 @@
+"""Recent sessions of many series of one kind of value, their noise, and a sequential scan for changes."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from farm.core.history.noise import (
+    CLIP,
+    LEAST_SIGMA,
+    MAD_TO_SIGMA,
+    Floats,
+    Ints,
+    Scales,
+    normal_scores,
+    row_medians,
+    scales,
+    variance_of_mean,
+    winsorized_means,
+)
+
+#: Sessions that are kept of a series.
+WINDOW = 80
+#: Numbers of latest sessions that are compared with those before.
+_LAGS = np.array([3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40])
+#: Lengths of drifts that are sought.
+_RAMPS = np.array([15, 20, 30, 45, 60])
+#: A scan compares with at least so many sessions.
+LEAST_REFERENCE = 8
+#: Sessions before the noise of a series takes part in that of all.
+_POOLED_FROM = 6
+_UNKNOWN_SIGMA = 0.03
+
+
+class Scan(NamedTuple):
+    """The strongest step and the strongest drift of each row: standard normal scores, and sessions since."""
+
+    step: Floats
+    step_length: Ints
+    drift: Floats
+    drift_length: Ints
+
+
+class Contrast(NamedTuple):
+    """Sessions since a start against those before it, for each row."""
+
+    #: Mean difference with outliers clipped, and its variance: for tests.
+    shift: Floats
+    variance: Floats
+    degrees: Floats
+    #: Difference of robust means: the size of the change.
+    size: Floats
+    after: Ints
+    before: Ints
+
+    @property
+    def z(self) -> Floats:
+        """Return the standard normal score of each row; 0 where nothing can be compared."""
+        t = np.where(self.variance > 0, self.shift / np.sqrt(np.maximum(self.variance, 1e-18)), 0.0)
+        return normal_scores(t, self.degrees)
+
+
+class RatioHistory:
+    """The log ratios of series, as slowdowns: + is slower than the baseline.
+
+    Rows are series. The reference of a row are the sessions since its last change.
+    """
+
+    def __init__(self) -> None:
+        self.values: Floats = np.full((0, WINDOW), np.nan)
+        self.errors: Floats = np.zeros((0, WINDOW))
+        self.ticks: Ints = np.zeros((0, WINDOW), dtype=np.int64)
+        self.days: Ints = np.zeros((0, WINDOW), dtype=np.int64)
+        self.residuals: Floats = np.full((0, WINDOW), np.nan)
+        self.count: Ints = np.zeros(0, dtype=np.int64)
+        self.scales = Scales(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
+        self._center: Floats = np.zeros(0)
+        self._pooled_sigma = _UNKNOWN_SIGMA
+        self._sigma_by_error: float | None = None
+        self._pooled_correlation = 0.0
+
+    def grow(self, rows: int) -> None:
+        """Have room for so many rows."""
+        more = rows - len(self.values)
+        if more <= 0:
+            return
+        more = max(more, len(self.values) // 2)
+        self.values = np.vstack([self.values, np.full((more, WINDOW), np.nan)])
+        self.errors = np.vstack([self.errors, np.zeros((more, WINDOW))])
+        self.ticks = np.vstack([self.ticks, np.zeros((more, WINDOW), dtype=np.int64)])
+        self.days = np.vstack([self.days, np.zeros((more, WINDOW), dtype=np.int64)])
+        self.residuals = np.vstack([self.residuals, np.full((more, WINDOW), np.nan)])
+        self.count = np.concatenate([self.count, np.zeros(more, dtype=np.int64)])
+        self._center = np.concatenate([self._center, np.zeros(more)])
+        known = self.scales
+        self.scales = Scales(
+            np.concatenate([known.sigma, np.full(more, self._pooled_sigma)]),
+            np.concatenate([known.degrees, np.ones(more)]),
+            np.concatenate([known.excess, np.ones(more)]),
+            np.concatenate([known.correlation, np.zeros(more)]),
+        )
+
+    def push(self, rows: Ints, values: Floats, errors: Floats, *, tick: int, day: int) -> None:
+        """Add one session to each of these rows."""
+        count = self.count[rows]
+        residual = (values - self._center[rows]) / np.sqrt(1.0 + 1.0 / np.maximum(count, 1))
+        residual = np.where(count >= 3, residual, np.nan)
+        for store, new in (
+            (self.values, values),
+            (self.errors, errors),
+            (self.residuals, residual),
+        ):
+            kept = store[rows, 1:]
+            store[rows, :-1] = kept
+            store[rows, -1] = new
+        for numbers, number in ((self.ticks, tick), (self.days, day)):
+            kept_numbers = numbers[rows, 1:]
+            numbers[rows, :-1] = kept_numbers
+            numbers[rows, -1] = number
+        self.count[rows] = np.minimum(count + 1, WINDOW)
+        self._estimate(rows)
+
+    def _estimate(self, rows: Ints) -> None:
+        found = scales(self.residuals[rows], self._prior(rows), self._pooled_correlation)
+        known = self.scales
+        known.sigma[rows] = found.sigma
+        known.degrees[rows] = found.degrees
+        known.excess[rows] = found.excess
+        known.correlation[rows] = found.correlation
+        self._center[rows] = winsorized_means(self._reference(rows), found.sigma)
+
+    def _prior(self, rows: Ints) -> Floats:
+        """Return what other series say of the noise of these: by their standard errors, if known."""
+        pooled = np.full(len(rows), self._pooled_sigma)
+        if self._sigma_by_error is None:
+            return pooled
+        error = row_medians(np.where(self.errors[rows] > 0, self.errors[rows], np.nan))[0]
+        return np.where(np.isnan(error), pooled, np.maximum(pooled / 2, self._sigma_by_error * error))
+
+    def pool(self) -> None:
+        """Learn from all rows what the noise of a row with few sessions may be. Once a day."""
+        middle, counts = row_medians(np.abs(self.residuals))
+        known = counts >= _POOLED_FROM
+        if not known.any():
+            return
+        sigma = np.maximum(middle[known] * MAD_TO_SIGMA, LEAST_SIGMA)
+        self._pooled_sigma = float(np.median(sigma))
+        error = row_medians(np.where(self.errors[known] > 0, self.errors[known], np.nan))[0]
+        if np.isfinite(error).sum() >= 3:
+            self._sigma_by_error = float(np.nanmedian(sigma / error))
+        long = counts >= 2 * LEAST_REFERENCE
+        if long.any():
+            self._pooled_correlation = float(np.median(self._raw_correlation(np.flatnonzero(long))))
+
+    def _raw_correlation(self, rows: Ints) -> Floats:
+        z = np.clip(self.residuals[rows] / self.scales.sigma[rows][:, None], -CLIP, CLIP)
+        z = np.where(np.isnan(z), 0.0, z)
+        return np.clip((z[:, 1:] * z[:, :-1]).sum(axis=1) / np.maximum((z**2).sum(axis=1), 1.0), 0.0, 0.8)
+
+    def _reference(self, rows: Ints) -> Floats:
+        """Return the values since the last change of each row, NaN before it."""
+        ages = np.arange(WINDOW - 1, -1, -1)
+        return np.where(ages[None, :] < self.count[rows][:, None], self.values[rows], np.nan)
+
+    def restart(self, rows: Ints, ticks: Ints) -> None:
+        """Begin a new level of these rows at these sessions; what came before is no reference any more."""
+        is_new = self.ticks[rows] >= ticks[:, None]
+        count = np.minimum(is_new.sum(axis=1), self.count[rows])
+        # Residuals against the previous level are no noise.
+        self.residuals[rows] = np.where(is_new, np.nan, self.residuals[rows])
+        self.count[rows] = count
+        self._center[rows] = winsorized_means(self._reference(rows), self.scales.sigma[rows])
+
+    def contrast(self, rows: Ints, ticks: Ints) -> Contrast:
+        """Compare the sessions of each row from a tick on with its reference before."""
+        reference = self._reference(rows)
+        is_after = self.ticks[rows] >= ticks[:, None]
+        after = np.where(is_after, reference, np.nan)
+        before = np.where(is_after, np.nan, reference)
+        sigma = self.scales.sigma[rows]
+        center, n_before = row_medians(before)
+        n_after = np.sum(~np.isnan(after), axis=1)
+        unit = np.maximum(sigma[:, None], np.nan_to_num(self.errors[rows]))
+        z = np.clip((reference - center[:, None]) / unit, -CLIP, CLIP)
+        z = np.where(np.isnan(z), 0.0, z)
+        sums_after = np.where(is_after, z, 0.0).sum(axis=1)
+        sums_before = np.where(is_after, 0.0, z).sum(axis=1)
+        is_possible = (n_after > 0) & (n_before >= 3)
+        shift = sums_after / np.maximum(n_after, 1) - sums_before / np.maximum(n_before, 1)
+        correlation = self.scales.correlation[rows]
+        variance = self.scales.excess[rows] ** 2 * (
+            variance_of_mean(n_after, correlation) + variance_of_mean(n_before, correlation)
+        )
+        size = winsorized_means(after, sigma) - winsorized_means(before, sigma)
+        return Contrast(
+            np.where(is_possible, shift * sigma, 0.0),
+            np.where(is_possible, variance * sigma**2, 0.0),
+            self.scales.degrees[rows],
+            np.where(is_possible, size, 0.0),
+            np.where(is_possible, n_after, 0),
+            n_before,
+        )
+
+    def scan(self, rows: Ints) -> Scan:
+        """Compare the latest sessions of each row with those before, as steps and drifts of all lengths.
+
+        A generalized likelihood ratio of clipped scores. Each length needs at least three sessions, so one or
+        two that are broken do not suffice.
+        """
+        reference = self._reference(rows)
+        n = self.count[rows].astype(np.float64)[:, None]
+        center = row_medians(reference)[0]
+        unit = np.maximum(self.scales.sigma[rows][:, None], np.nan_to_num(self.errors[rows]))
+        z = np.clip((reference - center[:, None]) / unit, -CLIP, CLIP)
+        newest_first = np.where(np.isnan(z), 0.0, z)[:, ::-1]
+        sums = np.cumsum(newest_first, axis=1)
+        correlation = self.scales.correlation[rows][:, None]
+        excess = self.scales.excess[rows][:, None]
+        degrees = self.scales.degrees[rows][:, None]
+        lags = _LAGS[None, :]
+        rest = np.maximum(n - lags, 1.0)
+        after = sums[:, _LAGS - 1]
+        shift = after / lags - (sums[:, -1:] - after) / rest
+        spread = excess * np.sqrt(
+            variance_of_mean(np.broadcast_to(lags, shift.shape), correlation)
+            + variance_of_mean(rest, correlation)
+        )
+        steps = normal_scores(shift / spread, degrees)
+        steps = np.where(n - lags >= np.maximum(LEAST_REFERENCE, lags), steps, 0.0)
+        drifts = normal_scores(self._ramps(newest_first, n, sums[:, -1:], correlation) / excess, degrees)
+        ordinal = np.arange(len(rows))
+        step, drift = np.abs(steps).argmax(axis=1), np.abs(drifts).argmax(axis=1)
+        return Scan(steps[ordinal, step], _LAGS[step], drifts[ordinal, drift], _RAMPS[drift])
+
+    def first_session(self, row: int, length: int) -> int:
+        """Return the number of latest sessions with which a step of about that length fits best."""
+        reference = self._reference(np.array([row]))[0]
+        values = reference[~np.isnan(reference)]
+        reach = 4 * self.scales.sigma[row]
+        ends = values[:-length], values[-length:]
+        low, high = sorted((float(np.median(ends[0])), float(np.median(ends[1]))))
+        values = np.clip(values, low - reach, high + reach)
+        lengths = np.arange(max(length // 2, 2), min(2 * length, len(values) - 3) + 1)
+        sums = np.cumsum(values[::-1])
+        after = sums[lengths - 1] / lengths
+        before = (sums[-1] - sums[lengths - 1]) / (len(values) - lengths)
+        gains = lengths * (len(values) - lengths) * (after - before) ** 2
+        return int(lengths[gains.argmax()])
+
+    def _ramps(self, newest_first: Floats, n: Floats, total: Floats, correlation: Floats) -> Floats:
+        ages = np.arange(WINDOW)
+        ramps = np.maximum(1.0 - ages[None, :] / _RAMPS[:, None], 0.0)
+        weight, squares = ramps.sum(axis=1)[None, :], (ramps**2).sum(axis=1)[None, :]
+        dot = newest_first @ ramps.T - weight / np.maximum(n, 1.0) * total
+        norm = np.maximum(squares - weight**2 / np.maximum(n, 1.0), 1e-9)
+        inflation = np.sqrt((1.0 + correlation) / (1.0 - correlation))
+        is_possible = n - _RAMPS[None, :] >= LEAST_REFERENCE
+        return np.where(is_possible, dot / np.sqrt(norm) / inflation, 0.0)
