@@ -129,7 +129,9 @@ def _create_stale_points() -> None:
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("marked_at", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["device_id"], ["devices.device_id"], name=op.f("fk_stale_points_device_id")),
-        sa.ForeignKeyConstraint(["matrix_id"], ["matrices.matrix_id"], name=op.f("fk_stale_points_matrix_id")),
+        sa.ForeignKeyConstraint(
+            ["matrix_id"], ["matrices.matrix_id"], name=op.f("fk_stale_points_matrix_id")
+        ),
         sa.PrimaryKeyConstraint("matrix_id", "device_id", name=op.f("pk_stale_points")),
     )
     op.create_table(

@@ -7,6 +7,7 @@ import typer
 from rich.text import Text
 
 from farm.cli.files.variant import built_with_text
+from farm.cli.jobs.attempt import order_text
 from farm.cli.jobs.job import flags, job_headline, run_lines
 from farm.cli.shell.address import show_view
 from farm.cli.shell.formatting import (
@@ -303,6 +304,8 @@ def _job_lines(view: JobExplanation) -> Iterator[Field]:
     yield "of", f"matrix {job.matrix_id} ({job.matrix}), cell {job.cell_id}, round {job.round}{repeat}"
     if view.place is not None:
         yield "order", f"{view.place} of the {view.block_size} that ran in its block"
+    if view.side is not None and view.side.runs and view.side.runs[0].order is not None:
+        yield "", order_text(view.side.runs[0].order)
     if job.message:
         yield "why", failure_text(job.message, job.code)
     if view.side is not None and view.side.runs:

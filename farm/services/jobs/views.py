@@ -13,6 +13,7 @@ from farm.core.runs.plan import RunPlan
 from farm.phone.condition.run_trace import run_trace
 from farm.store.devices.devices import device_labels
 from farm.store.jobs import attempts
+from farm.store.jobs.run_order import orders_of
 from farm.store.results import evidence as evidence_store
 from farm.store.results import measurements
 from farm.wire.documents.matrices.matrices import AttemptView
@@ -49,6 +50,7 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
         notices=tuple(stored.notices or ()) if stored else (),
         reading=stored.reading if stored else None,
         trace=run_trace(evidence.get("trace", "")) if evidence else None,
+        order=orders_of(connection, [attempt_id]).get(attempt_id),
     )
 
 

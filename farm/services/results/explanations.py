@@ -11,6 +11,7 @@ from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.condition import ConditionPair, condition_ranges
 from farm.core.errors import NotFound
 from farm.core.jobs.job import Job
+from farm.core.jobs.run_order import RunOrder
 from farm.core.results.looks.basis import IntervalBasis, IntervalKind
 from farm.core.results.pairing import RoundPair, block_of
 from farm.core.results.statistics.interval import CONFIDENCE
@@ -24,6 +25,7 @@ from farm.store.files import programs
 from farm.store.files import variants as variant_store
 from farm.store.jobs import attempts, jobs
 from farm.store.jobs import counts as job_counts
+from farm.store.jobs.run_order import orders_of
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import provenance
@@ -48,6 +50,7 @@ from farm.wire.storable_text import make_storable
 
 #: By job, its place in its block, from 1, and how many ran there.
 PositionByJob = Mapping[JobId, tuple[int, int]]
+OrderByAttempt = Mapping[AttemptId, RunOrder]
 
 
 def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
@@ -69,6 +72,7 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
     joining = {measurement.cell_id for measurement in inputs.duplicates} if inputs else set()
     of_baseline = [baseline.cell_id] if baseline else []
     runs = provenance.runs_of_cells(connection, [cell.cell_id, *of_baseline, *joining])
+    orders = orders_of(connection, [run.attempt_id for run in runs])
     own = [run for run in runs if run.cell_id == cell.cell_id]
     its = [run for run in runs if run.cell_id in of_baseline]
     # Where the baseline's own run does not count, that of its duplicate stands for it.
@@ -85,12 +89,12 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
         device=explain_device(connection, cell, [*its, *own]),
         speedup=view,
         method=tuple(_method(view, matrix)),
-        rounds=_rounds(pairs, by_use, own, positions_in_blocks(connection, cell)),
+        rounds=_rounds(pairs, by_use, own, positions_in_blocks(connection, cell), orders),
         left_out=result.excluded if result else (),
         looks=tuple(looks_of_cells(connection, [cell.cell_id]).get(cell.cell_id, ())),
         aa=aa,
-        baseline=explain_side(connection, baseline, its) if baseline else None,
-        candidate=explain_side(connection, cell, own),
+        baseline=explain_side(connection, baseline, its, orders) if baseline else None,
+        candidate=explain_side(connection, cell, own, orders),
         compared_to_it=tuple(
             row.cell_id
             for row in cells
@@ -119,13 +123,20 @@ def _rounds(
     baseline: Sequence[MeasuredRun],
     candidate: Sequence[MeasuredRun],
     places: PositionByJob,
+    orders: OrderByAttempt,
 ) -> tuple[RoundView, ...]:
     sides = [{(run.round, run.repeat): run for run in side} for side in (baseline, candidate)]
-    return tuple(_round(pair, sides[0][block_of(pair)], sides[1][block_of(pair)], places) for pair in pairs)
+    return tuple(
+        _round(pair, sides[0][block_of(pair)], sides[1][block_of(pair)], places, orders) for pair in pairs
+    )
 
 
 def _round(
-    pair: RoundPair, baseline: MeasuredRun, candidate: MeasuredRun, places: PositionByJob
+    pair: RoundPair,
+    baseline: MeasuredRun,
+    candidate: MeasuredRun,
+    places: PositionByJob,
+    orders: OrderByAttempt,
 ) -> RoundView:
     # With its duplicates, where it has any.
     baseline_ns = pair.baseline.value_ns if pair.baseline else baseline.value_ns
@@ -145,6 +156,8 @@ def _round(
         baseline_place=baseline_place,
         candidate_place=candidate_place,
         block_size=size,
+        baseline_order=orders.get(baseline.attempt_id),
+        candidate_order=orders.get(candidate.attempt_id),
     )
 
 
@@ -202,7 +215,9 @@ def _basis_text(basis: IntervalBasis) -> str:
             assert_never(basis.kind)
 
 
-def explain_side(connection: Connection, cell: CellRow, runs: Sequence[MeasuredRun]) -> SideView:
+def explain_side(
+    connection: Connection, cell: CellRow, runs: Sequence[MeasuredRun], orders: OrderByAttempt
+) -> SideView:
     """Describe a cell with some of its runs, or all."""
     program = programs.get_program(connection, cell.program_id)
     defaults = default_of_flags(connection, program.harness)
@@ -228,7 +243,7 @@ def explain_side(connection: Connection, cell: CellRow, runs: Sequence[MeasuredR
         parser_versions=tuple(sorted({run.parser_version for run in runs})),
         conditions=condition_ranges(around),
         runs_without_evidence=len(runs) - len(evidence),
-        runs=tuple(MeasurementView.of(run) for run in runs),
+        runs=tuple(MeasurementView.of(run, order=orders.get(run.attempt_id)) for run in runs),
     )
 
 
@@ -278,6 +293,7 @@ def job_detail(connection: Connection, job_id: JobId) -> JobDetail:
     matrix = None if job.matrix_id is None else matrices.get_matrix(connection, job.matrix_id)
     tried = attempts.attempts_of_job(connection, job_id)
     run = provenance.run_of_job(connection, job_id)
+    orders = {} if run is None else orders_of(connection, [run.attempt_id])
     return JobDetail.of(
         job,
         device_label=devices.get_device(connection, job.device_id).label,
@@ -285,7 +301,7 @@ def job_detail(connection: Connection, job_id: JobId) -> JobDetail:
         attempts=tuple(attempt.attempt_id for attempt in tried),
         matrix=None if matrix is None else matrix.name,
         attempt_list=tuple(AttemptSummary.of(attempt) for attempt in tried),
-        run=None if run is None else MeasurementView.of(run),
+        run=None if run is None else MeasurementView.of(run, order=orders.get(run.attempt_id)),
     )
 
 
@@ -310,7 +326,7 @@ def explain_job(connection: Connection, job_id: JobId) -> JobExplanation:
         matrix.spec,
         job=detail,
         device=explain_device(connection, cell, runs),
-        side=explain_side(connection, cell, runs),
+        side=explain_side(connection, cell, runs, orders_of(connection, [run.attempt_id for run in runs])),
         before=evidence.before if evidence else None,
         after=evidence.after if evidence else None,
         argv=evidence.argv if evidence else (),

@@ -1,12 +1,15 @@
 """One attempt as people see it: everything that shows why it ended as it did."""
 
+from typing import Any
+
 import pytest
 
 from farm.cli.jobs.attempt import attempt_report
 from farm.cli.matrices.report import log_hint
 from farm.cli.shell.formatting import local_time_text
 from farm.core.base.ids import digest_of
-from farm.core.runs.measurement import Better, Metric, SampleKind
+from farm.core.jobs.run_order import Predecessor, RunOrder
+from farm.core.runs.measurement import Better, Metric, Outcome, SampleKind
 from farm.wire.documents.results.results import ReadingView
 from tests.support.sample_views import NOON, attempt_view, evidence, job_view
 
@@ -190,3 +193,40 @@ def test_what_was_set_and_what_gates_could_not_see_stand_beside_the_conditions()
     assert "not checked (not reported): skin temperature, free storage, CPU clocks" in text
     assert "control  cores 4-7, 4-7 before the run, 4-6 after it" in text
     assert "after 2.00 s, 1.50 s of CPU time" in text
+
+
+def before(**changes: object) -> Predecessor:
+    known: dict[str, Any] = {
+        "attempt_id": 11,
+        "job_id": 6,
+        "matrix_id": 4,
+        "same_matrix": True,
+        "cell_id": 3,
+        "label": "int8-core",
+        "series_id": 2,
+        "outcome": Outcome.SUCCEEDED,
+        "ran_s": 4.2,
+        "pause_s": 63.0,
+    }
+    return Predecessor(**{**known, **changes})
+
+
+@pytest.mark.parametrize(
+    ("order", "text"),
+    [
+        (
+            RunOrder(block=0, place=2, predecessor=before()),
+            "place 2 in its block, after int8-core (attempt 11), which ran 4 s and ended 1 min 3 s before",
+        ),
+        (
+            RunOrder(block=0, place=None, predecessor=before(same_matrix=False, ran_s=None, pause_s=None)),
+            "after int8-core of matrix 4 (attempt 11)",
+        ),
+        (
+            RunOrder(block=0, place=1, predecessor=None),
+            "place 1 in its block, after no benchmark: the first on its device, or after a health check",
+        ),
+    ],
+)
+def test_a_run_says_what_ran_on_its_device_before_it(order: RunOrder, text: str) -> None:
+    assert f"order    {text}" in shown(order=order).splitlines()

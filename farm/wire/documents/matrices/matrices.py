@@ -7,6 +7,7 @@ from pydantic import field_validator
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, is_digest
 from farm.core.jobs.job import JobKind, JobState
+from farm.core.jobs.run_order import RunOrder
 from farm.core.matrices.matrix import RejectionKind
 from farm.core.models.variant import NAME_RULE, Manifest, find_invalid_name
 from farm.core.results.looks.basis import IntervalBasis
@@ -275,6 +276,8 @@ class AttemptView(Wire):
     reading: ReadingView | None = None
     #: What the device sampled of itself during the run, parsed; None for a run that was not sampled.
     trace: RunTrace | None = None
+    #: What ran on the device before it, and its place in its block; None for a health check.
+    order: RunOrder | None = None
 
 
 class JobView(Wire):

@@ -6,6 +6,7 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, Matri
 from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Condition, ConditionRange, Gates
 from farm.core.devices.device import DeviceFacts
+from farm.core.jobs.run_order import RunOrder
 from farm.core.models.variant import Manifest
 from farm.core.results.looks.look import Look
 from farm.core.results.pairing import Exclusion
@@ -40,6 +41,8 @@ class MeasurementView(Wire):
     program_digest: Digest
     measured_at: datetime
     fence: int
+    #: What ran on the device before it, and its place in its block.
+    order: RunOrder | None
 
 
 class PlacementView(Wire):
@@ -128,6 +131,9 @@ class RoundView(Wire):
     baseline_place: int
     candidate_place: int
     block_size: int
+    #: What ran on the device before each.
+    baseline_order: RunOrder | None
+    candidate_order: RunOrder | None
 
 
 class CellExplanation(Wire):

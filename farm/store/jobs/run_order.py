@@ -1,0 +1,77 @@
+"""The order in which benchmarks really ran on a device, by fencing token."""
+
+from collections.abc import Collection
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import AttemptId
+from farm.core.jobs.attempt import AttemptState
+from farm.core.jobs.job import JobKind
+from farm.core.jobs.run_order import Predecessor, RunOrder, pause_s
+from farm.database.rows import is_among, to_record
+from farm.database.tables import attempts, cells, is_one_of, jobs, measurements
+
+
+def has_run(of: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Return the condition that an attempt is over, and that its agent started it or reported of it."""
+    is_over = is_one_of(of.c.state, (AttemptState.FINISHED, AttemptState.LOST))
+    return is_over & (of.c.measuring_at.is_not(None) | of.c.report_digest.is_not(None))
+
+
+def orders_of(connection: Connection, attempt_ids: Collection[AttemptId]) -> dict[AttemptId, RunOrder]:
+    """Return the order of attempts by id; those of health checks have none.
+
+    The attempt before each is one step in the index of its device's fencing tokens, however long the history
+    is; a step more for each attempt there that was returned before anything ran.
+    """
+    own, earlier, previous = attempts.alias("own"), attempts.alias("earlier"), attempts.alias("previous")
+    own_job, own_run = jobs.alias("own_job"), measurements.alias("own_run")
+    previous_id = (
+        sa.select(earlier.c.attempt_id)
+        .where(earlier.c.device_id == own.c.device_id, earlier.c.fence < own.c.fence, has_run(earlier))
+        .order_by(earlier.c.fence.desc())
+        .limit(1)
+        .correlate(own)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(
+            own.c.attempt_id.label("of_attempt"),
+            own_job.c.block,
+            own_job.c.place,
+            own_run.c.boot_id.label("own_boot"),
+            own_run.c.start_uptime_s.label("own_start_s"),
+            previous.c.attempt_id,
+            previous.c.outcome,
+            jobs.c.job_id,
+            jobs.c.matrix_id,
+            (jobs.c.matrix_id == own_job.c.matrix_id).label("same_matrix"),
+            jobs.c.cell_id,
+            cells.c.label,
+            measurements.c.series_id,
+            measurements.c.boot_id,
+            measurements.c.duration_s.label("ran_s"),
+            (measurements.c.start_uptime_s + measurements.c.duration_s).label("end_s"),
+        )
+        .select_from(own)
+        .join(own_job, own_job.c.job_id == own.c.job_id)
+        .outerjoin(own_run, (own_run.c.attempt_id == own.c.attempt_id) & own_run.c.accepted)
+        .outerjoin(previous, previous.c.attempt_id == previous_id)
+        .outerjoin(jobs, (jobs.c.job_id == previous.c.job_id))
+        .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
+        .outerjoin(
+            measurements, (measurements.c.attempt_id == previous.c.attempt_id) & measurements.c.accepted
+        )
+        .where(is_among(connection, own.c.attempt_id, attempt_ids), own_job.c.kind == JobKind.BENCHMARK)
+    )
+    return {AttemptId(row.of_attempt): _order(row) for row in connection.execute(query)}
+
+
+def _order(row: sa.Row[*tuple[Any, ...]]) -> RunOrder:
+    predecessor = None
+    if row.cell_id is not None:
+        pause = pause_s(start_s=row.own_start_s, boot=row.own_boot, end_s=row.end_s, boot_before=row.boot_id)
+        predecessor = to_record(Predecessor, row, pause_s=pause)
+    return RunOrder(block=row.block, place=row.place, predecessor=predecessor)
