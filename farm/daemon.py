@@ -167,6 +167,7 @@ async def _background_tasks(
         ),
         run_reminders(context.to_expand, every_s=leader.every_s, should_run=lambda: leader.is_leader),
         run_reminders(context.to_grow, every_s=leader.every_s, should_run=lambda: leader.is_leader),
+        run_reminders(context.to_compute_points, every_s=leader.every_s, should_run=lambda: leader.is_leader),
     ):
         addresses = await asyncio.to_thread(_virtual_devices, options.virtual, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []

@@ -11,6 +11,7 @@ from farm.api.agents.background_work import run_on_request
 from farm.api.agents.expansion_worker import ExpansionWorker
 from farm.api.agents.growth_worker import grow_matrices
 from farm.api.agents.heartbeat_fast_path import HeartbeatFastPath
+from farm.api.agents.point_worker import compute_points
 from farm.api.context import Context
 from farm.api.http.authentication import AuthMiddleware, identify_caller, identify_host
 from farm.api.http.openapi import DescribedApp
@@ -77,6 +78,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
                 forward_notifications(database, context.held_exchanges),
                 run_on_request("expansion", ExpansionWorker(database, clock), context.to_expand),
                 run_on_request("growth", partial(grow_matrices, database, clock), context.to_grow),
+                run_on_request("points", partial(compute_points, database, clock), context.to_compute_points),
                 aclosing(context.heartbeats),
             ):
                 yield

@@ -42,6 +42,8 @@ class Context:
     to_expand: asyncio.Event = field(default_factory=asyncio.Event)
     #: Set when the rounds of a matrix that grows may be over.
     to_grow: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Set when something was measured, or points are to be computed again.
+    to_compute_points: asyncio.Event = field(default_factory=asyncio.Event)
     planner: RunPlanner = field(default_factory=RunPlanner)
     refused: RefusalLog = field(init=False)
     heartbeats: HeartbeatBatch = field(init=False)

@@ -85,7 +85,6 @@ def _create_points() -> None:
         sa.Column("ended_at", sa.BigInteger(), nullable=False),
         sa.Column("newest", sa.Boolean(), nullable=False),
         sa.CheckConstraint("(rounds > 0) = (time_ns IS NOT NULL)", name=op.f("ck_points_time_of_rounds")),
-        sa.CheckConstraint("rounds > 0 OR NOT newest", name=op.f("ck_points_newest_has_rounds")),
         sa.CheckConstraint(
             "(baseline_series_id IS NULL) = (baseline_slot IS NULL)"
             " AND (baseline_ns IS NOT NULL) = (rounds > 0 AND baseline_slot IS NOT NULL)",
@@ -128,6 +127,7 @@ def _create_stale_points() -> None:
         sa.Column("device_id", sa.Text(), nullable=False),
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("marked_at", sa.BigInteger(), nullable=False),
+        sa.Column("last_marked_at", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["device_id"], ["devices.device_id"], name=op.f("fk_stale_points_device_id")),
         sa.ForeignKeyConstraint(
             ["matrix_id"], ["matrices.matrix_id"], name=op.f("fk_stale_points_matrix_id")
@@ -144,8 +144,8 @@ def _create_stale_points() -> None:
     )
     # All sessions of the past: their points are computed by the farm that starts on this schema.
     op.execute(
-        "INSERT INTO stale_points (matrix_id, device_id, version, marked_at)"
-        " SELECT DISTINCT matrix_id, device_id, 0, 0 FROM cells"
+        "INSERT INTO stale_points (matrix_id, device_id, version, marked_at, last_marked_at)"
+        " SELECT DISTINCT matrix_id, device_id, 0, 0, 0 FROM cells"
     )
     # A new farm has no row: backups are restored into databases without any.
     op.execute(

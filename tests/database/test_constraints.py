@@ -168,7 +168,6 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.measurements, {**MEASUREMENT, "quality": "withdrawn", "retracted_by": "user:ann"}),
     ],
     "ck_points_time_of_rounds": [(tables.points, {**POINT, "rounds": 0, "newest": False})],
-    "ck_points_newest_has_rounds": [(tables.points, {**POINT, "rounds": 0, "time_ns": None})],
     "ck_points_baseline_of_compared": [(tables.points, {**POINT, "baseline_slot": 1})],
     "ck_points_baseline_of_compared ": [
         (tables.points, {**POINT, "baseline_slot": 1, "baseline_series_id": 1})

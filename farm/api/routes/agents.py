@@ -121,6 +121,7 @@ async def _settle(
     ]
     answers = await farm.reports.ask(await farm.report_parser.parse(incoming))
     farm.to_grow.set()
+    farm.to_compute_points.set()
     for answer in answers:
         if isinstance(answer, Forbidden):
             await farm.database.write_async(farm.bind(record_refusal), host, answer.message)

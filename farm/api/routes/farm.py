@@ -15,7 +15,7 @@ from farm.services.files.registration import register_variant
 from farm.services.jobs.views import attempt_view
 from farm.services.operations.alarms import step_text
 from farm.services.results.energy_import import import_energy
-from farm.services.results.latest_speedups import list_latest_speedups
+from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.store.files.variants import variants_page
 from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count

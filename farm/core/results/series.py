@@ -29,14 +29,55 @@ def series_digest(
     Only what differs from a default enters, so a new flag or recipe field leaves old series as they are.
     The price: a harness flag's default may never change, or histories of different work would be joined.
     """
-    identity = {
+    changed = non_default_settings(settings, defaults)
+    work = _work(model=model, recipe=recipe, backend=backend, harness=harness, settings=changed)
+    return _digest({**work, "device_id": device_id})
+
+
+def slot_number(
+    *,
+    model: str | None,
+    recipe: Recipe | None,
+    backend: str,
+    harness: str,
+    settings: Mapping[str, SettingValue],
+) -> int:
+    """Identify what a series has in common with its like on other devices, its slot.
+
+    File, program, system build and control level are no part of it: they are its versions.
+
+    Args:
+        model: of the series; None if the harness runs none.
+        recipe: of its file.
+        backend: as requested.
+        harness: its name.
+        settings: as the series has them: without those that are the harness's defaults.
+
+    Returns:
+        63 bits of a digest: two of a million slots are equal once in ten million farms.
+    """
+    work = _work(model=model, recipe=recipe, backend=backend, harness=harness, settings=settings)
+    return int(_digest(work)[:16], 16) >> 1
+
+
+def _work(
+    *,
+    model: str | None,
+    recipe: Recipe | None,
+    backend: str,
+    harness: str,
+    settings: Mapping[str, SettingValue],
+) -> dict[str, object]:
+    return {
         "model": model,
         "recipe": None if recipe is None else _non_default_recipe(recipe),
         "backend": backend,
         "harness": harness,
-        "settings": non_default_settings(settings, defaults),
-        "device_id": device_id,
+        "settings": settings,
     }
+
+
+def _digest(identity: Mapping[str, object]) -> Digest:
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return digest_of(text.encode())
 

@@ -156,6 +156,15 @@ def pair_variance(pairs: Iterable[RoundPair]) -> PastVariance | None:
     return PastVariance(variance=mean_and_variance(logs)[1], degrees=len(logs) - 1)
 
 
+def standard_error(pairs: Iterable[RoundPair]) -> float | None:
+    """Return the standard error of the mean log ratio, by its own rounds alone; None of fewer than two."""
+    usable = _split_by_kind(list(pairs))[0]
+    logs = _log_ratios(usable)
+    if len(logs) < 2:
+        return None
+    return math.sqrt(mean_and_variance(logs)[1] / len(logs) + _hidden_variance(usable))
+
+
 def _log_ratios(usable: Sequence[Sides]) -> list[float]:
     return [math.log(baseline.value_ns) - math.log(candidate.value_ns) for baseline, candidate in usable]
 

@@ -35,11 +35,11 @@ points = sa.Table(
     #: Of the cell's first and last measurement.
     sa.Column("began_at", UtcTime, nullable=False),
     sa.Column("ended_at", UtcTime, nullable=False),
-    #: Whether no later matrix has a number for the same series.
+    #: Whether no later matrix has rounds that count of the same pair of series; of a pair without any such
+    #: rounds, whether no matrix is later.
     sa.Column("newest", sa.Boolean, nullable=False),
-    # A point without rounds has no time, and is never the newest.
+    # A point without rounds has no time.
     sa.CheckConstraint("(rounds > 0) = (time_ns IS NOT NULL)", name="time_of_rounds"),
-    sa.CheckConstraint("rounds > 0 OR NOT newest", name="newest_has_rounds"),
     # What is compared has a baseline, and a time of it.
     sa.CheckConstraint(
         "(baseline_series_id IS NULL) = (baseline_slot IS NULL)"
@@ -78,8 +78,9 @@ stale_points = sa.Table(
     sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id"), primary_key=True),
     #: Rises with every mark, so that points of what was known at an earlier one do not remove a later one.
     sa.Column("version", sa.BigInteger, nullable=False),
-    #: The time of the first mark since they were computed last.
+    #: The times of the first and of the last mark since they were computed last.
     sa.Column("marked_at", UtcTime, nullable=False),
+    sa.Column("last_marked_at", UtcTime, nullable=False),
 )
 
 #: One row: the last measurement whose session is marked, and the last version of a mark.

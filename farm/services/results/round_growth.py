@@ -33,6 +33,7 @@ from farm.store.matrices.equivalent_cells import poison_cells
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.matrices.round_growth import RoundGrowth
 from farm.store.operations.events import record_event
+from farm.store.results.history.stale_points import MeasuredSession, mark_sessions
 from farm.store.results.looks import add_looks, looks_of_cells, stopped_cells
 
 #: Jobs that one transaction queues, and cells that it looks at, which bounds the time that an agent waits.
@@ -121,6 +122,9 @@ def _look(tx: Tx, matrix: Matrix, growth: RoundGrowth, *, limit: int) -> RoundGr
             usable = compare(CONFIDENCE).rounds if look is None else look.usable
             missing.append(missing_rounds(rounds, seen, usable))
     add_looks(tx, taken)
+    if taken:
+        # A look decides which rounds count.
+        mark_sessions(tx, [MeasuredSession(matrix.matrix_id, growth.device_id)])
     fewest = min(missing, default=None)
     if len(waiting) > limit:
         return replace(growth, looked_index=page[-1].index, missing_rounds=fewest)

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId
 from farm.core.jobs.job import Job, JobState
 from farm.core.runs.measurement import Outcome
+from farm.database.known_at import known_at
 from farm.database.rows import is_among
 from farm.database.tables import attempts, cells, jobs, lazy_expansions, literal
 
@@ -82,6 +83,8 @@ def incomplete_cells(
 ) -> set[CellId]:
     """Return those of a matrix's cells of which a round is still to be run, or was cancelled."""
     is_missing = sa.or_(jobs.c.state != JobState.FINISHED, jobs.c.outcome == Outcome.CANCELLED)
+    if (at := known_at(connection)) is not None:
+        is_missing = sa.or_(is_missing, jobs.c.finished_at > at)
     query = sa.select(jobs.c.cell_id).where(is_among(connection, jobs.c.cell_id, cell_ids), is_missing)
     expanding = sa.select(lazy_expansions.c.device_id).where(lazy_expansions.c.matrix_id == matrix_id)
     not_queued = sa.select(cells.c.cell_id).where(

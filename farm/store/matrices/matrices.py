@@ -215,6 +215,24 @@ def cells_at(connection: Connection, matrix_id: MatrixId, indexes: Collection[in
     return [to_record(CellRow, row) for row in connection.execute(query)]
 
 
+def cells_by_id(connection: Connection, cell_ids: Collection[CellId]) -> list[CellRow]:
+    """Return cells by their ids, in the order of their indexes."""
+    query = CELLS_WITH_MODELS.where(is_among(connection, cells.c.cell_id, cell_ids))
+    rows = connection.execute(query.order_by(cells.c.matrix_id, cells.c.cell_index))
+    return [to_record(CellRow, row) for row in rows]
+
+
+def newest_matrix_at(connection: Connection, at: datetime) -> MatrixId | None:
+    """Return the last matrix that was submitted by a time; None if there was none yet."""
+    query = (
+        sa.select(matrices.c.matrix_id)
+        .where(matrices.c.created_at <= at)
+        .order_by(matrices.c.created_at.desc(), matrices.c.matrix_id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar()
+
+
 def labels_by_index(connection: Connection, matrix_id: MatrixId, indexes: Collection[int]) -> dict[int, str]:
     """Return labels of cells of a matrix by index."""
     query = sa.select(cells.c.cell_index, cells.c.label).where(

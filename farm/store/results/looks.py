@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.results.looks.look import Look
+from farm.database.known_at import known_at
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, looks
 from farm.database.transaction import Tx
@@ -34,6 +35,8 @@ def looks_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> Mapp
         .where(is_among(connection, looks.c.cell_id, cell_ids))
         .order_by(looks.c.cell_id, looks.c.number)
     )
+    if (at := known_at(connection)) is not None:
+        query = query.where(looks.c.taken_at <= at)
     by_cell: defaultdict[CellId, list[Look]] = defaultdict(list)
     for row in connection.execute(query):
         by_cell[row.cell_id].append(to_record(Look, row))

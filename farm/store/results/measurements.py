@@ -15,6 +15,7 @@ from farm.core.results.settle.report import NewMeasurement, NewSeries
 from farm.core.runs.derived.sustained import is_sustained, latency_profile
 from farm.core.runs.measurement import Metric, Quality, SampleKind, SampleSummary
 from farm.core.runs.samples import decode_samples, encode_samples
+from farm.database.known_at import known_at
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, is_one_of, measurements, series
 from farm.store.results.placements import stored_placement
@@ -135,6 +136,28 @@ def _field_values(record: SampleSummary | Metric | ControlState) -> dict[str, ob
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 
+def is_accepted(connection: Connection) -> sa.ColumnElement[bool]:
+    """Return the condition that a measurement is accepted: now, or at the moment that is asked for.
+
+    Readings of one attempt supersede each other: at a moment, the first one that was not superseded by then
+    counted.
+    """
+    at = known_at(connection)
+    if at is None:
+        return measurements.c.accepted == sa.true()
+    before = measurements.alias("before")
+    was_superseded_later = sa.exists().where(
+        before.c.attempt_id == measurements.c.attempt_id,
+        before.c.measurement_id < measurements.c.measurement_id,
+        before.c.superseded_at > at,
+    )
+    return sa.and_(
+        measurements.c.measured_at <= at,
+        sa.or_(measurements.c.accepted, measurements.c.superseded_at > at),
+        ~was_superseded_later.correlate(measurements),
+    )
+
+
 def accepted_measurements(
     connection: Connection, matrix_id: MatrixId, *, of: tuple[int, int] | None = None
 ) -> list[Measurement]:
@@ -154,7 +177,7 @@ def accepted_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> l
     """Return the accepted measurements of cells, oldest first."""
     query = (
         sa.select(*_MEASUREMENT_COLUMNS)
-        .where(is_among(connection, measurements.c.cell_id, cell_ids), measurements.c.accepted)
+        .where(is_among(connection, measurements.c.cell_id, cell_ids), is_accepted(connection))
         .order_by(measurements.c.measurement_id)
     )
     return [to_record(Measurement, row) for row in connection.execute(query)]
@@ -166,7 +189,7 @@ def metrics_of_cells(
     """Return the metrics of the accepted measurements of cells, by cell, and by round and repeat."""
     columns = (measurements.c[name] for name in ("cell_id", "round", "repeat", "metrics"))
     query = sa.select(*columns).where(
-        is_among(connection, measurements.c.cell_id, cell_ids), measurements.c.accepted
+        is_among(connection, measurements.c.cell_id, cell_ids), is_accepted(connection)
     )
     metrics: dict[CellId, dict[tuple[int, int], tuple[Metric, ...]]] = {}
     for row in connection.execute(query):

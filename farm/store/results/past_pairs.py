@@ -11,6 +11,7 @@ from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, measurements
+from farm.store.results.measurements import is_accepted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ def past_measurements(
         sa.select(cells.c.matrix_id)
         .distinct()
         .select_from(joined)
-        .where(of_series, measurements.c.accepted, cells.c.matrix_id < before)
+        .where(of_series, is_accepted(connection), cells.c.matrix_id < before)
         .order_by(cells.c.matrix_id.desc())
         .limit(matrices)
     )
@@ -66,7 +67,7 @@ def past_measurements(
     query = (
         sa.select(*_COLUMNS)
         .select_from(joined)
-        .where(of_series, measurements.c.accepted, cells.c.matrix_id.in_(among))
+        .where(of_series, is_accepted(connection), cells.c.matrix_id.in_(among))
         .order_by(measurements.c.measurement_id)
     )
     return [to_record(PastMeasurement, row) for row in connection.execute(query)]

@@ -6,7 +6,7 @@ from farm.core.base.ids import MatrixId, digest_of
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
 from farm.database.transaction import bind_tx
-from farm.services.results.latest_speedups import list_latest_speedups
+from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import list_speedups
 from farm.store.files.artifacts import put_artifact
 from farm.store.files.programs import put_program

@@ -1,0 +1,1 @@
+"""History: what a session showed of each series."""

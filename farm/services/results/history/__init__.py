@@ -1,0 +1,1 @@
+"""History: points beside settling, and the questions over them."""

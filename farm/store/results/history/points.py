@@ -1,0 +1,282 @@
+"""Points of series: stored by session, read by pair of series, by series, and over devices."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
+from farm.core.base.setting_values import SettingValue
+from farm.core.models.variant import Recipe
+from farm.core.results.history.session_point import SessionPoint, PointValues
+from farm.core.results.series import slot_number
+from farm.database.rows import is_among, to_record
+from farm.database.tables import cells, measurements, points, series
+from farm.database.transaction import Tx
+
+_VALUES = [points.c[name] for name in PointValues.__dataclass_fields__]
+_RECIPE = TypeAdapter(Recipe)
+_SETTINGS = TypeAdapter(dict[str, SettingValue])
+_NEWEST = sa.text("newest")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class PairKey:
+    """What is compared on a device; `baseline_series_id` is 0 where it is compared with nothing."""
+
+    device_id: DeviceId
+    baseline_series_id: int
+    series_id: SeriesId
+    #: Duplicates of a baseline are one pair, however many there are.
+    is_duplicate: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairCell:
+    """A cell with a measurement, and the pair that it is one side of."""
+
+    cell_id: CellId
+    matrix_id: MatrixId
+    key: PairKey
+
+
+def slots_of_series(connection: Connection, series_ids: Collection[SeriesId]) -> dict[SeriesId, int]:
+    """Return the slot of each of these series."""
+    query = sa.select(series).where(is_among(connection, series.c.series_id, series_ids))
+    return {
+        row.series_id: slot_number(
+            model=row.model,
+            recipe=None if row.recipe is None else _RECIPE.validate_python(row.recipe, strict=False),
+            backend=row.backend,
+            harness=row.harness,
+            settings=_SETTINGS.validate_python(row.settings),
+        )
+        for row in connection.execute(query)
+    }
+
+
+_Key = tuple[SeriesId, SeriesId | None, int]
+#: Whether it has rounds that count, its matrix and its cell: the highest one of a pair is the newest.
+_Rank = tuple[bool, MatrixId, CellId]
+
+
+def replace_points(tx: Tx, matrix_id: MatrixId, device_id: DeviceId, new_points: Sequence[SessionPoint]) -> None:
+    """Store the points of a session in place of those that it has."""
+    connection = tx.connection
+    before = _newest_of_device(connection, device_id)
+    own = {key for key, (_, matrix, _) in before.items() if matrix == matrix_id}
+    of_session = sa.and_(points.c.matrix_id == matrix_id, points.c.device_id == device_id)
+    connection.execute(points.delete().where(of_session))
+    ranks: dict[_Key, _Rank] = {}
+    for point in new_points:
+        key, of_point = _key_of(point), (point.values.rounds > 0, point.matrix_id, point.cell_id)
+        ranks[key] = max(of_point, ranks.get(key, of_point))
+    newest: set[CellId] = set()
+    for key in {*ranks, *own}:
+        rank: _Rank | None = ranks.get(key)
+        has_rounds = rank is not None and rank[0]
+        # Of a pair that was newest here and has no rounds any more, an older one may be it.
+        other = (None if has_rounds else _find_newest(connection, key)) if key in own else before.get(key)
+        if rank is not None and (other is None or rank > other):
+            newest.add(rank[2])
+            if other is not None and key not in own:
+                _set_newest(connection, other[2], newest=False)
+        elif key in own and other is not None:
+            _set_newest(connection, other[2], newest=True)
+    rows = [
+        {
+            **{name: getattr(point, name) for name in SessionPoint.__dataclass_fields__ if name != "values"},
+            **asdict(point.values),
+            "newest": point.cell_id in newest,
+        }
+        for point in new_points
+    ]
+    if rows:
+        connection.execute(points.insert(), rows)
+
+
+def _key_of(point: SessionPoint) -> _Key:
+    return point.series_id, point.baseline_series_id, point.replica
+
+
+def _newest_of_device(connection: Connection, device_id: DeviceId) -> dict[_Key, _Rank]:
+    columns = (points.c[name] for name in ("series_id", "baseline_series_id", "replica"))
+    query = sa.select(*columns, points.c.rounds, points.c.matrix_id, points.c.cell_id).where(
+        points.c.device_id == device_id, _NEWEST
+    )
+    return {
+        (row.series_id, row.baseline_series_id, row.replica): (row.rounds > 0, row.matrix_id, row.cell_id)
+        for row in connection.execute(query)
+    }
+
+
+def _find_newest(connection: Connection, key: _Key) -> _Rank | None:
+    series_id, baseline_series_id, replica = key
+    of_pair = (
+        sa.select(points.c.rounds, points.c.matrix_id, points.c.cell_id)
+        .where(
+            points.c.series_id == series_id,
+            points.c.baseline_series_id.is_not_distinct_from(baseline_series_id),
+            points.c.replica == replica,
+        )
+        .order_by(points.c.matrix_id.desc(), points.c.cell_id.desc())
+        .limit(1)
+    )
+    for query in (of_pair.where(points.c.rounds > 0), of_pair):
+        row = connection.execute(query).one_or_none()
+        if row is not None:
+            return row.rounds > 0, row.matrix_id, row.cell_id
+    return None
+
+
+def _set_newest(connection: Connection, cell_id: CellId, *, newest: bool) -> None:
+    connection.execute(points.update().where(points.c.cell_id == cell_id).values(newest=newest))
+
+
+def newest_cells(
+    connection: Connection,
+    device_ids: Collection[DeviceId],
+    *,
+    model: str | None = None,
+    since: datetime | None = None,
+) -> list[PairCell]:
+    """Return the newest cell of each pair of series that is compared on some devices."""
+    query = sa.select(points).where(
+        points.c.device_id.in_(device_ids), _NEWEST, points.c.baseline_series_id.is_not(None)
+    )
+    if model is not None:
+        query = query.join(series, series.c.series_id == points.c.series_id).where(series.c.model == model)
+    if since is not None:
+        query = query.where(points.c.ended_at >= since)
+    return [_pair_cell(row) for row in connection.execute(query)]
+
+
+def cells_of_pair(
+    connection: Connection, key: PairKey, *, until: MatrixId | None, since: datetime | None, limit: int
+) -> list[PairCell]:
+    """Return the cells of a pair of series, the newest first; `until` is the last matrix to consider."""
+    query = (
+        sa.select(points)
+        .where(
+            points.c.series_id == key.series_id,
+            points.c.baseline_series_id == key.baseline_series_id,
+            points.c.replica > 1 if key.is_duplicate else points.c.replica == 1,
+        )
+        .order_by(points.c.matrix_id.desc(), points.c.cell_id.desc())
+        .limit(limit)
+    )
+    if until is not None:
+        query = query.where(points.c.matrix_id <= until)
+    if since is not None:
+        query = query.where(points.c.ended_at >= since)
+    return [_pair_cell(row) for row in connection.execute(query)]
+
+
+def _pair_cell(row: sa.Row[*tuple[object, ...]]) -> PairCell:
+    values = row._mapping
+    key = PairKey(
+        device_id=values["device_id"],
+        baseline_series_id=values["baseline_series_id"],
+        series_id=values["series_id"],
+        is_duplicate=values["replica"] > 1,
+    )
+    return PairCell(cell_id=values["cell_id"], matrix_id=values["matrix_id"], key=key)
+
+
+def measured_pairs(
+    connection: Connection,
+    matrix_id: MatrixId,
+    device_ids: Collection[DeviceId],
+    *,
+    cell_id: CellId | None = None,
+    model: str | None = None,
+    since: datetime | None = None,
+) -> list[PairCell]:
+    """Return the compared cells of a matrix on some devices with the series that they were measured as.
+
+    Args:
+        cell_id: only this cell.
+        model: only of this model.
+        since: only cells with a measurement at this time or later.
+    """
+    baseline = cells.alias("baseline")
+    own = _series_of_cell(cells)
+    its = _series_of_cell(baseline)
+    query = (
+        sa.select(
+            cells.c.cell_id,
+            cells.c.matrix_id,
+            cells.c.device_id,
+            cells.c.replica,
+            own.label("series_id"),
+            its.label("baseline_series_id"),
+        )
+        .join(
+            baseline,
+            sa.and_(
+                baseline.c.matrix_id == cells.c.matrix_id, baseline.c.cell_index == cells.c.baseline_index
+            ),
+        )
+        .where(cells.c.matrix_id == matrix_id, cells.c.device_id.in_(device_ids))
+    )
+    if cell_id is not None:
+        query = query.where(cells.c.cell_id == cell_id)
+    if since is not None:
+        query = query.where(
+            sa.exists()
+            .where(measurements.c.cell_id == cells.c.cell_id, measurements.c.measured_at >= since)
+            .correlate(cells)
+        )
+    found = query.subquery()
+    query = sa.select(found).where(found.c.series_id.is_not(None), found.c.baseline_series_id.is_not(None))
+    if model is not None:
+        query = query.join(series, series.c.series_id == found.c.series_id).where(series.c.model == model)
+    return [_pair_cell(row) for row in connection.execute(query)]
+
+
+def _series_of_cell(of: sa.FromClause) -> sa.ScalarSelect[int]:
+    return (
+        sa.select(measurements.c.series_id)
+        .where(measurements.c.cell_id == of.c.cell_id, measurements.c.accepted)
+        .order_by(measurements.c.measurement_id.desc())
+        .limit(1)
+        .correlate(of)
+        .scalar_subquery()
+    )
+
+
+def find_pair(connection: Connection, cell_id: CellId) -> PairKey | None:
+    """Return the pair that the point of a cell is of; None without a point, or a baseline."""
+    query = sa.select(points).where(points.c.cell_id == cell_id, points.c.baseline_series_id.is_not(None))
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _pair_cell(row).key
+
+
+def stored_points(connection: Connection, which: sa.ColumnElement[bool]) -> list[SessionPoint]:
+    """Return the points of a condition, in the order of matrices."""
+    query = sa.select(points).where(which).order_by(points.c.matrix_id, points.c.cell_id)
+    return [_point(row) for row in connection.execute(query)]
+
+
+def _point(row: sa.Row[*tuple[object, ...]]) -> SessionPoint:
+    return to_record(SessionPoint, row, values=to_record(PointValues, row))
+
+
+def points_of_session(connection: Connection, matrix_id: MatrixId, device_id: DeviceId) -> list[SessionPoint]:
+    """Return the points of a session, by cell."""
+    return stored_points(
+        connection, sa.and_(points.c.matrix_id == matrix_id, points.c.device_id == device_id)
+    )
+
+
+def points_of_series(
+    connection: Connection, series_ids: Iterable[SeriesId], *, since: datetime | None = None
+) -> list[SessionPoint]:
+    """Return the points of series, oldest first."""
+    which = is_among(connection, points.c.series_id, list(series_ids))
+    if since is not None:
+        which = sa.and_(which, points.c.ended_at >= since)
+    return stored_points(connection, which)

@@ -1,0 +1,152 @@
+"""Sessions whose points are to be computed, marked by the measurements that they have got since."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId, MatrixId
+from farm.database.rows import to_record
+from farm.database.tables import cells, measurements, point_progress, stale_points
+from farm.database.transaction import Tx
+
+
+class MeasuredSession(NamedTuple):
+    """A matrix on a device."""
+
+    matrix_id: MatrixId
+    device_id: DeviceId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleSession:
+    """A session whose points are to be computed, and the mark that says so."""
+
+    matrix_id: MatrixId
+    device_id: DeviceId
+    version: int
+
+    @property
+    def session(self) -> MeasuredSession:
+        """Return the session without its mark."""
+        return MeasuredSession(self.matrix_id, self.device_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Progress:
+    measurement_id: int = 0
+    version: int = 0
+
+
+def _progress(connection: Connection) -> _Progress:
+    row = connection.execute(sa.select(point_progress)).one_or_none()
+    return _Progress() if row is None else to_record(_Progress, row)
+
+
+def has_unmarked(connection: Connection) -> bool:
+    """Tell whether there are measurements whose sessions are not marked yet."""
+    last = connection.execute(sa.select(sa.func.max(measurements.c.measurement_id))).scalar()
+    return (last or 0) > _progress(connection).measurement_id
+
+
+def mark_measured(tx: Tx, *, limit: int) -> bool:
+    """Mark the sessions of the next measurements; True if there are more of them.
+
+    Ids of measurements become visible in their order: writers have one lock.
+    """
+    progress = _progress(tx.connection)
+    following = (
+        sa.select(measurements.c.measurement_id, measurements.c.cell_id)
+        .where(measurements.c.measurement_id > progress.measurement_id)
+        .order_by(measurements.c.measurement_id)
+        .limit(limit)
+        .subquery()
+    )
+    query = sa.select(following.c.measurement_id, cells.c.matrix_id, cells.c.device_id).join(
+        cells, cells.c.cell_id == following.c.cell_id
+    )
+    rows = tx.connection.execute(query).all()
+    if not rows:
+        return False
+    _mark(
+        tx,
+        {MeasuredSession(row.matrix_id, row.device_id) for row in rows},
+        _Progress(measurement_id=max(row.measurement_id for row in rows), version=progress.version + 1),
+    )
+    return len(rows) == limit
+
+
+def mark_sessions(tx: Tx, sessions: Collection[MeasuredSession]) -> None:
+    """Mark sessions whose points change by something else than a new measurement."""
+    progress = _progress(tx.connection)
+    _mark(tx, sessions, _Progress(measurement_id=progress.measurement_id, version=progress.version + 1))
+
+
+def _mark(tx: Tx, sessions: Collection[MeasuredSession], after: _Progress) -> None:
+    insert = (postgresql if tx.connection.dialect.name == "postgresql" else sqlite).insert
+    times = {"marked_at": tx.now, "last_marked_at": tx.now}
+    mark = insert(stale_points)
+    tx.connection.execute(
+        mark.on_conflict_do_update(
+            index_elements=["matrix_id", "device_id"],
+            set_={name: mark.excluded[name] for name in ("version", "last_marked_at")},
+        ),
+        [{**session._asdict(), "version": after.version, **times} for session in sorted(sessions)],
+    )
+    values = {"measurement_id": after.measurement_id, "version": after.version}
+    progress = insert(point_progress).values(progress_id=1, **values)
+    tx.connection.execute(progress.on_conflict_do_update(index_elements=["progress_id"], set_=values))
+
+
+def find_stale(
+    connection: Connection,
+    *,
+    quiet_since: datetime,
+    marked_before: datetime,
+    excluded: Collection[MeasuredSession] = (),
+) -> StaleSession | None:
+    """Return the newest session that is due: without a mark for a while, or marked long ago."""
+    is_due = sa.or_(stale_points.c.last_marked_at <= quiet_since, stale_points.c.marked_at <= marked_before)
+    query = (
+        sa.select(stale_points)
+        .where(is_due)
+        .order_by(stale_points.c.matrix_id.desc(), stale_points.c.device_id)
+        .limit(len(excluded) + 1)
+    )
+    found = (to_record(StaleSession, row) for row in connection.execute(query))
+    return next((stale for stale in found if stale.session not in excluded), None)
+
+
+def clear_mark(tx: Tx, stale: StaleSession) -> bool:
+    """Remove a mark by comparing; False if the session was marked again, or computed by another process."""
+    removed = tx.connection.execute(
+        stale_points.delete().where(
+            stale_points.c.matrix_id == stale.matrix_id,
+            stale_points.c.device_id == stale.device_id,
+            stale_points.c.version == stale.version,
+        )
+    )
+    return removed.rowcount == 1
+
+
+def pending_sessions(
+    connection: Connection, device_ids: Collection[DeviceId] | None = None
+) -> list[MeasuredSession]:
+    """Return the sessions whose stored points are not those of their measurements, the newest first."""
+    marked = sa.select(stale_points.c.matrix_id, stale_points.c.device_id)
+    unmarked = (
+        sa.select(cells.c.matrix_id, cells.c.device_id)
+        .join(measurements, measurements.c.cell_id == cells.c.cell_id)
+        .where(measurements.c.measurement_id > _progress(connection).measurement_id)
+    )
+    if device_ids is not None:
+        marked = marked.where(stale_points.c.device_id.in_(device_ids))
+        unmarked = unmarked.where(cells.c.device_id.in_(device_ids))
+    found = {
+        MeasuredSession(row.matrix_id, row.device_id) for row in connection.execute(marked.union(unmarked))
+    }
+    return sorted(found, key=lambda session: (-session.matrix_id, session.device_id))

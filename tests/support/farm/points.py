@@ -1,0 +1,33 @@
+"""The points of a farm under test, computed as its worker does."""
+
+from datetime import timedelta
+
+from farm.core.results.history.session_point import SessionPoint
+from farm.database.tables import points
+from farm.database.transaction import bind_tx
+from farm.services.results.history.session_points import (
+    QUIET_S,
+    find_due_session,
+    session_points,
+    store_points,
+)
+from farm.store.results.history.points import stored_points
+from farm.store.results.history.stale_points import has_unmarked, mark_measured
+from tests.support.farm.service_fixture import FarmRig
+
+
+def compute_points(farm: FarmRig, *, mark_at_once: int = 7) -> int:
+    """Compute all points that are due once nothing is measured any more; how many sessions that were."""
+    now = farm.clock.now()
+    while farm.read(has_unmarked):
+        farm.write(bind_tx(mark_measured, now=now), limit=mark_at_once)
+    later, sessions = now + timedelta(seconds=QUIET_S), 0
+    while due := farm.read(find_due_session, now=later):
+        assert farm.write(bind_tx(store_points, now=later), due, farm.read(session_points, due.session))
+        sessions += 1
+    return sessions
+
+
+def all_points(farm: FarmRig) -> list[SessionPoint]:
+    """Return all stored points, by matrix and cell."""
+    return farm.read(stored_points, points.c.cell_id > 0)
