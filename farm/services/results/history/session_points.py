@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, SeriesId
-from farm.core.results.history.session_point import SessionPoint, PointValues, compared_values, own_values
+from farm.core.results.history.session_point import PointValues, SessionPoint, compared_values, own_values
 from farm.database.transaction import Tx
 from farm.services.results.speedups import comparisons_of
 from farm.store.matrices import matrices

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Recipe
-from farm.core.results.history.session_point import SessionPoint, PointValues
+from farm.core.results.history.session_point import PointValues, SessionPoint
 from farm.core.results.series import slot_number
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, measurements, points, series
@@ -63,7 +63,9 @@ _Key = tuple[SeriesId, SeriesId | None, int]
 _Rank = tuple[bool, MatrixId, CellId]
 
 
-def replace_points(tx: Tx, matrix_id: MatrixId, device_id: DeviceId, new_points: Sequence[SessionPoint]) -> None:
+def replace_points(
+    tx: Tx, matrix_id: MatrixId, device_id: DeviceId, new_points: Sequence[SessionPoint]
+) -> None:
     """Store the points of a session in place of those that it has."""
     connection = tx.connection
     before = _newest_of_device(connection, device_id)
