@@ -1,6 +1,6 @@
 """How often the farm's verdicts are wrong, and what they find: its own functions on simulated process starts.
 
-    python benchmarks/calibration.py [--quick] [--matrices N]
+    python benchmarks/calibration.py [--quick] [--matrices N] [--virtual MINUTES]
 
 Not named after statistics: that module of the standard library would be hidden from all other benchmarks.
 """
@@ -9,7 +9,6 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,9 @@ import numpy.typing as npt
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.calibration_looks import pooled_rows, sequential_rows
+from benchmarks.calibration_row import Row as _Row
+from benchmarks.calibration_row import at_most as _at_most
 from benchmarks.machine import machine_facts
 from benchmarks.simulated_start import VALUE_NS, simulated_start
 from farm.core.base.ids import DeviceId
@@ -81,17 +83,6 @@ NOISES: dict[str, Noise] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Row:
-    what: str
-    measured: str
-    aim: str
-    holds: bool
-
-    def __str__(self) -> str:
-        return f"{self.what:58}{self.measured:>10}  {self.aim:10}{'' if self.holds else '  MISSED'}".rstrip()
-
-
 def _matrix(
     random: np.random.Generator, noise: Noise, *, rounds: int, cells: int = 3, carried: float = 0.0
 ) -> dict[int, list[float]]:
@@ -144,10 +135,6 @@ def _coverage(results: Sequence[Speedup], truth: float) -> float:
 
 def _width(results: Sequence[Speedup]) -> float:
     return float(np.mean([math.log((r.ci_high or 1) / (r.ci_low or 1)) / 2 for r in results]))
-
-
-def _at_most(what: str, value: float, aim: float, *, allowed: float = 0.0) -> _Row:
-    return _Row(what=what, measured=f"{value:.1%}", aim=f"<= {aim:.1%}", holds=value <= aim + allowed)
 
 
 def _null_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
@@ -348,6 +335,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few matrices: the figures say little")
     parser.add_argument("--matrices", type=int, default=10_000, help="simulated for each figure")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--virtual",
+        type=float,
+        metavar="MINUTES",
+        help="slow: also real starts of one program on a virtual phone, for so long",
+    )
     given = parser.parse_args()
     matrices = 100 if given.quick else given.matrices
     print(machine_facts())
@@ -361,10 +354,17 @@ def main() -> None:
         _step_rows,
         _family_rows,
         _prior_rows,
+        sequential_rows,
+        pooled_rows,
         _join_rows,
         _block_rows,
     ):
         for row in rows(np.random.default_rng(given.seed), matrices):
+            print(row, flush=True)
+    if given.virtual is not None:
+        from benchmarks.virtual_starts import virtual_rows
+
+        for row in virtual_rows(given.virtual):
             print(row, flush=True)
 
 

@@ -24,6 +24,8 @@ _PROMISED = {
         "A/A alarms, iid",
         "coverage of a true 3 %",
         "80 equal rows",
+        "matrices that grow",
+        "at any of 20 looks, pooled",
         "starts for the same half-width",
     ],
     "cancel": ["SQLite      2,000 jobs", "times the bare statements", "the longest of"],

@@ -210,7 +210,7 @@ def _basis_text(basis: IntervalBasis) -> str:
             return f"{confidence:.2%} at {looks}, which is {CONFIDENCE:.0%} over all of them"
         case IntervalKind.ANYTIME:
             why = "as planned rounds are missing"
-            return f"{confidence:.2%}, which is {CONFIDENCE:.0%} at any number of rounds, {why}"
+            return f"{confidence:.2%}, which holds at any number of rounds, {why}"
         case _:
             assert_never(basis.kind)
 

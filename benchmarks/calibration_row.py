@@ -1,0 +1,27 @@
+"""A row of the calibration's table: a figure beside its aim."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A figure, what it should be, and whether it is."""
+
+    what: str
+    measured: str
+    aim: str
+    holds: bool
+
+    def __str__(self) -> str:
+        return f"{self.what:58}{self.measured:>10}  {self.aim:10}{'' if self.holds else '  MISSED'}".rstrip()
+
+
+def at_most(what: str, value: float, aim: float, *, allowed: float = 0.0) -> Row:
+    """Return a share that should be at most `aim`; `allowed` is what so few matrices cannot tell apart."""
+    return Row(what=what, measured=f"{value:.1%}", aim=f"<= {aim:.1%}", holds=value <= aim + allowed)
+
+
+def two_errors(share: float, count: int) -> float:
+    """Return two standard errors of a share of so many."""
+    return 2 * math.sqrt(share * (1 - share) / count)
