@@ -19,7 +19,7 @@ class Farm:
     models: int = 4
     networks: int = 3
     variants: int = 3
-    days: int = 240
+    days: int = 180
     #: Chance that a device has a session on a day.
     cadence: float = 1.0
     #: Standard deviation of the log time of a series in a session, drawn by series from this range.

@@ -2,9 +2,9 @@
 
     python -m benchmarks.regressions [SEEDS]
 
-Histories come from `benchmarks/farm_history.py`, changes from the farm's own function, which sees one day after
-the other. A change is right where an event has the same direction, at least half of the series of both together,
-and a day within a week (drifts: 45 days); a second one for the same event is wrong.
+Histories come from `benchmarks/farm_history.py`, changes from the farm's own function, which sees one day
+after the other. A change is right where an event has the same direction, at least half of the series of both
+together, and a day within a week (drifts: 45 days); a second one for the same event is wrong.
 """
 
 import math
@@ -274,7 +274,7 @@ _CHANGES: tuple[Play, ...] = (
 )
 FARMS = {
     "daily": Farm(),
-    "irregular": Farm(cadence=0.45, days=360),
+    "irregular": Farm(cadence=0.45, days=300),
     "heavy tails": Farm(tails=3.0, broken=0.03),
     "hot, correlated": Farm(wander=0.95, wander_size=0.04, age=0.15, ratio_correlation=0.3),
     "few devices": Farm(devices=2, models=2, variants=2, networks=2),

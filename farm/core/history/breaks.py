@@ -37,7 +37,7 @@ class Series:
         return self.device, self.network, self.harness
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class VersionBreak:
     """A new version, and the session at which each series got it."""
 
@@ -162,7 +162,7 @@ class Catalog:
                 yield known
 
     def breaks_of(self, row: int) -> list[VersionBreak]:
-        """Return the breaks of a series that have told nothing yet, the file's first and the build's last."""
+        """Return the breaks of a series, the file's first and the build's last."""
         order = (Cause.FILE, Cause.PROGRAM, Cause.OS)
-        found = [known for known in self._breaks.values() if row in known.tick_by_row and not known.is_told]
+        found = [known for known in self._breaks.values() if row in known.tick_by_row]
         return sorted(found, key=lambda known: order.index(known.cause))

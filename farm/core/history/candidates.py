@@ -1,18 +1,16 @@
-"""Candidates for a change: which series, since when, because of what, and how surely."""
+"""Candidates for a change: the tests that a new version calls for, over all scopes it may have."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from farm.core.history.breaks import Catalog, VersionBreak
+from farm.core.history.choice import Candidate
+from farm.core.history.evidence import Evidence, combined, pooled
 from farm.core.history.levels import DeviceLevels
 from farm.core.history.points import BASELINE, Cause
 from farm.core.history.ratios import RatioHistory
 
-#: The least effect: smaller estimates are no change.
-LEAST_EFFECT = 0.015
 #: Least standard normal scores of planned tests. Several looks are taken, at 2 to 20 sessions.
 PLANNED = 3.7
 #: Of one series of many that a break concerns, or of a narrower scope: more of them can be found by chance.
@@ -26,61 +24,9 @@ _LEAST_AFTER_TOTAL = 3
 _MOST_AFTER = 25
 #: Of absolute levels, which wander, sooner.
 _MOST_AFTER_ABSOLUTE = 12
-#: Ratios of one session share their baseline, and so half of their variance.
-_SHARED_BASELINE = 0.5
 #: Of the series of a scope, so many move where everything moves together.
 TOGETHER = 0.75
 _SHARE_OF_STEP = 0.4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """A change that may be told."""
-
-    cause: Cause
-    scope: Mapping[str, str]
-    #: Rows of the series that changed, with the tick of the first session of the new level.
-    tick_by_row: Mapping[int, int]
-    day: int
-    z: float
-    #: Change of log time.
-    size: float
-    threshold: float
-    #: In absolute time: the ratios stayed.
-    is_absolute: bool = False
-    break_: VersionBreak | None = None
-
-    @property
-    def score(self) -> float:
-        """Return twice the log likelihood ratio, less what is asked of such a candidate."""
-        return self.z**2 - self.threshold**2
-
-    @property
-    def p_value(self) -> float:
-        """Return the chance of such a score without any change."""
-        return math.erfc(abs(self.z) / math.sqrt(2))
-
-
-@dataclass(frozen=True, slots=True)
-class _Evidence:
-    """The contrast of one group of series with one baseline, or of one device."""
-
-    shift: float
-    variance: float
-    size: float
-    degrees: float
-    after: int
-
-
-def _pooled(parts: Sequence[_Evidence]) -> tuple[float, float]:
-    """Return score and size of evidence that is independent of each other."""
-    weights = np.array([1.0 / (part.variance + 1e-6) for part in parts])
-    shifts = np.array([part.shift for part in parts])
-    degrees = sum(part.degrees for part in parts)
-    t = float((weights * shifts).sum() / math.sqrt(weights.sum()))
-    size = float((weights * np.array([part.size for part in parts])).sum() / weights.sum())
-    z = math.copysign(math.sqrt(degrees * math.log1p(t * t / degrees)), t)
-    return z * (8 * degrees + 1) / (8 * degrees + 3), size
 
 
 class CandidateFinder:
@@ -107,14 +53,14 @@ class CandidateFinder:
             return any(self._ratios.count[other] for other in self._catalog.siblings(row))
         return bool(self._ratios.count[row])
 
-    def evidence(self, tick_by_row: Mapping[int, int]) -> dict[int, _Evidence]:
+    def evidence(self, tick_by_row: Mapping[int, int]) -> dict[int, Evidence]:
         """Return the contrast of each row that has sessions before and after."""
         if not tick_by_row:
             return {}
         rows, ticks = np.array(list(tick_by_row)), np.array(list(tick_by_row.values()))
         contrast = self._ratios.contrast(rows, ticks)
         return {
-            int(row): _Evidence(
+            int(row): Evidence(
                 float(contrast.shift[place]),
                 float(contrast.variance[place]),
                 float(contrast.size[place]),
@@ -125,26 +71,12 @@ class CandidateFinder:
             if contrast.after[place] > 0
         }
 
-    def by_group(self, evidence: Mapping[int, _Evidence]) -> list[_Evidence]:
+    def by_group(self, evidence: Mapping[int, Evidence]) -> list[Evidence]:
         """Combine the series of each group, which share the noise of their baseline."""
         rows_by_group: dict[tuple[str, str, str], list[int]] = {}
         for row in evidence:
             rows_by_group.setdefault(self._catalog.series[row].group, []).append(row)
-        combined = []
-        for rows in rows_by_group.values():
-            parts = [evidence[row] for row in rows]
-            count = len(parts)
-            inflation = (1 + (count - 1) * _SHARED_BASELINE) / count
-            combined.append(
-                _Evidence(
-                    sum(part.shift for part in parts) / count,
-                    sum(part.variance for part in parts) / count * inflation,
-                    float(np.median([part.size for part in parts])),
-                    sum(part.degrees for part in parts) / count,
-                    max(part.after for part in parts),
-                )
-            )
-        return combined
+        return [combined([evidence[row] for row in rows]) for rows in rows_by_group.values()]
 
     def _in_ratios(self, known: VersionBreak) -> Iterable[Candidate]:
         catalog = self._catalog
@@ -177,13 +109,13 @@ class CandidateFinder:
             ]
             yield from self._candidates(known, evidence, changed, is_baseline=True, scopes=by_network)
 
-    def _fresh(self, tick_by_row: Mapping[int, int]) -> dict[int, _Evidence]:
+    def _fresh(self, tick_by_row: Mapping[int, int]) -> dict[int, Evidence]:
         evidence = self.evidence(tick_by_row)
         if not evidence or min(part.after for part in evidence.values()) > _MOST_AFTER:
             return {}
         return evidence
 
-    def _all_move_alike(self, evidence: Mapping[int, _Evidence]) -> bool:
+    def _all_move_alike(self, evidence: Mapping[int, Evidence]) -> bool:
         """Return whether two or more variants of a network moved by the same, which one baseline does."""
         by_variant: dict[str, list[float]] = {}
         for row, part in evidence.items():
@@ -198,11 +130,11 @@ class CandidateFinder:
         return {} if known.cause is Cause.FILE else {str(known.cause): known.version}
 
     def _file_scopes(
-        self, evidence: Mapping[int, _Evidence]
-    ) -> list[tuple[dict[str, str], Mapping[int, _Evidence]]]:
+        self, evidence: Mapping[int, Evidence]
+    ) -> list[tuple[dict[str, str], Mapping[int, Evidence]]]:
         any_row = next(iter(evidence))
         series = self._catalog.series[any_row]
-        whole: list[tuple[dict[str, str], Mapping[int, _Evidence]]] = [
+        whole: list[tuple[dict[str, str], Mapping[int, Evidence]]] = [
             ({"network": series.network, "variant": series.variant}, evidence)
         ]
         by_device = self._partition(evidence, lambda row: (self._catalog.series[row].device,))
@@ -211,29 +143,26 @@ class CandidateFinder:
         return [*whole, *(({"device": device}, rows) for (device,), rows in by_device.items())]
 
     def _partition(
-        self, evidence: Mapping[int, _Evidence], key: Callable[[int], tuple[str, ...]]
-    ) -> dict[tuple[str, ...], dict[int, _Evidence]]:
-        parts: dict[tuple[str, ...], dict[int, _Evidence]] = {}
+        self, evidence: Mapping[int, Evidence], key: Callable[[int], tuple[str, ...]]
+    ) -> dict[tuple[str, ...], dict[int, Evidence]]:
+        parts: dict[tuple[str, ...], dict[int, Evidence]] = {}
         for row, part in evidence.items():
             parts.setdefault(key(row), {})[row] = part
         return parts
 
     def _scopes(
-        self, known: VersionBreak, evidence: Mapping[int, _Evidence]
-    ) -> list[tuple[dict[str, str], Mapping[int, _Evidence]]]:
+        self, known: VersionBreak, evidence: Mapping[int, Evidence]
+    ) -> list[tuple[dict[str, str], Mapping[int, Evidence]]]:
         """Return all series of a program or a build, and its parts: networks, variants, devices."""
         series, version = self._catalog.series, self._version(known)
-        scopes: list[tuple[dict[str, str], Mapping[int, _Evidence]]] = [(version, evidence)]
+        scopes: list[tuple[dict[str, str], Mapping[int, Evidence]]] = [(version, evidence)]
         keys: list[tuple[tuple[str, ...], Callable[[int], tuple[str, ...]]]] = [
             (("network",), lambda row: (series[row].network,)),
             (("variant",), lambda row: (series[row].variant,)),
             (("network", "variant"), lambda row: (series[row].network, series[row].variant)),
-            (("device",), lambda row: (series[row].device,)),
-            (
-                ("device", "network", "variant"),
-                lambda row: (series[row].device, series[row].network, series[row].variant),
-            ),
         ]
+        if known.cause is Cause.OS:
+            keys.append((("device",), lambda row: (series[row].device,)))
         for names, key in keys:
             parts = self._partition(evidence, key)
             if len(parts) < 2:
@@ -246,22 +175,26 @@ class CandidateFinder:
     def _candidates(
         self,
         known: VersionBreak,
-        evidence: Mapping[int, _Evidence],
+        evidence: Mapping[int, Evidence],
         tick_by_row: Mapping[int, int],
         *,
         is_baseline: bool,
-        scopes: Iterable[tuple[dict[str, str], Mapping[int, _Evidence]]],
+        scopes: Iterable[tuple[dict[str, str], Mapping[int, Evidence]]],
     ) -> Iterable[Candidate]:
         sign = -1.0 if is_baseline else 1.0
         for place, (scope, rows) in enumerate(scopes):
+            is_whole = place == 0 and not (is_baseline and known.cause is not Cause.FILE)
             afters = [part.after for part in rows.values()]
             is_one = len(rows) == 1 or (
                 is_baseline and len({self._catalog.series[r].group for r in rows}) == 1
             )
             if max(afters) < _LEAST_AFTER + is_one or sum(afters) < _LEAST_AFTER_TOTAL:
                 continue
-            z, size = _pooled(self.by_group(rows))
-            changed = {row: tick_by_row[row] for row in rows}
+            mean = pooled(self.by_group(rows))
+            # Series of the scope without sessions that can be compared belong to it, too.
+            changed = {
+                row: tick for row, tick in tick_by_row.items() if row in rows or self._is_in_scope(row, scope)
+            }
             if is_baseline:
                 changed = {
                     baseline: tick
@@ -274,13 +207,21 @@ class CandidateFinder:
                 scope=scope,
                 tick_by_row=changed,
                 day=min(known.day_by_row.get(row, known.day) for row in changed),
-                z=z,
-                size=sign * size,
-                threshold=PLANNED
-                if place == 0 and not (is_baseline and known.cause is not Cause.FILE)
-                else PLANNED_NARROW,
+                z=mean.z,
+                size=sign * mean.size,
+                threshold=PLANNED if is_whole else PLANNED_NARROW,
                 break_=known,
+                is_planned=True,
+                shift=mean.shift,
+                precision=mean.precision,
             )
+
+    def _is_in_scope(self, row: int, scope: Mapping[str, str]) -> bool:
+        series = self._catalog.series[row]
+        parts = {"device": series.device, "network": series.network}
+        if scope.get("variant") != BASELINE:
+            parts["variant"] = series.variant
+        return all(scope.get(key, value) == value for key, value in parts.items())
 
     def _in_levels(self, known: VersionBreak, rows: Sequence[int]) -> Iterable[Candidate]:
         """Test whether the absolute times of all series of a break moved together."""
@@ -288,7 +229,7 @@ class CandidateFinder:
         by_device: dict[int, list[int]] = {}
         for row in rows:
             by_device.setdefault(catalog.series[row].device_row, []).append(row)
-        parts: dict[int, _Evidence] = {}
+        parts: dict[int, Evidence] = {}
         ticks: dict[int, int] = {}
         moved, counted = 0, 0
         for device, members in by_device.items():
@@ -299,10 +240,11 @@ class CandidateFinder:
             )
             if not after or after > _MOST_AFTER_ABSOLUTE:
                 continue
-            parts[device] = _Evidence(step, variance, step, 12.0, after)
+            parts[device] = Evidence(step, variance, step, 12.0, after)
         if not parts or max(p.after for p in parts.values()) < _LEAST_AFTER:
             return
-        z, size = _pooled(list(parts.values()))
+        mean = pooled(list(parts.values()))
+        z, size = mean.z, mean.size
         for device in parts:
             own = levels.own_steps(np.array(by_device[device]), device, ticks[device])
             own = own[~np.isnan(own)]
@@ -327,13 +269,15 @@ class CandidateFinder:
                 threshold=least,
                 is_absolute=True,
                 break_=known,
+                is_planned=True,
             )
 
         if moved >= TOGETHER * counted:
             yield candidate(version, parts, z, size, PLANNED_ABSOLUTE)
         if len(parts) > 1 and known.cause is Cause.OS:
             for device, part in parts.items():
-                z, size = _pooled([part])
+                alone = pooled([part])
+                z, size = alone.z, alone.size
                 own = levels.own_steps(np.array(by_device[device]), device, ticks[device])
                 own = own[~np.isnan(own)]
                 if (
@@ -342,9 +286,3 @@ class CandidateFinder:
                 ):
                     scope = {**version, "device": catalog.devices[device]}
                     yield candidate(scope, [device], z, size, PLANNED_NARROW)
-
-
-def strongest(candidates: Iterable[Candidate]) -> Candidate | None:
-    """Return the candidate that explains most, of those that reach their thresholds."""
-    able = [c for c in candidates if abs(c.z) >= c.threshold and abs(c.size) >= LEAST_EFFECT]
-    return max(able, key=lambda c: c.score, default=None)

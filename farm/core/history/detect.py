@@ -7,13 +7,8 @@ from itertools import groupby
 import numpy as np
 
 from farm.core.history.breaks import Catalog, VersionBreak
-from farm.core.history.candidates import (
-    LEAST_EFFECT,
-    TOGETHER,
-    Candidate,
-    CandidateFinder,
-    strongest,
-)
+from farm.core.history.candidates import TOGETHER, CandidateFinder
+from farm.core.history.choice import LEAST_EFFECT, Candidate, significance, strongest
 from farm.core.history.levels import DeviceLevels
 from farm.core.history.noise import Ints
 from farm.core.history.points import Cause, Change, Point
@@ -21,7 +16,7 @@ from farm.core.history.ratios import RatioHistory
 
 #: Least scores of a scan: so high, because each session of each series is a look.
 SCAN = 5.1
-SCAN_DEVICE = 5.2
+SCAN_DEVICE = 4.5
 LEAST_DEVICE_STEP = 0.025
 #: A drift fits at least as well as a step, less this.
 _DRIFT_BONUS = 0.3
@@ -129,20 +124,22 @@ class Detector:
     def _changes(self, day: int, rows: Ints, devices: Sequence[int]) -> list[Change]:
         scan = self._scan_rows(rows)
         moved = self._scan_devices(devices)
-        breaks = [
-            known
-            for known in self._catalog.open_breaks(day)
-            if strongest(self._finder.of_break(known)) is not None
-        ]
+        tests = {known: self._finder.of_break(known) for known in self._catalog.open_breaks(day)}
+        largest = significance(candidate for found in tests.values() for candidate in found)
+        breaks = [known for known, found in tests.items() if strongest(found, largest_p_value=largest)]
         told: list[Change] = []
-        while (scan or moved or breaks) and len(told) < _MOST_CHANGES:
+        for _ in range(_MOST_CHANGES):
+            if not (scan or moved or breaks):
+                break
             candidates = [c for known in breaks if not known.is_told for c in self._finder.of_break(known)]
             candidates += [c for row in scan for c in self._of_row(row, day)]
             candidates += [c for device in moved for c in self._of_device(device)]
-            best = strongest(candidates)
+            best = strongest(candidates, largest_p_value=largest)
             if best is None:
                 break
-            told.append(self._tell(best, day))
+            change = self._tell(best, day)
+            if not best.is_known:
+                told.append(change)
             scan = self._scan_rows(np.array(scan, dtype=np.int64))
             moved = self._scan_devices(moved)
         return told
@@ -184,7 +181,11 @@ class Detector:
         )
         for known in catalog.breaks_of(members[0]):
             apart = int((levels.ticks[device] >= known.tick_by_row[members[0]]).sum()) - length
-            if known.cause is Cause.OS and abs(apart) <= _NEAR_SESSIONS:
+            if abs(apart) > _NEAR_SESSIONS:
+                continue
+            if known.is_told and known.told_size * size > 0:
+                return [replace(found, is_known=True)]
+            if known.cause is Cause.OS and not known.is_told:
                 scope = {"os": known.version}
                 day = known.day_by_row[members[0]]
                 return [replace(found, cause=Cause.OS, scope=scope, day=day, break_=known)]
@@ -223,7 +224,7 @@ class Detector:
             threshold=SCAN,
         )
         if is_drift:
-            return [found]
+            return [replace(found, is_known=self._is_told(row, tick, found.size, length))]
         return [self._explained(candidate, length) for candidate in self._wider(found, row, tick)]
 
     def _wider(self, found: Candidate, row: int, tick: int) -> list[Candidate]:
@@ -260,13 +261,25 @@ class Detector:
         """Return a change with the break that happened at the time as its cause."""
         row = next(iter(candidate.tick_by_row))
         rows = self._catalog.siblings(row) if self._catalog.series[row].is_baseline else [row]
+        if self._is_told(rows[0], candidate.tick_by_row[row], candidate.size, length):
+            return replace(candidate, is_known=True)
         for known in self._catalog.breaks_of(row):
             since = int((self._ratios.ticks[rows[0]] >= known.tick_by_row[row]).sum())
-            if abs(since - length) <= _NEAR_SESSIONS + length // 6:
+            if not known.is_told and abs(since - length) <= _NEAR_SESSIONS + length // 6:
                 ticks = {r: known.tick_by_row.get(r, t) for r, t in candidate.tick_by_row.items()}
                 day = known.day_by_row[row]
                 return replace(candidate, cause=known.cause, tick_by_row=ticks, day=day, break_=known)
         return candidate
+
+    def _is_told(self, row: int, tick: int, size: float, length: int) -> bool:
+        """Return whether a change of a series is a part of one that was told of its version."""
+        ticks = self._ratios.ticks[row]
+        return any(
+            known.is_told
+            and known.told_size * size > 0
+            and abs(int((ticks >= known.tick_by_row[row]).sum()) - length) <= _NEAR_SESSIONS + length // 3
+            for known in self._catalog.breaks_of(row)
+        )
 
     def _tell(self, candidate: Candidate, day: int) -> Change:
         """Begin new levels where a change is, and return it."""

@@ -1,23 +1,30 @@
 """What all series of a device share: its absolute level, which heat and age move, and steps in it."""
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from farm.core.history.noise import MAD_TO_SIGMA, Floats, Ints, normal_scores, row_medians
 
 #: Sessions of a device that are kept.
 SESSIONS = 100
-#: Numbers of sessions after a step, and before it. Short: the level of a device wanders.
-_LENGTHS = ((3, 8), (4, 8), (5, 10), (6, 10), (8, 12))
+#: Sessions after a step. Few: the level of a device wanders.
+_AFTER = (3, 4, 5, 6, 8)
+#: Sessions before a step: as many as there are, of these.
+_BEFORE = (20, 10, 5)
 #: Sessions before a step, at least.
-_LEAST_BEFORE = 5
+_LEAST_BEFORE = _BEFORE[-1]
 #: A session of a step moves at least by this share of the step.
 _CONFIRMING_SHARE = 0.4
 _LEAST_GAIN = 0.1
 _LEAST_SPREAD = 0.002
-_PRIOR_DEGREES = 4.0
+#: The spread of steps over all devices counts as so many degrees of freedom.
+_PRIOR_DEGREES = 12.0
+_UNKNOWN_SPREAD = 0.03
+#: Days on which the wander of levels is estimated: each at first, then fewer.
+_POOLED_DAILY = 30
+_POOLED_EVERY = 5
 
 
 class LevelSteps(NamedTuple):
@@ -44,6 +51,8 @@ class DeviceLevels:
         self.shared: Floats = np.full((0, SESSIONS), np.nan)
         self.ticks: Ints = np.zeros((0, SESSIONS), dtype=np.int64)
         self.sessions: Ints = np.zeros(0, dtype=np.int64)
+        self._wander = Wander(0.5, 0.5)
+        self._pools = 0
         self._pooled_spread: dict[tuple[int, int], float] = {}
 
     def grow(self, device_of: Ints, devices: int) -> None:
@@ -96,41 +105,69 @@ class DeviceLevels:
         return shared
 
     def pool(self) -> None:
-        """Learn how far the levels of all devices wander. Once a day."""
-        for after, before in _LENGTHS:
-            steps, has = _rolling(self.shared, self.sessions, after, before)
-            spread, counts = row_medians(np.abs(np.where(has, steps, np.nan)))
-            known = counts >= 5
-            if known.any():
-                self._pooled_spread[after, before] = float(np.median(spread[known])) * MAD_TO_SIGMA
+        """Learn how the levels of all devices wander. Once a day."""
+        self._pools += 1
+        if self._pools > _POOLED_DAILY and self._pools % _POOLED_EVERY:
+            return
+        self._wander = wander(self.shared, self.sessions)
+        for after in _AFTER:
+            for before in _BEFORE:
+                steps = self._steps_of(self.shared, self.sessions, after, before)
+                spread, counts = row_medians(np.abs(steps))
+                known = counts >= 5
+                if known.any():
+                    self._pooled_spread[after, before] = float(np.median(spread[known])) * MAD_TO_SIGMA
+
+    def _steps_of(self, shared: Floats, sessions: Ints, after: int, before: int) -> Floats:
+        """Return the step at the end of each stretch of sessions; NaN where there are too few for one."""
+        weights = step_weights(self._wander, after, before)
+        if shared.shape[1] < len(weights):
+            return np.full((len(shared), 1), np.nan)
+        stretches = np.lib.stride_tricks.sliding_window_view(np.nan_to_num(shared), len(weights), axis=1)
+        steps: Floats = stretches @ weights
+        first = shared.shape[1] - sessions
+        is_whole = np.arange(steps.shape[1])[None, :] >= first[:, None]
+        return np.where(is_whole, steps, np.nan)
 
     def scan(self, devices: Ints) -> LevelSteps:
         """Return the strongest step of each device in its latest sessions."""
-        scores, sizes = [], []
-        for after, before in _LENGTHS:
-            z, size = self._steps(self.shared[devices], self.sessions[devices], after, before)
-            scores.append(z)
-            sizes.append(size)
-        z_all, size_all = np.array(scores), np.array(sizes)
+        z_all, size_all = np.zeros((len(_AFTER), len(devices))), np.zeros((len(_AFTER), len(devices)))
+        able = np.zeros(len(devices), dtype=bool)
+        for before in _BEFORE:
+            places = np.flatnonzero(~able & (self.sessions[devices] >= _AFTER[-1] + before))
+            if not len(places):
+                continue
+            able[places] = True
+            rows = devices[places]
+            for place, after in enumerate(_AFTER):
+                z_all[place, places], size_all[place, places] = self._scores(
+                    self.shared[rows], self.sessions[rows], after, before
+                )
         best = np.abs(z_all).argmax(axis=0)
         ordinal = np.arange(len(devices))
-        lengths = np.array([after for after, _ in _LENGTHS])
-        return LevelSteps(z_all[best, ordinal], size_all[best, ordinal], lengths[best])
+        return LevelSteps(z_all[best, ordinal], size_all[best, ordinal], np.array(_AFTER)[best])
 
-    def _steps(self, shared: Floats, sessions: Ints, after: int, before: int) -> tuple[Floats, Floats]:
-        steps, has = _rolling(shared, sessions, after, before)
-        size = np.where(has[:, -1], steps[:, -1], 0.0)
-        past = np.abs(np.where(has, steps, np.nan))[:, : -after - 1]
-        spread, counts = row_medians(past)
-        # Neighbouring windows share most of their sessions.
-        weight = 2.0 * counts / (after + before)
-        own = np.where(counts > 0, spread * MAD_TO_SIGMA, 0.0)
-        pooled = self._pooled_spread.get((after, before), 0.03)
-        variance = (_PRIOR_DEGREES * pooled**2 + weight * own**2) / (_PRIOR_DEGREES + weight)
-        z = normal_scores(size / np.maximum(np.sqrt(variance), _LEAST_SPREAD), _PRIOR_DEGREES + weight)
+    def _scores(self, shared: Floats, sessions: Ints, after: int, before: int) -> tuple[Floats, Floats]:
+        steps = self._steps_of(shared, sessions, after, before)
+        size: Floats = np.nan_to_num(steps[:, -1])
+        spread, degrees = self._spread(steps[:, : -after - 1], after, before)
+        z = normal_scores(size / spread, degrees)
         base = np.median(shared[:, -after - _LEAST_BEFORE : -after], axis=1)
         least = (np.sign(size)[:, None] * (shared[:, -after:] - base[:, None])).min(axis=1)
         return np.where(least >= _CONFIRMING_SHARE * np.abs(size), z, 0.0), size
+
+    def _spread(self, past: Floats, after: int, before: int) -> tuple[Floats, Floats]:
+        """Return the standard deviation of steps without a change, and its degrees of freedom."""
+        if not past.shape[1]:
+            past = np.full((len(past), 1), np.nan)
+        middle, counts = row_medians(np.abs(past))
+        # Neighbouring stretches share most of their sessions.
+        weight = 2.0 * counts / (after + 4.0)
+        own = np.where(counts > 0, middle * MAD_TO_SIGMA, 0.0)
+        pooled = self._pooled_spread.get((after, before), _UNKNOWN_SPREAD)
+        variance = (_PRIOR_DEGREES * pooled**2 + weight * own**2) / (_PRIOR_DEGREES + weight)
+        sigma: Floats = np.maximum(np.sqrt(variance), _LEAST_SPREAD)
+        return sigma, np.asarray(_PRIOR_DEGREES + weight, dtype=np.float64)
 
     def planned(self, device: int, tick: int, rows: Ints, others: Ints) -> tuple[float, float, int]:
         """Return the step of some series of a device at a known session: size, variance, sessions since.
@@ -154,18 +191,14 @@ class DeviceLevels:
         before = len(history) - after
         if after < 1 or before < _LEAST_BEFORE:
             return 0.0, 0.0, 0
-        used_after, used_before = min(after, 8), min(before, 10)
+        used_after = max(length for length in (1, 2, *_AFTER) if length <= after)
+        used_before = max(length for length in _BEFORE if length <= before)
         # The step as it was when so many sessions had followed it.
         history = history[: len(history) - (after - used_after)]
-        step = float(np.median(history[-used_after:]) - np.mean(history[:-used_after][-used_before:]))
-        steps, has = _rolling(history[None, :], np.array([len(history)]), used_after, used_before)
-        spread, counts = row_medians(np.abs(np.where(has, steps, np.nan))[:, : -used_after - 1])
-        weight = 2.0 * counts[0] / (used_after + used_before)
-        own = float(spread[0]) * MAD_TO_SIGMA if counts[0] else 0.0
-        nearest = min(_LENGTHS, key=lambda pair: abs(pair[0] - used_after))
-        pooled = self._pooled_spread.get(nearest, 0.03)
-        variance = (_PRIOR_DEGREES * pooled**2 + weight * own**2) / (_PRIOR_DEGREES + weight)
-        return step, max(variance, _LEAST_SPREAD**2), after
+        sessions = np.array([len(history)])
+        steps = self._steps_of(history[None, :], sessions, used_after, used_before)
+        spread, _ = self._spread(steps[:, : -used_after - 1], max(used_after, _AFTER[0]), used_before)
+        return float(steps[0, -1]), float(spread[0]) ** 2, after
 
     def _block(self, rows: Ints) -> Floats:
         deviations = self.times[rows] - self._own[rows][:, None]
@@ -194,14 +227,55 @@ class DeviceLevels:
         self.shared[device] = np.where(is_after & ~np.isnan(shared), shared, self.shared[device])
 
 
-def _rolling(shared: Floats, sessions: Ints, after: int, before: int) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the step at the end of each stretch of sessions, and where there are enough for one."""
-    filled = np.where(np.isnan(shared), 0.0, shared)
-    sums = np.concatenate([np.zeros((len(shared), 1)), np.cumsum(filled, axis=1)], axis=1)
-    width = shared.shape[1]
-    ends = np.arange(1, width + 1)
-    starts, middles = np.maximum(ends - after - before, 0), np.maximum(ends - after, 0)
-    mean_after = (sums[:, ends] - sums[:, middles]) / after
-    mean_before = (sums[:, middles] - sums[:, starts]) / before
-    has = (ends[None, :] - after - before) >= (width - sessions)[:, None]
-    return mean_after - mean_before, has
+class Wander(NamedTuple):
+    """How levels wander without a change: an AR(1) process and noise of each session."""
+
+    #: Lag-1 correlation of the process, and its share of the variance.
+    correlation: float
+    share: float
+
+
+_DISTANCES = (1, 2, 4, 8, 16)
+_CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
+
+
+def wander(shared: Floats, sessions: Ints) -> Wander:
+    """Estimate how levels wander, by a robust variogram of sessions 1 to 16 apart."""
+    columns = np.arange(shared.shape[1])[None, :]
+    known = np.where(columns >= (shared.shape[1] - sessions)[:, None], shared, np.nan)
+    apart = []
+    for distance in _DISTANCES:
+        middle, counts = row_medians(np.abs(known[:, distance:] - known[:, :-distance]))
+        able = counts >= 2 * distance + 5
+        apart.append(float(np.median(middle[able])) ** 2 if able.any() else np.nan)
+    variogram = np.array(apart)
+    able = ~np.isnan(variogram)
+    if able.sum() < 3 or variogram[able].max() <= 0:
+        return Wander(0.5, 0.5)
+    best, least = Wander(0.5, 0.5), np.inf
+    for correlation in _CORRELATIONS:
+        shape = 1.0 - correlation ** np.array(_DISTANCES)[able]
+        for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0):
+            model = share * shape + 1.0 - share
+            ratio = np.log(variogram[able] + 1e-12) - np.log(model)
+            error = float(((ratio - ratio.mean()) ** 2).sum())
+            if error < least - 1e-9:
+                best, least = Wander(correlation, share), error
+    return best
+
+
+@cache
+def step_weights(process: Wander, after: int, before: int) -> Floats:
+    """Return the weights of sessions whose sum is the best linear estimate of a step among them.
+
+    Generalized least squares with an unknown level, and the covariance of the process.
+    """
+    count = after + before
+    places = np.arange(count)
+    distance = np.abs(places[:, None] - places[None, :])
+    noise = (1.0 - process.share) + 0.02
+    covariance = process.share * process.correlation**distance + noise * np.eye(count)
+    design = np.column_stack([np.ones(count), places >= before])
+    solved = np.linalg.solve(covariance, design)
+    weights: Floats = np.linalg.solve(design.T @ solved, solved.T)[1]
+    return weights

@@ -22,7 +22,7 @@ PRIOR_DEGREES = 3.0
 _PRIOR_SESSIONS = 60.0
 #: No series is believed to be quieter, in log units.
 LEAST_SIGMA = 0.001
-_MOST_CORRELATION = 0.8
+MOST_CORRELATION = 0.8
 
 
 def row_medians(values: Floats) -> tuple[Floats, Ints]:
@@ -78,7 +78,7 @@ def scales(residuals: Floats, prior_sigma: Floats, prior_correlation: float) -> 
     shrunk = (products / np.maximum(squares, 1.0) * counts + prior_correlation * _PRIOR_SESSIONS) / (
         counts + _PRIOR_SESSIONS
     )
-    return Scales(sigma, PRIOR_DEGREES + weight, excess, np.clip(shrunk, 0.0, _MOST_CORRELATION))
+    return Scales(sigma, PRIOR_DEGREES + weight, excess, np.clip(shrunk, 0.0, MOST_CORRELATION))
 
 
 def variance_of_mean(count: NDArray[np.generic], correlation: Floats) -> Floats:

@@ -8,6 +8,7 @@ from farm.core.history.noise import (
     CLIP,
     LEAST_SIGMA,
     MAD_TO_SIGMA,
+    MOST_CORRELATION,
     Floats,
     Ints,
     Scales,
@@ -26,6 +27,8 @@ _LAGS = np.array([3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40])
 _RAMPS = np.array([15, 20, 30, 45, 60])
 #: A scan compares with at least so many sessions.
 LEAST_REFERENCE = 8
+#: Noise is measured from the level of so many sessions before.
+_NEIGHBOURS = 12
 #: Sessions before the noise of a series takes part in that of all.
 _POOLED_FROM = 6
 _UNKNOWN_SIGMA = 0.03
@@ -102,7 +105,7 @@ class RatioHistory:
     def push(self, rows: Ints, values: Floats, errors: Floats, *, tick: int, day: int) -> None:
         """Add one session to each of these rows."""
         count = self.count[rows]
-        residual = (values - self._center[rows]) / np.sqrt(1.0 + 1.0 / np.maximum(count, 1))
+        residual = (values - self._center[rows]) / np.sqrt(1.0 + 1.0 / np.clip(count, 1, _NEIGHBOURS))
         residual = np.where(count >= 3, residual, np.nan)
         for store, new in (
             (self.values, values),
@@ -126,7 +129,11 @@ class RatioHistory:
         known.degrees[rows] = found.degrees
         known.excess[rows] = found.excess
         known.correlation[rows] = found.correlation
-        self._center[rows] = winsorized_means(self._reference(rows), found.sigma)
+        self._center[rows] = self._local_level(rows)
+
+    def _local_level(self, rows: Ints) -> Floats:
+        """Return the level of the latest sessions. Noise is measured from it, so no drift is noise."""
+        return winsorized_means(self._reference(rows)[:, -_NEIGHBOURS:], self.scales.sigma[rows])
 
     def _prior(self, rows: Ints) -> Floats:
         """Return what other series say of the noise of these: by their standard errors, if known."""
@@ -152,9 +159,11 @@ class RatioHistory:
             self._pooled_correlation = float(np.median(self._raw_correlation(np.flatnonzero(long))))
 
     def _raw_correlation(self, rows: Ints) -> Floats:
-        z = np.clip(self.residuals[rows] / self.scales.sigma[rows][:, None], -CLIP, CLIP)
+        z: Floats = np.clip(self.residuals[rows] / self.scales.sigma[rows][:, None], -CLIP, CLIP)
         z = np.where(np.isnan(z), 0.0, z)
-        return np.clip((z[:, 1:] * z[:, :-1]).sum(axis=1) / np.maximum((z**2).sum(axis=1), 1.0), 0.0, 0.8)
+        products: Floats = (z[:, 1:] * z[:, :-1]).sum(axis=1)
+        squares: Floats = np.maximum((z**2).sum(axis=1), 1.0)
+        return np.clip(products / squares, 0.0, MOST_CORRELATION)
 
     def _reference(self, rows: Ints) -> Floats:
         """Return the values since the last change of each row, NaN before it."""
@@ -168,7 +177,7 @@ class RatioHistory:
         # Residuals against the previous level are no noise.
         self.residuals[rows] = np.where(is_new, np.nan, self.residuals[rows])
         self.count[rows] = count
-        self._center[rows] = winsorized_means(self._reference(rows), self.scales.sigma[rows])
+        self._center[rows] = self._local_level(rows)
 
     def contrast(self, rows: Ints, ticks: Ints) -> Contrast:
         """Compare the sessions of each row from a tick on with its reference before."""

@@ -1,0 +1,94 @@
+"""The choice among candidates for a change: which of them explains most."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from farm.core.history.breaks import VersionBreak
+from farm.core.history.points import Cause
+from farm.core.results.statistics.families import discoveries
+
+#: The least effect: smaller estimates are no change.
+LEAST_EFFECT = 0.015
+#: The further series of a wider scope move by this share of the others.
+_SHARE_OF_WIDER = 0.5
+#: Of the planned tests of a day that stand, so many are expected to be chance.
+_FALSE_DISCOVERIES = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A change that may be told."""
+
+    cause: Cause
+    scope: Mapping[str, str]
+    #: Rows of the series that changed, with the tick of the first session of the new level.
+    tick_by_row: Mapping[int, int]
+    day: int
+    z: float
+    #: Change of log time.
+    size: float
+    threshold: float
+    #: In absolute time: the ratios stayed.
+    is_absolute: bool = False
+    break_: VersionBreak | None = None
+    #: Mean of clipped contrasts, as the series show it, and one over its variance.
+    shift: float = 0.0
+    precision: float = 0.0
+    #: Tested because a version changed, and not found by a scan.
+    is_planned: bool = False
+    #: Part of a change that was told.
+    is_known: bool = False
+
+    @property
+    def score(self) -> float:
+        """Return twice the log likelihood ratio, less what is asked of such a candidate."""
+        return self.z**2 - self.threshold**2
+
+    @property
+    def p_value(self) -> float:
+        """Return the chance of such a score without any change."""
+        return math.erfc(abs(self.z) / math.sqrt(2))
+
+
+def significance(candidates: Iterable[Candidate]) -> float:
+    """Return the largest p-value that stands beside all planned tests of a day; -1 if none does."""
+    p_values = [candidate.p_value for candidate in candidates]
+    if not p_values:
+        return -1.0
+    stands = discoveries(p_values, rate=_FALSE_DISCOVERIES)
+    return max((p for p, does in zip(p_values, stands, strict=True) if does), default=-1.0)
+
+
+def strongest(candidates: Sequence[Candidate], *, largest_p_value: float) -> Candidate | None:
+    """Return the candidate that explains most, of those that reach their thresholds.
+
+    Args:
+        candidates: of planned tests and of scans.
+        largest_p_value: that stands among the planned tests of the day.
+    """
+    able = [
+        c
+        for c in candidates
+        if abs(c.z) >= c.threshold
+        and abs(c.size) >= LEAST_EFFECT
+        and (not c.is_planned or c.p_value <= largest_p_value)
+    ]
+    if not able:
+        return None
+    best = max(able, key=lambda c: c.score)
+    wider = [c for c in candidates if _includes(c, best)]
+    return max(wider, key=lambda c: (len(c.tick_by_row), c.score), default=best)
+
+
+def _includes(wider: Candidate, best: Candidate) -> bool:
+    """Return whether the further series of a wider scope of the same break moved by at least half as much."""
+    if wider.break_ is not best.break_ or best.break_ is None or wider.is_absolute or best.is_absolute:
+        return False
+    if not wider.tick_by_row.keys() > best.tick_by_row.keys() or wider.size * best.size <= 0:
+        return False
+    rest = wider.precision - best.precision
+    if rest <= 0.02 * best.precision:
+        return True
+    shift = (wider.precision * wider.shift - best.precision * best.shift) / rest
+    return shift / best.shift >= _SHARE_OF_WIDER

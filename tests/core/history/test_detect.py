@@ -1,0 +1,223 @@
+"""Detection of changes, on small histories with a known one."""
+
+import math
+from itertools import groupby
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from farm.core.history.detect import Detector, detect
+from farm.core.history.points import BASELINE, Cause, Change, Point
+from tests.core.history.histories import FIRST_DAY, Shift, Sketch
+
+DAY = 30
+
+
+def only(changes: list[Change]) -> Change:
+    assert len(changes) == 1, changes
+    return changes[0]
+
+
+def file_shift(delta: float, variant: str = "int8") -> Shift:
+    return Shift(day=DAY, delta=delta, holds_for=lambda d, n, v: (n, v) == ("n0", variant))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_history_without_a_change_has_none(seed: int) -> None:
+    assert detect(Sketch(days=120, seed=seed).points()) == []
+
+
+def test_no_points_have_no_changes() -> None:
+    assert detect([]) == []
+
+
+@pytest.mark.parametrize("delta", [0.1, 0.05, 0.03, -0.05])
+def test_a_new_file_that_moves_its_variant_is_the_cause(delta: float) -> None:
+    sketch = Sketch(shifts=(file_shift(delta),), versions={("file", "", "n0", "int8"): ((DAY, "new"),)})
+    change = only(detect(sketch.points()))
+    assert change.cause is Cause.FILE
+    assert change.series is None
+    assert change.scope == {"network": "n0", "variant": "int8"}
+    assert change.day == FIRST_DAY + DAY
+    assert change.told <= FIRST_DAY + DAY + 4
+    assert change.delta == pytest.approx(delta, abs=0.015)
+
+
+def test_a_new_file_on_one_device_names_the_series() -> None:
+    shift = Shift(day=DAY, delta=0.06, holds_for=lambda d, n, v: (d, n, v) == ("d1", "n0", "int8"))
+    sketch = Sketch(shifts=(shift,), versions={("file", "d1", "n0", "int8"): ((DAY, "new"),)})
+    change = only(detect(sketch.points()))
+    assert (change.series, change.cause) == ("d1/n0/int8", Cause.FILE)
+    assert change.scope == {}
+
+
+def test_a_new_file_of_the_baseline_is_named_and_not_the_variants_whose_ratios_it_moves() -> None:
+    sketch = Sketch(
+        shifts=(file_shift(0.06, BASELINE),), versions={("file", "", "n0", BASELINE): ((DAY, "new"),)}
+    )
+    change = only(detect(sketch.points()))
+    assert change.scope == {"network": "n0", "variant": BASELINE}
+    assert change.delta == pytest.approx(0.06, abs=0.02)
+
+
+def test_versions_that_change_nothing_are_no_change() -> None:
+    sketch = Sketch(
+        days=90,
+        versions={
+            ("file", "", "n0", "int8"): ((30, "b"), (60, "c")),
+            ("program", "", "", ""): ((40, "b"),),
+            ("os", "d1", "", ""): ((50, "b"),),
+        },
+    )
+    assert detect(sketch.points()) == []
+
+
+def test_a_program_that_moves_all_variants_is_the_cause() -> None:
+    shift = Shift(day=DAY, delta=0.05, holds_for=lambda d, n, v: v != BASELINE)
+    change = only(
+        detect(Sketch(shifts=(shift,), versions={("program", "", "", ""): ((DAY, "p2"),)}).points())
+    )
+    assert (change.cause, change.scope) == (Cause.PROGRAM, {"program": "p2"})
+
+
+def test_a_program_that_moves_all_times_moves_no_ratio_and_is_found_all_the_same() -> None:
+    shift = Shift(day=DAY, delta=0.05, holds_for=lambda d, n, v: True)
+    change = only(
+        detect(Sketch(shifts=(shift,), versions={("program", "", "", ""): ((DAY, "p2"),)}).points())
+    )
+    assert (change.cause, change.scope) == (Cause.PROGRAM, {"program": "p2"})
+
+
+def test_a_program_that_moves_one_network_has_that_scope() -> None:
+    shift = Shift(day=DAY, delta=0.06, holds_for=lambda d, n, v: n == "n1" and v != BASELINE)
+    change = only(
+        detect(Sketch(shifts=(shift,), versions={("program", "", "", ""): ((DAY, "p2"),)}).points())
+    )
+    assert change.scope == {"program": "p2", "network": "n1"}
+
+
+def test_of_a_build_and_a_program_on_one_day_the_one_whose_series_moved_is_the_cause() -> None:
+    versions = {("program", "", "", ""): ((DAY, "p2"),), ("os", "d1", "", ""): ((DAY, "o2"),)}
+    on_device = Shift(day=DAY, delta=0.06, holds_for=lambda d, n, v: d == "d1" and v != BASELINE)
+    change = only(detect(Sketch(shifts=(on_device,), versions=versions).points()))
+    assert (change.cause, change.scope) == (Cause.OS, {"os": "o2"})
+    everywhere = Shift(day=DAY, delta=0.06, holds_for=lambda d, n, v: v != BASELINE)
+    change = only(detect(Sketch(shifts=(everywhere,), versions=versions).points()))
+    assert (change.cause, change.scope) == (Cause.PROGRAM, {"program": "p2"})
+
+
+def test_a_build_that_reaches_devices_one_after_the_other_is_one_change() -> None:
+    days = {"d0": 30, "d1": 34, "d2": 41}
+    shifts = tuple(
+        Shift(day=day, delta=0.08, holds_for=lambda d, n, v, device=device: d == device)
+        for device, day in days.items()
+    )
+    versions = {("os", device, "", ""): ((day, "o2"),) for device, day in days.items()}
+    change = only(detect(Sketch(days=75, shifts=shifts, versions=versions).points()))
+    assert (change.cause, change.scope, change.day) == (Cause.OS, {"os": "o2"}, FIRST_DAY + 30)
+
+
+def test_a_device_on_which_everything_is_slower_is_the_cause() -> None:
+    shift = Shift(day=DAY, delta=0.1, holds_for=lambda d, n, v: d == "d2")
+    change = only(detect(Sketch(shifts=(shift,)).points()))
+    assert (change.cause, change.scope, change.series) == (Cause.DEVICE, {"device": "d2"}, None)
+    assert change.delta == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_slow_drift_is_told_once_and_as_a_drift() -> None:
+    shift = Shift(day=30, delta=0.12, ramp=60, holds_for=lambda d, n, v: (d, n, v) == ("d0", "n0", "int8"))
+    change = only(detect(Sketch(days=150, shifts=(shift,)).points()))
+    assert (change.cause, change.series) == (Cause.DRIFT, "d0/n0/int8")
+    assert abs(change.day - FIRST_DAY - 30) <= 25
+
+
+def test_two_broken_sessions_in_a_row_are_no_change() -> None:
+    broken = {("d0/n0/int8", day): 0.4 for day in (30, 31)}
+    assert detect(Sketch(broken=broken).points()) == []
+
+
+def test_a_revert_is_a_second_change() -> None:
+    shifts = (
+        file_shift(0.08),
+        Shift(day=DAY + 6, delta=-0.08, holds_for=lambda d, n, v: (n, v) == ("n0", "int8")),
+    )
+    versions = {("file", "", "n0", "int8"): ((DAY, "new"), (DAY + 6, "file-1"))}
+    first, second = detect(Sketch(shifts=shifts, versions=versions).points())
+    assert first.delta > 0 > second.delta
+    assert (first.day, second.day) == (FIRST_DAY + DAY, FIRST_DAY + DAY + 6)
+
+
+def test_an_outage_over_the_break_delays_the_change() -> None:
+    sketch = Sketch(
+        days=80,
+        shifts=(file_shift(0.08),),
+        versions={("file", "", "n0", "int8"): ((DAY, "new"),)},
+        skips=lambda device, day: DAY - 3 <= day < DAY + 20,
+    )
+    change = only(detect(sketch.points()))
+    assert (change.cause, change.day) == (Cause.FILE, FIRST_DAY + DAY + 20)
+
+
+def test_order_and_duplicates_of_points_do_not_matter() -> None:
+    points = Sketch(
+        shifts=(file_shift(0.06),), versions={("file", "", "n0", "int8"): ((DAY, "new"),)}
+    ).points()
+    shuffled = [*points, *points[::3]]
+    Random(3).shuffle(shuffled)
+    assert detect(shuffled) == detect(points)
+
+
+def test_values_that_do_not_exist_are_left_out() -> None:
+    points = [
+        point._replace(log_speedup=math.nan, se_speedup=math.nan, se_time=math.nan)
+        if number % 5 == 0
+        else point
+        for number, point in enumerate(
+            Sketch(
+                shifts=(file_shift(0.08),), versions={("file", "", "n0", "int8"): ((DAY, "new"),)}
+            ).points()
+        )
+    ]
+    assert only(detect(points)).cause is Cause.FILE
+
+
+def test_a_day_is_not_added_twice() -> None:
+    detector = Detector()
+    points = Sketch(days=1).points()
+    detector.add_day(FIRST_DAY, points)
+    with pytest.raises(ValueError, match="not later"):
+        detector.add_day(FIRST_DAY, points)
+
+
+def eventful(seed: int) -> list[Point]:
+    random = Random(seed)
+    shifts = tuple(
+        Shift(day=random.randint(15, 70), delta=random.choice([-0.1, 0.05, 0.08]), holds_for=holds_for)
+        for holds_for in (
+            lambda d, n, v: (n, v) == ("n0", "int8"),
+            lambda d, n, v: d == "d1",
+            lambda d, n, v: (d, n) == ("d0", "n1") and v != BASELINE,
+        )
+    )
+    versions = {("file", "", "n0", "int8"): ((shifts[0].day, "new"),), ("os", "d1", "", ""): ((40, "o2"),)}
+    return Sketch(days=80, shifts=shifts, versions=versions, seed=seed).points()
+
+
+@pytest.mark.long
+@given(seed=st.integers(0, 10_000), days=st.integers(1, 80))
+@settings(max_examples=12, deadline=None)
+def test_what_is_told_up_to_a_day_follows_from_the_points_up_to_that_day(seed: int, days: int) -> None:
+    points = eventful(seed)
+    told = [change for change in detect(points) if change.told < FIRST_DAY + days]
+    assert detect(p for p in points if p.day < FIRST_DAY + days) == told
+
+
+def test_days_added_one_by_one_give_the_same_as_all_at_once() -> None:
+    points = eventful(7)
+    detector = Detector()
+    found = [
+        c for day, of_day in groupby(points, key=lambda p: p.day) for c in detector.add_day(day, list(of_day))
+    ]
+    assert found == detect(points)
