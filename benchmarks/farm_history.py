@@ -120,10 +120,10 @@ class Simulation:
         """Return a change of log time of that size, slower in two of three."""
         return math.log1p(size) * (1 if self.random.random() < 0.67 else -1)
 
-    def version(self, cause: Cause, key: Sequence[str], day: int) -> None:
+    def version(self, cause: Cause, key: Sequence[str], day: int, *, named: str | None = None) -> None:
         """Give whatever the key names a new version from a day on."""
         versions = self._versions.setdefault((cause, *key), [])
-        versions.append((day, f"{cause}-{'-'.join(key)}-{len(versions) + 2}"))
+        versions.append((day, named or f"{cause}-{'-'.join(key)}-{len(versions) + 2}"))
         versions.sort()
 
     def change(

@@ -96,9 +96,25 @@ def is_right(change: Change, names: set[str], event: Event) -> bool:
     return len(affected & names) >= _LEAST_OVERLAP * len(affected | names)
 
 
+def observe(history: History) -> None:
+    """Date events by the first session that shows them, and drop those that no three sessions show."""
+    days: dict[str, list[int]] = {}
+    for point in history.points:
+        days.setdefault(point.series, []).append(point.day)
+    for event in history.events:
+        seen = {
+            name: later
+            for name, day in event.day_by_series.items()
+            if len(later := [d for d in days.get(name, ()) if d >= day]) >= 3
+        }
+        event.day_by_series = {name: later[0] for name, later in seen.items()}
+    history.events = [event for event in history.events if event.day_by_series]
+
+
 def judge(history: History, farm: Farm) -> Counts:
     """Detect, and compare with what happened."""
     counts = Counts()
+    observe(history)
     started = time.process_time()
     changes = detect(history.points)
     counts.seconds = time.process_time() - started
@@ -207,9 +223,8 @@ def os_staggered(sim: Simulation, size: float, *, with_base: bool = True) -> Non
     devices = sorted({c.device for c in sim.cells if c.model == model})
     stagger = {d: sim.random.randint(0, 10) for d in devices}
     stagger[devices[0]] = 0
-    version = f"os-{model}-new"
     for device in devices:
-        sim._versions.setdefault((Cause.OS, device), []).append((day + stagger[device], version))
+        sim.version(Cause.OS, [device], day + stagger[device], named=f"os-{model}-of-{day}")
     sim.change(
         Cause.OS,
         size,

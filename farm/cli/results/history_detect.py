@@ -43,7 +43,7 @@ def _read(file: Path) -> PointTable:
             return point_table(sys.stdin)
         with file.open(encoding="utf-8-sig", newline="") as lines:
             return point_table(lines)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         raise InvalidInput(f"{file}: no such file", hint="give the path of a CSV file of points") from None
     except UnicodeDecodeError:
         raise InvalidInput(f"{file}: not text in UTF-8", hint="write the points as CSV in UTF-8") from None

@@ -1,6 +1,6 @@
 """Series, the versions they were measured with, and breaks: the sessions at which a version changed."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from farm.core.history.points import BASELINE, Cause, Point
@@ -49,12 +49,29 @@ class VersionBreak:
     day_by_row: dict[int, int] = field(default_factory=dict)
     #: Scope and size of the change that was told: series that follow are part of it.
     told_scope: Mapping[str, str] | None = None
+    #: The break before of the same variant, harness or device, where it was not long ago.
+    previous: "VersionBreak | None" = None
     told_size: float = 0.0
+
+    @property
+    def open_days(self) -> int:
+        """Return how long series belong to it: one that was away returns to a change that was told."""
+        return _OPEN_DAYS if self.is_told else ROLLOUT_DAYS
 
     @property
     def is_told(self) -> bool:
         """Return whether its change was told."""
         return self.told_scope is not None
+
+    def skipped(self, rows: Iterable[int], size: float) -> bool:
+        """Return whether these series show what was told of the version before, which they skipped."""
+        before = self.previous
+        return (
+            before is not None
+            and before.is_told
+            and 0.5 <= size / before.told_size <= 2.0
+            and not any(row in before.tick_by_row for row in rows)
+        )
 
     def tells_of(self, series: Series) -> bool:
         """Return whether a series that gets the version now is in the scope that was told."""
@@ -73,7 +90,9 @@ class Catalog:
         self._row_by_name: dict[str, int] = {}
         self._device_row: dict[str, int] = {}
         self.rows_by_device: list[list[int]] = []
+        #: By what they belong to, and the version.
         self._breaks: dict[tuple[str, ...], VersionBreak] = {}
+        self._latest: dict[tuple[str, ...], VersionBreak] = {}
 
     def __len__(self) -> int:
         return len(self.series)
@@ -147,8 +166,12 @@ class Catalog:
         self, cause: Cause, key: tuple[str, ...], version: str, row: int, day: int, tick: int
     ) -> VersionBreak:
         known = self._breaks.get(key)
-        if known is None or day - known.day > ROLLOUT_DAYS or row in known.tick_by_row:
-            known = self._breaks[key] = VersionBreak(cause=cause, version=version, day=day)
+        if known is None or day - known.day > known.open_days or row in known.tick_by_row:
+            before = self._latest.get(key[:-1])
+            if before is not None and day - before.day > ROLLOUT_DAYS:
+                before = None
+            known = VersionBreak(cause=cause, version=version, day=day, previous=before)
+            self._breaks[key] = self._latest[key[:-1]] = known
         known.tick_by_row[row] = tick
         known.day_by_row[row] = day
         return known

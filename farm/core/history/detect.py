@@ -15,11 +15,11 @@ from farm.core.history.points import Cause, Change, Point
 from farm.core.history.ratios import RatioHistory
 
 #: Least scores of a scan: so high, because each session of each series is a look.
-SCAN = 5.1
-SCAN_DEVICE = 4.5
+SCAN = 4.7
+SCAN_DEVICE = 4.3
 LEAST_DEVICE_STEP = 0.025
 #: A drift fits at least as well as a step, less this.
-_DRIFT_BONUS = 0.3
+_DRIFT_BONUS = 1.0
 #: A step that takes so many sessions to be found is more probably a drift.
 _SLOW_STEP = 8
 #: After a drift was told, the same series drifts on for so many days without another change.
@@ -138,7 +138,8 @@ class Detector:
             if best is None:
                 break
             change = self._tell(best, day)
-            if not best.is_known:
+            skipped = best.break_ is not None and best.break_.skipped(best.tick_by_row, best.size)
+            if not best.is_known and not skipped:
                 told.append(change)
             scan = self._scan_rows(np.array(scan, dtype=np.int64))
             moved = self._scan_devices(moved)
@@ -255,7 +256,7 @@ class Detector:
         others = [r for r in self._catalog.rows_by_device[device] if r not in (row, baseline)]
         own = self._levels.own_steps(np.array([row, baseline, *others]), device, tick)
         shared = float(np.nanmedian(own[2:])) if len(own) > 2 and not np.isnan(own[2:]).all() else 0.0
-        return bool(abs(own[1] - shared) > abs(own[0] - shared) + LEAST_EFFECT)
+        return bool(abs(own[1] - shared) > 2 * abs(own[0] - shared) + LEAST_EFFECT)
 
     def _explained(self, candidate: Candidate, length: int) -> Candidate:
         """Return a change with the break that happened at the time as its cause."""

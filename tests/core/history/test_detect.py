@@ -24,7 +24,7 @@ def file_shift(delta: float, variant: str = "int8") -> Shift:
     return Shift(day=DAY, delta=delta, holds_for=lambda d, n, v: (n, v) == ("n0", variant))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 12))])
 def test_a_history_without_a_change_has_none(seed: int) -> None:
     assert detect(Sketch(days=120, seed=seed).points()) == []
 
@@ -214,6 +214,7 @@ def test_what_is_told_up_to_a_day_follows_from_the_points_up_to_that_day(seed: i
     assert detect(p for p in points if p.day < FIRST_DAY + days) == told
 
 
+@pytest.mark.long
 def test_days_added_one_by_one_give_the_same_as_all_at_once() -> None:
     points = eventful(7)
     detector = Detector()

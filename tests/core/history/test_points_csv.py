@@ -1,0 +1,74 @@
+"""Points as CSV."""
+
+import math
+
+import pytest
+
+from farm.core.errors import InvalidInput
+from farm.core.history.points_csv import point_table
+
+HEADER = (
+    "series,device,device_model,unit,network,variant,harness,day,time,log_time,se_time,log_speedup,se_speedup,n,"
+    "file,program,os"
+)
+
+
+def row(day: str = "2026-01-31", log_time: str = "2.5", log_speedup: str = "0.1", series: str = "s") -> str:
+    return f"{series},d,m,u,n,int8,h,{day},02:00,{log_time},0.01,{log_speedup},0.02,10,f,p,o"
+
+
+def test_a_row_is_a_point_and_days_are_written_as_they_were() -> None:
+    table = point_table([HEADER, row()])
+    (point,) = table.points
+    assert (point.series, point.device, point.network, point.variant) == ("s", "d", "n", "int8")
+    assert (point.log_time, point.log_speedup, point.se_speedup) == (2.5, 0.1, 0.02)
+    assert (point.file, point.program, point.os) == ("f", "p", "o")
+    assert table.day_labels == {point.day: "2026-01-31"}
+
+
+def test_numbered_days_stay_numbers() -> None:
+    assert point_table([HEADER, row(day="17")]).day_labels == {17: 17}
+
+
+@pytest.mark.parametrize("day", ["2026-01-31T23:30:00+05:00", "2026-01-31 23:30", "20260131"])
+def test_days_may_be_times(day: str) -> None:
+    assert point_table([HEADER, row(day=day)]).points[0].day == point_table([HEADER, row()]).points[0].day
+
+
+@pytest.mark.parametrize("cell", ["", "nan", "NaN", "None", "null", "NA", "inf"])
+def test_a_value_that_does_not_exist_is_nan(cell: str) -> None:
+    (point,) = point_table([HEADER, row(log_speedup=cell)]).points
+    assert math.isnan(point.log_speedup)
+
+
+def test_rows_without_any_value_and_empty_lines_are_left_out() -> None:
+    assert point_table([HEADER, row(log_time="", log_speedup=""), "", ",,,,,,,,,,,,,,,,"]).points == []
+
+
+def test_a_byte_order_mark_and_further_columns_do_not_matter() -> None:
+    lines = ["\ufeff" + HEADER + ",mood", row() + ",good"]
+    assert len(point_table(lines).points) == 1
+
+
+def test_optional_columns_may_be_absent() -> None:
+    lines = ["series,device,network,variant,harness,day,log_time,log_speedup", "s,d,n,int8,h,3,2.5,0.1"]
+    assert point_table(lines).points[0].file == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([], "no column series"),
+        ([HEADER.replace("log_time,", "")], "no column log_time"),
+        ([HEADER, row(log_time="fast")], "line 2: log_time is 'fast', not a number"),
+        ([HEADER, row(day="someday")], "line 2: day is 'someday'"),
+        ([HEADER, row(day="1.5")], "line 2: day is '1.5'"),
+        ([HEADER, row() + ",more"], "line 2: 18 cells, but 17 columns"),
+        ([HEADER, row(series="")], "line 2: series is empty"),
+        ([HEADER, row(), row(day="17")], "some days are numbers and some are dates"),
+    ],
+)
+def test_what_cannot_be_read_is_named_with_its_place(lines: list[str], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as error:
+        point_table(lines)
+    assert error.value.hint
