@@ -16,6 +16,7 @@ def simulated_start(
     """Return a start whose time deviates from `VALUE_NS` by `log` on the log scale."""
     return JoinedValue(
         round=round,
+        block=0,
         repeat=0,
         value_ns=VALUE_NS * math.exp(log),
         clock_step_ns=step_ns,

@@ -12,6 +12,7 @@ class MeasuredValue:
     """One process start."""
 
     round: int
+    block: int = 0
     repeat: int = 0
     value_ns: float
     kind: SampleKind

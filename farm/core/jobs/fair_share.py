@@ -16,6 +16,6 @@ def first_virtual_time(head: int | None, own_tail: int | None) -> int:
     return max(head or 0, behind_own)
 
 
-def round_virtual_time(first: int, *, round: int, cells: int) -> int:
+def round_virtual_time(first: int, *, round: int, starts: int) -> int:
     """Return the virtual time shared by all jobs of a round, so that rounds are not interleaved."""
-    return first + (round - 1) * cells
+    return first + (round - 1) * starts

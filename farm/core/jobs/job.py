@@ -64,7 +64,10 @@ class Job:
     matrix_id: MatrixId | None
     cell_id: CellId | None
     round: int
+    block: int
     repeat: int
+    #: In the planned order of its block, from 1; None: a check, or older than this column.
+    place: int | None
     priority: int
     virtual_time: int
     state: JobState

@@ -2,16 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from farm.core.base.ids import DeviceId, VariantId
-from farm.core.matrices.matrix import (
-    CellKey,
-    Expansion,
-    Slot,
-    cell_label_by_axes,
-    shuffle_block,
-)
+from farm.core.matrices.blocks import BLOCK_CANDIDATES, BlockPlan, PlannedStart, starts_by_cell
+from farm.core.matrices.matrix import CellKey, Expansion, Slot, cell_label_by_axes, cells_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +32,8 @@ class TemplatePart:
     first: int
     #: Numbers of its slots, rising; None: all.
     slots: tuple[int, ...] | None
+    #: Of one round; None: each cell starts once, as it was before rounds had blocks.
+    starts: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +46,18 @@ class JobTemplate:
     settings: CellKey
     slots: tuple[TemplateSlot, ...]
     parts: tuple[TemplatePart, ...]
+    #: Of one block at most; None: a round is one block, as of matrices that are older than smaller ones.
+    block_candidates: int | None = None
 
-    def cell_count(self, part: TemplatePart) -> int:
-        """Return how many cells a device has."""
-        return len(self.slots if part.slots is None else part.slots)
+    def starts_of_round(self, part: TemplatePart) -> int:
+        """Return how many jobs a device has in one round, without repeats."""
+        cells = self.slots if part.slots is None else part.slots
+        return len(cells) if part.starts is None else part.starts
 
-    def job_count(self, part: TemplatePart) -> int:
-        """Return how many jobs a device has, without repeats."""
-        return self.cell_count(part) * self.rounds
+    @property
+    def job_count(self) -> int:
+        """Return the number of jobs of all devices and rounds, without repeats."""
+        return self.rounds * sum(map(self.starts_of_round, self.parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,76 +68,54 @@ class AssignedSlot:
     slot: TemplateSlot
     baseline_index: int | None
 
-
-@dataclass(frozen=True, slots=True)
-class TemplateJob:
-    """One cell in one round."""
-
-    index: int
-    round: int
+    @property
+    def replica(self) -> int:
+        """Return 2 for the replica of an A/A pair."""
+        return self.slot.replica
 
 
 class DeviceExpansion:
     """Builds rows of one device from a job template, any part of them.
 
-    Jobs are counted in the order in which the device runs them: its rounds one after the other, each a
-    randomized block. So what `jobs` gives for parts in a row is what it gives for the whole.
+    Jobs are counted in the order in which the device runs them. So what `jobs` gives for parts in a row is
+    what it gives for the whole.
     """
 
     def __init__(self, job_template: JobTemplate, part: TemplatePart) -> None:
         """Prepare one part of a job template."""
         self._template = job_template
         self.part = part
-        self.cell_count = job_template.cell_count(part)
-        self.job_count = job_template.job_count(part)
-        self._places = None if part.slots is None else {slot: place for place, slot in enumerate(part.slots)}
-        #: Of the round that was asked for last: rows are asked for in their order.
-        self._block: tuple[int, list[int]] = (0, [])
+        self.starts_of_round = job_template.starts_of_round(part)
+        self.job_count = self.starts_of_round * job_template.rounds
+        self._numbers = range(len(job_template.slots)) if part.slots is None else part.slots
+        self._index_by_slot = {number: part.first + place for place, number in enumerate(self._numbers)}
+        self._plan = BlockPlan(
+            map(self._assigned_slot, range(part.first, part.first + len(self._numbers))),
+            device_id=part.device_id,
+            seed=job_template.seed,
+            candidates=job_template.block_candidates,
+        )
 
-    def jobs(self, start: int, stop: int) -> Iterator[TemplateJob]:
-        """Yield the jobs from `start` up to, not including, `stop`."""
-        while start < min(stop, self.job_count):
-            round, done = start // self.cell_count + 1, start % self.cell_count
-            left = min(stop, self.job_count) - start
-            for index in islice(self._order(round), done, done + left):
-                yield TemplateJob(index, round)
-            start += min(left, self.cell_count - done)
+    def jobs(self, start: int, stop: int) -> list[PlannedStart]:
+        """Return the jobs from `start` to the end of the block at `stop`: a block is queued as a whole."""
+        return list(self._plan.starts(start, min(stop, self.job_count)))
 
     def cells(self, indexes: Iterable[int]) -> Iterator[AssignedSlot]:
         """Yield cells, each after its baseline, since a cell is not stored without it."""
         given: dict[int, None] = {}
         for index in indexes:
             baseline = self._assigned_slot(index).baseline_index
-            if baseline is not None:
-                given[baseline] = None
-            given[index] = None
-        return (self._assigned_slot(index) for index in given)
+            given |= dict.fromkeys([index] if baseline is None else [baseline, index])
+        return map(self._assigned_slot, given)
 
     def settings(self, slot: TemplateSlot) -> CellKey:
         """Return all flags of a cell."""
         return {**self._template.settings, **slot.settings}
 
-    def _order(self, round: int) -> list[int]:
-        if self._block[0] != round:
-            indexes = range(self.part.first, self.part.first + self.cell_count)
-            seed = self._template.seed
-            self._block = (
-                round,
-                shuffle_block(indexes, device_id=self.part.device_id, round=round, seed=seed),
-            )
-        return self._block[1]
-
     def _assigned_slot(self, index: int) -> AssignedSlot:
-        place = index - self.part.first
-        number = place if self.part.slots is None else self.part.slots[place]
-        slot = self._template.slots[number]
-        return AssignedSlot(index=index, slot=slot, baseline_index=self._baseline_index(slot))
-
-    def _baseline_index(self, slot: TemplateSlot) -> int | None:
-        if slot.baseline is None or self._places is None:
-            return None if slot.baseline is None else self.part.first + slot.baseline
-        place = self._places.get(slot.baseline)
-        return None if place is None else self.part.first + place
+        slot = self._template.slots[self._numbers[index - self.part.first]]
+        baseline = None if slot.baseline is None else self._index_by_slot.get(slot.baseline)
+        return AssignedSlot(index=index, slot=slot, baseline_index=baseline)
 
 
 def freeze_expansion(
@@ -155,6 +133,12 @@ def freeze_expansion(
         program_by_device: what each device with cells runs.
     """
     settings, alike = expansion.slots[0].settings, _common_settings(expansion.slots)
+    starts: dict[Sequence[int], int] = {}
+    for placement in expansion.assignments:
+        # Most devices have the same cells.
+        if tuple(placement.slots) not in starts:
+            counts = starts_by_cell(cells_of(placement, expansion.slots), BLOCK_CANDIDATES)
+            starts[tuple(placement.slots)] = sum(counts.values())
     return JobTemplate(
         rounds=rounds,
         seed=seed,
@@ -166,9 +150,11 @@ def freeze_expansion(
                 program_id=program_by_device[placement.device_id],
                 first=placement.first,
                 slots=None if len(placement.slots) == len(expansion.slots) else tuple(placement.slots),
+                starts=starts[tuple(placement.slots)],
             )
             for placement in expansion.assignments
         ),
+        block_candidates=BLOCK_CANDIDATES,
     )
 
 

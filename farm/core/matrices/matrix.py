@@ -1,6 +1,5 @@
-"""A matrix as submitted, and its cells on devices in a fair order."""
+"""A matrix as submitted, and its cells on devices."""
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -28,7 +27,7 @@ MAX_ROUNDS = 100
 MAX_CELLS = 1_000_000
 #: Of one device: each is held in memory while a matrix is expanded.
 MAX_KEYS = 200_000
-#: Cells times rounds.
+#: Starts of all cells in all rounds.
 MAX_JOBS = 1_000_000
 
 
@@ -210,10 +209,10 @@ class Expansion:
     @property
     def cells(self) -> tuple[Cell, ...]:
         """Return all cells, made at each call; those of one device are adjacent."""
-        return tuple(cell for assignment in self.assignments for cell in _cells_of(assignment, self.slots))
+        return tuple(cell for assignment in self.assignments for cell in cells_of(assignment, self.slots))
 
 
-def _cells_of(assignment: CellAssignment, slots: Sequence[Slot]) -> Iterator[Cell]:
+def cells_of(assignment: CellAssignment, slots: Sequence[Slot]) -> Iterator[Cell]:
     """Yield one device's cells; the baseline is None where it cannot run there."""
     index_by_slot = {number: assignment.first + place for place, number in enumerate(assignment.slots)}
     for number, index in index_by_slot.items():
@@ -254,24 +253,6 @@ def cell_label_by_axes(key: CellKey, axes: frozenset[str], *, replica: int = 1) 
     """Name a cell by these axes, in the key's order; by all of its axes if there are none."""
     words = [_word(axis, value) for axis, value in key.items() if axis in axes or not axes]
     return " ".join(words) + (" (A/A)" if replica > 1 else "")
-
-
-def shuffle_block(
-    indexes: Iterable[int], *, device_id: DeviceId, round: int, seed: int, repeat: int = 0
-) -> list[int]:
-    """Return the order of a device's cells in one round.
-
-    A cell's place follows from SHA-256 of seed, device, round, repeat and index: the same on every machine
-    and version of Python, whatever the order of the input, and independent from round to round.
-    """
-    block = hashlib.sha256(f"{seed}/{device_id}/{round}/{repeat}/".encode())
-
-    def place(index: int) -> tuple[bytes, int]:
-        digest = block.copy()
-        digest.update(b"%d" % index)
-        return digest.digest(), index
-
-    return sorted(indexes, key=place)
 
 
 def _word(axis: str, value: SettingValue) -> str:

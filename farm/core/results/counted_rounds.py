@@ -1,4 +1,4 @@
-"""The rounds of one cell that its numbers are taken over."""
+"""The rounds of one cell that its numbers are taken over: all starts of it that count."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,12 @@ from farm.core.runs.measurement import COUNTED, Quality, SampleKind
 
 
 class RoundValue(Protocol):
-    """The measurement of one round of a cell."""
+    """The measurement of one start of a cell: a baseline has one in each of its blocks of a round."""
 
     @property
     def round(self) -> int: ...
+    @property
+    def block(self) -> int: ...
     @property
     def repeat(self) -> int: ...
     @property
@@ -27,11 +29,11 @@ ValueT = TypeVar("ValueT", bound=RoundValue)
 
 
 def best_of_rounds(measured: Sequence[ValueT]) -> list[ValueT]:
-    """Return one measurement for each round: the latest repeat that counts, or else the latest."""
-    best: dict[int, ValueT] = {}
+    """Return one measurement for each block of a round: the latest repeat that counts, or else the latest."""
+    best: dict[tuple[int, int], ValueT] = {}
     for value in sorted(measured, key=lambda value: (value.quality in COUNTED, value.repeat)):
-        best[value.round] = value
-    return [best[number] for number in sorted(best)]
+        best[value.round, value.block] = value
+    return [best[place] for place in sorted(best)]
 
 
 def rounds_of_one_kind(rounds: Sequence[ValueT]) -> list[ValueT]:

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean, median
 
+from farm.core.results.pairing import BlockKey
 from farm.core.runs.measurement import Better, Metric
 
-#: The metrics of one cell by round and repeat.
-MetricsByBlock = Mapping[tuple[int, int], Sequence[Metric]]
+#: The metrics of one cell.
+MetricsByBlock = Mapping[BlockKey, Sequence[Metric]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class MetricComparison:
 
 def compare_metrics(
     names: Sequence[str],
-    blocks: Sequence[tuple[int, int]],
+    blocks: Sequence[BlockKey],
     *,
     baseline: MetricsByBlock,
     candidate: MetricsByBlock,
@@ -35,7 +36,7 @@ def compare_metrics(
 
     Args:
         names: the metrics, in the order of the result.
-        blocks: round and repeat of the blocks that count.
+        blocks: those that count.
         baseline: the metrics of the one cell.
         candidate: those of the other.
     """
@@ -56,7 +57,7 @@ def compare_metrics(
 
 
 def _paired_ratio(
-    name: str, blocks: Sequence[tuple[int, int]], baseline: MetricsByBlock, candidate: MetricsByBlock
+    name: str, blocks: Sequence[BlockKey], baseline: MetricsByBlock, candidate: MetricsByBlock
 ) -> float | None:
     pairs = [
         (first.value, second.value)

@@ -1,7 +1,7 @@
 """Pairing of the measurements of two cells on one device, round by round."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -23,11 +23,19 @@ SUPERSEDED_BLOCK = "the block was run again, and a later repeat counts"
 _OF_OTHER_WORK = frozenset({Quality.FALLBACK, Quality.UNPROVEN, Quality.IMPLAUSIBLE, Quality.WITHDRAWN})
 
 
+#: Round, block within it, and repeat: what is started together.
+BlockKey = tuple[int, int, int]
+
+
 class MeasuredValue(RunStart, Protocol):
     """The measurement of one process start, as its owner stores it."""
 
     @property
     def round(self) -> int: ...
+    @property
+    def block(self) -> int:
+        """Return the number of its block within the round."""
+
     @property
     def repeat(self) -> int:
         """Return how often its block was started before."""
@@ -51,9 +59,13 @@ class MeasuredValue(RunStart, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundPair:
-    """Both sides of one round, measured in the same block; None where there is no measurement."""
+    """Both sides of one round, measured in the same block; None where there is no measurement.
+
+    A candidate has one pair in a round; a duplicate (A/A) has one in each block of its baseline.
+    """
 
     round: int
+    block: int
     baseline: MeasuredValue | None
     candidate: MeasuredValue | None
 
@@ -85,6 +97,7 @@ class Exclusion:
     """A pair that does not count, and why."""
 
     round: int
+    block: int
     repeat: int
     reason: str
     side: Side
@@ -100,6 +113,7 @@ class JoinedValue:
     """A baseline and its duplicates in one block, as one measurement: the geometric mean of their times."""
 
     round: int
+    block: int
     repeat: int
     value_ns: float
     clock_step_ns: int
@@ -122,9 +136,9 @@ def join_duplicates(
     They are starts of one file and program, so their mean varies less than one of them. Those are joined
     that count and were measured alike; where only one counts, it stands for the baseline.
     """
-    blocks: dict[tuple[int, int], list[MeasuredValue]] = {}
+    blocks: dict[BlockKey, list[MeasuredValue]] = {}
     for value in (*baseline, *duplicates):
-        blocks.setdefault((value.round, value.repeat), []).append(value)
+        blocks.setdefault(block_key(value), []).append(value)
     return [_joined(values) for values in blocks.values()]
 
 
@@ -135,6 +149,7 @@ def _joined(values: Sequence[MeasuredValue]) -> MeasuredValue:
         return first
     return JoinedValue(
         round=first.round,
+        block=first.block,
         repeat=first.repeat,
         value_ns=math.exp(math.fsum(math.log(value.value_ns) for value in alike) / len(alike)),
         clock_step_ns=max(value.clock_step_ns for value in alike),
@@ -172,9 +187,9 @@ def paired_rounds(
 ) -> tuple[list[RoundPair], list[Exclusion]]:
     """Pair two cells of one device by round.
 
-    A round's blocks are repeated as a whole, so only values of the same repeat are paired. The latest repeat
-    in which both sides are valid counts for its round, every other one is an exclusion. Each side holds at
-    most one value for a round and repeat. Where the phone was updated in between, only rounds of one build
+    Blocks are repeated as a whole, so only values of the same block and repeat are paired. The latest repeat
+    in which both sides are valid counts for its block, every other one is an exclusion. Each side holds at
+    most one value for a block and repeat. Where the phone was updated in between, only rounds of one build
     count: of the one that most rounds were measured on, the later of equals.
 
     Args:
@@ -183,27 +198,50 @@ def paired_rounds(
         builds: numbers of the phone's builds, by what it was; without a number all builds are one.
         across_controls: whether sides count whose phone was controlled in different degrees.
     """
-    pairs: dict[int, RoundPair] = {}
+    pairs: dict[tuple[int, int], RoundPair] = {}
     excluded: list[Exclusion] = []
     for pair in _blocks(baseline, candidate):
         sides = sides_of(pair)
         if isinstance(sides, tuple) and not across_controls:
             sides = _same_control_level(sides)
-        if isinstance(sides, tuple) and pair.round not in pairs:
-            pairs[pair.round] = pair
+        if isinstance(sides, tuple) and (pair.round, pair.block) not in pairs:
+            pairs[pair.round, pair.block] = pair
             continue
         reason = sides if isinstance(sides, str) else SUPERSEDED_BLOCK
         excluded.append(exclusion_of(pair, reason))
-    paired = sorted(pairs.values(), key=lambda pair: pair.round)
+    paired = [pairs[place] for place in sorted(pairs)]
     counted, of_others = _split_by_build(paired, builds or {})
     return counted, sorted([*excluded, *of_others], key=exclusion_sort_key)
 
 
 def _blocks(baseline: Sequence[MeasuredValue], candidate: Sequence[MeasuredValue]) -> list[RoundPair]:
-    """Return all pairs of a round and repeat, the latest repeat first."""
-    sides = [{(value.round, value.repeat): value for value in side} for side in (baseline, candidate)]
-    keys = sorted({*sides[0], *sides[1]}, reverse=True)
-    return [RoundPair(round=key[0], baseline=sides[0].get(key), candidate=sides[1].get(key)) for key in keys]
+    """Return all pairs of a block and repeat, the latest repeat first."""
+    its, own = ({block_key(value): value for value in side} for side in (baseline, candidate))
+    keys = sorted({*_shared_blocks(its, own), *own}, reverse=True)
+    return [
+        RoundPair(round=key[0], block=key[1], baseline=its.get(key), candidate=own.get(key)) for key in keys
+    ]
+
+
+def _shared_blocks(baseline: Collection[BlockKey], candidate: Collection[BlockKey]) -> Iterator[BlockKey]:
+    """Yield the blocks of a baseline that its candidate is in, too, or would be, had it been measured.
+
+    A candidate is in one block of each round, mostly the same one; a duplicate is in all of its baseline's.
+    """
+    blocks: dict[int, set[int]] = {}
+    for round, block, _ in candidate:
+        blocks.setdefault(round, set()).add(block)
+    is_in_all = any(len(own) > 1 for own in blocks.values())
+    for key in baseline:
+        round, block, _ = key
+        nearest = min(blocks, key=lambda other: abs(other - round), default=None)
+        expected = (
+            {min(other for of_round, other, _ in baseline if of_round == round)}
+            if nearest is None
+            else blocks[nearest]
+        )
+        if is_in_all or block in expected:
+            yield key
 
 
 def _same_control_level(sides: Sides) -> Sides | str:
@@ -235,13 +273,19 @@ def _builds(pair: RoundPair, builds: Mapping[FactsId, int]) -> set[int]:
 
 def used_pairs(pairs: Sequence[RoundPair], excluded: Sequence[Exclusion]) -> list[RoundPair]:
     """Return the pairs that are not excluded."""
-    unusable = {(exclusion.round, exclusion.repeat) for exclusion in excluded}
+    unusable = {(exclusion.round, exclusion.block, exclusion.repeat) for exclusion in excluded}
     return [pair for pair in pairs if block_of(pair) not in unusable]
 
 
-def block_of(pair: RoundPair) -> tuple[int, int]:
-    """Return round and repeat of the block of a pair."""
-    return pair.round, max((side.repeat for side in (pair.baseline, pair.candidate) if side), default=0)
+def block_of(pair: RoundPair) -> BlockKey:
+    """Return the block of a pair."""
+    repeat = max((side.repeat for side in (pair.baseline, pair.candidate) if side), default=0)
+    return pair.round, pair.block, repeat
+
+
+def block_key(value: MeasuredValue) -> BlockKey:
+    """Return the block of a start."""
+    return value.round, value.block, value.repeat
 
 
 def sides_of(pair: RoundPair) -> Sides | str:
@@ -261,9 +305,10 @@ def sides_of(pair: RoundPair) -> Sides | str:
 
 def exclusion_of(pair: RoundPair, reason: str) -> Exclusion:
     """Return a pair as an exclusion."""
-    round, repeat = block_of(pair)
+    round, block, repeat = block_of(pair)
     return Exclusion(
         round=round,
+        block=block,
         repeat=repeat,
         reason=reason,
         side=_side_left_out(pair),
@@ -297,6 +342,6 @@ def _is_time(value: MeasuredValue) -> bool:
     return math.isfinite(value.value_ns) and value.value_ns > 0
 
 
-def exclusion_sort_key(exclusion: Exclusion) -> tuple[int, int]:
+def exclusion_sort_key(exclusion: Exclusion) -> BlockKey:
     """Return the sort key of an exclusion."""
-    return exclusion.round, exclusion.repeat
+    return exclusion.round, exclusion.block, exclusion.repeat

@@ -51,8 +51,9 @@ class Speedup:
     verdict: Verdict
     #: The reason of the verdict, in words.
     reason: str
-    #: Rounds that count.
+    #: Rounds that count, and pairs: one in each round, but of a duplicate in each block of its baseline.
     rounds: int
+    pairs: int
     excluded: tuple[Exclusion, ...]
     baseline_ns: float | None
     candidate_ns: float | None
@@ -101,28 +102,29 @@ def speedup(
     confidence: float = CONFIDENCE,
     prior: VariancePrior | None = None,
 ) -> Speedup:
-    """Compare over rounds. A round is one observation: iterations inside one process are not independent.
+    """Compare over pairs. A pair is one observation: iterations inside one process are not independent.
 
-    The interval is Student's t over the rounds' log ratios.
+    The interval is Student's t over the pairs' log ratios.
 
     Args:
-        pairs: at most one for each round, in any order; those that cannot count are excluded with the reason.
+        pairs: at most one for each block, in any order; those that cannot count are excluded with the reason.
         excluded: exclusions already known, to be listed too.
         margin: how far from 1 is still the same, as a fraction.
         confidence: of the interval; a look at rounds that are not all there yet asks for more than the last.
         prior: what the past of this pair on this device says of the variance of its rounds.
 
     Raises:
-        ValueError: a round is there twice.
+        ValueError: a block is there twice.
     """
     usable, unusable = _split_by_kind(list(pairs))
     logs = _log_ratios(usable)
     interval = None
-    if len(logs) >= MIN_ROUNDS:
+    rounds = len({candidate.round for _, candidate in usable})
+    if rounds >= MIN_ROUNDS:
         hidden = _hidden_variance(usable)
         interval = log_interval(logs, confidence=confidence, hidden_variance=hidden, prior=prior)
     left_out = tuple(sorted([*excluded, *unusable], key=exclusion_sort_key))
-    verdict, reason = _verdict(interval, len(logs), margin)
+    verdict, reason = _verdict(interval, rounds, margin)
     if interval is None:
         reason += _main_exclusion_text(left_out) if usable or left_out else ": neither side has a measurement"
     baseline_ns = _geometric_mean([baseline.value_ns for baseline, _ in usable])
@@ -135,7 +137,8 @@ def speedup(
         ci_high=max(_exp(interval.high), ratio) if interval and ratio else None,
         verdict=verdict,
         reason=reason,
-        rounds=len(usable),
+        rounds=rounds,
+        pairs=len(usable),
         excluded=left_out,
         baseline_ns=baseline_ns,
         candidate_ns=candidate_ns,
@@ -180,8 +183,8 @@ def _hidden_variance(usable: Sequence[Sides]) -> float:
 
 def _split_by_kind(pairs: Sequence[RoundPair]) -> tuple[list[Sides], list[Exclusion]]:
     """Split into sides of one kind, and the rest; the kind of most rounds counts, samples on a tie."""
-    if len({pair.round for pair in pairs}) < len(pairs):
-        raise ValueError("each round counts once")
+    if len({(pair.round, pair.block) for pair in pairs}) < len(pairs):
+        raise ValueError("each block counts once")
     judged = [(pair, sides_of(pair)) for pair in pairs]
     counts = Counter(sides[0].kind for _, sides in judged if isinstance(sides, tuple))
     kind = max(SampleKind, key=lambda kind: counts[kind])

@@ -1,13 +1,13 @@
-"""Lazy expansion: jobs of large matrices are queued in batches, each in a short transaction of its own.
+"""Expansion: jobs of large matrices are queued in batches, each in a short transaction of its own.
 
 A million rows in one transaction would keep every agent waiting. A submission is answered once the job
 template is stored; any farm process queues the remaining jobs, from where the cursors stand. A cursor moves
 by compare-and-set with the rows that it counts: a process that is killed leaves no half batch behind, and of
-two at work one finds nothing to do.
+two at work one finds nothing to do. A batch ends where a block does, so that any block can be repeated.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.jobs.fair_share import round_virtual_time
 from farm.core.jobs.retry import poisoned_devices
+from farm.core.matrices.blocks import PlannedStart
 from farm.core.matrices.job_template import DeviceExpansion, JobTemplate
 from farm.core.results.settle.consequences import poison_outcome
 from farm.core.results.settle.effects import EndJob
@@ -28,7 +29,7 @@ from farm.store.matrices.lazy_expansion import ExpansionBatch
 from farm.store.matrices.matrices import NewCell
 from farm.store.results.settle.effects import write
 
-#: A matrix of no more jobs is queued as it is submitted.
+#: A matrix of no more jobs is queued in the transaction of its submission.
 INLINE_JOBS = 2000
 #: Jobs that one transaction queues, which bounds the time that an agent has to wait.
 CHUNK_JOBS = 1000
@@ -38,14 +39,15 @@ CHUNK_JOBS = 1000
 class RowBatch:
     """The rows of batches of several devices, with the cells that these are the first to need."""
 
+    #: To the ends of blocks.
     batches: Sequence[ExpansionBatch]
     cells: Sequence[NewCell]
-    #: Cell index, device, round and virtual_time of each job, by device in the order it runs them.
-    jobs: Sequence[tuple[int, DeviceId, int, int]]
+    #: Device, start and virtual time of each job, by device in the order it runs them.
+    jobs: Sequence[tuple[DeviceId, PlannedStart, int]]
 
 
 class RowBuilder:
-    """Builds the rows of a matrix from its job template; keeps the order of each device's present round."""
+    """Builds the rows of a matrix from its job template; keeps what it planned of each device."""
 
     def __init__(
         self, job_template: JobTemplate, *, matrix_id: MatrixId, priority: int, created_at: datetime
@@ -54,37 +56,31 @@ class RowBuilder:
         self.matrix_id = matrix_id
         self.priority = priority
         self.created_at = created_at
-        self._by_device = {part.device_id: DeviceExpansion(job_template, part) for part in job_template.parts}
+        self._template = job_template
+        self._by_device: dict[DeviceId, DeviceExpansion] = {}
 
     def build(self, batches: Sequence[ExpansionBatch]) -> RowBatch:
-        """Build the rows of some batches."""
-        cells, rows = list[NewCell](), list[tuple[int, DeviceId, int, int]]()
+        """Build the rows of some batches, each to the end of the block that it ends in."""
+        whole, cells = list[ExpansionBatch](), list[NewCell]()
+        rows = list[tuple[DeviceId, PlannedStart, int]]()
         for batch in batches:
-            expansion = self._by_device[batch.device_id]
-            own, first = list(expansion.jobs(batch.start, batch.stop)), batch.first_virtual_time
-            cells += _new_cells(expansion, (job.index for job in own if job.round == 1))
+            expansion = self._expansion(batch.device_id)
+            own = expansion.jobs(batch.start, batch.stop)
+            stop = batch.start + len(own)
+            whole.append(replace(batch, stop=stop, is_last=stop == expansion.job_count))
+            cells += _new_cells(expansion, (job.cell_index for job in own if job.round == 1))
             for job in own:
-                virtual_time = round_virtual_time(first, round=job.round, cells=expansion.cell_count)
-                rows.append((job.index, batch.device_id, job.round, virtual_time))
-        return RowBatch(batches=batches, cells=sorted(cells), jobs=rows)
+                virtual_time = round_virtual_time(
+                    batch.first_virtual_time, round=job.round, starts=expansion.starts_of_round
+                )
+                rows.append((batch.device_id, job, virtual_time))
+        return RowBatch(batches=whole, cells=sorted(cells), jobs=rows)
 
-    def build_all(self, first_virtual_times: Mapping[DeviceId, int]) -> RowBatch:
-        """Build all rows of a small matrix."""
-        batches = [
-            ExpansionBatch(
-                device_id=device_id,
-                start=0,
-                stop=expansion.job_count,
-                first_virtual_time=first_virtual_times[device_id],
-                is_last=True,
-            )
-            for device_id, expansion in self._by_device.items()
-        ]
-        return self.build(batches)
-
-    def jobs_of_rounds(self, device_id: DeviceId, rounds: int) -> int:
-        """Return the number of jobs that a device has in its first rounds."""
-        return self._by_device[device_id].cell_count * rounds
+    def _expansion(self, device_id: DeviceId) -> DeviceExpansion:
+        if device_id not in self._by_device:
+            part = next(part for part in self._template.parts if part.device_id == device_id)
+            self._by_device[device_id] = DeviceExpansion(self._template, part)
+        return self._by_device[device_id]
 
 
 def _new_cells(expansion: DeviceExpansion, indexes: Iterable[int]) -> Iterable[NewCell]:
@@ -121,30 +117,32 @@ def put_row_batch(tx: Tx, builder: RowBuilder, rows: RowBatch) -> bool:
             return False
     idle = device_workload.idle_devices(tx.connection, [batch.device_id for batch in rows.batches])
     notify_hosts_of_devices(tx.connection, idle)
-    put_rows(tx.connection, builder, rows)
+    _put_rows(tx.connection, builder, rows)
     lazy_expansion.drop_job_template_if_done(tx.connection, builder.matrix_id)
     end_poison_jobs(tx, builder.matrix_id)
     return True
 
 
-def put_rows(connection: Connection, builder: RowBuilder, rows: RowBatch) -> None:
+def _put_rows(connection: Connection, builder: RowBuilder, rows: RowBatch) -> None:
     """Store cells and queue their jobs."""
     matrices.add_cells(connection, builder.matrix_id, rows.cells)
-    id_by_index = matrices.cell_ids(connection, builder.matrix_id, [row[0] for row in rows.jobs])
+    id_by_index = matrices.cell_ids(
+        connection, builder.matrix_id, {start.cell_index for _, start, _ in rows.jobs}
+    )
     new_jobs = [
-        NewJob(device_id, id_by_index[index], round, virtual_time)
-        for index, device_id, round, virtual_time in rows.jobs
+        NewJob(device_id, id_by_index[start.cell_index], start.round, start.block, start.place, virtual_time)
+        for device_id, start, virtual_time in rows.jobs
     ]
     jobs.add_jobs(Tx(connection, builder.created_at), builder.matrix_id, new_jobs, priority=builder.priority)
 
 
-def expand_rounds(tx: Tx, matrix_id: MatrixId, device_id: DeviceId, *, rounds: int) -> None:
-    """Queue a device's first rounds at once, because one of them is to be repeated."""
-    if (builder := open_row_builder(tx.connection, matrix_id)) is None:
+def expand_small(tx: Tx, matrix_id: MatrixId, *, jobs: int = INLINE_JOBS) -> None:
+    """Queue all jobs of a matrix at once where they are few."""
+    left = [row.count for row in lazy_expansion.remaining_jobs(tx.connection, matrix_id)]
+    if sum(left) > jobs or (builder := open_row_builder(tx.connection, matrix_id)) is None:
         return
-    stop = builder.jobs_of_rounds(device_id, rounds)
-    if (batch := lazy_expansion.batch_up_to(tx.connection, matrix_id, device_id, stop)) is not None:
-        put_row_batch(tx, builder, builder.build([batch]))
+    while batches := lazy_expansion.next_batches(tx.connection, matrix_id, jobs=CHUNK_JOBS):
+        put_row_batch(tx, builder, builder.build(batches))
 
 
 def end_poison_jobs(tx: Tx, matrix_id: MatrixId) -> None:

@@ -1,6 +1,6 @@
 """Submission of a matrix, and its rerun: of all cells, or of those without a valid measurement.
 
-Cells and jobs are stored at once, or expanded in batches if the matrix is large.
+What is stored is a job template: farm.services.matrices.lazy_expansion makes cells and jobs of it.
 """
 
 import json
@@ -24,7 +24,6 @@ from farm.core.runs.measurement import COUNTED
 from farm.database.notifications import notify_hosts_of_devices
 from farm.database.transaction import Tx
 from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix, expansion_inputs
-from farm.services.matrices.lazy_expansion import INLINE_JOBS, RowBuilder, put_rows
 from farm.store.jobs.jobs import first_virtual_times
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.lazy_expansion import NewLazyExpansion
@@ -43,17 +42,12 @@ class PreparedMatrix:
 
     expanded: MatrixExpansion
     job_template: JobTemplate
-    #: The stored form of the template, where jobs are queued in batches.
-    packed: bytes | None
-
-    @property
-    def job_count(self) -> int:
-        """Return the number of jobs of all devices and rounds."""
-        return self.expanded.expansion.cell_count * self.job_template.rounds
+    #: The stored form of the template.
+    packed: bytes
 
 
 def submit_matrix(tx: Tx, spec: MatrixSpec) -> MatrixId:
-    """Expand a matrix over the present devices, variants and programs, and queue its jobs now or later.
+    """Expand a matrix over the present devices, variants and programs, and store it.
 
     Raises like `expand_matrix`.
     """
@@ -68,8 +62,8 @@ def prepare_matrix(connection: Connection, spec: MatrixSpec) -> PreparedMatrix:
     return prepare_expanded(expand_matrix(connection, spec))
 
 
-def prepare_expanded(expanded: MatrixExpansion, *, inline_jobs: int = INLINE_JOBS) -> PreparedMatrix:
-    """Make the job template of an expanded matrix; pack it for storage above `inline_jobs` jobs."""
+def prepare_expanded(expanded: MatrixExpansion) -> PreparedMatrix:
+    """Make the job template of an expanded matrix."""
     spec = expanded.spec
     job_template = freeze_expansion(
         expanded.expansion,
@@ -79,12 +73,8 @@ def prepare_expanded(expanded: MatrixExpansion, *, inline_jobs: int = INLINE_JOB
         # Cells on devices without a program were rejected by the expansion.
         program_by_device=expanded.program_by_device(),
     )
-    is_large = expanded.expansion.cell_count * spec.round_range[0] > inline_jobs
-    return PreparedMatrix(
-        expanded=expanded,
-        job_template=job_template,
-        packed=lazy_expansion.pack_job_template(job_template) if is_large else None,
-    )
+    packed = lazy_expansion.pack_job_template(job_template)
+    return PreparedMatrix(expanded=expanded, job_template=job_template, packed=packed)
 
 
 def queue_if_unchanged(
@@ -112,7 +102,7 @@ def queue_matrix(
     rerun_of: MatrixId | None = None,
     idempotency: IdempotencyKey | None = None,
 ) -> MatrixId:
-    """Store an expanded matrix, and queue its jobs where they are few; else they are expanded lazily.
+    """Store an expanded matrix, whose cells and jobs follow.
 
     Return the earlier matrix if the same request submitted one before; then nothing is stored.
 
@@ -123,10 +113,10 @@ def queue_matrix(
     if (submitted_id := find_submitted_matrix(tx.connection, idempotency, actor=tx.actor)) is not None:
         return submitted_id
     matrix_id = _store_matrix(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
-    _queue_jobs(tx, matrix_id, prepared, submitted_by=tx.actor)
+    _store_job_template(tx, matrix_id, prepared)
     notify_hosts_of_devices(tx.connection, {part.device_id for part in prepared.job_template.parts})
     again = "" if rerun_of is None else f", a rerun of matrix {rerun_of}"
-    cause = f"{prepared.expanded.expansion.cell_count} cells, {prepared.job_count} jobs{again}"
+    cause = f"{prepared.expanded.expansion.cell_count} cells, {prepared.job_template.job_count} jobs{again}"
     record_event(tx, WorkEvent.MATRIX_SUBMITTED, matrix_id, to_state="queued", cause=cause)
     return matrix_id
 
@@ -142,6 +132,7 @@ def _store_matrix(
         tx,
         spec=expanded.spec,
         seed=prepared.job_template.seed,
+        block_candidates=prepared.job_template.block_candidates,
         rejected_count=len(rejected),
         rerun_of=rerun_of,
         submitted_by=tx.actor,
@@ -156,42 +147,29 @@ def _rejection_values(cell: RejectedCell, varying: frozenset[str]) -> tuple[Devi
     return cell.device_id, cell_label_by_axes(cell.key, varying), str(cell.rejection), reason
 
 
-def _queue_jobs(tx: Tx, matrix_id: MatrixId, prepared: PreparedMatrix, *, submitted_by: str) -> None:
-    """Queue each device's rounds one after the other, every round in an order of its own."""
+def _store_job_template(tx: Tx, matrix_id: MatrixId, prepared: PreparedMatrix) -> None:
+    """Store what the rows of a matrix are made from, with the place of its jobs in each device's queue."""
     job_template, priority = prepared.job_template, prepared.expanded.spec.priority
     device_ids = [part.device_id for part in job_template.parts]
-    virtual_times = first_virtual_times(
-        tx.connection, device_ids, priority=priority, submitted_by=submitted_by
-    )
-    if prepared.packed is None:
-        builder = RowBuilder(job_template, matrix_id=matrix_id, priority=priority, created_at=tx.now)
-        put_rows(tx.connection, builder, builder.build_all(virtual_times))
-        return
+    virtual_times = first_virtual_times(tx.connection, device_ids, priority=priority, submitted_by=tx.actor)
     lazy_expansion.add_lazy_expansion(
         tx.connection,
         matrix_id,
         prepared.packed,
-        _new_lazy_expansions(job_template, virtual_times),
+        [
+            NewLazyExpansion(
+                device_id=part.device_id,
+                jobs=starts * job_template.rounds,
+                first_virtual_time=(first := virtual_times[part.device_id]),
+                last_virtual_time=round_virtual_time(first, round=job_template.rounds, starts=starts),
+            )
+            for part in job_template.parts
+            for starts in (job_template.starts_of_round(part),)
+        ],
         priority=priority,
         variant_ids={slot.variant_id for slot in job_template.slots if slot.variant_id is not None},
         program_ids={part.program_id for part in job_template.parts},
     )
-
-
-def _new_lazy_expansions(
-    job_template: JobTemplate, virtual_times: Mapping[DeviceId, int]
-) -> list[NewLazyExpansion]:
-    return [
-        NewLazyExpansion(
-            device_id=part.device_id,
-            jobs=job_template.job_count(part),
-            first_virtual_time=virtual_times[part.device_id],
-            last_virtual_time=round_virtual_time(
-                virtual_times[part.device_id], round=job_template.rounds, cells=job_template.cell_count(part)
-            ),
-        )
-        for part in job_template.parts
-    ]
 
 
 def find_submitted_matrix(

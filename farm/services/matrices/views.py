@@ -10,6 +10,7 @@ from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId
 from farm.core.jobs.job import Job, JobState
 from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
 from farm.core.results.metric_comparison import MetricsByBlock
+from farm.core.results.pairing import block_key
 from farm.core.runs.measurement import COUNTED, Outcome
 from farm.database.transaction import Tx
 from farm.services.matrices.cell_setups import cell_setups
@@ -277,8 +278,6 @@ def _cell_view(
         jobs_by_outcome=_tally(own).jobs_by_outcome,
         measurements_by_quality=dict(Counter(str(measurement.quality) for measurement in measured)),
         value_ns=median(measurement.value_ns for measurement in counted) if counted else None,
-        metrics=metric_views(
-            (metrics.get((measurement.round, measurement.repeat), ()) for measurement in counted), names
-        ),
+        metrics=metric_views((metrics.get(block_key(measurement), ()) for measurement in counted), names),
         problems=dict(Counter(problems)),
     )

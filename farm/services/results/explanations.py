@@ -13,7 +13,7 @@ from farm.core.errors import NotFound
 from farm.core.jobs.job import Job
 from farm.core.jobs.run_order import RunOrder
 from farm.core.results.looks.basis import IntervalBasis, IntervalKind
-from farm.core.results.pairing import RoundPair, block_of
+from farm.core.results.pairing import RoundPair, block_key, block_of, exclusion_sort_key
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.evidence import Evidence
@@ -125,7 +125,7 @@ def _rounds(
     places: PositionByJob,
     orders: OrderByAttempt,
 ) -> tuple[RoundView, ...]:
-    sides = [{(run.round, run.repeat): run for run in side} for side in (baseline, candidate)]
+    sides = [{block_key(run): run for run in side} for side in (baseline, candidate)]
     return tuple(
         _round(pair, sides[0][block_of(pair)], sides[1][block_of(pair)], places, orders) for pair in pairs
     )
@@ -180,8 +180,9 @@ def _views(
 def _method(view: SpeedupView | None, matrix: Matrix) -> list[str]:
     if view is None or view.speedup is None:
         return []
+    unit = "round" if view.pairs == view.rounds else "block"
     sentences = [
-        f"speedup: geometric mean of {view.rounds} ratios, baseline over candidate, one for each round:"
+        f"speedup: geometric mean of {view.pairs} ratios, baseline over candidate, one for each {unit}:"
         " both sides from one block, one process start each"
     ]
     if view.ci_low is not None:
@@ -365,5 +366,5 @@ def _use(connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun
         return "as a baseline's, in the rounds of those that are compared to it" if is_valid else None
     inputs = _comparison(connection, matrix, cell)
     left_out = inputs.compare()[0].excluded if inputs else ()
-    reasons = [skip.reason for skip in left_out if (skip.round, skip.repeat) == (run.round, run.repeat)]
+    reasons = [skip.reason for skip in left_out if exclusion_sort_key(skip) == block_key(run)]
     return f"left out: {reasons[0]}" if reasons else "it counts, as one round"

@@ -235,6 +235,7 @@ def measurement_of(
         cell_id=work.cell.cell_id,
         series=series_of_plan(work, plan, flag_defaults(harness)),
         round=job.round,
+        block=job.block,
         repeat=job.repeat,
         variant_digest=None if work.variant is None else work.variant.manifest.digest,
         program_digest=work.program.digest,

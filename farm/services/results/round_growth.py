@@ -5,7 +5,7 @@ by compare-and-set with the looks or jobs that it stores: a process that is kill
 and of two at work one finds nothing to do.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.devices.device import Admin
 from farm.core.errors import FarmBusy
 from farm.core.jobs.fair_share import round_virtual_time
-from farm.core.matrices.matrix import shuffle_block
+from farm.core.matrices.blocks import BlockPlan, starts_by_cell
 from farm.core.matrices.rounds import SequentialRounds, cells_of_further_rounds, cells_to_decide
 from farm.core.operations.event import EventSubject, GrowthEvent
 from farm.core.results.looks.look import Compare, Look, missing_rounds, take_look, unusable_look
@@ -158,11 +158,12 @@ def _add_rounds(
     times = jobs.first_virtual_times(
         tx.connection, [growth.device_id], priority=matrix.spec.priority, submitted_by=None
     )
+    starts = sum(starts_by_cell(further, matrix.block_candidates).values())
     return replace(
         growth,
         first_round=first,
         last_round=last,
-        jobs=len(further) * (last - growth.last_round),
+        jobs=starts * (last - growth.last_round),
         queued_jobs=0,
         virtual_time=times[growth.device_id],
         looked_index=-1,
@@ -171,37 +172,33 @@ def _add_rounds(
 
 
 def _queue_jobs(tx: Tx, matrix: Matrix, growth: RoundGrowth, *, limit: int) -> RoundGrowth:
-    """Queue the next jobs of the further rounds, in the order that the seed determines."""
+    """Queue the next blocks of the further rounds, in the order that the seed determines."""
     cells = matrices.list_cells(tx.connection, matrix.matrix_id, device_id=growth.device_id)
     stopped = stopped_cells(tx.connection, matrix.matrix_id, growth.device_id)
     cell_by_index = {cell.index: cell for cell in cells_of_further_rounds(cells, stopped)}
+    plan = BlockPlan(
+        cell_by_index.values(),
+        device_id=growth.device_id,
+        seed=matrix.seed,
+        candidates=matrix.block_candidates,
+    )
     stop = min(growth.jobs, growth.queued_jobs + limit)
     new_jobs = [
         NewJob(
             growth.device_id,
-            cell_by_index[index].cell_id,
-            round,
+            cell_by_index[start.cell_index].cell_id,
+            start.round,
+            start.block,
+            start.place,
             round_virtual_time(
-                growth.virtual_time, round=round - growth.first_round + 1, cells=len(cell_by_index)
+                growth.virtual_time,
+                round=start.round - growth.first_round + 1,
+                starts=plan.starts_of_round,
             ),
         )
-        for index, round in _jobs(matrix, growth, list(cell_by_index), stop)
+        for start in plan.starts(growth.queued_jobs, stop, first_round=growth.first_round)
     ]
     notify_hosts_of_devices(tx.connection, idle_devices(tx.connection, [growth.device_id]))
     jobs.add_jobs(tx, matrix.matrix_id, new_jobs, priority=matrix.spec.priority)
     end_poison_jobs(tx, matrix.matrix_id)
-    return replace(growth, queued_jobs=stop)
-
-
-def _jobs(
-    matrix: Matrix, growth: RoundGrowth, indexes: Sequence[int], stop: int
-) -> Iterator[tuple[int, int]]:
-    """Yield cell index and round of the jobs that are queued next, in their order, up to one."""
-    position = growth.queued_jobs
-    while position < stop:
-        number, done = divmod(position, len(indexes))
-        round = growth.first_round + number
-        order = shuffle_block(indexes, device_id=growth.device_id, round=round, seed=matrix.seed)
-        for index in order[done : done + stop - position]:
-            yield index, round
-            position += 1
+    return replace(growth, queued_jobs=growth.queued_jobs + len(new_jobs))

@@ -16,6 +16,7 @@ from farm.core.results.metric_comparison import MetricComparison, MetricsByBlock
 from farm.core.results.pairing import (
     Exclusion,
     RoundPair,
+    block_key,
     block_of,
     join_duplicates,
     paired_rounds,
@@ -173,7 +174,7 @@ class SpeedupInputs:
         sides = {"baseline_min_ns": (*self.sides[0], *self.duplicates), "candidate_min_ns": self.sides[1]}
         return {
             name: min(
-                (m.min_ns for m in side if (m.round, m.repeat) in blocks and m.min_ns is not None),
+                (m.min_ns for m in side if block_key(m) in blocks and m.min_ns is not None),
                 default=None,
             )
             for name, side in sides.items()

@@ -110,7 +110,7 @@ def count_by_state(
 def count_repeated_blocks(connection: Connection, matrix_id: MatrixId) -> int:
     """Count the repeats of blocks of a matrix, on all devices."""
     repeats = (
-        sa.select(jobs.c.device_id, jobs.c.round, jobs.c.repeat)
+        sa.select(jobs.c.device_id, jobs.c.round, jobs.c.block, jobs.c.repeat)
         .where(jobs.c.matrix_id == matrix_id, jobs.c.repeat > 0)
         .distinct()
         .subquery()

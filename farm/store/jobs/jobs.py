@@ -28,6 +28,8 @@ class NewJob(NamedTuple):
     device_id: DeviceId
     cell_id: CellId
     round: int
+    block: int
+    place: int
     virtual_time: int
     repeat: int = 0
 
@@ -92,14 +94,6 @@ def find_jobs(connection: Connection, job_ids: Collection[JobId]) -> dict[JobId,
     """Return rows by id; unknown ids are missing."""
     rows = connection.execute(_BY_IDS_QUERY, {"job_ids": list(job_ids)})
     return {row.job_id: to_record(Job, row) for row in rows}
-
-
-def is_block_repeated(connection: Connection, cell_id: CellId | None, *, round: int, repeat: int) -> bool:
-    """Return True if a cell's round already has this repeat: a block is repeated with all of its cells."""
-    query = sa.select(
-        sa.exists().where(jobs.c.cell_id == cell_id, jobs.c.round == round, jobs.c.repeat == repeat)
-    )
-    return bool(connection.execute(query).scalar())
 
 
 #: Its parameters name the columns to set.

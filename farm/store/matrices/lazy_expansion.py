@@ -150,24 +150,6 @@ def next_batches(connection: Connection, matrix_id: MatrixId, *, jobs: int) -> l
     ]
 
 
-def batch_up_to(
-    connection: Connection, matrix_id: MatrixId, device_id: DeviceId, stop: int
-) -> ExpansionBatch | None:
-    """Return the batch of a device's missing jobs before `stop`; None if all are queued or cancelled."""
-    remaining = next(
-        (row for row in remaining_jobs(connection, matrix_id) if row.device_id == device_id), None
-    )
-    if remaining is None or remaining.is_cancelled or remaining.expanded_jobs >= stop:
-        return None
-    return ExpansionBatch(
-        device_id=device_id,
-        start=remaining.expanded_jobs,
-        stop=stop,
-        first_virtual_time=remaining.first_virtual_time,
-        is_last=stop == remaining.jobs,
-    )
-
-
 _AT_START = sa.and_(
     lazy_expansions.c.matrix_id == sa.bindparam("matrix"),
     lazy_expansions.c.device_id == sa.bindparam("device"),

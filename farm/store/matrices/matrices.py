@@ -32,6 +32,8 @@ class Matrix:
     rounds: int
     max_rounds: int | None
     seed: int
+    #: Candidates of one block at most; None: a round is one block.
+    block_candidates: int | None
     rejected_count: int
     #: The matrix that this one reruns.
     rerun_of: MatrixId | None
@@ -80,6 +82,7 @@ def add_matrix(
     *,
     spec: MatrixSpec,
     seed: int,
+    block_candidates: int | None,
     rejected_count: int,
     rerun_of: MatrixId | None = None,
     submitted_by: str,
@@ -95,6 +98,7 @@ def add_matrix(
             rounds=spec.round_range[0],
             max_rounds=spec.round_range[1],
             seed=seed,
+            block_candidates=block_candidates,
             rejected_count=rejected_count,
             rerun_of=rerun_of,
             submitted_by=submitted_by,

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import AttemptId, CellId, Digest, FactsId, JobId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel, ControlState, control_level
 from farm.core.models.variant import Recipe
+from farm.core.results.pairing import BlockKey
 from farm.core.results.settle.report import NewMeasurement, NewSeries
 from farm.core.runs.derived.sustained import is_sustained, latency_profile
 from farm.core.runs.measurement import Metric, Quality, SampleKind, SampleSummary
@@ -36,6 +37,7 @@ class Measurement:
     cell_id: CellId
     series_id: SeriesId
     round: int
+    block: int
     repeat: int
     accepted: bool
     quality: Quality
@@ -105,6 +107,7 @@ def stored_values(new: NewMeasurement) -> dict[str, object]:
         "attempt_id": new.attempt_id,
         "cell_id": new.cell_id,
         "round": new.round,
+        "block": new.block,
         "repeat": new.repeat,
         "variant_digest": new.variant_digest,
         "program_digest": new.program_digest,
@@ -185,16 +188,16 @@ def accepted_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> l
 
 def metrics_of_cells(
     connection: Connection, cell_ids: Collection[CellId]
-) -> dict[CellId, dict[tuple[int, int], tuple[Metric, ...]]]:
-    """Return the metrics of the accepted measurements of cells, by cell, and by round and repeat."""
-    columns = (measurements.c[name] for name in ("cell_id", "round", "repeat", "metrics"))
+) -> dict[CellId, dict[BlockKey, tuple[Metric, ...]]]:
+    """Return the metrics of the accepted measurements of cells, by cell and block."""
+    columns = (measurements.c[name] for name in ("cell_id", "round", "block", "repeat", "metrics"))
     query = sa.select(*columns).where(
         is_among(connection, measurements.c.cell_id, cell_ids), is_accepted(connection)
     )
-    metrics: dict[CellId, dict[tuple[int, int], tuple[Metric, ...]]] = {}
+    metrics: dict[CellId, dict[BlockKey, tuple[Metric, ...]]] = {}
     for row in connection.execute(query):
         own = metrics.setdefault(CellId(row.cell_id), {})
-        own[row.round, row.repeat] = _METRICS.validate_python(row.metrics)
+        own[row.round, row.block, row.repeat] = _METRICS.validate_python(row.metrics)
     return metrics
 
 
@@ -276,6 +279,7 @@ class MeasurementSummary:
     cell_id: CellId
     series_id: SeriesId
     round: int
+    block: int
     repeat: int
     quality: Quality
     kind: SampleKind

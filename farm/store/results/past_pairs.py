@@ -22,6 +22,7 @@ class PastMeasurement:
     cell_id: CellId
     series_id: SeriesId
     round: int
+    block: int
     repeat: int
     quality: Quality
     kind: SampleKind

@@ -15,6 +15,7 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, FactsId, Job
 from farm.core.devices.controls import ControlLevel
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.software_version import build_by_facts
+from farm.core.results.pairing import BlockKey
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.rows import to_record
 from farm.database.tables import attempts, device_facts, evidence, jobs, measurements
@@ -30,6 +31,7 @@ class MeasuredRun:
     attempt_id: AttemptId
     cell_id: CellId
     round: int
+    block: int
     repeat: int
     accepted: bool
     quality: Quality
@@ -117,15 +119,15 @@ def builds_of(connection: Connection, facts_ids: set[FactsId | None]) -> dict[Fa
 
 def fences_by_block(
     connection: Connection, matrix_id: MatrixId, device_id: DeviceId
-) -> dict[tuple[int, int], list[tuple[int, JobId]]]:
-    """Return by round and repeat the fences and jobs of a matrix on a device, in running order."""
+) -> dict[BlockKey, list[tuple[int, JobId]]]:
+    """Return by block the fences and jobs of a matrix on a device, in running order."""
     query = (
-        sa.select(jobs.c.round, jobs.c.repeat, attempts.c.fence, jobs.c.job_id)
+        sa.select(jobs.c.round, jobs.c.block, jobs.c.repeat, attempts.c.fence, jobs.c.job_id)
         .join(attempts, attempts.c.attempt_id == jobs.c.attempt_id)
         .where(jobs.c.matrix_id == matrix_id, jobs.c.device_id == device_id)
         .order_by(attempts.c.fence)
     )
-    fences: defaultdict[tuple[int, int], list[tuple[int, JobId]]] = defaultdict(list)
-    for round, repeat, fence, job_id in connection.execute(query):
-        fences[round, repeat].append((fence, job_id))
+    fences: defaultdict[BlockKey, list[tuple[int, JobId]]] = defaultdict(list)
+    for round, block, repeat, fence, job_id in connection.execute(query):
+        fences[round, block, repeat].append((fence, job_id))
     return dict(fences)

@@ -13,13 +13,13 @@ from farm.core.models.variant import Format, Manifest, Precision, Recipe, Tensor
 from farm.database.transaction import bind_tx
 from farm.services.files.programs import inspect_program, register_program
 from farm.services.files.registration import register_variant
-from farm.services.matrices.submit import submit_matrix
 from farm.services.results.placements import list_placements
 from farm.store.files.artifacts import put_artifact
 from farm.wire.documents.files.programs import ProgramRegistration
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.agents.link.test_real_farm import Calls, farm_app, healthy, with_token
 from tests.support.agents.fake_farm import comes_true, living, serving
+from tests.support.farm.direct_calls import submit_matrix
 from tests.support.farm.service_fixture import model_file
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]

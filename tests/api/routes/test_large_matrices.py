@@ -14,9 +14,8 @@ from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
 from farm.database.tables import job_templates
 from farm.database.transaction import bind_tx
-from farm.services.matrices.current_expansion import expand_matrix
 from farm.services.matrices.lazy_expansion import open_row_builder, put_row_batch
-from farm.services.matrices.submit import prepare_expanded, queue_matrix
+from farm.services.matrices.submit import submit_matrix
 from farm.store.matrices.lazy_expansion import next_batches, remaining_jobs
 from farm.ticks import run_reminders
 from farm.wire.documents.matrices.matrix import matrix_spec
@@ -102,10 +101,8 @@ def rig(any_database_url: str, tmp_path: Path) -> Iterator[FarmRig]:
 
 def left_over(rig: FarmRig, **changed: object) -> MatrixId:
     """A matrix that a process took that is gone."""
-    ready = prepare_expanded(
-        rig.read(expand_matrix, matrix_spec({**SPEC, "rounds": 2, **changed})), inline_jobs=0
-    )
-    return rig.write(bind_tx(queue_matrix, now=rig.clock.now(), actor="user"), ready)
+    spec = matrix_spec({**SPEC, "rounds": 2, **changed})
+    return rig.write(bind_tx(submit_matrix, now=rig.clock.now(), actor="user"), spec)
 
 
 def expansion_worker(rig: FarmRig) -> ExpansionWorker:

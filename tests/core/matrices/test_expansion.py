@@ -7,6 +7,7 @@ from farm.core.base.ids import DeviceId, HostId, VariantId, digest_of
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.selector import KnownDevice
 from farm.core.errors import MatrixInvalid, SelectorEmpty
+from farm.core.matrices.blocks import shuffled
 from farm.core.matrices.expansion import expand
 from farm.core.matrices.matrix import (
     Cell,
@@ -16,7 +17,6 @@ from farm.core.matrices.matrix import (
     MatrixSpec,
     RejectionKind,
     cell_label_by_axes,
-    shuffle_block,
     varying_axes,
 )
 from farm.core.models.variant import Format, Manifest, Precision, Recipe
@@ -400,7 +400,7 @@ def test_a_label_tells_a_target_from_the_backend_of_that_name() -> None:
 def order_of(cells: Sequence[Cell], *, round: int, seed: int, repeat: int = 0) -> list[int]:
     """The order of cells of one device in a round."""
     indexes = [cell.index for cell in cells]
-    return shuffle_block(indexes, device_id=cells[0].device_id, round=round, seed=seed, repeat=repeat)
+    return shuffled(indexes, f"{seed}/{cells[0].device_id}/{round}/{repeat}/")
 
 
 def test_a_round_is_every_cell_once_in_an_order_of_its_own() -> None:

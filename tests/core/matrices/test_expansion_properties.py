@@ -10,13 +10,13 @@ from farm.core.base.ids import DeviceId, HostId, VariantId, digest_of
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.selector import KnownDevice
 from farm.core.errors import MatrixInvalid
+from farm.core.matrices.blocks import shuffled
 from farm.core.matrices.expansion import expand
 from farm.core.matrices.matrix import (
     KnownHarness,
     KnownVariant,
     MatrixSpec,
     cell_label_by_axes,
-    shuffle_block,
     varying_axes,
 )
 from farm.core.models.variant import Format, Manifest, Precision, Recipe
@@ -129,7 +129,7 @@ def test_labels_tell_the_cells_of_a_device_apart(axes: dict[str, list[Any]]) -> 
     assert set(
         Counter(cell_label_by_axes(cell.key, varying, replica=cell.replica) for cell in cells).values()
     ) == {1}
-    order = shuffle_block(range(len(cells)), device_id=cells[0].device_id, round=1, seed=1)
+    order = shuffled(range(len(cells)), "1/phone-1/1/0/")
     assert Counter(order) == Counter(range(len(cells)))
 
 

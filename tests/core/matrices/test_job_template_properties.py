@@ -1,13 +1,15 @@
 """A matrix that is unfolded in pieces comes to what it comes to at once, wherever it is cut."""
 
-from itertools import pairwise
+from dataclasses import replace
+from itertools import accumulate, groupby
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.core.base.ids import DeviceId
+from farm.core.matrices.blocks import BlockPlan, PlannedStart, shuffled
 from farm.core.matrices.job_template import DeviceExpansion, JobTemplate, freeze_expansion
-from farm.core.matrices.matrix import Expansion, cell_label_by_axes, shuffle_block, varying_axes
+from farm.core.matrices.matrix import Expansion, cell_label_by_axes, varying_axes
 from farm.core.matrices.partial_rerun import select_cells
 from farm.store.matrices.lazy_expansion import pack_job_template, unpack_job_template
 from tests.core.matrices.test_partial_rerun_properties import expansion
@@ -38,24 +40,47 @@ def test_wherever_it_is_cut_its_jobs_are_those_of_the_whole(
     whole: Expansion, rounds: int, seed: int, data: st.DataObject
 ) -> None:
     job_template = frozen(whole, rounds=rounds, seed=seed)
+    counts = []
     for part in job_template.parts:
-        own = [cell.index for cell in whole.cells if cell.device_id == part.device_id]
-        expected = [
-            (index, round)
-            for round in range(1, rounds + 1)
-            for index in shuffle_block(own, device_id=part.device_id, round=round, seed=seed)
-        ]
-        cuts = data.draw(st.lists(st.integers(0, len(expected)), max_size=6))
-        ends = [0, *sorted(cuts), len(expected)]
+        own = [cell for cell in whole.cells if cell.device_id == part.device_id]
+        plan = BlockPlan(own, device_id=part.device_id, seed=seed)
+        assert job_template.starts_of_round(part) == plan.starts_of_round
+        counts.append(rounds * plan.starts_of_round)
+        expected = list(plan.starts(0, counts[-1]))
+        # A batch ends where a block does.
+        sizes = [len(list(block)) for _, block in groupby(expected, key=lambda job: (job.round, job.block))]
+        ends = [0, *accumulate(sizes)]
+        pieces: list[PlannedStart] = []
         # Each piece by a process that has seen no other.
-        pieces = [DeviceExpansion(job_template, part).jobs(start, stop) for start, stop in pairwise(ends)]
-        assert [(job.index, job.round) for piece in pieces for job in piece] == expected
-        going_on = DeviceExpansion(job_template, part)
-        pieces = [going_on.jobs(start, stop) for start, stop in pairwise(ends)]
-        assert [(job.index, job.round) for piece in pieces for job in piece] == expected
-        assert list(DeviceExpansion(job_template, part).jobs(0, len(expected) + 9)) == list(
-            DeviceExpansion(job_template, part).jobs(0, len(expected))
-        )
+        while len(pieces) < len(expected):
+            stop = data.draw(st.integers(len(pieces) + 1, len(expected) + 9))
+            pieces += DeviceExpansion(job_template, part).jobs(len(pieces), stop)
+            assert len(pieces) == next(end for end in ends if end >= min(stop, len(expected)))
+        assert pieces == expected
+    assert sum(counts) == job_template.job_count
+
+
+@given(EXPANSIONS | parts(), st.integers(1, 4), st.integers(0, 2**31))
+def test_a_template_of_before_small_blocks_gives_the_rounds_that_it_was_made_for(
+    whole: Expansion, rounds: int, seed: int
+) -> None:
+    stored = unpack_job_template(pack_job_template(_older(frozen(whole, rounds=rounds, seed=seed))))
+    for part in stored.parts:
+        own = [cell.index for cell in whole.cells if cell.device_id == part.device_id]
+        jobs = DeviceExpansion(stored, part).jobs(0, stored.job_count)
+        assert [(job.cell_index, job.round, job.block) for job in jobs] == [
+            (index, round, 0)
+            for round in range(1, rounds + 1)
+            for index in shuffled(own, f"{seed}/{part.device_id}/{round}/0/")
+        ]
+        # Its cursor may stand anywhere in a round.
+        rest = DeviceExpansion(stored, part).jobs(len(jobs) // 2, len(jobs))
+        assert rest == jobs[len(jobs) // 2 :]
+
+
+def _older(job_template: JobTemplate) -> JobTemplate:
+    parts = tuple(replace(part, starts=None) for part in job_template.parts)
+    return replace(job_template, parts=parts, block_candidates=None)
 
 
 @given(EXPANSIONS | parts(), st.data())

@@ -10,6 +10,7 @@ from farm.core.runs.measurement import Quality, SampleKind
 @dataclass(frozen=True, kw_only=True)
 class Value:
     round: int
+    block: int = 0
     repeat: int = 0
     quality: Quality = Quality.VALID
     kind: SampleKind = SampleKind.SAMPLES
@@ -21,6 +22,12 @@ def test_a_round_counts_once_by_its_latest_valid_repeat() -> None:
     short = Value(round=1, repeat=2, quality=Quality.SHORT)
     other = Value(round=2, quality=Quality.SHORT)
     assert best_of_rounds([other, short, first, again]) == [again, other]
+
+
+def test_a_baseline_counts_once_in_each_of_its_blocks() -> None:
+    starts = [Value(round=round, block=block) for round in (1, 2) for block in (0, 3)]
+    again = Value(round=1, block=3, repeat=1)
+    assert best_of_rounds([*starts, again]) == [starts[0], again, *starts[2:]]
 
 
 def test_without_a_valid_round_all_count() -> None:

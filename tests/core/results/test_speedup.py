@@ -15,6 +15,7 @@ def value(
     round: int,
     value_ns: float = 1e6,
     *,
+    block: int = 0,
     repeat: int = 0,
     kind: SampleKind = SampleKind.SAMPLES,
     quality: Quality = Quality.VALID,
@@ -22,6 +23,7 @@ def value(
 ) -> MeasuredValue:
     return MeasuredValue(
         round=round,
+        block=block,
         repeat=repeat,
         value_ns=value_ns,
         kind=kind,
@@ -32,7 +34,7 @@ def value(
 
 def pairs_of(*sides_ns: tuple[float, float]) -> list[RoundPair]:
     return [
-        RoundPair(round=index, baseline=value(index, baseline), candidate=value(index, candidate))
+        RoundPair(round=index, block=0, baseline=value(index, baseline), candidate=value(index, candidate))
         for index, (baseline, candidate) in enumerate(sides_ns)
     ]
 
@@ -195,8 +197,8 @@ def test_a_value_that_is_no_time_is_excluded(nonsense: float) -> None:
     assert compared([value(0, nonsense)], [value(0)]).rounds == 0
 
 
-def test_a_round_given_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="each round counts once"):
+def test_a_block_given_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="each block counts once"):
         speedup([*pairs_of((1, 1)), *pairs_of((1, 1))])
 
 

@@ -30,7 +30,9 @@ SWAPPED = {
 
 def pairs_of(sides_ns: list[tuple[float, float]]) -> list[RoundPair]:
     return [
-        RoundPair(round=index, baseline=measured(index, baseline), candidate=measured(index, candidate))
+        RoundPair(
+            round=index, block=0, baseline=measured(index, baseline), candidate=measured(index, candidate)
+        )
         for index, (baseline, candidate) in enumerate(sides_ns)
     ]
 

@@ -4,8 +4,8 @@ import pytest
 
 from farm.core.base.ids import MatrixId
 from farm.database.transaction import bind_tx
-from farm.services.matrices.submit import submit_matrix
 from farm.wire.documents.matrices.matrix import matrix_spec
+from tests.support.farm.direct_calls import submit_matrix
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
 ONE_CELL = {"model": "mobilenet_v2", "precision": ["float32"], "format": "torchscript", "backend": "cpu"}

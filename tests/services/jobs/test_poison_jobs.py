@@ -61,9 +61,7 @@ def test_work_that_two_phones_did_not_survive_is_run_on_no_third_one(farm: FarmR
     assert {row["code"] for row in killed} == {"job.poison"}
     assert {row["label"] for row in killed} == {"int8-core"}
     assert len(set(reboots)) >= 2
-    first, second = sorted(set(reboots))[:2]
-    assert first in str(killed[0]["message"])
-    assert second in str(killed[0]["message"])
+    assert len({device for device in reboots if device in str(killed[0]["message"])}) == 2
     assert farm.matrix(matrix_id).jobs_by_outcome == {"succeeded": 12, "failed": 12}
     assert {row["health"] for row in farm.rows("SELECT health FROM devices")} == {"good"}
     # At most what was under way already when the second phone was lost.
@@ -204,7 +202,7 @@ def be_quiet(farm: FarmRig) -> None:
 
 THREE = ("phone-1", "phone-2", "phone-3")
 #: The third phone has the poisoned cell first.
-SEED = 1
+SEED = 3
 ONE_VARIANT = {"model": "mobilenet_v2", "precision": ["float32"], "format": "torchscript", "backend": "cpu"}
 
 

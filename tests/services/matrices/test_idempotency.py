@@ -8,6 +8,7 @@ import pytest
 from farm.core.base.ids import IdempotencyKey, MatrixId, idempotency_key
 from farm.core.errors import IdempotencyKeyReused
 from farm.database.transaction import bind_tx
+from farm.services.matrices.lazy_expansion import expand_small
 from farm.services.matrices.submit import (
     PreparedMatrix,
     find_submitted_matrix,
@@ -55,6 +56,7 @@ def submit(
         bind_tx(queue_if_unchanged, now=now, actor=actor), ready(farm, spec), idempotency=request
     )
     assert matrix_id is not None
+    farm.write(bind_tx(expand_small, now=now), matrix_id)
     return matrix_id
 
 

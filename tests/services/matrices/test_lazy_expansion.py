@@ -9,31 +9,39 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId
 from farm.core.errors import Conflict
+from farm.core.matrices.blocks import shuffled
 from farm.core.matrices.matrix import MatrixSpec
 from farm.core.runs.evidence import Evidence
+from farm.database import tables
 from farm.database.transaction import Tx, bind_tx
 from farm.services.checks.device_detail import device_detail
 from farm.services.devices.admin import retire, retirement_plan
 from farm.services.hosts.admin import retirement_plan as host_retirement_plan
 from farm.services.hosts.views import host_detail
 from farm.services.jobs.pending_reasons import matrix_waiting
-from farm.services.matrices.current_expansion import expand_matrix
-from farm.services.matrices.lazy_expansion import RowBatch, RowBuilder, open_row_builder, put_row_batch
-from farm.services.matrices.submit import (
-    PreparedMatrix,
-    prepare_expanded,
-    prepare_matrix,
-    queue_if_unchanged,
-    queue_matrix,
+from farm.services.matrices.lazy_expansion import (
+    RowBatch,
+    RowBuilder,
+    expand_small,
+    open_row_builder,
+    put_row_batch,
 )
+from farm.services.matrices.submit import prepare_matrix, queue_if_unchanged
+from farm.services.matrices.submit import submit_matrix as store_matrix
 from farm.services.matrices.views import list_job_views, list_matrix_summaries
 from farm.store.files.artifacts import needed_digests
-from farm.store.matrices.lazy_expansion import next_batches, next_matrix, remaining_jobs
+from farm.store.matrices.lazy_expansion import (
+    get_job_template,
+    next_batches,
+    next_matrix,
+    pack_job_template,
+    remaining_jobs,
+)
 from farm.store.results.evidence import expirable_reports
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.matrices.matrix import matrix_spec
-from tests.support.farm.direct_calls import cancel_matrix, rerun_matrix
+from tests.support.farm.direct_calls import cancel_matrix, rerun_matrix, submit_matrix
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
@@ -71,14 +79,10 @@ def spec(**changed: Any) -> MatrixSpec:
     )
 
 
-def large(connection: Connection, wanted: MatrixSpec) -> PreparedMatrix:
-    """A matrix that is queued in pieces, however small."""
-    return prepare_expanded(expand_matrix(connection, wanted), inline_jobs=0)
-
-
 def submit(farm: FarmRig, *, inline: bool = False, actor: str = "user", **changed: Any) -> MatrixId:
-    ready = farm.read(prepare_matrix if inline else large, spec(**changed))
-    return farm.write(bind_tx(queue_matrix, now=farm.clock.now(), actor=actor), ready)
+    """A matrix that is queued in pieces, however small, unless it is queued at once."""
+    store = submit_matrix if inline else store_matrix
+    return farm.write(bind_tx(store, now=farm.clock.now(), actor=actor), spec(**changed))
 
 
 def next_chunk(farm: FarmRig, matrix_id: MatrixId, jobs: int) -> tuple[RowBuilder, RowBatch]:
@@ -136,7 +140,7 @@ def test_in_pieces_it_comes_to_the_same_cells_in_the_same_order(
 def test_every_phone_has_work_before_one_has_all_of_it(farm: FarmRig, host: HostRig) -> None:
     matrix_id = submit(farm)
     unfold(farm, matrix_id, jobs=3, chunks=2)
-    assert [len(queue_of(farm, matrix_id, phone)) for phone in host.phones] == [3, 3]
+    assert [len(queue_of(farm, matrix_id, phone)) for phone in host.phones] == [4, 4]
     assert len(host.exchange().assignments) == PHONES
 
 
@@ -205,7 +209,8 @@ def test_a_process_that_is_killed_leaves_no_half_piece(farm: FarmRig, host: Host
     builder, chunk = next_chunk(farm, matrix_id, 4)
     if moment == "before":
         # Its cells are stored and its cursors moved when the jobs turn out to lack a cell.
-        chunk = replace(chunk, jobs=[(9999, *row[1:]) for row in chunk.jobs])
+        lacking = [(device, job._replace(cell_index=9999), time) for device, job, time in chunk.jobs]
+        chunk = replace(chunk, jobs=lacking)
 
     def killed(connection: Connection) -> None:
         put_row_batch(Tx(connection, farm.clock.now()), builder, chunk)
@@ -341,21 +346,101 @@ def going_output(farm: FarmRig) -> int:
     return len(set(going) & {row["evidence_id"] for row in of_benchmarks})
 
 
-def test_a_block_is_repeated_whole_though_it_was_not_queued_whole(farm: FarmRig, host: HostRig) -> None:
+def test_only_the_block_of_a_bad_start_is_repeated_and_it_is_queued_whole(
+    farm: FarmRig, host: HostRig
+) -> None:
     matrix_id = submit(farm, devices={"device_id": "phone-1"})
-    unfold(farm, matrix_id, jobs=2, chunks=1)
+    unfold(farm, matrix_id, jobs=1, chunks=1)
     (first,) = host.exchange().assignments
     short = ended(first, torch_output([1000.0] * 4))
     host.report(first.attempt_id, short)
-    blocks = Counter(
-        (row["round"], row["repeat"])
-        for row in farm.rows("SELECT round, repeat FROM jobs WHERE matrix_id = :matrix", matrix=matrix_id)
-    )
-    assert blocks == {(1, 0): CELLS, (1, 1): CELLS}
+    assert blocks_of(farm, matrix_id) == {(1, 0, 0): 2, (1, 0, 1): 2}
     unfold(farm, matrix_id)
     host.clean(first)
     host.run()
+    assert farm.matrix(matrix_id).jobs_by_outcome == {"succeeded": CELLS * ROUNDS + 2}
+    assert farm.matrix(matrix_id).repeated_blocks == 1
+
+
+def blocks_of(farm: FarmRig, matrix_id: MatrixId) -> Counter[tuple[int, int, int]]:
+    """How many jobs each block has, by round, number and repeat."""
+    rows = farm.rows("SELECT round, block, repeat FROM jobs WHERE matrix_id = :matrix", matrix=matrix_id)
+    return Counter((row["round"], row["block"], row["repeat"]) for row in rows)
+
+
+def test_a_batch_ends_where_a_block_does(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = submit(
+        farm, axes={**AXES, "warmup": list(range(1, 9))}, baseline={"precision": "float32", "warmup": 1}
+    )
+    whole = submit(
+        farm,
+        inline=True,
+        axes={**AXES, "warmup": list(range(1, 9))},
+        baseline={"precision": "float32", "warmup": 1},
+    )
+    sizes = blocks_of(farm, whole)
+    # One baseline with 15 candidates: three blocks of six on each of two phones.
+    assert sizes == {(round, block, 0): 12 for round in (1, 2) for block in (0, 1, 2)}
+    while unfold(farm, matrix_id, jobs=5, chunks=1):
+        queued = farm.rows(
+            "SELECT count(*) AS jobs FROM jobs WHERE matrix_id = :matrix GROUP BY device_id, round, block",
+            matrix=matrix_id,
+        )
+        assert {row["jobs"] for row in queued} == {6}
+    assert blocks_of(farm, matrix_id) == sizes
+    places = farm.rows("SELECT DISTINCT place FROM jobs WHERE matrix_id = :matrix", matrix=matrix_id)
+    assert {row["place"] for row in places} == {1, 2, 3, 4, 5, 6}
+
+
+@pytest.mark.parametrize("queued", [0, 3, 7])
+def test_a_matrix_of_before_small_blocks_goes_on_as_it_was_planned(
+    farm: FarmRig, host: HostRig, queued: int
+) -> None:
+    matrix_id = submit(farm, devices={"device_id": "phone-1"})
+    expected = older(farm, matrix_id, queued=queued)
+    unfold(farm, matrix_id, jobs=2)
+    assert [(row["cell_index"], row["round"]) for row in planned(farm, matrix_id)] == expected
+    assert set(blocks_of(farm, matrix_id)) == {(1, 0, 0), (2, 0, 0)}
+    # Its blocks are rounds: one is repeated with all of its cells.
+    bad = iter([True])
+    host.run(lambda run: ended(run, torch_output([1000.0] * 4)) if next(bad, False) else good_evidence(run))
     assert farm.matrix(matrix_id).jobs_by_outcome == {"succeeded": CELLS * (ROUNDS + 1)}
+
+
+def older(farm: FarmRig, matrix_id: MatrixId, *, queued: int) -> list[tuple[int, int]]:
+    """Make a stored matrix one of the release before, with some jobs queued; return all of its jobs."""
+    template, _ = farm.read(get_job_template, matrix_id)
+    parts = tuple(replace(part, starts=None) for part in template.parts)
+    packed = pack_job_template(replace(template, parts=parts, block_candidates=None))
+    order = [
+        (index, round)
+        for round in range(1, ROUNDS + 1)
+        for index in shuffled(range(CELLS), f"7/phone-1/{round}/0/")
+    ]
+
+    def change(connection: Connection) -> None:
+        connection.execute(tables.job_templates.update().values(body=packed))
+        connection.execute(tables.matrices.update().values(block_candidates=None))
+        connection.execute(tables.lazy_expansions.update().values(jobs=len(order)))
+        builder = open_row_builder(connection, matrix_id)
+        assert builder is not None
+        (batch,) = builder.build(next_batches(connection, matrix_id, jobs=len(order))).batches
+        rows = builder.build([batch])
+        cut = replace(batch, stop=queued, is_last=False)
+        if queued:
+            jobs = [(device, job, time) for device, job, time in rows.jobs][:queued]
+            put_row_batch(Tx(connection, farm.clock.now()), builder, replace(rows, batches=[cut], jobs=jobs))
+
+    farm.write(change)
+    return order
+
+
+def planned(farm: FarmRig, matrix_id: MatrixId) -> list[dict[str, Any]]:
+    return farm.rows(
+        "SELECT c.cell_index, j.round, j.place FROM jobs j JOIN cells c ON c.cell_id = j.cell_id"
+        " WHERE j.matrix_id = :matrix ORDER BY j.job_id",
+        matrix=matrix_id,
+    )
 
 
 @pytest.mark.fault(53)
@@ -386,6 +471,7 @@ def test_what_changed_since_it_was_prepared_is_noticed(farm: FarmRig, host: Host
     ready = farm.read(prepare_matrix, wanted)
     matrix_id = farm.write(bind_tx(queue_if_unchanged, now=farm.clock.now(), actor="user"), ready)
     assert matrix_id is not None
+    farm.write(bind_tx(expand_small, now=farm.clock.now()), matrix_id)
     assert {row["device_id"] for row in cells_of(farm, matrix_id)} == {"phone-1", "phone-2", "phone-3"}
 
 

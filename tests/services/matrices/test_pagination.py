@@ -8,9 +8,8 @@ import pytest
 from farm.core.base.ids import CellId, MatrixId
 from farm.core.errors import NotFound
 from farm.database.transaction import bind_tx
-from farm.services.matrices.current_expansion import expand_matrix
-from farm.services.matrices.lazy_expansion import open_row_builder, put_row_batch
-from farm.services.matrices.submit import prepare_expanded, queue_matrix
+from farm.services.matrices.lazy_expansion import expand_small, open_row_builder, put_row_batch
+from farm.services.matrices.submit import submit_matrix
 from farm.services.matrices.views import list_matrix_summaries, list_rejected_views, matrix_view
 from farm.services.results.cells import list_results
 from farm.services.results.explanations import explain_cell
@@ -47,8 +46,9 @@ def submit(
         "seed": 7,
         **changed,
     }
-    ready = prepare_expanded(farm.read(expand_matrix, matrix_spec(spec)), inline_jobs=inline_jobs)
-    return farm.write(bind_tx(queue_matrix, now=farm.clock.now(), actor="user"), ready)
+    matrix_id = farm.write(bind_tx(submit_matrix, now=farm.clock.now(), actor="user"), matrix_spec(spec))
+    farm.write(bind_tx(expand_small, now=farm.clock.now()), matrix_id, jobs=inline_jobs)
+    return matrix_id
 
 
 def unfold(farm: FarmRig, matrix_id: MatrixId, *, jobs: int) -> None:

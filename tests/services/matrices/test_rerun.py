@@ -8,6 +8,7 @@ from farm.core.base.ids import MatrixId
 from farm.core.errors import Conflict, SelectorEmpty
 from farm.database.transaction import bind_tx
 from farm.services.devices.admin import retire
+from farm.services.matrices.lazy_expansion import expand_small
 from farm.services.matrices.submit import prepare_rerun, queue_if_unchanged
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
@@ -72,6 +73,7 @@ def test_a_rerun_that_was_prepared_over_other_phones_is_made_again(farm: FarmRig
     assert farm.write(bind_tx(queue_if_unchanged, now=now, actor="user"), ready, rerun_of=matrix_id) is None
     ready = farm.read(prepare_rerun, matrix_id, failed=False)
     again = farm.write(bind_tx(queue_if_unchanged, now=now, actor="user"), ready, rerun_of=matrix_id)
+    farm.write(bind_tx(expand_small, now=now), again)
     phones = farm.rows("SELECT DISTINCT device_id FROM cells WHERE matrix_id = :matrix", matrix=again)
     assert "phone-9" in {row["device_id"] for row in phones}
     assert farm.rows("SELECT rerun_of FROM matrices WHERE matrix_id = :m", m=again) == [

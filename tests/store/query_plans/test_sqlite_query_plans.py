@@ -172,10 +172,6 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: matrices.list_cells(c, MatrixId(1), device_id=PHONE),
         "ix_cells_of_device (matrix_id=? AND device_id=?)",
     ),
-    "whether a block was repeated": (
-        lambda c: jobs.is_block_repeated(c, CellId(1), round=1, repeat=1),
-        "jobs_1 (cell_id=? AND round=? AND repeat=?)",
-    ),
     "a page of cells": (
         lambda c: matrices.page_of_cells(c, MatrixId(1), after=7, limit=100),
         "cells_1 (matrix_id=? AND cell_index>?)",

@@ -6,10 +6,13 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import AttemptId, HostId, MatrixId
 from farm.core.errors import FarmError
+from farm.core.matrices.matrix import MatrixSpec
 from farm.core.results.settle.report import IncomingReport, ReportAnswer
 from farm.database.transaction import Tx
 from farm.services.matrices.cancel import cancel_chunk
+from farm.services.matrices.lazy_expansion import expand_small
 from farm.services.matrices.submit import prepare_rerun, queue_matrix
+from farm.services.matrices.submit import submit_matrix as store_matrix
 from farm.services.results.parse import JobContexts, parse, report_subjects
 from farm.services.results.settle import receive_reports
 from farm.wire.documents.matrices.plans import CancellationView
@@ -38,4 +41,15 @@ def cancel_matrix(tx: Tx, matrix_id: MatrixId, *, device: str | None = None) -> 
 
 def rerun_matrix(tx: Tx, matrix_id: MatrixId, *, failed: bool) -> MatrixId:
     """Submit the spec of a matrix again."""
-    return queue_matrix(tx, prepare_rerun(tx.connection, matrix_id, failed=failed), rerun_of=matrix_id)
+    ready = prepare_rerun(tx.connection, matrix_id, failed=failed)
+    return _expanded(tx, queue_matrix(tx, ready, rerun_of=matrix_id))
+
+
+def submit_matrix(tx: Tx, spec: MatrixSpec) -> MatrixId:
+    """Submit a matrix, and queue its jobs."""
+    return _expanded(tx, store_matrix(tx, spec))
+
+
+def _expanded(tx: Tx, matrix_id: MatrixId) -> MatrixId:
+    expand_small(tx, matrix_id)
+    return matrix_id

@@ -33,7 +33,6 @@ from farm.services.files.folder_owner import claim_folder
 from farm.services.files.registration import register_variant
 from farm.services.jobs.claim import RunPlans
 from farm.services.jobs.plans import RunPlanner
-from farm.services.matrices.submit import submit_matrix
 from farm.services.matrices.views import matrix_view
 from farm.services.periodic.reaper import reap
 from farm.services.results.history.latest_speedups import list_latest_speedups
@@ -54,7 +53,7 @@ from farm.wire.documents.matrices.matrices import MatrixView, SpeedupView
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.support.database.migrated_database import put_migrated
 from tests.support.fake_clock import FakeClock
-from tests.support.farm.direct_calls import receive, settle
+from tests.support.farm.direct_calls import receive, settle, submit_matrix
 from tests.support.invariants.invariants import check_engine
 
 T = TypeVar("T")

@@ -57,7 +57,7 @@ def compare_by_basis(
         usable = compare(CONFIDENCE)
         if is_complete or usable.ci_low is None:
             return usable, IntervalBasis(kind=IntervalKind.PLANNED, confidence=CONFIDENCE)
-        confidence = anytime_confidence(usable.rounds)
+        confidence = anytime_confidence(usable.pairs)
         return compare(confidence), IntervalBasis(kind=IntervalKind.ANYTIME, confidence=confidence)
     seen = [look for look in looks if look.level is not None]
     basis = IntervalBasis(

@@ -29,7 +29,7 @@ from farm.core.jobs.retry import (
     may_retry,
     poisoned_devices,
 )
-from farm.core.matrices.matrix import shuffle_block
+from farm.core.matrices.blocks import shuffled
 from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
 from farm.core.operations.event import DeviceEvent, EventSubject, SubjectEvent
 from farm.core.results.settle.effects import (
@@ -292,21 +292,15 @@ def is_block_repeatable(job: Job, qualities: Sequence[Quality]) -> bool:
 def repeated_block(
     block: BlockContext | None, job: Job, quality: Quality, *, now: datetime
 ) -> tuple[RepeatBlock, ...]:
-    """Queue the block of a measurement that is not valid once more.
-
-    It stays out of speedups; every cell of that device and round is measured again, so that what is compared
-    was measured side by side.
-    """
+    """Queue the block of a measurement that is not valid once more, all of its cells side by side."""
     if block is None:
         return ()
-    order = shuffle_block(
-        block.cell_by_index, device_id=job.device_id, round=job.round, seed=block.seed, repeat=job.repeat + 1
-    )
+    key = f"{block.seed}/{job.device_id}/{job.round}/{job.repeat + 1}/{job.block}/"
     return (
         RepeatBlock(
             at=now,
             job=job,
-            cells=tuple(block.cell_by_index[index] for index in order),
+            cells=tuple(block.cell_by_index[index] for index in shuffled(block.cell_by_index, key)),
             virtual_time=block.virtual_time,
             cause=f"job {job.job_id} is {quality}",
         ),

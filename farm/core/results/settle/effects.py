@@ -74,7 +74,7 @@ class RepeatBlock:
 
     at: datetime
     job: Job
-    #: The cells of its device, in running order.
+    #: Its cells, in running order.
     cells: tuple[CellId, ...]
     virtual_time: int
     cause: str

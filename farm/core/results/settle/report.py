@@ -37,6 +37,7 @@ class NewMeasurement:
     cell_id: CellId
     series: NewSeries
     round: int
+    block: int
     repeat: int
     variant_digest: Digest | None
     program_digest: Digest

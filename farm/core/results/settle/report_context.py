@@ -43,11 +43,9 @@ class RetryContext:
 class BlockContext:
     """The block that an invalid measurement has repeated."""
 
-    #: The cells of its device that are still run, by index.
+    #: Its cells that are still run, by index.
     cell_by_index: Mapping[int, CellId]
-    #: Of the matrix.
     seed: int
-    #: Of the repeated jobs.
     virtual_time: int
 
 

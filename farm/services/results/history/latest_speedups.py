@@ -231,7 +231,10 @@ def _one_after_another(compared: Sequence[SpeedupInputs]) -> SpeedupInputs:
             ends = max([ends, *(first + value.round + 1 for value in values)])
             own = inputs.metrics.get(own_cell, {})
             metrics.setdefault(cell, {}).update(
-                {(first + round, repeat): printed for (round, repeat), printed in own.items()}
+                {
+                    (first + round, block, repeat): printed
+                    for (round, block, repeat), printed in own.items()
+                }
             )
         duplicates += [replace(value, round=first + value.round) for value in inputs.duplicates]
     numbers = tuple(matrix_id for inputs in compared for matrix_id in inputs.matrices)

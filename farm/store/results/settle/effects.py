@@ -114,7 +114,8 @@ def _repeat_block(connection: Connection, block: RepeatBlock) -> None:
     job, repeat = block.job, block.job.repeat + 1
     assert job.matrix_id is not None
     new_jobs = [
-        NewJob(job.device_id, cell_id, job.round, block.virtual_time, repeat) for cell_id in block.cells
+        NewJob(job.device_id, cell_id, job.round, job.block, place, block.virtual_time, repeat)
+        for place, cell_id in enumerate(block.cells, start=1)
     ]
     add_jobs(Tx(connection, block.at), job.matrix_id, new_jobs, priority=job.priority)
     record_event(
@@ -123,7 +124,7 @@ def _repeat_block(connection: Connection, block: RepeatBlock) -> None:
         job.matrix_id,
         subject=EventSubject.MATRIX,
         to_state="queued",
-        cause=f"{job.device_id} round {job.round}, repeat {repeat}: {block.cause}",
+        cause=f"{job.device_id} round {job.round}, block {job.block}, repeat {repeat}: {block.cause}",
     )
 
 

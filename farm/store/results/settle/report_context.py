@@ -39,7 +39,7 @@ from farm.store.checks.failures import disconnects_since, failures_since, health
 from farm.store.checks.incidents import incidents_since, open_incidents
 from farm.store.checks.reference_runs import find_reference_run, own_fit_runs, own_runs, runs_of_kind
 from farm.store.jobs.attempts import past_attempts
-from farm.store.jobs.jobs import find_jobs, first_virtual_times, is_block_repeated
+from farm.store.jobs.jobs import find_jobs, first_virtual_times
 from farm.store.matrices.equivalent_cells import (
     equivalents_of_cell,
     losses_of_cell,
@@ -181,24 +181,27 @@ def _block_context(connection: Connection, reading: ReportReading, job: Job) -> 
     if measured is None or not may_be_repeated(measured) or job.matrix_id is None:
         return None
     qualities = [*accepted_qualities(connection, measured.cell_id), measured.assessment.quality]
-    if not is_block_repeatable(job, qualities) or is_block_repeated(
-        connection, job.cell_id, round=job.round, repeat=job.repeat + 1
-    ):
+    if not is_block_repeatable(job, qualities):
         return None
-    query = sa.select(matrices.c.seed, matrices.c.submitted_by)
-    matrix = connection.execute(query.where(matrices.c.matrix_id == job.matrix_id)).one()
-    of_jobs = sa.select(cells.c.cell_index, cells.c.cell_id).join(jobs, jobs.c.cell_id == cells.c.cell_id)
-    of_device = of_jobs.where(jobs.c.matrix_id == job.matrix_id, jobs.c.device_id == job.device_id)
-    own = of_device.where(jobs.c.round == job.round)
+    of_block = (
+        sa.select(
+            cells.c.cell_index, cells.c.cell_id, jobs.c.repeat, matrices.c.seed, matrices.c.submitted_by
+        )
+        .join(jobs, jobs.c.cell_id == cells.c.cell_id)
+        .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
+        .where(cells.c.matrix_id == job.matrix_id, cells.c.device_id == job.device_id)
+        .where(jobs.c.round == job.round, jobs.c.block == job.block)
+    )
+    rows = connection.execute(of_block).all()
+    if any(row.repeat > job.repeat for row in rows):
+        return None
     poison = poison_cells(connection, job.matrix_id)
     virtual_times = first_virtual_times(
-        connection, [job.device_id], priority=job.priority, submitted_by=matrix.submitted_by
+        connection, [job.device_id], priority=job.priority, submitted_by=rows[0].submitted_by
     )
     return BlockContext(
-        cell_by_index={
-            row.cell_index: row.cell_id for row in connection.execute(own) if row.cell_id not in poison
-        },
-        seed=matrix.seed,
+        cell_by_index={row.cell_index: row.cell_id for row in rows if row.cell_id not in poison},
+        seed=rows[0].seed,
         virtual_time=virtual_times[job.device_id],
     )
 

@@ -190,8 +190,10 @@ class SpeedupView(CellSetup):
     ci_high: float | None
     #: The rule of the interval, and the looks that were had.
     interval: IntervalBasis
-    #: Rounds that entered; rounds left out.
+    #: Rounds that entered, and pairs: one in each round, but of an A/A pair in each block of its baseline.
     rounds: int
+    pairs: int
+    #: Blocks that are left out.
     excluded: int
     #: The reasons why rounds are left out, and of which side they are.
     left_out: tuple[LeftOut, ...]
@@ -290,7 +292,11 @@ class JobView(Wire):
     device_label: str | None
     label: str
     round: int
+    #: Of its device and round, from 0.
+    block: int
     repeat: int
+    #: In the planned order of its block, from 1; None: a check, or older than blocks.
+    place: int | None
     state: JobState
     outcome: Outcome | None
     code: str | None

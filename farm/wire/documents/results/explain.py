@@ -21,6 +21,7 @@ class MeasurementView(Wire):
     job_id: JobId
     attempt_id: AttemptId
     round: int
+    block: int
     repeat: int
     quality: Quality
     quality_reasons: tuple[str, ...]
@@ -114,6 +115,7 @@ class RoundView(Wire):
     """A round that counts."""
 
     round: int
+    block: int
     repeat: int
     baseline_ns: float
     candidate_ns: float

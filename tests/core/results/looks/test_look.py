@@ -41,6 +41,7 @@ def seen(usable: int, *, width: float = 0.1, ratio: float = 1.0) -> Compare:
             verdict=verdict if has_interval else Verdict.UNDECIDED,
             reason="",
             rounds=usable,
+            pairs=usable,
             excluded=(),
             baseline_ns=ratio,
             candidate_ns=1.0,
