@@ -134,7 +134,7 @@ def balanced_order(cells: Sequence[int], *, round: int, key: str) -> list[int]:
 
     Of an even number n of cells each follows each other one once in n rounds, and has each place once; of an
     odd one twice in 2n rounds, each place once in n (Williams, *Experimental designs balanced for the
-    estimation of residual effects of treatments*, 1949). Rows and labels are drawn anew for each design.
+    estimation of residual effects of treatments*, 1949). Rows and labels are drawn again for each design.
     """
     size = len(cells)
     design, row = divmod(round - 1, size if size % 2 == 0 else 2 * size)

@@ -231,16 +231,15 @@ def _shared_blocks(baseline: Collection[BlockKey], candidate: Collection[BlockKe
     blocks: dict[int, set[int]] = {}
     for round, block, _ in candidate:
         blocks.setdefault(round, set()).add(block)
+    if not candidate:
+        # Nothing tells which: the first one stands for it.
+        blocks = {round: {block} for round, block, _ in sorted(baseline, reverse=True)}
     is_in_all = any(len(own) > 1 for own in blocks.values())
     for key in baseline:
         round, block, _ = key
-        nearest = min(blocks, key=lambda other: abs(other - round), default=None)
-        expected = (
-            {min(other for of_round, other, _ in baseline if of_round == round)}
-            if nearest is None
-            else blocks[nearest]
-        )
-        if is_in_all or block in expected:
+        if round not in blocks:
+            blocks[round] = blocks[min(blocks, key=lambda other: abs(other - round))]
+        if is_in_all or block in blocks[round]:
             yield key
 
 

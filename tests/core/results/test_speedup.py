@@ -306,3 +306,36 @@ def test_sides_that_began_at_other_temperatures_are_no_pair() -> None:
             "the skin had 30.0 °C before the baseline, 35.1 °C before the candidate: at most 5 °C apart",
         )
     ]
+
+
+def test_a_candidate_pairs_with_the_start_of_its_baseline_in_its_own_block() -> None:
+    baseline = [value(round, block=block) for round in range(6) for block in (0, 1, 2)]
+    candidate = [value(round, 2e6, block=1) for round in range(6) if round != 4]
+    pairs, excluded = paired_rounds(baseline, candidate)
+    assert [(pair.round, pair.block) for pair in pairs] == [(round, 1) for round in (0, 1, 2, 3, 5)]
+    # It failed there: of the baseline's other blocks nothing is left out.
+    assert [(each.round, each.block, each.side) for each in excluded] == [(4, 1, "candidate")]
+    assert speedup(pairs, excluded=excluded).rounds == 5
+
+
+def test_a_duplicate_has_a_pair_in_each_block_of_its_baseline() -> None:
+    baseline = [value(round, block=block) for round in range(5) for block in (0, 1, 2)]
+    duplicate = [value(round, block=block) for round in range(5) for block in (0, 1, 2)][:-1]
+    result = compared(baseline, duplicate)
+    assert (result.rounds, result.pairs) == (5, 14)
+    assert [(each.round, each.block) for each in result.excluded] == [(4, 2)]
+    assert result.ci_low is not None
+
+
+def test_a_candidate_that_was_never_measured_is_left_out_once_a_round() -> None:
+    baseline = [value(round, block=block) for round in range(3) for block in (4, 5)]
+    _, excluded = paired_rounds(baseline, [])
+    assert [(each.round, each.block) for each in excluded] == [(0, 4), (1, 4), (2, 4)]
+
+
+def test_a_block_of_fewer_candidates_in_later_rounds_is_where_it_is_then() -> None:
+    baseline = [value(round, block=block) for round in range(8) for block in (0, 1) if round < 5 or not block]
+    candidate = [value(round, block=1 if round < 5 else 0) for round in range(8)]
+    pairs, excluded = paired_rounds(baseline, candidate)
+    assert [pair.block for pair in pairs] == [1] * 5 + [0] * 3
+    assert excluded == []

@@ -205,7 +205,7 @@ def _pooled(
             control_levels=frozenset(int(side.control_level) for side in sides),
         )
         groups.setdefault(versions, []).append(own)
-        rounds[versions] = rounds.get(versions, 0) + len(pairs)
+        rounds[versions] = rounds.get(versions, 0) + len({pair.round for pair in pairs})
     enough = (versions for versions in groups if rounds[versions] >= MIN_ROUNDS)
     return _one_after_another(groups[next(enough, max(groups, key=lambda versions: rounds[versions]))])
 
@@ -231,10 +231,7 @@ def _one_after_another(compared: Sequence[SpeedupInputs]) -> SpeedupInputs:
             ends = max([ends, *(first + value.round + 1 for value in values)])
             own = inputs.metrics.get(own_cell, {})
             metrics.setdefault(cell, {}).update(
-                {
-                    (first + round, block, repeat): printed
-                    for (round, block, repeat), printed in own.items()
-                }
+                {(first + round, block, repeat): printed for (round, block, repeat), printed in own.items()}
             )
         duplicates += [replace(value, round=first + value.round) for value in inputs.duplicates]
     numbers = tuple(matrix_id for inputs in compared for matrix_id in inputs.matrices)

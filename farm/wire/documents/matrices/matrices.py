@@ -190,10 +190,9 @@ class SpeedupView(CellSetup):
     ci_high: float | None
     #: The rule of the interval, and the looks that were had.
     interval: IntervalBasis
-    #: Rounds that entered, and pairs: one in each round, but of an A/A pair in each block of its baseline.
+    #: Rounds that entered; one pair in each, but of an A/A pair one in each block; blocks left out.
     rounds: int
     pairs: int
-    #: Blocks that are left out.
     excluded: int
     #: The reasons why rounds are left out, and of which side they are.
     left_out: tuple[LeftOut, ...]
