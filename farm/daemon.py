@@ -38,6 +38,7 @@ from farm.services.files.verification import Scrubber
 from farm.services.matrices.cancel import continue_cancellations
 from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarm_scan import AlarmScan
+from farm.services.operations.order_check import OrderCheck
 from farm.services.periodic.leader_election import PeriodicLeader, PeriodicScan, serving_period_since
 from farm.ticks import run_periodic_tasks, run_reminders, run_sweeps
 
@@ -47,6 +48,7 @@ ANNOUNCEMENT = "farm.json"
 LOCK = "farm.lock"
 #: A scrub reads a terabyte in 24 days, at about 0.5 MB/s.
 _SCRUB_EVERY_S, _SCRUB_BYTES = 60.0, 32 * 1024 * 1024
+_ORDER_CHECK_EVERY_S = 60.0
 #: A command that checks for a running farm holds the lock for microseconds.
 _LOCK_TRIES, _LOCK_TRY_S = 5, 0.05
 
@@ -160,6 +162,11 @@ async def _background_tasks(
         ),
         run_sweeps(sweep, every_s=options.config.sweep_every_s, should_run=lambda: leader.is_leader),
         run_sweeps(scrub, every_s=_SCRUB_EVERY_S, should_run=lambda: leader.is_leader),
+        run_sweeps(
+            OrderCheck(database=context.database, clock=clock),
+            every_s=_ORDER_CHECK_EVERY_S,
+            should_run=lambda: leader.is_leader,
+        ),
         run_sweeps(
             partial(continue_cancellations, context.database, clock),
             every_s=leader.every_s,

@@ -1,15 +1,17 @@
 """The order in which benchmarks really ran on a device, by fencing token."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId
+from farm.core.base.ids import AttemptId, CellId, DeviceId, MatrixId, SeriesId
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.job import JobKind
 from farm.core.jobs.run_order import Predecessor, RunOrder, pause_s
+from farm.core.runs.measurement import Quality
 from farm.database.rows import is_among, to_record
 from farm.database.tables import attempts, cells, is_one_of, jobs, measurements
 
@@ -75,3 +77,62 @@ def _order(row: sa.Row[*tuple[Any, ...]]) -> RunOrder:
         pause = pause_s(start_s=row.own_start_s, boot=row.own_boot, end_s=row.end_s, boot_before=row.boot_id)
         predecessor = to_record(Predecessor, row, pause_s=pause)
     return RunOrder(block=row.block, place=row.place, predecessor=predecessor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """A benchmark or a health check that ran on a device; without a value where it was not measured."""
+
+    attempt_id: AttemptId
+    #: None for a health check, as all of a matrix is.
+    matrix_id: MatrixId | None
+    cell_id: CellId | None
+    label: str | None
+    round: int
+    block: int
+    repeat: int
+    series_id: SeriesId | None
+    quality: Quality | None
+    value_ns: float | None
+    boot_id: str | None
+
+
+def last_runs(connection: Connection, device_id: DeviceId, *, limit: int) -> list[PastRun]:
+    """Return the last runs on a device in the order in which they ran, health checks among them."""
+    query = (
+        sa.select(
+            attempts.c.attempt_id,
+            jobs.c.matrix_id,
+            jobs.c.cell_id,
+            cells.c.label,
+            jobs.c.round,
+            jobs.c.block,
+            jobs.c.repeat,
+            measurements.c.series_id,
+            measurements.c.quality,
+            measurements.c.value_ns,
+            measurements.c.boot_id,
+        )
+        .select_from(attempts)
+        .join(jobs, jobs.c.job_id == attempts.c.job_id)
+        .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
+        .outerjoin(
+            measurements, (measurements.c.attempt_id == attempts.c.attempt_id) & measurements.c.accepted
+        )
+        .where(attempts.c.device_id == device_id, has_run(attempts))
+        .order_by(attempts.c.fence.desc())
+        .limit(limit)
+    )
+    return [to_record(PastRun, row) for row in connection.execute(query)][::-1]
+
+
+def measured_devices(connection: Connection, *, after: int, at_most: int) -> tuple[int, list[DeviceId]]:
+    """Return the newest measurement, and the devices of those behind one, among so many of the newest."""
+    newest = connection.execute(sa.select(sa.func.max(measurements.c.measurement_id))).scalar_one() or 0
+    query = (
+        sa.select(cells.c.device_id)
+        .distinct()
+        .select_from(measurements.join(cells, cells.c.cell_id == measurements.c.cell_id))
+        .where(measurements.c.measurement_id > max(after, newest - at_most), measurements.c.accepted)
+    )
+    return newest, [DeviceId(name) for name in connection.execute(query).scalars()]

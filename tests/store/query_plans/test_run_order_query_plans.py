@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId
+from farm.core.base.ids import AttemptId, DeviceId
 from farm.database.engine import Database
-from farm.store.jobs.run_order import orders_of
+from farm.store.jobs.run_order import last_runs, measured_devices, orders_of
 from tests.store.query_plans.test_postgres_query_plans import copies, indexes, scanned
 from tests.store.query_plans.test_sqlite_query_plans import is_table_scan, plans
 from tests.support.database.database_fixtures import opened
@@ -25,6 +25,18 @@ def test_sqlite_finds_what_ran_before_by_fencing_tokens(sqlite_filled: Database)
     assert any("(device_id=? AND fence<?)" in step for step in plan), plan
     inside = plan[next(place for place, step in enumerate(plan) if "CORRELATED" in step) :]
     assert not any("B-TREE" in step for step in inside), plan
+
+
+def test_sqlite_reads_only_the_last_runs_of_a_device(sqlite_filled: Database) -> None:
+    (plan,) = plans(sqlite_filled, lambda connection: last_runs(connection, DeviceId("phone-1"), limit=10))
+    assert any("sqlite_autoindex_attempts_1 (device_id=?)" in step for step in plan), plan
+    assert not [step for step in plan if is_table_scan(step) or "B-TREE" in step], plan
+
+
+def test_sqlite_reads_only_the_newest_measurements(sqlite_filled: Database) -> None:
+    found = plans(sqlite_filled, lambda connection: measured_devices(connection, after=7, at_most=10))
+    assert any("measurements USING INTEGER PRIMARY KEY (rowid>?)" in step for step in found[-1]), found
+    assert not [step for plan in found for step in plan if is_table_scan(step) and "measurements" not in step]
 
 
 @pytest.fixture(scope="module")
@@ -51,12 +63,26 @@ def _fill(connection: Connection, attempts: int) -> None:
     connection.exec_driver_sql("ANALYZE")
 
 
-def _planned(database: Database, how: str = "") -> dict[str, Any]:
+def _newest_orders(connection: Connection) -> object:
+    newest = connection.exec_driver_sql("SELECT max(attempt_id) FROM attempts").scalar_one()
+    return orders_of(connection, [AttemptId(newest - number) for number in range(20)])
+
+
+def _last_runs(connection: Connection) -> object:
+    return last_runs(connection, DeviceId("phone-1"), limit=100)
+
+
+def _newest_measured(connection: Connection) -> object:
+    return measured_devices(connection, after=0, at_most=100)
+
+
+def _planned(
+    database: Database, query: Callable[[Connection], object] = _newest_orders, how: str = ""
+) -> dict[str, Any]:
     def explain(connection: Connection) -> dict[str, Any]:
-        newest = connection.exec_driver_sql("SELECT max(attempt_id) FROM attempts").scalar_one()
         with sent_to(connection) as sent:
-            orders_of(connection, [AttemptId(newest - number) for number in range(20)])
-        ((sql, values),) = sent
+            query(connection)
+        *_, (sql, values) = sent
         plan: dict[str, Any] = connection.exec_driver_sql(
             f"EXPLAIN (FORMAT JSON{how}) {sql}", values
         ).scalar_one()[0]["Plan"]
@@ -73,11 +99,12 @@ def test_postgresql_finds_what_ran_before_by_fencing_tokens(
     assert "uq_attempts_device_id_fence" in indexes([plan]), plan
 
 
-def test_what_ran_before_costs_the_same_after_50_thousand_runs_as_after_one(
-    histories: Callable[[int], Database],
+@pytest.mark.parametrize("query", [_newest_orders, _last_runs, _newest_measured])
+def test_the_order_of_runs_costs_the_same_after_50_thousand_of_them_as_after_a_thousand(
+    histories: Callable[[int], Database], query: Callable[[Connection], object]
 ) -> None:
     def buffers(database: Database) -> int:
-        plan = _planned(database, ", ANALYZE, BUFFERS")
+        plan = _planned(database, query, ", ANALYZE, BUFFERS")
         return int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"])
 
     few, many = buffers(histories(1_000)), buffers(histories(50_000))
