@@ -41,7 +41,7 @@ _HINT = (
 
 @dataclass(slots=True, kw_only=True)
 class OrderCheck:
-    """Calling it checks the devices that measured something since their last check; it blocks meanwhile.
+    """Calling it checks the devices that measured something since their last check, and blocks until it is done.
 
     Runs are read, and tested, outside of the transaction that raises or clears an alarm.
     """

@@ -63,7 +63,7 @@ class OrderedStart:
     series: Hashable
     #: Of the matrix: its round, number and repeat.
     block: Hashable
-    #: The logarithm of its time; None where it does not count: it is a predecessor all the same.
+    #: The logarithm of its time; None where it does not count; it is still a predecessor.
     log: float | None
     #: Whether nothing came between the start before it and this one: no health check, no restart.
     follows: bool
