@@ -1,6 +1,7 @@
 """The farm over HTTP, for people and scripts: typed answers, and errors of our own tree."""
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
@@ -60,6 +61,7 @@ from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingVi
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.operations import AlarmView, ClearRequest, EventPage
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
+from farm.wire.documents.results.history import RetractPage, RetractRequest, SeriesHistory
 from farm.wire.documents.results.results import (
     EnergyImport,
     PlacedSeries,
@@ -253,9 +255,15 @@ class FarmClient(FarmConnection):
         device: str | None = None,
         model: str | None = None,
         across_controls: bool = False,
+        since: datetime | None = None,
+        at: datetime | None = None,
     ) -> Iterator[SpeedupView]:
-        """Yield every candidate against its baseline, filtered by matrix, device and model, page by page."""
-        filters = {"matrix_id": matrix_id, "device": device, "model": model}
+        """Yield every candidate against its baseline, filtered by matrix, device and model, page by page.
+
+        With `since`, only of sessions since then; with `at`, as known then.
+        """
+        filters: dict[str, QueryValue] = {"matrix_id": matrix_id, "device": device, "model": model}
+        filters |= {"since": _time(since), "at": _time(at)}
         last: CellId | None = None
         while page := self._get(
             list[SpeedupView], "/speedups", **filters, across_controls=across_controls or None, after=last
@@ -265,6 +273,25 @@ class FarmClient(FarmConnection):
                 break
             yield from page
             last = page[-1].cell_id
+
+    def history(
+        self,
+        *,
+        device: str | None = None,
+        model: str | None = None,
+        variant: str | None = None,
+        since: datetime | None = None,
+    ) -> Iterator[SeriesHistory]:
+        """Yield the history of every series, filtered by device, model, variant and time, page by page."""
+        filters = {"device": device, "model": model, "variant": variant}
+        after = 0
+        while page := self._get(list[SeriesHistory], "/history", **filters, since=_time(since), after=after):
+            yield from page
+            after = page[-1].series_id
+
+    def retract(self, request: RetractRequest) -> RetractPage:
+        """Withdraw the next measurements for a reason, or let them count again."""
+        return self._post(RetractPage, "/retractions", request.model_dump(mode="json"))
 
     def placements(
         self, *, matrix_id: MatrixId | None = None, device: str | None = None
@@ -361,3 +388,7 @@ def _path(parent: str, name: str, noun: str, hint: str) -> str:
     if not name:
         raise InvalidInput(f"the name of {noun} is empty", hint=hint)
     return f"{parent}/{quote(name, safe='')}"
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

@@ -58,6 +58,8 @@ def upgrade() -> None:
     _replace_alarm_kinds((*_ALARM_KINDS, "order_shows"))
     op.create_index("ix_matrices_created_at", "matrices", ["created_at", "matrix_id"], unique=False)
     op.create_index("ix_matrices_submitted_by", "matrices", ["submitted_by", "matrix_id"], unique=False)
+    op.create_index("ix_series_model", "series", ["model", "series_id"], unique=False)
+    op.create_index("ix_series_device_id", "series", ["device_id", "series_id"], unique=False)
     _create_points()
     _create_stale_points()
 
@@ -158,6 +160,8 @@ def downgrade() -> None:
     op.drop_table("point_progress")
     op.drop_table("stale_points")
     op.drop_table("points")
+    op.drop_index("ix_series_device_id", table_name="series")
+    op.drop_index("ix_series_model", table_name="series")
     op.drop_index("ix_matrices_submitted_by", table_name="matrices")
     op.drop_index("ix_matrices_created_at", table_name="matrices")
     # The older schema has one reading for each parser version: the last one, so that what was retracted stays

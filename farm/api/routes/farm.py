@@ -1,5 +1,6 @@
 """Routes for the farm itself, variants, attempts and speedups."""
 
+from datetime import datetime
 from functools import partial
 from typing import Annotated
 
@@ -9,7 +10,9 @@ from farm import __version__
 from farm.api.context import Farm
 from farm.api.http.authorization import Submitter, Viewer
 from farm.api.http.pages import ListPageSize
+from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, CellId, MatrixId, VariantId
+from farm.core.errors import InvalidInput
 from farm.core.models.variant import Variant
 from farm.services.files.registration import register_variant
 from farm.services.jobs.views import attempt_view
@@ -83,15 +86,25 @@ async def get_speedups(
     device: str | None = Query(default=None, max_length=128),
     model: str | None = Query(default=None, max_length=128),
     across_controls: bool = False,
+    since: datetime | None = None,
+    at: datetime | None = None,
     after: Count | None = None,
     limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
 ) -> list[SpeedupView]:
     """Return a page of comparisons: of one matrix, or else the newest of each pair.
 
-    They are those behind the comparison of the cell `after`; an empty page is the end.
+    They are those behind the comparison of the cell `after`; an empty page is the end. With `at`, they are as
+    known then; `since` is of those of all matrices.
     """
+    now = farm.clock.now()
+    begin = past_time("since", since, now=now)
+    if matrix_id is not None and begin is not None:
+        raise InvalidInput("since: goes with the comparisons of all matrices", hint="leave one of them out")
     list_page = partial(
-        list_latest_speedups if matrix_id is None else partial(list_speedups, matrix_id=MatrixId(matrix_id)),
+        partial(list_latest_speedups, since=begin)
+        if matrix_id is None
+        else partial(list_speedups, matrix_id=MatrixId(matrix_id)),
+        at=past_time("at", at, now=now),
         device=device,
         model=model,
         across_controls=across_controls,

@@ -1,21 +1,31 @@
 """Results and placements of matrices, and reparsing of stored evidence."""
 
 import asyncio
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from farm.api.context import Context, Farm
 from farm.api.http.authorization import Operator, Viewer
-from farm.core.base.ids import AttemptId, MatrixId
+from farm.api.http.past_times import past_time
+from farm.core.base.ids import AttemptId, MatrixId, SeriesId
 from farm.core.errors import InvalidInput
 from farm.services.files.programs import harness_view
 from farm.services.results.cells import list_results
+from farm.services.results.history.retractions import apply_retraction
+from farm.services.results.history.trends import list_histories
 from farm.services.results.placements import list_placements
 from farm.services.results.reparse import ReparseScan, apply_changes, scan_attempts
 from farm.store.matrices.matrices import get_matrix
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.base import Count
+from farm.wire.documents.results.history import (
+    MAX_HISTORY_PAGE,
+    RetractPage,
+    RetractRequest,
+    SeriesHistory,
+)
 from farm.wire.documents.results.results import (
     MAX_RESULTS_PAGE,
     PlacedSeries,
@@ -37,6 +47,37 @@ async def get_results(
 ) -> list[ResultView]:
     """Return the values of cells of a matrix behind an index, over rounds; an empty page is the end."""
     return await farm.database.read_async(list_results, MatrixId(matrix_id), after=after, limit=limit)
+
+
+@router.get("/history")
+async def get_history(
+    _: Viewer,
+    farm: Farm,
+    device: str | None = Query(default=None, max_length=128),
+    model: str | None = Query(default=None, max_length=128),
+    variant: str | None = Query(default=None, max_length=256),
+    since: datetime | None = None,
+    after: Count = 0,
+    limit: Annotated[int, Query(ge=1, le=MAX_HISTORY_PAGE)] = MAX_HISTORY_PAGE,
+) -> list[SeriesHistory]:
+    """Return the points of series behind one, oldest first; an empty page is the end."""
+    return await farm.database.read_async(
+        list_histories,
+        device=device,
+        model=model,
+        variant=variant,
+        since=past_time("since", since, now=farm.clock.now()),
+        after=SeriesId(after),
+        limit=limit,
+    )
+
+
+@router.post("/retractions")
+async def post_retraction(request: RetractRequest, caller: Operator, farm: Farm) -> RetractPage:
+    """Withdraw measurements for a reason, or let them count again; asked again until there is no more."""
+    page = await farm.database.write_async(farm.bind(apply_retraction, actor=caller.actor), request)
+    farm.to_compute_points.set()
+    return page
 
 
 @router.get("/placements")
@@ -61,6 +102,7 @@ async def post_reparse(request: ReparseRequest, caller: Operator, farm: Farm) ->
     if request.dry_run or not scan.pending:
         return scan.page
     changes = await farm.database.write_async(farm.bind(apply_changes, actor=caller.actor), scan.pending)
+    farm.to_compute_points.set()
     return scan.page.model_copy(update={"changes": tuple(changes)})
 
 

@@ -12,11 +12,25 @@ from farm.cli.matrices.labels import device_name, shared_flags_text, short_label
 from farm.cli.results.gate import GateOption, check_gate
 from farm.cli.results.speedup_notes import DISCOVERY, discovered_rows, legend, notes
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import EMPTY_CELL, change_text, device_kind, duration_or_nothing
+from farm.cli.shell.formatting import (
+    EMPTY_CELL,
+    change_text,
+    device_kind,
+    duration_or_nothing,
+    past_moment,
+)
 from farm.cli.shell.next_steps import farm_command
-from farm.cli.shell.options import Json, MatrixArgument, MatrixOption, selected_matrix
+from farm.cli.shell.options import (
+    At,
+    Json,
+    MatrixArgument,
+    MatrixOption,
+    PastSince,
+    selected_matrix,
+)
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice
 from farm.core.base.units import ratio_text
+from farm.core.errors import InvalidInput
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import ENERGY_METRICS, Verdict
@@ -283,19 +297,31 @@ def speedups(
         bool, typer.Option("--pivot", help="Candidates by devices, with times and marks.")
     ] = False,
     gate: GateOption = None,
+    since: PastSince = None,
+    at: At = None,
     as_json: Json = False,
 ) -> None:
     """Compare every candidate with its baseline, by device.
 
-    Without a matrix, each pair is compared over all matrices of equal versions: file, program, build and
-    controls.
+    Without a matrix, each pair is compared over its newest matrices of equal versions: file, program, build
+    and controls; 20 of them at most.
 
     Example: farm speedups 3 --device phone-1
     """
     matrix_id = selected_matrix(number, matrix)
+    begin, known_at = past_moment(since, option="--since"), past_moment(at, option="--at")
+    if matrix_id is not None and begin is not None:
+        raise InvalidInput("--since goes with all matrices, not with one", hint="leave one of them out")
+    if begin is not None and known_at is not None and begin > known_at:
+        raise InvalidInput("--since is later than --at", hint="give an earlier --since")
     with connect() as farm:
         views = farm.speedups(
-            matrix_id=matrix_id, device=device, model=model, across_controls=across_controls
+            matrix_id=matrix_id,
+            device=device,
+            model=model,
+            across_controls=across_controls,
+            since=begin,
+            at=known_at,
         )
         if gate is not None:
             views = iter(compared := list(views))

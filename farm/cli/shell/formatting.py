@@ -8,8 +8,8 @@ from farm.core.base.units import duration_text, elapsed_text
 from farm.core.errors import InvalidInput
 from farm.core.runs.measurement import Outcome
 
-_SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
+_SECONDS_BY_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
+_DURATION = re.compile(r"([0-9]{1,9})([smhdwy])")
 EMPTY_CELL = "-"
 _DAYS_FROM_S = 2 * 86400
 
@@ -110,6 +110,37 @@ def since_time(text: str | None) -> datetime | None:
         InvalidInput: the text is not a duration.
     """
     return None if text is None else datetime.now().astimezone() - timedelta(seconds=seconds(text))
+
+
+def past_moment(text: str | None, *, option: str) -> datetime | None:
+    """Return a time of the past, written as a date, a time, or a duration before now; None without a text.
+
+    Args:
+        text: `2026-03-01`, `2026-03-01T12:30`, in the local time zone where it names none; or `30d`.
+        option: that it was given to, for errors.
+
+    Raises:
+        InvalidInput: it is none of these, or lies in the future.
+    """
+    if text is None:
+        return None
+    now = datetime.now().astimezone()
+    if _DURATION.fullmatch(text.strip()):
+        span = seconds(text)
+        first = datetime(1970, 1, 2).astimezone()
+        return max(first, now - timedelta(seconds=min(span, now.timestamp() - 86400)))
+    try:
+        moment = datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"{option} {text!r} is neither a date nor a duration",
+            hint="write it like 2026-03-01, 2026-03-01T12:30, 12h, 30d or 1y",
+        ) from None
+    if moment > now:
+        raise InvalidInput(f"{option} {text} lies in the future", hint="give a time that has passed")
+    if moment.year < 1970:
+        raise InvalidInput(f"{option} {text} lies before 1970", hint="give a later date")
+    return moment
 
 
 def is_listed(at: datetime, label: str, *, since: datetime | None, name: str | None) -> bool:

@@ -107,7 +107,7 @@ _COMMANDS_BY_PANEL = {
         ("run", "run.run:run", "Measure a model file or a program of your own on devices. Ctrl-C detaches."),
         ("matrix", "matrices.matrix:app", "Matrices: plan, submit, watch, show, cancel and rerun them."),
         ("speedups", "results.speedups:speedups", "Compare every candidate with its baseline, by device."),
-        ("history", "results.history:app", "History: find the changes in the results of series over time."),
+        ("history", "results.history:app", "History: the results of series over time, and their changes."),
         ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),
         ("variant", "files.variant:app", "Variants: the model files that are measured."),
         ("harness", "files.harness:app", "Harnesses: benchmark programs and the parsers of their output."),
@@ -171,6 +171,11 @@ _COMMANDS_BY_PANEL = {
             "the farm.",
         ),
         ("storage", "admin.storage:app", "Storage: show disk usage and limits, and free space."),
+        (
+            "retract",
+            "results.retract:retract",
+            "Withdraw measurements for a reason: they are compared with none any more.",
+        ),
         (
             "reparse",
             "results.reparse:reparse",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from farm.core.base.ids import FactsId
+from farm.core.base.ids import FactsId, digest_of
 from farm.core.devices.device import DeviceFacts, Gpu
 
 
@@ -45,6 +45,26 @@ def build_by_facts(facts: Mapping[FactsId, DeviceFacts]) -> dict[FactsId, int]:
         if numbers[facts_id] == len(first):
             first.append(snapshot)
     return numbers
+
+
+def build_names(facts: Mapping[FactsId, DeviceFacts]) -> dict[FactsId, str]:
+    """Return a name of the software of each snapshot of a device, the same for all of one build.
+
+    It is the fingerprint of the system build, with the beginning of a digest of kernel and drivers, so that
+    devices of one name run the same software.
+    """
+    numbers = build_by_facts(facts)
+    names: dict[int, str] = {}
+    for facts_id in sorted(facts):
+        names.setdefault(numbers[facts_id], _build_name(facts[facts_id]))
+    return {facts_id: names[number] for facts_id, number in numbers.items()}
+
+
+def _build_name(facts: DeviceFacts) -> str:
+    versions = dict(_versions(facts))
+    build = versions.pop("build", None) or f"Android {facts.android or 'unknown'}"
+    drivers = "\n".join(f"{part} {version}" for part, version in sorted(versions.items()))
+    return f"{build} {digest_of(drivers.encode())[:8]}" if drivers else build
 
 
 def _versions(facts: DeviceFacts) -> Iterator[tuple[str, str]]:

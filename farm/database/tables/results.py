@@ -23,6 +23,9 @@ series = sa.Table(
     # The digest is the identity.
     sa.UniqueConstraint("series_digest"),
 )
+# History of a model, and of a device.
+sa.Index("ix_series_model", series.c.model, series.c.series_id)
+sa.Index("ix_series_device_id", series.c.device_id, series.c.series_id)
 
 measurements = sa.Table(
     "measurements",

@@ -30,6 +30,7 @@ from farm.services.results.parse import (
 )
 from farm.store.jobs.context import JobContext
 from farm.store.operations.events import record_event
+from farm.store.results.history.retractions import as_parsed, keep_retraction
 from farm.store.results.imported_energy import keep_imported_energy
 from farm.store.results.measurements import add_measurements, stored_values
 from farm.store.results.placements import current_placements
@@ -163,6 +164,7 @@ def _compare(
         unaccepted = replace(measured, accepted=False, measured_at=attempt.finished_at or now)
         what = f"it ended as {job.outcome}, and {_value_text(stored_values(measured))} can be read"
         return _pending_reparse(ReparseKind.READABLE, subject, work, None, unaccepted, what)
+    stored = as_parsed(stored, readings or ())
     changed = changed_columns(stored, measured)
     if not changed:
         return None
@@ -237,6 +239,7 @@ def _write_change(tx: Tx, pending: PendingReparse) -> bool:
     assert pending.measured is not None
     add_measurements(tx.connection, [pending.measured])
     if measurement_id is not None:
+        keep_retraction(tx, reparse_change.attempt_id, measurement_id)
         keep_imported_energy(tx.connection, reparse_change.attempt_id, measurement_id)
     return True
 

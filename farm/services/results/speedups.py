@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 
 from sqlalchemy.engine import Connection
@@ -26,6 +27,7 @@ from farm.core.results.speedup import Speedup, speedup
 from farm.core.results.statistics.families import AlarmShare
 from farm.core.results.statistics.pair_distance import pair_distance
 from farm.core.results.statistics.past_variance import VariancePrior
+from farm.database.known_at import as_known_at
 from farm.services.devices.views import device_named
 from farm.services.matrices.cell_setups import CellSetups, cell_setups
 from farm.services.matrices.views import first_page_size
@@ -188,6 +190,7 @@ def list_speedups(
     device: str | None = None,
     model: str | None = None,
     across_controls: bool = False,
+    at: datetime | None = None,
     after: CellId | None = None,
     limit: int = PAGE,
 ) -> list[SpeedupView]:
@@ -197,6 +200,7 @@ def list_speedups(
         device: only on this device: its id, its label, or the beginning of either.
         model: only of this model.
         across_controls: whether rounds count in which the phone was controlled in different degrees.
+        at: as known then: by what was measured, and not retracted or parsed again later.
         after: only those behind the one of this candidate.
         limit: so many at most, and fewer where a matrix has many rounds.
 
@@ -206,6 +210,7 @@ def list_speedups(
     """
     among = candidate_filter(connection, device=device, model=model)
     matrix = get_matrix(connection, matrix_id)
+    as_known_at(connection, at)
     behind = -1 if after is None else _candidate(connection, matrix_id, after).index
     size = min(limit, first_page_size(matrix))
     candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)

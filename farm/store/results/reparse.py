@@ -83,7 +83,7 @@ def readings_by_attempt(
     query = (
         sa.select(measurements)
         .where(measurements.c.attempt_id.in_(attempt_ids))
-        .order_by(measurements.c.parser_version)
+        .order_by(measurements.c.parser_version, measurements.c.measurement_id)
     )
     rows_by_attempt: defaultdict[AttemptId, list[Mapping[str, Any]]] = defaultdict(list)
     for row in connection.execute(query).mappings():

@@ -1,0 +1,248 @@
+"""`farm history MODEL`: the trend of each series, with the points at which a version changed."""
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from farm.cli.matrices.labels import device_name, short_labels
+from farm.cli.shell.address import connect
+from farm.cli.shell.formatting import device_kind, past_moment, plural
+from farm.cli.shell.options import Json, PastSince
+from farm.cli.shell.output import first_rows, out, print_json_list, print_notice
+from farm.core.base.units import duration_text, ratio_text
+from farm.core.errors import InvalidInput
+from farm.wire.documents.results.history import HistoryPoint, SeriesHistory, VersionPart
+
+_BARS = "▁▂▃▄▅▆▇█"
+#: Between two points of which a version changed.
+_BREAK = "|"
+#: A trend whose values lie within this range is drawn flat, as a fraction: noise is no trend.
+_LEAST_RANGE = 0.02
+_PART_TEXT = {
+    VersionPart.FILE: "model file",
+    VersionPart.PROGRAM: "program",
+    VersionPart.BASELINE_FILE: "model file of the baseline",
+    VersionPart.BASELINE_PROGRAM: "program of the baseline",
+    VersionPart.OS: "system build or driver",
+    VersionPart.CONTROLS: "control level",
+}
+#: Breaks that are listed for one series: the newest.
+_MAX_BREAKS = 5
+#: The columns that `farm history detect` reads.
+CSV_COLUMNS = (
+    "series",
+    "device",
+    "device_model",
+    "unit",
+    "network",
+    "variant",
+    "harness",
+    "day",
+    "time",
+    "log_time",
+    "se_time",
+    "log_speedup",
+    "se_speedup",
+    "n",
+    "file",
+    "program",
+    "os",
+)
+_LEGEND = (
+    "speedup = baseline time / time: above 1 it is faster. Without a baseline, time.\n"
+    "Each bar is one session, or several where there are many; | is a change of version."
+)
+
+
+def show_history(
+    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Only this model.")] = None,
+    device: Annotated[str | None, typer.Option(help="Only this device, by id or label.")] = None,
+    variant: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only variants with this text in their name.")
+    ] = None,
+    since: PastSince = None,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print the points as CSV, for `farm history detect`.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the trend of each series: speedup and time by session, and where a version changed.
+
+    A session is one matrix on one device. `farm history detect` finds the changes in a file of points.
+
+    Example: farm history mobilenet_v2 --device phone-1 --since 1y
+    """
+    if as_csv and as_json:
+        raise InvalidInput("--csv and --json go not together", hint="leave one of them out")
+    begin = past_moment(since, option="--since")
+    with connect() as farm:
+        histories = farm.history(device=device, model=model, variant=variant, since=begin)
+        if as_json:
+            print_json_list(histories)
+        elif as_csv:
+            for line in csv_lines(histories):
+                typer.echo(line)
+        else:
+            _print_trends(histories, filtered=any((device, model, variant, since)))
+
+
+def _print_trends(histories: Iterable[SeriesHistory], *, filtered: bool) -> None:
+    listed = first_rows(
+        histories, where_all_are="--device and --variant select fewer, `farm history --json` prints all."
+    )
+    if not listed:
+        fewer = " of that: fewer filters may show some" if filtered else ""
+        print_notice(f"No history{fewer}; `farm matrix list` shows what was measured.")
+        return
+    console = out()
+    console.print(trends_text(listed, width=console.width), soft_wrap=True)
+
+
+def trends_text(histories: Sequence[SeriesHistory], *, width: int) -> Text:
+    """Return the trends by device and model, for a terminal of `width` columns."""
+
+    def group(view: SeriesHistory) -> tuple[str, str, str]:
+        return view.device_id, view.model or "", view.harness
+
+    blocks = []
+    for _, own in groupby(sorted(histories, key=lambda view: (*group(view), view.series_id)), key=group):
+        views = list(own)
+        first = views[0]
+        kind = device_kind(first.device_model, first.soc, virtual=first.virtual)
+        lines = [Text(f"{device_name(first)}  ({kind})", style="bold")]
+        lines.append(Text(", ".join(filter(None, [first.model, first.harness]))))
+        names = short_labels(name for view in views for name in (view.label, view.baseline) if name)
+        for view in views:
+            baseline = f" vs {names[view.baseline]}" if view.baseline else ""
+            lines += map(Text, _trend_lines(view, f"{names[view.label]}{baseline}", width))
+        blocks.append(Text("\n").join(lines))
+    return Text("\n\n").join([*blocks, Text(_LEGEND, style="dim")])
+
+
+def _trend_lines(view: SeriesHistory, name: str, width: int) -> Iterator[str]:
+    points = view.points
+    first, last = points[0], points[-1]
+    days = _day(first) if len(points) == 1 else f"{_day(first)} to {_day(last)}"
+    yield f"{name}: {plural(len(points), 'session')}, {days}"
+    values = [point.speedup or point.time_ns for point in points]
+    ends = _value_text(points[0]) if len(points) == 1 else f"{_value_text(first)} to {_value_text(last)}"
+    interval = ""
+    if last.ci_low is not None and last.ci_high is not None:
+        low, high = (ratio_text(bound).removesuffix("x") for bound in (last.ci_low, last.ci_high))
+        interval = f", now {low} to {high}"
+    time = f", {duration_text(last.time_ns)}" if last.speedup is not None else ""
+    bars = sparkline(values, [bool(point.changed) for point in points], width=width // 2 - 4)
+    yield f"  {bars}  {ends}{interval}{time}"
+    breaks = [(before, point) for before, point in pairwise(points) if point.changed]
+    if len(breaks) > _MAX_BREAKS:
+        yield f"  {plural(len(breaks), 'change')} of versions; the last {_MAX_BREAKS}:"
+    for before, point in breaks[-_MAX_BREAKS:]:
+        yield f"  | {_day(point)}  {'; '.join(_change_text(part, before, point) for part in point.changed)}"
+
+
+def _value_text(point: HistoryPoint) -> str:
+    return duration_text(point.time_ns) if point.speedup is None else ratio_text(point.speedup)
+
+
+def _day(point: HistoryPoint) -> str:
+    return point.ended_at.astimezone().strftime("%Y-%m-%d")
+
+
+def _change_text(part: VersionPart, before: HistoryPoint, after: HistoryPoint) -> str:
+    old, new = (_version(part, point) for point in (before, after))
+    return f"{_PART_TEXT[part]} {old} → {new}"
+
+
+def _version(part: VersionPart, point: HistoryPoint) -> str:
+    match part:
+        case VersionPart.FILE:
+            return _short(point.variant_digest)
+        case VersionPart.PROGRAM:
+            return _short(point.program_digest)
+        case VersionPart.BASELINE_FILE:
+            return _short(point.baseline_variant_digest)
+        case VersionPart.BASELINE_PROGRAM:
+            return _short(point.baseline_program_digest)
+        case VersionPart.OS:
+            return point.os or "unknown"
+        case VersionPart.CONTROLS:
+            return point.control_level.name.lower()
+
+
+def _short(digest: str | None) -> str:
+    return "none" if digest is None else digest[:8]
+
+
+def sparkline(values: Sequence[float], is_break: Sequence[bool], *, width: int) -> str:
+    """Return a bar for each value on a logarithmic scale, with a mark before those that follow a break.
+
+    Where there are more values than columns, neighbours between two breaks share a bar: their geometric mean.
+    """
+    runs: list[list[float]] = []
+    for value, begins in zip(values, is_break, strict=True):
+        if begins or not runs:
+            runs.append([])
+        runs[-1].append(math.log(value))
+    space = max(len(runs), width - (len(runs) - 1))
+    total = len(values)
+    bars = [_averaged(run, max(1, min(len(run), len(run) * space // total))) for run in runs]
+    low, high = (bound(log for run in bars for log in run) for bound in (min, max))
+    span = high - low
+
+    def bar(log: float) -> str:
+        if span < _LEAST_RANGE:
+            return _BARS[len(_BARS) // 2]
+        return _BARS[min(len(_BARS) - 1, int((log - low) / span * len(_BARS)))]
+
+    return _BREAK.join("".join(map(bar, run)) for run in bars)
+
+
+def _averaged(logs: Sequence[float], count: int) -> list[float]:
+    edges = [len(logs) * number // count for number in range(count + 1)]
+    return [math.fsum(logs[a:b]) / (b - a) for a, b in pairwise(edges)]
+
+
+def csv_lines(histories: Iterable[SeriesHistory]) -> Iterator[str]:
+    """Yield the points as lines of CSV with a header.
+
+    A series that others are compared with has the variant `base` and no speedup; an unknown value is empty.
+    """
+    yield _csv_line(CSV_COLUMNS)
+    for view in histories:
+        baseline = "" if view.baseline_series_id is None else f":{view.baseline_series_id}"
+        same = {
+            "series": f"{view.series_id}{baseline}",
+            "device": view.device_id,
+            "device_model": view.device_model,
+            "unit": device_name(view),
+            "network": view.model or view.harness,
+            "variant": "base" if view.baseline_series_id is None else view.label,
+            "harness": view.harness,
+        }
+        for point in view.points:
+            row = {
+                **same,
+                "day": point.ended_at.strftime("%Y-%m-%d"),
+                "time": point.ended_at.isoformat(),
+                "log_time": point.log_time,
+                "se_time": point.se_time,
+                "log_speedup": point.log_speedup,
+                "se_speedup": point.se_speedup,
+                "n": point.rounds,
+                "file": point.variant_digest,
+                "program": point.program_digest,
+                "os": point.os,
+            }
+            yield _csv_line(["" if row[name] is None else row[name] for name in CSV_COLUMNS])
+
+
+def _csv_line(cells: Sequence[object]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="").writerow(cells)
+    return buffer.getvalue()

@@ -1,0 +1,223 @@
+"""List the history of series: their points with versions, and where a version is another than before."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId, FactsId, SeriesId
+from farm.core.devices.device import DeviceFacts
+from farm.core.devices.software_version import build_names
+from farm.core.results.history.session_point import SessionPoint
+from farm.core.results.statistics.interval import CONFIDENCE
+from farm.core.runs.measurement import MIN_ROUNDS
+from farm.core.runs.stats import t_quantile
+from farm.services.results.history.session_points import session_points
+from farm.services.results.speedups import candidate_filter, devices_by_id
+from farm.store.devices.devices import Device
+from farm.store.results.history.points import points_of_series
+from farm.store.results.history.stale_points import pending_sessions
+from farm.store.results.history.trends import PointCell, TrendSeries, cells_of_points, series_page
+from farm.store.results.provenance import facts_by_id
+from farm.wire.documents.results.history import (
+    MAX_HISTORY_PAGE,
+    HistoryPoint,
+    SeriesHistory,
+    VersionPart,
+)
+
+#: Of sessions whose points are not computed yet, so many are computed for an answer, the newest.
+_COMPUTED_AT_ONCE = 20
+
+
+def list_histories(
+    connection: Connection,
+    *,
+    device: str | None = None,
+    model: str | None = None,
+    variant: str | None = None,
+    since: datetime | None = None,
+    after: SeriesId | None = None,
+    limit: int = MAX_HISTORY_PAGE,
+) -> list[SeriesHistory]:
+    """Return a page of histories, by the numbers of their series; none at the end.
+
+    A series that was compared with several baselines has a history for each. Duplicates of baselines (A/A)
+    are left out.
+
+    Args:
+        connection: the database.
+        device: only on this device: its id, its label, or the beginning of either.
+        model: only of this model.
+        variant: only where this text is in the label or in the file's name, in any case.
+        since: only points with a measurement at this time or later.
+        after: only series behind this one.
+        limit: so many series at most.
+
+    Raises:
+        NotFound: there is no such device or model.
+        InvalidInput: several devices begin so.
+    """
+    among = candidate_filter(connection, device=device, model=model)
+    device_by_id = devices_by_id(connection)
+    behind = after or SeriesId(0)
+    while page := series_page(
+        connection, device_id=among.device_id, model=among.model, after=behind, limit=limit
+    ):
+        behind = page[-1].series_id
+        found = _Histories(connection, page, since).views(device_by_id)
+        listed = [view for view in found if variant is None or _matches(view, variant)]
+        if listed:
+            return listed
+    return []
+
+
+def _matches(view: SeriesHistory, variant: str) -> bool:
+    return any(variant.casefold() in (name or "").casefold() for name in (view.label, view.variant))
+
+
+@dataclass(frozen=True, slots=True)
+class _Versions:
+    """The versions of a point, as they are compared with those of the point before it."""
+
+    parts: Mapping[VersionPart, object]
+
+    def changed_since(self, before: "_Versions | None") -> tuple[VersionPart, ...]:
+        if before is None:
+            return ()
+        return tuple(part for part, version in self.parts.items() if before.parts[part] != version)
+
+
+class _Histories:
+    """The histories of some series, read by one statement for each table."""
+
+    def __init__(self, connection: Connection, page: Sequence[TrendSeries], since: datetime | None) -> None:
+        self._page = {own.series_id: own for own in page}
+        points = _current_points(connection, self._page, since)
+        counted = [point for point in points if point.values.rounds and point.replica == 1]
+        self._cells = cells_of_points(connection, [point.cell_id for point in counted])
+        self._points: defaultdict[tuple[SeriesId, SeriesId | None], list[SessionPoint]] = defaultdict(list)
+        for point in counted:
+            self._points[point.series_id, point.baseline_series_id].append(point)
+        facts_ids = {point.values.facts_id for point in counted if point.values.facts_id is not None}
+        self._facts = facts_by_id(connection, sorted(facts_ids))
+
+    def views(self, device_by_id: Mapping[DeviceId, Device]) -> Iterator[SeriesHistory]:
+        """Yield the histories in the order of series."""
+        names = self._build_names()
+        for series_id, baseline_id in sorted(self._points, key=lambda key: (key[0], key[1] or 0)):
+            points = self._points[series_id, baseline_id]
+            own, newest = self._page[series_id], self._cells[points[-1].cell_id]
+            device = device_by_id[own.device_id]
+            facts = device.facts
+            yield SeriesHistory.of(
+                own,
+                newest,
+                baseline_series_id=baseline_id,
+                device_label=device.label,
+                device_model=facts.device_model if facts else None,
+                soc=facts.soc if facts else None,
+                virtual=facts.virtual if facts else False,
+                baseline=newest.baseline_label if baseline_id is not None else None,
+                slot=points[-1].slot,
+                points=tuple(self._point_views(points, names)),
+            )
+
+    def _build_names(self) -> dict[FactsId, str]:
+        by_device: defaultdict[DeviceId, dict[FactsId, DeviceFacts]] = defaultdict(dict)
+        for points in self._points.values():
+            for point in points:
+                facts_id = point.values.facts_id
+                if facts_id is not None:
+                    by_device[point.device_id][facts_id] = self._facts[facts_id]
+        return {
+            facts_id: name for facts in by_device.values() for facts_id, name in build_names(facts).items()
+        }
+
+    def _point_views(
+        self, points: Iterable[SessionPoint], names: Mapping[FactsId, str]
+    ) -> Iterator[HistoryPoint]:
+        before: _Versions | None = None
+        for point in points:
+            cell = self._cells[point.cell_id]
+            facts_id = point.values.facts_id
+            os = None if facts_id is None else names[facts_id]
+            versions = _versions(point, cell, os)
+            yield _point_view(
+                point,
+                cell,
+                os=os,
+                android=None if facts_id is None else self._facts[facts_id].android,
+                changed=versions.changed_since(before),
+            )
+            before = versions
+
+
+def _current_points(
+    connection: Connection, series: Mapping[SeriesId, TrendSeries], since: datetime | None
+) -> list[SessionPoint]:
+    """Return the points of series, oldest first, those that are to be computed yet among them."""
+    stored = points_of_series(connection, series, since=since)
+    pending = pending_sessions(connection, {own.device_id for own in series.values()})
+    computed = [
+        point
+        for session in pending[:_COMPUTED_AT_ONCE]
+        for point in session_points(connection, session)
+        if point.series_id in series and (since is None or point.ended_at >= since)
+    ]
+    replaced = {(session.matrix_id, session.device_id) for session in pending[:_COMPUTED_AT_ONCE]}
+    kept = [point for point in stored if (point.matrix_id, point.device_id) not in replaced]
+    return sorted([*kept, *computed], key=lambda point: (point.ended_at, point.cell_id))
+
+
+def _versions(point: SessionPoint, cell: PointCell, os: str | None) -> _Versions:
+    parts: dict[VersionPart, object] = {
+        VersionPart.FILE: cell.variant_digest,
+        VersionPart.PROGRAM: cell.program_digest,
+    }
+    is_compared = point.baseline_series_id is not None
+    if is_compared:
+        parts[VersionPart.BASELINE_FILE] = cell.baseline_variant_digest
+        parts[VersionPart.BASELINE_PROGRAM] = cell.baseline_program_digest
+    return _Versions({**parts, VersionPart.OS: os, VersionPart.CONTROLS: point.values.control_level})
+
+
+def _point_view(
+    point: SessionPoint,
+    cell: PointCell,
+    *,
+    os: str | None,
+    android: str | None,
+    changed: tuple[VersionPart, ...],
+) -> HistoryPoint:
+    values = point.values
+    assert values.time_ns is not None
+    speedup = None if values.baseline_ns is None else values.baseline_ns / values.time_ns
+    log_speedup = None if speedup is None else math.log(speedup)
+    half = None
+    if values.se_speedup is not None and values.rounds >= MIN_ROUNDS:
+        half = t_quantile((1 + CONFIDENCE) / 2, values.rounds - 1) * values.se_speedup
+    is_compared = point.baseline_series_id is not None
+    return HistoryPoint.of(
+        values,
+        point,
+        cell,
+        time_ns=values.time_ns,
+        speedup=speedup,
+        ci_low=None if half is None or log_speedup is None else _exp(log_speedup - half),
+        ci_high=None if half is None or log_speedup is None else _exp(log_speedup + half),
+        log_time=math.log(values.time_ns),
+        log_speedup=log_speedup,
+        baseline_variant_digest=cell.baseline_variant_digest if is_compared else None,
+        baseline_program_digest=cell.baseline_program_digest if is_compared else None,
+        os=os,
+        android=android,
+        changed=changed,
+    )
+
+
+def _exp(log: float) -> float:
+    return math.exp(max(-700.0, min(log, 700.0)))

@@ -1,0 +1,84 @@
+"""Series by model and device, and what ran in the cells of their points."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import CellId, DeviceId, Digest, SeriesId
+from farm.database.rows import is_among, to_record
+from farm.database.tables import cells, programs, series, variants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrendSeries:
+    """A series whose points are asked for."""
+
+    series_id: SeriesId
+    device_id: DeviceId
+    #: None if the harness runs no model.
+    model: str | None
+    harness: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointCell:
+    """What ran in a cell, and in its baseline."""
+
+    cell_id: CellId
+    label: str
+    #: Name and digest of the model file; None if the harness runs no model.
+    variant: str | None
+    variant_digest: Digest | None
+    program_digest: Digest
+    baseline_label: str | None
+    baseline_variant_digest: Digest | None
+    baseline_program_digest: Digest | None
+
+
+def series_page(
+    connection: Connection,
+    *,
+    device_id: DeviceId | None,
+    model: str | None,
+    after: SeriesId,
+    limit: int,
+) -> list[TrendSeries]:
+    """Return the next series behind one, of a device and of a model where they are given."""
+    columns = (series.c[name] for name in TrendSeries.__dataclass_fields__)
+    query = sa.select(*columns).where(series.c.series_id > after).order_by(series.c.series_id).limit(limit)
+    if device_id is not None:
+        query = query.where(series.c.device_id == device_id)
+    if model is not None:
+        query = query.where(series.c.model == model)
+    return [to_record(TrendSeries, row) for row in connection.execute(query)]
+
+
+def cells_of_points(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, PointCell]:
+    """Return what ran in cells."""
+    baseline, its_variant = cells.alias("baseline"), variants.alias("baseline_variant")
+    its_program = programs.alias("baseline_program")
+    is_baseline = sa.and_(
+        baseline.c.matrix_id == cells.c.matrix_id, baseline.c.cell_index == cells.c.baseline_index
+    )
+    query = (
+        sa.select(
+            cells.c.cell_id,
+            cells.c.label,
+            variants.c.name.label("variant"),
+            variants.c.digest.label("variant_digest"),
+            programs.c.digest.label("program_digest"),
+            baseline.c.label.label("baseline_label"),
+            its_variant.c.digest.label("baseline_variant_digest"),
+            its_program.c.digest.label("baseline_program_digest"),
+        )
+        .select_from(cells)
+        .join(programs, programs.c.program_id == cells.c.program_id)
+        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+        .outerjoin(baseline, is_baseline)
+        .outerjoin(its_variant, its_variant.c.variant_id == baseline.c.variant_id)
+        .outerjoin(its_program, its_program.c.program_id == baseline.c.program_id)
+        .where(is_among(connection, cells.c.cell_id, cell_ids))
+    )
+    return {row.cell_id: to_record(PointCell, row) for row in connection.execute(query)}

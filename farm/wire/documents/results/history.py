@@ -1,0 +1,113 @@
+"""Documents about the history of series: points with their versions, and retractions of measurements."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, MatrixId, SeriesId
+from farm.core.devices.controls import ControlLevel
+from farm.wire.base import Count, Wire
+from farm.wire.documents.files.programs import Text
+
+#: Series that one answer lists at most.
+MAX_HISTORY_PAGE = 100
+
+
+class VersionPart(StrEnum):
+    """What a point can have in another version than the point before it."""
+
+    #: The model file.
+    FILE = "file"
+    #: The program of the harness.
+    PROGRAM = "program"
+    #: The model file of the baseline, and the program that ran it.
+    BASELINE_FILE = "baseline_file"
+    BASELINE_PROGRAM = "baseline_program"
+    #: The build of the device's system, its kernel or drivers.
+    OS = "os"
+    #: The extent of control over the device.
+    CONTROLS = "controls"
+
+
+class HistoryPoint(Wire):
+    """What one session, that is a matrix on a device, showed of a series."""
+
+    matrix_id: MatrixId
+    #: Whose explanation shows the source of the numbers.
+    cell_id: CellId
+    #: The times of its first and last measurement.
+    began_at: datetime
+    ended_at: datetime
+    #: Rounds that count, and blocks that are left out.
+    rounds: int
+    left_out: int
+    #: Nanoseconds, geometric means over the rounds that count.
+    time_ns: float
+    baseline_ns: float | None
+    #: Baseline time over time; None for what is compared with nothing.
+    speedup: float | None
+    #: Its 95 % interval by the rounds of the session alone; None of fewer than five rounds.
+    ci_low: float | None
+    ci_high: float | None
+    #: Natural logarithms, with the standard errors of their means; None of fewer than two rounds.
+    log_time: float
+    se_time: float | None
+    log_speedup: float | None
+    se_speedup: float | None
+    #: SHA-256 of the model file and of the program, and those of the baseline.
+    variant_digest: Digest | None
+    program_digest: Digest
+    baseline_variant_digest: Digest | None
+    baseline_program_digest: Digest | None
+    #: Names the system build and drivers: equal ones have equal names.
+    os: str | None
+    android: str | None
+    control_level: ControlLevel
+    #: What is another version than at the point before.
+    changed: tuple[VersionPart, ...]
+
+
+class SeriesHistory(Wire):
+    """GET /api/v1/history: the points of one series against one baseline, oldest first."""
+
+    #: Its number, and that of its baseline; the last one's number is `after` of the next page.
+    series_id: SeriesId
+    baseline_series_id: SeriesId | None
+    device_id: DeviceId
+    device_label: str | None
+    device_model: str | None
+    soc: str | None
+    virtual: bool
+    model: str | None
+    #: The name of the model file at the newest point.
+    variant: str | None
+    harness: str
+    #: The labels of the newest point's cell and of its baseline.
+    label: str
+    baseline: str | None
+    #: Equal for the same work on other devices.
+    slot: int
+    points: tuple[HistoryPoint, ...]
+
+
+class RetractRequest(Wire):
+    """POST /api/v1/retractions: withdraw measurements, or take that back, piece by piece."""
+
+    #: One of these three: a matrix, a cell, or a run.
+    matrix_id: MatrixId | None = None
+    cell_id: CellId | None = None
+    attempt_id: AttemptId | None = None
+    #: Of a matrix, only on this device: its id, its label, or the beginning of either.
+    device: Text | None = None
+    reason: Annotated[Text, Field(min_length=1)]
+    #: Count again what was retracted.
+    undo: bool = False
+
+
+class RetractPage(Wire):
+    """What one request retracted, or counts again; ask until there is no more."""
+
+    measurements: Count
+    has_more: bool
