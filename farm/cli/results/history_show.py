@@ -128,7 +128,7 @@ def trends_text(histories: Sequence[SeriesHistory], *, width: int) -> Text:
 def _trend_lines(view: SeriesHistory, name: str, width: int) -> Iterator[str]:
     points = view.points
     first, last = points[0], points[-1]
-    days = _day(first) if len(points) == 1 else f"{_day(first)} to {_day(last)}"
+    days = _day(last) if _day(first) == _day(last) else f"{_day(first)} to {_day(last)}"
     yield f"{name}: {plural(len(points), 'session')}, {days}"
     values = [point.speedup or point.time_ns for point in points]
     ends = _value_text(points[0]) if len(points) == 1 else f"{_value_text(first)} to {_value_text(last)}"

@@ -48,10 +48,15 @@ class WorkEvent(StrEnum):
     ATTEMPT_CLAIMED = "attempt_claimed"
     #: A newer version of its adapter read a job's evidence otherwise; the job stays as it ended.
     JOB_REPARSED = "job_reparsed"
-    #: A person withdrew its measurement, for the reason: it is compared with none any more.
-    JOB_RETRACTED = "job_retracted"
-    #: A person took that back: its measurement counts again.
-    JOB_REINSTATED = "job_reinstated"
+
+
+class RetractionEvent(StrEnum):
+    """Measurements that a person withdraws."""
+
+    #: A person withdrew the measurement of a job, for the reason: it is compared with none any more.
+    RETRACTED = "job_retracted"
+    #: A person took that back: the measurement counts again.
+    REINSTATED = "job_reinstated"
 
 
 class GrowthEvent(StrEnum):
@@ -166,6 +171,7 @@ class FarmEvent(StrEnum):
 EventKind = (
     WorkEvent
     | GrowthEvent
+    | RetractionEvent
     | JobEvent
     | AttemptEvent
     | DeviceEvent

@@ -16,9 +16,11 @@ from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
 from farm.services.jobs.views import attempt_view
 from farm.services.results.cells import list_results
 from farm.services.results.energy_import import import_energy
+from farm.services.results.history.retractions import apply_retraction
 from farm.services.results.reparse import ReparseScan, apply_changes, scan_attempts
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.agents.protocol import Assignment
+from farm.wire.documents.results.history import RetractRequest
 from farm.wire.documents.results.results import EnergyImport
 from tests.support.farm.service_fixture import (
     FarmRig,
@@ -351,3 +353,22 @@ def test_imported_energy_stays_with_the_reading_that_counts(
     assert [metric for metric in before.metrics if "energy" in metric.name]
     assert after.metrics == before.metrics
     assert after.energy == before.energy
+
+
+def test_a_retraction_outlives_a_newer_reading(farm: FarmRig, host: HostRig, matrix: MatrixId) -> None:
+    host.run()
+    change(farm, "UPDATE measurements SET parser_version = 0, value_ns = 7.0")
+    service = bind_tx(apply_retraction, now=farm.clock.now(), actor="user:ann")
+    farm.write(service, RetractRequest(matrix_id=matrix, reason="wrong file"))
+    changes = reparse(farm)
+    assert {each.kind for each in changes} == {ReparseKind.CHANGED}
+    assert all("quality" not in each.what for each in changes)
+    rows = farm.rows("SELECT quality, retracted_by, parser_version FROM measurements WHERE accepted")
+    assert {(row["quality"], row["retracted_by"], row["parser_version"]) for row in rows} == {
+        ("withdrawn", "user:ann", NEWER)
+    }
+    assert reparse(farm) == []
+    farm.write(service, RetractRequest(matrix_id=matrix, reason="right file", undo=True))
+    rows = farm.rows("SELECT quality, value_ns FROM measurements WHERE accepted")
+    assert {row["quality"] for row in rows} == {"valid"}
+    assert all(row["value_ns"] > 7.0 for row in rows)

@@ -5,7 +5,7 @@ known before can still be asked for.
 """
 
 from farm.core.errors import InvalidInput, NotFound
-from farm.core.operations.event import WorkEvent
+from farm.core.operations.event import RetractionEvent
 from farm.database.transaction import Tx
 from farm.services.devices.views import device_named
 from farm.store.jobs.attempts import find_attempt
@@ -36,7 +36,7 @@ def apply_retraction(tx: Tx, request: RetractRequest, *, limit: int = CHUNK) -> 
         reinstate(tx, ids)
     else:
         retract(tx, ids, by=tx.actor, reason=request.reason)
-    kind = WorkEvent.JOB_REINSTATED if request.undo else WorkEvent.JOB_RETRACTED
+    kind = RetractionEvent.REINSTATED if request.undo else RetractionEvent.RETRACTED
     causes: dict[object, str | None] = {target.job_id: request.reason for target in targets}
     record_transitions(tx, kind, causes, from_state=None, to_state=None)
     return RetractPage(measurements=len(targets), has_more=len(targets) == limit)

@@ -80,12 +80,12 @@ def _matches(view: SeriesHistory, variant: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Versions:
+class _PointVersions:
     """The versions of a point, as they are compared with those of the point before it."""
 
     parts: Mapping[VersionPart, object]
 
-    def changed_since(self, before: "_Versions | None") -> tuple[VersionPart, ...]:
+    def changed_since(self, before: "_PointVersions | None") -> tuple[VersionPart, ...]:
         if before is None:
             return ()
         return tuple(part for part, version in self.parts.items() if before.parts[part] != version)
@@ -140,7 +140,7 @@ class _Histories:
     def _point_views(
         self, points: Iterable[SessionPoint], names: Mapping[FactsId, str]
     ) -> Iterator[HistoryPoint]:
-        before: _Versions | None = None
+        before: _PointVersions | None = None
         for point in points:
             cell = self._cells[point.cell_id]
             facts_id = point.values.facts_id
@@ -173,7 +173,7 @@ def _current_points(
     return sorted([*kept, *computed], key=lambda point: (point.ended_at, point.cell_id))
 
 
-def _versions(point: SessionPoint, cell: PointCell, os: str | None) -> _Versions:
+def _versions(point: SessionPoint, cell: PointCell, os: str | None) -> _PointVersions:
     parts: dict[VersionPart, object] = {
         VersionPart.FILE: cell.variant_digest,
         VersionPart.PROGRAM: cell.program_digest,
@@ -182,7 +182,7 @@ def _versions(point: SessionPoint, cell: PointCell, os: str | None) -> _Versions
     if is_compared:
         parts[VersionPart.BASELINE_FILE] = cell.baseline_variant_digest
         parts[VersionPart.BASELINE_PROGRAM] = cell.baseline_program_digest
-    return _Versions({**parts, VersionPart.OS: os, VersionPart.CONTROLS: point.values.control_level})
+    return _PointVersions({**parts, VersionPart.OS: os, VersionPart.CONTROLS: point.values.control_level})
 
 
 def _point_view(

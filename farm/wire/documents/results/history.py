@@ -87,7 +87,7 @@ class SeriesHistory(Wire):
     #: The labels of the newest point's cell and of its baseline.
     label: str
     baseline: str | None
-    #: Equal for the same work on other devices.
+    #: Equal on all devices for the same model, recipe, backend and settings.
     slot: int
     points: tuple[HistoryPoint, ...]
 
