@@ -11,12 +11,12 @@ VALUE_NS = 1e7
 
 
 def simulated_start(
-    round: int, log: float, *, step_ns: int = 0, quality: Quality = Quality.VALID
+    round: int, log: float, *, block: int = 0, step_ns: int = 0, quality: Quality = Quality.VALID
 ) -> JoinedValue:
     """Return a start whose time deviates from `VALUE_NS` by `log` on the log scale."""
     return JoinedValue(
         round=round,
-        block=0,
+        block=block,
         repeat=0,
         value_ns=VALUE_NS * math.exp(log),
         clock_step_ns=step_ns,

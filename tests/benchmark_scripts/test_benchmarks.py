@@ -26,7 +26,7 @@ _PROMISED = {
         "80 equal rows",
         "matrices that grow",
         "at any of 20 looks, pooled",
-        "starts for the same half-width",
+        "starts for the half-width of 49 pairs",
     ],
     "cancel": ["SQLite      2,000 jobs", "times the bare statements", "the longest of"],
     "sampler": ["1 core, sh", "sampled / without", "of one core"],

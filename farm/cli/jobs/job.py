@@ -10,7 +10,7 @@ from rich.text import Text
 from farm.cli.jobs.pending import job_why
 from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect, show_view
-from farm.cli.shell.formatting import failure_text, local_time_text
+from farm.cli.shell.formatting import failure_text, local_time_text, round_text
 from farm.cli.shell.options import JobNumber, Json
 from farm.cli.shell.output import print_notice
 from farm.cli.shell.tables import Field, text_report
@@ -70,8 +70,8 @@ def _samples_text(run: MeasurementView) -> str:
 
 def _job_fields(view: JobDetail) -> Iterator[Field]:
     if view.matrix_id is not None:
-        repeat = f", repeat {view.repeat} of its block" if view.repeat else ""
-        yield "of", f"matrix {view.matrix_id} ({view.matrix}), round {view.round}{repeat}"
+        where = round_text(view.round, view.block, view.repeat)
+        yield "of", f"matrix {view.matrix_id} ({view.matrix}), {where}"
     yield "why", failure_text(view.message, view.code) or None
     yield "queued", local_time_text(view.created_at)
     yield "ended", view.finished_at and local_time_text(view.finished_at)

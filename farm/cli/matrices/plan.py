@@ -48,6 +48,7 @@ def plan_report(view: MatrixPlanView) -> RenderableType:
     return Group(
         Text(_headline(view), style="bold"),
         *map(Text, _comparison(view)),
+        *map(Text, _starts(view)),
         Text(""),
         device_table(view.devices),
         *map(Text, _estimate_sources(view.devices)),
@@ -66,8 +67,10 @@ def plan_report(view: MatrixPlanView) -> RenderableType:
 def _headline(view: MatrixPlanView) -> str:
     devices = plural(len(view.devices), "device")
     rounds = plural_range(view.rounds, view.max_rounds, "round")
+    starts = sum(cell.starts for cell in view.cell_list)
+    more = f", {plural(starts, 'start')}" if starts > view.cells else ""
     return (
-        f"{view.name}: {plural(view.cells, 'cell')} on {devices} x {rounds}"
+        f"{view.name}: {plural(view.cells, 'cell')} on {devices}{more} x {rounds}"
         f" = {plural_range(view.jobs, view.max_jobs, 'job')} with {view.harness}"
     )
 
@@ -83,6 +86,25 @@ def _comparison(view: MatrixPlanView) -> Iterator[str]:
         yield f"each cell is compared to the same one with {values}"
     if view.uncompared:
         yield f"not compared, as their baseline cannot run: {_names_text(view.uncompared)}"
+
+
+def _starts(view: MatrixPlanView) -> Iterator[str]:
+    """Return why a round has more starts than cells; nothing where it has not."""
+    first = view.cell_list[0].device_id if view.cell_list else None
+    cells = [cell for cell in view.cell_list if cell.device_id == first]
+    often = [cell for cell in cells if cell.starts > 1]
+    if not often:
+        return
+    starts = sum(cell.starts for cell in cells)
+    baselines = sum(cell.is_baseline for cell in often)
+    times = plural_range(min(cell.starts for cell in often), max(cell.starts for cell in often), "time")
+    which = "the baseline" if baselines == 1 else f"{baselines} baselines"
+    duplicates = (
+        "" if len(often) == baselines else " and its duplicate" if baselines == 1 else " and duplicates"
+    )
+    others = plural(len(cells) - len(often), "other cell")
+    where = f" on {device_name(cells[0])}" if len(view.devices) > 1 else ""
+    yield f"{starts} starts a round{where}: {others}, {which}{duplicates} {times}"
 
 
 #: The devices of a plan with their work.

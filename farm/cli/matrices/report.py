@@ -17,6 +17,7 @@ from farm.cli.shell.formatting import (
     plural,
     plural_range,
     range_text,
+    round_text,
     time_left_text,
 )
 from farm.cli.shell.next_steps import farm_command
@@ -123,7 +124,7 @@ def time_left(view: MatrixSummary) -> str:
 
 
 def repeated_blocks_text(view: MatrixView) -> str:
-    """Return why there are more jobs than cells x rounds; empty if there are not."""
+    """Return why there are more jobs than planned; empty if there are not."""
     return f" ({plural(view.repeated_blocks, 'block')} repeated)" if view.repeated_blocks else ""
 
 
@@ -211,7 +212,7 @@ matrix_table = Listing[MatrixSummary](
 job_table = Listing[JobView](
     name("job", lambda job: job.job_id),
     name("device", device_name),
-    name("round", lambda job: f"{job.round}, repeat {job.repeat}" if job.repeat else job.round),
+    name("round", lambda job: round_text(job.round, job.block, job.repeat).removeprefix("round ")),
     name("state", lambda job: job.outcome or job.state),
     name("attempts", lambda job: ", ".join(map(str, job.attempts)) or None),
     prose("what", lambda job: job.label),

@@ -18,6 +18,7 @@ from farm.cli.shell.formatting import (
     join_or_dash,
     local_time_text,
     plural,
+    round_text,
 )
 from farm.cli.shell.options import JobNumber, Json
 from farm.cli.shell.tables import Field, Line, text_report
@@ -231,9 +232,9 @@ def _rounds(view: CellExplanation) -> Iterator[Line]:
     for pair in view.rounds:
         yield _round(pair)
     for block in view.left_out:
-        repeat = f", repeat {block.repeat}" if block.repeat else ""
+        where = round_text(block.round, block.block, block.repeat).partition(",")[2]
         apart = "" if block.minutes_apart is None else f" ({apart_text(block.minutes_apart)} apart)"
-        yield f"{block.round:>5}  left out{repeat}{apart}: {block.reason}"
+        yield f"{block.round:>5}  left out{where and f',{where}'}{apart}: {block.reason}"
 
 
 def _looks(view: CellExplanation) -> Iterator[Line]:
@@ -262,12 +263,13 @@ _STOP_TEXT = {
 
 
 def _round(pair: RoundView) -> str:
-    repeat = f" (repeat {pair.repeat})" if pair.repeat else ""
     order = f"{pair.baseline_place} and {pair.candidate_place} of {pair.block_size}"
     times = f"{duration_text(pair.baseline_ns):<9}  {duration_text(pair.candidate_ns):<9}"
     attempts = f"{pair.baseline_attempt}, {pair.candidate_attempt}"
+    where = round_text(pair.round, pair.block, pair.repeat).partition(", ")[2]
+    attempts += f" ({where})" if where else ""
     apart = apart_text(pair.minutes_apart)
-    return f"{pair.round:>5}  {times}  {pair.ratio:.3f}   {apart:<10}  {order:<19}  {attempts}{repeat}"
+    return f"{pair.round:>5}  {times}  {pair.ratio:.3f}   {apart:<10}  {order:<19}  {attempts}"
 
 
 def apart_text(minutes: float | None) -> str:
@@ -300,8 +302,8 @@ def number_report(view: JobExplanation) -> Text:
 
 def _job_lines(view: JobExplanation) -> Iterator[Field]:
     job = view.job
-    repeat = f", repeat {job.repeat} of its block" if job.repeat else ""
-    yield "of", f"matrix {job.matrix_id} ({job.matrix}), cell {job.cell_id}, round {job.round}{repeat}"
+    where = round_text(job.round, job.block, job.repeat)
+    yield "of", f"matrix {job.matrix_id} ({job.matrix}), cell {job.cell_id}, {where}"
     if view.place is not None:
         yield "order", f"{view.place} of the {view.block_size} that ran in its block"
     if view.side is not None and view.side.runs and view.side.runs[0].order is not None:

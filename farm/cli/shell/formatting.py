@@ -32,6 +32,12 @@ def range_text(least: object, most: object) -> str:
     return f"{least}" if least == most else f"{least} to {most}"
 
 
+def round_text(round: int, block: int, repeat: int) -> str:
+    """Return `round 3`, or `round 3, block 2, repeat 1`; the first of each is left out."""
+    more = [f"block {block}"] * bool(block) + [f"repeat {repeat}"] * bool(repeat)
+    return ", ".join([f"round {round}", *more])
+
+
 def plural_range(least: int, most: int, noun: str) -> str:
     """Return `1 round`, or `5 to 40 rounds`."""
     return plural(least, noun) if least == most else f"{range_text(least, most)} {noun}s"

@@ -9,6 +9,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import SpecProblem, matrix_invalid
 from farm.core.errors import MatrixInvalid
 from farm.core.matrices.allowed_values import AllowedValues
+from farm.core.matrices.blocks import BLOCK_CANDIDATES
 from farm.core.matrices.matrix import (
     MAX_CELLS,
     MAX_JOBS,
@@ -121,14 +122,17 @@ def check_size(spec: MatrixSpec, words: TypedAxes, *, devices: int) -> None:
     """
     keys = math.prod(map(len, words.axes.values())) + len(words.include)
     cells = keys * devices * (2 if spec.aa else 1)
-    jobs = cells * spec.round_range[1]
+    # A baseline starts once in each of its blocks: at most so often, whatever the cells are compared to.
+    further = 0 if spec.baseline is None else cells // BLOCK_CANDIDATES
+    jobs = (cells + further) * spec.round_range[1]
     if cells > MAX_CELLS:
         raise _size_error("axes", f"{keys} keys on {devices} devices are {cells} cells, at most {MAX_CELLS}")
     if keys > MAX_KEYS:
         raise _size_error("axes", f"{keys} keys are more than a device may have cells, at most {MAX_KEYS}")
     if jobs > MAX_JOBS:
         raise _size_error(
-            "rounds", f"{cells} cells in {spec.round_range[1]} rounds are {jobs} jobs, at most {MAX_JOBS}"
+            "rounds",
+            f"{cells} cells in {spec.round_range[1]} rounds are up to {jobs} jobs, at most {MAX_JOBS}",
         )
 
 

@@ -96,12 +96,17 @@ def starts_by_cell(cells: Iterable[ComparableCell], candidates: int | None) -> d
     compared = Counter(
         cell.baseline_index for cell in own if cell.baseline_index is not None and cell.replica == 1
     )
-    starts = dict.fromkeys((cell.index for cell in own), 1)
+    starts: dict[int, int] = {}
     for cell in own:
         baseline = cell.index if cell.baseline_index is None else cell.baseline_index
-        if (cell.baseline_index is None or cell.replica > 1) and candidates is not None:
-            starts[cell.index] = max(1, -(-compared[baseline] // candidates))
+        is_shared = cell.baseline_index is None or cell.replica > 1
+        starts[cell.index] = block_count(compared[baseline], candidates) if is_shared else 1
     return starts
+
+
+def block_count(compared: int, candidates: int | None) -> int:
+    """Return the blocks of a baseline to which so many cells are compared, duplicates not counted."""
+    return 1 if candidates is None else max(1, -(-compared // candidates))
 
 
 def _partition(cells: Sequence[ComparableCell], candidates: int | None, key: str) -> list[list[int]]:

@@ -10,6 +10,7 @@ from farm.core.base.ids import DeviceId
 from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.remediation import MESSAGE_BY_BLOCKER
 from farm.core.devices.selector import closest_mismatch
+from farm.core.matrices.blocks import BLOCK_CANDIDATES, starts_by_cell
 from farm.core.matrices.estimate import Estimate, EstimateBasis, RunHistory, RunKind
 from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes
 from farm.core.models.variant import Manifest, variant_name
@@ -34,7 +35,8 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
     expanded = expand_matrix(connection, spec)
     expansion, varying = expanded.expansion, expanded.varying
     estimated = _estimate(connection, expanded)
-    planned = _planned_devices(connection, expanded, estimated)
+    starts_of = starts_by_cell((cell for cell, _ in estimated), BLOCK_CANDIDATES)
+    planned = _planned_devices(connection, expanded, estimated, starts_of)
     label_by_index = {
         cell.index: cell_label_by_axes(cell.key, varying, replica=cell.replica) for cell in expansion.cells
     }
@@ -43,8 +45,8 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
         cells=len(expansion.cells),
         rounds=spec.round_range[0],
         max_rounds=spec.round_range[1],
-        jobs=len(expansion.cells) * spec.round_range[0],
-        max_jobs=len(expansion.cells) * spec.round_range[1],
+        jobs=sum(device.jobs for device in planned),
+        max_jobs=sum(device.max_jobs for device in planned),
         baseline_kind=_baseline_kind(expanded),
         baseline=None if spec.baseline is None else dict(spec.baseline),
         devices=planned,
@@ -56,7 +58,7 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
         wall_s=(wall_s := _wall_s(connection, planned)),
         max_wall_s=wall_s * spec.round_range[1] / spec.round_range[0],
         is_upper_bound=any(estimate.basis is EstimateBasis.TIMEOUT for _, estimate in estimated),
-        cell_list=_planned_cells(expanded, estimated, label_by_index),
+        cell_list=_planned_cells(expanded, estimated, starts_of, label_by_index),
     )
 
 
@@ -120,13 +122,19 @@ def _kinds(expanded: MatrixExpansion) -> dict[int, RunKind]:
 
 
 def _planned_devices(
-    connection: Connection, expanded: MatrixExpansion, estimated: _Estimated
+    connection: Connection,
+    expanded: MatrixExpansion,
+    estimated: _Estimated,
+    starts_of: Mapping[int, int],
 ) -> tuple[PlannedDevice, ...]:
     waiting = waiting_reasons(connection)
     ahead = job_durations.queue_lengths(connection, min_priority=expanded.spec.priority)
     by_device: defaultdict[DeviceId, list[Estimate]] = defaultdict(list)
+    starts, round_s = Counter[DeviceId](), defaultdict[DeviceId, float](float)
     for cell, estimate in estimated:
         by_device[cell.device_id].append(estimate)
+        starts[cell.device_id] += starts_of[cell.index]
+        round_s[cell.device_id] += starts_of[cell.index] * estimate.seconds
     rounds, max_rounds = expanded.spec.round_range
     return tuple(
         PlannedDevice.of(
@@ -134,10 +142,10 @@ def _planned_devices(
             device.facts,
             device_label=device.label,
             cells=len(by_device[device.device_id]),
-            jobs=len(by_device[device.device_id]) * rounds,
-            max_jobs=len(by_device[device.device_id]) * max_rounds,
-            device_s=sum(estimate.seconds for estimate in by_device[device.device_id]) * rounds,
-            max_device_s=sum(estimate.seconds for estimate in by_device[device.device_id]) * max_rounds,
+            jobs=starts[device.device_id] * rounds,
+            max_jobs=starts[device.device_id] * max_rounds,
+            device_s=round_s[device.device_id] * rounds,
+            max_device_s=round_s[device.device_id] * max_rounds,
             cells_by_basis=dict(Counter(estimate.basis for estimate in by_device[device.device_id])),
             jobs_ahead=ahead.get(device.device_id, 0),
             waiting_for=tuple(MESSAGE_BY_BLOCKER[blocker] for blocker in waiting.get(device.device_id, ())),
@@ -209,7 +217,10 @@ def _uncompared_cells(expanded: MatrixExpansion, label_by_index: Mapping[int, st
 
 
 def _planned_cells(
-    expanded: MatrixExpansion, estimated: _Estimated, label_by_index: Mapping[int, str]
+    expanded: MatrixExpansion,
+    estimated: _Estimated,
+    starts_of: Mapping[int, int],
+    label_by_index: Mapping[int, str],
 ) -> tuple[PlannedCell, ...]:
     manifests, labels = _manifests(expanded), _labels(expanded)
     return tuple(
@@ -220,6 +231,7 @@ def _planned_cells(
             variant=None if cell.variant_id is None else _name(manifests[cell.variant_id]),
             settings=non_default_settings(cell.settings, expanded.harness.defaults),
             baseline=None if cell.baseline_index is None else label_by_index[cell.baseline_index],
+            starts=starts_of[cell.index],
             estimate_s=estimate.seconds,
             basis=estimate.basis,
         )

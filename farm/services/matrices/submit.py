@@ -15,6 +15,7 @@ from farm.core.base.ids import CellId, DeviceId, IdempotencyKey, MatrixId
 from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.errors import Conflict, IdempotencyKeyReused
 from farm.core.jobs.fair_share import round_virtual_time
+from farm.core.matrices.blocks import starts_by_cell
 from farm.core.matrices.job_template import JobTemplate, freeze_expansion
 from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes
 from farm.core.matrices.partial_rerun import compared_cells, select_cells
@@ -204,10 +205,13 @@ def prepare_rerun(connection: Connection, matrix_id: MatrixId, *, failed: bool) 
 
 
 def _failed_part(connection: Connection, matrix: Matrix, expanded: MatrixExpansion) -> MatrixExpansion:
-    valid = _valid_rounds(connection, matrix.matrix_id)
+    valid = _valid_starts(connection, matrix.matrix_id)
     rows = matrices.list_cells(connection, matrix.matrix_id)
     defaults = expanded.harness.defaults
-    failed = {_of_row(row, defaults) for row in rows if valid[row.cell_id] < matrix.rounds}
+    starts = starts_by_cell(rows, matrix.block_candidates)
+    failed = {
+        _of_row(row, defaults) for row in rows if valid[row.cell_id] < starts[row.index] * matrix.rounds
+    }
     never = _never_queued(connection, matrix)
     if not failed and not never:
         raise Conflict(
@@ -250,14 +254,14 @@ def _never_queued(connection: Connection, matrix: Matrix) -> set[DeviceId]:
     return {job.device_id for job in left}
 
 
-def _valid_rounds(connection: Connection, matrix_id: MatrixId) -> Counter[CellId]:
-    """Return by cell the number of rounds with a valid measurement."""
+def _valid_starts(connection: Connection, matrix_id: MatrixId) -> Counter[CellId]:
+    """Return by cell the number of blocks with a valid measurement, in all rounds."""
     rounds = {
-        (measurement.cell_id, measurement.round)
+        (measurement.cell_id, measurement.round, measurement.block)
         for measurement in measurements.accepted_measurements(connection, matrix_id)
         if measurement.quality in COUNTED
     }
-    return Counter(cell_id for cell_id, _ in rounds)
+    return Counter(cell_id for cell_id, _, _ in rounds)
 
 
 def _of_row(row: CellRow, defaults: Mapping[str, SettingValue]) -> _Identity:

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.jobs.job import JobState
+from farm.core.matrices.blocks import block_count
 from farm.database.rows import to_record
 from farm.database.tables import cells, jobs, lazy_expansions, literal, looks, matrices, round_growths
 from farm.database.transaction import Tx
@@ -148,11 +149,21 @@ def further_jobs(
         round_growths.c.matrix_id == cells.c.matrix_id, round_growths.c.device_id == cells.c.device_id
     )
     unqueued = sa.func.coalesce(round_growths.c.jobs - round_growths.c.queued_jobs, 0)
+    is_candidate = sa.and_(cells.c.baseline_index.is_not(None), cells.c.replica == 1)
+    compared = (
+        cells.c.matrix_id,
+        cells.c.device_id,
+        sa.func.coalesce(cells.c.baseline_index, cells.c.cell_index),
+        matrices.c.block_candidates,
+    )
     query = (
         sa.select(
-            cells.c.matrix_id,
-            cells.c.device_id,
-            (sa.func.count() * sa.func.max(rounds) + sa.func.max(unqueued)).label("jobs"),
+            *compared[:2],
+            matrices.c.block_candidates,
+            sa.func.count().label("cells"),
+            sa.func.sum(sa.case((is_candidate, 1), else_=0)).label("candidates"),
+            sa.func.max(rounds).label("rounds"),
+            sa.func.max(unqueued).label("unqueued"),
         )
         .select_from(cells)
         .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
@@ -163,9 +174,13 @@ def further_jobs(
             round_growths.c.finished_at.is_(None),
             ~stopped.correlate(cells),
         )
-        .group_by(cells.c.matrix_id, cells.c.device_id)
+        .group_by(*compared)
     )
     further: dict[MatrixId, dict[DeviceId, int]] = {}
     for row in connection.execute(query):
-        further.setdefault(row.matrix_id, {})[row.device_id] = row.jobs
+        own = further.setdefault(row.matrix_id, {})
+        # A baseline, and its duplicate, start once more for each further block.
+        blocks = block_count(row.candidates, row.block_candidates)
+        starts = row.cells + (blocks - 1) * (row.cells - row.candidates)
+        own[row.device_id] = own.get(row.device_id, row.unqueued) + starts * row.rounds
     return further

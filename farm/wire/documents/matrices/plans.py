@@ -48,6 +48,8 @@ class PlannedCell(Wire):
     #: The label of the cell it would be compared to; None for a baseline, and where there is none.
     baseline: str | None
     is_baseline: bool
+    #: In one round: a baseline starts once in each of its blocks.
+    starts: int
     #: Time one run keeps the device busy.
     estimate_s: float
     basis: EstimateBasis
