@@ -12,11 +12,11 @@ from farm.core.history.points import BASELINE, Cause
 from farm.core.history.ratios import RatioHistory
 
 #: Least standard normal scores of planned tests. Several looks are taken, at 2 to 20 sessions.
-PLANNED = 3.7
+PLANNED = 3.5
 #: Of one series of many that a break concerns, or of a narrower scope: more of them can be found by chance.
-PLANNED_NARROW = 4.3
+PLANNED_NARROW = 4.2
 #: In absolute time, whose noise is known less well.
-PLANNED_ABSOLUTE = 4.0
+PLANNED_ABSOLUTE = 3.8
 #: Sessions after a break, in at least one series, and in all of them together.
 _LEAST_AFTER = 2
 _LEAST_AFTER_TOTAL = 3
