@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from farm.core.history.points import BASELINE, Cause, Point
+from farm.core.results.history.changes.points import BASELINE, Cause, Point
 
 #: First day of all histories.
 FIRST_DAY = 739_000

@@ -17,8 +17,8 @@ from itertools import product
 from statistics import median
 
 from benchmarks.farm_history import FIRST_DAY, Cell, Event, Farm, History, Simulation
-from farm.core.history.detect import detect
-from farm.core.history.points import BASELINE, Cause, Change
+from farm.core.results.history.changes.detect import detect
+from farm.core.results.history.changes.points import BASELINE, Cause, Change
 
 _DAYS_OFF = 7
 _DAYS_OFF_DRIFT = 45

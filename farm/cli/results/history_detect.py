@@ -12,9 +12,9 @@ from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_data, print_json, print_notice
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.errors import InvalidInput
-from farm.core.history.detect import detect as detect_changes
-from farm.core.history.points import Change
-from farm.core.history.points_csv import PointTable, point_table
+from farm.core.results.history.changes.detect import detect as detect_changes
+from farm.core.results.history.changes.points import Change
+from farm.core.results.history.changes.points_csv import PointTable, point_table
 
 PointsFile = Annotated[Path, typer.Argument(metavar="POINTS.csv", help="Points as CSV; - is stdin.")]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from farm.cli.shell.main import main
-from farm.core.history.points import Point
-from tests.core.history.histories import FIRST_DAY, Shift, Sketch
+from farm.core.results.history.changes.points import Point
+from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
 
 SKETCH = Sketch(
     shifts=(Shift(day=30, delta=0.08, holds_for=lambda d, n, v: (n, v) == ("n0", "int8")),),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from farm.core.history.points import BASELINE, Point
+from farm.core.results.history.changes.points import BASELINE, Point
 
 FIRST_DAY = 700_000
 

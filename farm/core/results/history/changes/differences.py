@@ -1,4 +1,4 @@
-"""Evidence of a change: contrasts of series, combined by baseline and pooled over a scope."""
+"""Differences at a change: contrasts of series, combined by baseline and pooled over a scope."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ _SHARED_BASELINE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Difference:
     """The contrast of one group of series with one baseline, or of one device."""
 
     shift: float
@@ -29,7 +29,7 @@ class Pooled:
     precision: float
 
 
-def pooled(parts: Sequence[Evidence]) -> Pooled:
+def pooled(parts: Sequence[Difference]) -> Pooled:
     """Return the mean of some evidence, weighted by its variances, and its standard normal score."""
     weights = [1.0 / (part.variance + 1e-6) for part in parts]
     total = sum(weights)
@@ -42,7 +42,7 @@ def pooled(parts: Sequence[Evidence]) -> Pooled:
     return Pooled(z * (8 * degrees + 1) / (8 * degrees + 3), size, shift, total)
 
 
-def combined(parts: Sequence[Evidence]) -> Evidence:
+def combined(parts: Sequence[Difference]) -> Difference:
     """Return the weighted mean of the evidence of series that share a baseline, and its variance."""
     if len(parts) == 1:
         return parts[0]
@@ -50,7 +50,7 @@ def combined(parts: Sequence[Evidence]) -> Evidence:
     total = sum(weights)
     own = sum(weight**2 * part.variance for weight, part in zip(weights, parts, strict=True))
     every = sum(weight * math.sqrt(part.variance) for weight, part in zip(weights, parts, strict=True)) ** 2
-    return Evidence(
+    return Difference(
         sum(weight * part.shift for weight, part in zip(weights, parts, strict=True)) / total,
         ((1 - _SHARED_BASELINE) * own + _SHARED_BASELINE * every) / total**2,
         sum(weight * part.size for weight, part in zip(weights, parts, strict=True)) / total,

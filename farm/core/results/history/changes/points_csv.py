@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from farm.core.errors import InvalidInput
-from farm.core.history.points import Point
+from farm.core.results.history.changes.points import Point
 
 REQUIRED = ("series", "device", "network", "variant", "harness", "day", "log_time", "log_speedup")
 OPTIONAL = ("time", "se_time", "se_speedup", "file", "program", "os")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from farm.core.history.detect import Detector, detect
-from farm.core.history.points import BASELINE, Cause, Change, Point
-from tests.core.history.histories import FIRST_DAY, Shift, Sketch
+from farm.core.results.history.changes.detect import Detector, detect
+from farm.core.results.history.changes.points import BASELINE, Cause, Change, Point
+from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
 
 DAY = 30
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from farm.core.history.breaks import VersionBreak
-from farm.core.history.points import Cause
+from farm.core.results.history.changes.breaks import VersionBreak
+from farm.core.results.history.changes.points import Cause
 from farm.core.results.statistics.families import discoveries
 
 #: The least effect: smaller estimates are no change.

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from farm.core.history.breaks import Catalog, VersionBreak
-from farm.core.history.choice import Candidate
-from farm.core.history.evidence import Evidence, combined, pooled
-from farm.core.history.levels import DeviceLevels
-from farm.core.history.points import BASELINE, Cause
-from farm.core.history.ratios import RatioHistory
+from farm.core.results.history.changes.breaks import Catalog, VersionBreak
+from farm.core.results.history.changes.choice import Candidate
+from farm.core.results.history.changes.differences import Difference, combined, pooled
+from farm.core.results.history.changes.levels import DeviceLevels
+from farm.core.results.history.changes.points import BASELINE, Cause
+from farm.core.results.history.changes.ratios import RatioHistory
 
 #: Least standard normal scores of planned tests. Several looks are taken, at 2 to 20 sessions.
 PLANNED = 3.5
@@ -53,14 +53,14 @@ class CandidateFinder:
             return any(self._ratios.count[other] for other in self._catalog.siblings(row))
         return bool(self._ratios.count[row])
 
-    def evidence(self, tick_by_row: Mapping[int, int]) -> dict[int, Evidence]:
+    def evidence(self, tick_by_row: Mapping[int, int]) -> dict[int, Difference]:
         """Return the contrast of each row that has sessions before and after."""
         if not tick_by_row:
             return {}
         rows, ticks = np.array(list(tick_by_row)), np.array(list(tick_by_row.values()))
         contrast = self._ratios.contrast(rows, ticks)
         return {
-            int(row): Evidence(
+            int(row): Difference(
                 float(contrast.shift[place]),
                 float(contrast.variance[place]),
                 float(contrast.size[place]),
@@ -71,7 +71,7 @@ class CandidateFinder:
             if contrast.after[place] > 0
         }
 
-    def by_group(self, evidence: Mapping[int, Evidence]) -> list[Evidence]:
+    def by_group(self, evidence: Mapping[int, Difference]) -> list[Difference]:
         """Combine the series of each group, which share the noise of their baseline."""
         rows_by_group: dict[tuple[str, str, str], list[int]] = {}
         for row in evidence:
@@ -109,13 +109,13 @@ class CandidateFinder:
             ]
             yield from self._candidates(known, evidence, changed, is_baseline=True, scopes=by_network)
 
-    def _fresh(self, tick_by_row: Mapping[int, int]) -> dict[int, Evidence]:
+    def _fresh(self, tick_by_row: Mapping[int, int]) -> dict[int, Difference]:
         evidence = self.evidence(tick_by_row)
         if not evidence or min(part.after for part in evidence.values()) > _MOST_AFTER:
             return {}
         return evidence
 
-    def _all_move_alike(self, evidence: Mapping[int, Evidence]) -> bool:
+    def _all_move_alike(self, evidence: Mapping[int, Difference]) -> bool:
         """Return whether two or more variants of a network moved by the same, which one baseline does."""
         by_variant: dict[str, list[float]] = {}
         for row, part in evidence.items():
@@ -130,11 +130,11 @@ class CandidateFinder:
         return {} if known.cause is Cause.FILE else {str(known.cause): known.version}
 
     def _file_scopes(
-        self, evidence: Mapping[int, Evidence]
-    ) -> list[tuple[dict[str, str], Mapping[int, Evidence]]]:
+        self, evidence: Mapping[int, Difference]
+    ) -> list[tuple[dict[str, str], Mapping[int, Difference]]]:
         any_row = next(iter(evidence))
         series = self._catalog.series[any_row]
-        whole: list[tuple[dict[str, str], Mapping[int, Evidence]]] = [
+        whole: list[tuple[dict[str, str], Mapping[int, Difference]]] = [
             ({"network": series.network, "variant": series.variant}, evidence)
         ]
         by_device = self._partition(evidence, lambda row: (self._catalog.series[row].device,))
@@ -143,19 +143,19 @@ class CandidateFinder:
         return [*whole, *(({"device": device}, rows) for (device,), rows in by_device.items())]
 
     def _partition(
-        self, evidence: Mapping[int, Evidence], key: Callable[[int], tuple[str, ...]]
-    ) -> dict[tuple[str, ...], dict[int, Evidence]]:
-        parts: dict[tuple[str, ...], dict[int, Evidence]] = {}
+        self, evidence: Mapping[int, Difference], key: Callable[[int], tuple[str, ...]]
+    ) -> dict[tuple[str, ...], dict[int, Difference]]:
+        parts: dict[tuple[str, ...], dict[int, Difference]] = {}
         for row, part in evidence.items():
             parts.setdefault(key(row), {})[row] = part
         return parts
 
     def _scopes(
-        self, known: VersionBreak, evidence: Mapping[int, Evidence]
-    ) -> list[tuple[dict[str, str], Mapping[int, Evidence]]]:
+        self, known: VersionBreak, evidence: Mapping[int, Difference]
+    ) -> list[tuple[dict[str, str], Mapping[int, Difference]]]:
         """Return all series of a program or a build, and its parts: networks, variants, devices."""
         series, version = self._catalog.series, self._version(known)
-        scopes: list[tuple[dict[str, str], Mapping[int, Evidence]]] = [(version, evidence)]
+        scopes: list[tuple[dict[str, str], Mapping[int, Difference]]] = [(version, evidence)]
         keys: list[tuple[tuple[str, ...], Callable[[int], tuple[str, ...]]]] = [
             (("network",), lambda row: (series[row].network,)),
             (("variant",), lambda row: (series[row].variant,)),
@@ -175,11 +175,11 @@ class CandidateFinder:
     def _candidates(
         self,
         known: VersionBreak,
-        evidence: Mapping[int, Evidence],
+        evidence: Mapping[int, Difference],
         tick_by_row: Mapping[int, int],
         *,
         is_baseline: bool,
-        scopes: Iterable[tuple[dict[str, str], Mapping[int, Evidence]]],
+        scopes: Iterable[tuple[dict[str, str], Mapping[int, Difference]]],
     ) -> Iterable[Candidate]:
         sign = -1.0 if is_baseline else 1.0
         for place, (scope, rows) in enumerate(scopes):
@@ -229,7 +229,7 @@ class CandidateFinder:
         by_device: dict[int, list[int]] = {}
         for row in rows:
             by_device.setdefault(catalog.series[row].device_row, []).append(row)
-        parts: dict[int, Evidence] = {}
+        parts: dict[int, Difference] = {}
         ticks: dict[int, int] = {}
         moved, counted = 0, 0
         for device, members in by_device.items():
@@ -240,7 +240,7 @@ class CandidateFinder:
             )
             if not after or after > _MOST_AFTER_ABSOLUTE:
                 continue
-            parts[device] = Evidence(step, variance, step, 12.0, after)
+            parts[device] = Difference(step, variance, step, 12.0, after)
         if not parts or max(p.after for p in parts.values()) < _LEAST_AFTER:
             return
         mean = pooled(list(parts.values()))

@@ -6,13 +6,13 @@ from itertools import groupby
 
 import numpy as np
 
-from farm.core.history.breaks import Catalog, VersionBreak
-from farm.core.history.candidates import TOGETHER, CandidateFinder
-from farm.core.history.choice import LEAST_EFFECT, Candidate, significance, strongest
-from farm.core.history.levels import DeviceLevels
-from farm.core.history.noise import Ints
-from farm.core.history.points import Cause, Change, Point
-from farm.core.history.ratios import RatioHistory
+from farm.core.results.history.changes.breaks import Catalog, VersionBreak
+from farm.core.results.history.changes.candidates import TOGETHER, CandidateFinder
+from farm.core.results.history.changes.choice import LEAST_EFFECT, Candidate, significance, strongest
+from farm.core.results.history.changes.levels import DeviceLevels
+from farm.core.results.history.changes.noise import Ints
+from farm.core.results.history.changes.points import Cause, Change, Point
+from farm.core.results.history.changes.ratios import RatioHistory
 
 #: Least scores of a scan: so high, because each session of each series is a look.
 SCAN = 4.7

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from farm.core.history.noise import (
+from farm.core.results.history.changes.noise import (
     CLIP,
     LEAST_SIGMA,
     MAD_TO_SIGMA,

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from farm.core.errors import InvalidInput
-from farm.core.history.points_csv import point_table
+from farm.core.results.history.changes.points_csv import point_table
 
 HEADER = (
     "series,device,device_model,unit,network,variant,harness,day,time,log_time,se_time,log_speedup,se_speedup,n,"

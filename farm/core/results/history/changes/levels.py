@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from farm.core.history.noise import MAD_TO_SIGMA, Floats, Ints, normal_scores, row_medians
+from farm.core.results.history.changes.noise import MAD_TO_SIGMA, Floats, Ints, normal_scores, row_medians
 
 #: Sessions of a device that are kept.
 SESSIONS = 100

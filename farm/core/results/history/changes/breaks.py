@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from farm.core.history.points import BASELINE, Cause, Point
+from farm.core.results.history.changes.points import BASELINE, Cause, Point
 
 #: Devices that take a version within so many days of the first belong to the same break.
 ROLLOUT_DAYS = 21
