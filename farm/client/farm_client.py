@@ -8,8 +8,9 @@ from urllib.parse import quote
 
 import httpx
 
-from farm.client.connection import FarmConnection, QueryValue
+from farm.client.connection import QueryValue
 from farm.client.responses import checked_response
+from farm.client.result_queries import ResultQueries, time_text
 from farm.client.upload import Progress, Upload
 from farm.core.base.ids import AttemptId, CellId, Digest, JobId, MatrixId
 from farm.core.errors import FarmError, InvalidInput
@@ -54,14 +55,12 @@ from farm.wire.documents.matrices.matrices import (
     MatrixSummary,
     MatrixView,
     Rejection,
-    SpeedupView,
     VariantRegistration,
 )
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.operations import AlarmView, ClearRequest, EventPage
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
-from farm.wire.documents.results.history import RetractPage, RetractRequest, SeriesHistory
 from farm.wire.documents.results.results import (
     EnergyImport,
     PlacedSeries,
@@ -77,7 +76,7 @@ R = TypeVar("R", ResultView, Rejection, CellView)
 _LOST_HINT = "it may have been submitted nevertheless: check `farm matrix list` before you submit it again"
 
 
-class FarmClient(FarmConnection):
+class FarmClient(ResultQueries):
     """The calls of a farm's API; every call has a time-out.
 
     Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose
@@ -183,10 +182,13 @@ class FarmClient(FarmConnection):
         path = f"/matrices/{matrix_id}/rerun"
         return self._post_once(MatrixView, path, {"failed": failed}, lost_hint=_LOST_HINT)
 
-    def matrices(self) -> Iterator[MatrixSummary]:
-        """Yield all matrices, newest first, page by page."""
+    def matrices(
+        self, *, since: datetime | None = None, name: str | None = None, mine: bool = False
+    ) -> Iterator[MatrixSummary]:
+        """Yield all matrices, or those since a time, of a name or of the caller, newest first, by pages."""
         before: MatrixId | None = None
-        while page := self._get(list[MatrixSummary], "/matrices", before=before):
+        filters: dict[str, QueryValue] = {"since": time_text(since), "name": name, "mine": mine or None}
+        while page := self._get(list[MatrixSummary], "/matrices", before=before, **filters):
             yield from page
             before = page[-1].matrix_id
 
@@ -247,51 +249,6 @@ class FarmClient(FarmConnection):
 
     def import_energy(self, attempt_id: AttemptId, imported: EnergyImport) -> AttemptView:
         return self._post(AttemptView, f"/attempts/{attempt_id}/energy", imported.model_dump(mode="json"))
-
-    def speedups(
-        self,
-        *,
-        matrix_id: MatrixId | None = None,
-        device: str | None = None,
-        model: str | None = None,
-        across_controls: bool = False,
-        since: datetime | None = None,
-        at: datetime | None = None,
-    ) -> Iterator[SpeedupView]:
-        """Yield every candidate against its baseline, filtered by matrix, device and model, page by page.
-
-        With `since`, only of sessions since then; with `at`, as known then.
-        """
-        filters: dict[str, QueryValue] = {"matrix_id": matrix_id, "device": device, "model": model}
-        filters |= {"since": _time(since), "at": _time(at)}
-        last: CellId | None = None
-        while page := self._get(
-            list[SpeedupView], "/speedups", **filters, across_controls=across_controls or None, after=last
-        ):
-            # A farm of an earlier release has no pages: it returns the whole list each time.
-            if page[-1].cell_id == last:
-                break
-            yield from page
-            last = page[-1].cell_id
-
-    def history(
-        self,
-        *,
-        device: str | None = None,
-        model: str | None = None,
-        variant: str | None = None,
-        since: datetime | None = None,
-    ) -> Iterator[SeriesHistory]:
-        """Yield the history of every series, filtered by device, model, variant and time, page by page."""
-        filters = {"device": device, "model": model, "variant": variant}
-        after = 0
-        while page := self._get(list[SeriesHistory], "/history", **filters, since=_time(since), after=after):
-            yield from page
-            after = page[-1].series_id
-
-    def retract(self, request: RetractRequest) -> RetractPage:
-        """Withdraw the next measurements for a reason, or let them count again."""
-        return self._post(RetractPage, "/retractions", request.model_dump(mode="json"))
 
     def placements(
         self, *, matrix_id: MatrixId | None = None, device: str | None = None
@@ -388,7 +345,3 @@ def _path(parent: str, name: str, noun: str, hint: str) -> str:
     if not name:
         raise InvalidInput(f"the name of {noun} is empty", hint=hint)
     return f"{parent}/{quote(name, safe='')}"
-
-
-def _time(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()

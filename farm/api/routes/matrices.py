@@ -1,6 +1,7 @@
 """Routes for matrices and their jobs: plan, submit, watch, cancel and rerun them."""
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Annotated
 
@@ -8,6 +9,7 @@ from fastapi import APIRouter, Header, Query
 
 from farm.api.context import Context, Farm
 from farm.api.http.authorization import Submitter, Viewer
+from farm.api.http.past_times import past_time
 from farm.core.base.ids import CellId, IdempotencyKey, JobId, MatrixId, idempotency_key
 from farm.core.errors import FarmBusy
 from farm.database.transaction import Tx
@@ -31,6 +33,7 @@ from farm.services.matrices.views import (
     matrix_view,
 )
 from farm.services.results.explanations import explain_cell, explain_job, job_detail
+from farm.store.matrices.matrices import MatrixFilter
 from farm.wire.base import REQUEST_KEY_HEADER, Count
 from farm.wire.documents.matrices.matrices import (
     MAX_JOBS_PAGE,
@@ -125,14 +128,29 @@ async def post_plan(submission: MatrixSubmission, _: Viewer, farm: Farm) -> Matr
 
 @router.get("/matrices")
 async def get_matrices(
-    _: Viewer,
+    caller: Viewer,
     farm: Farm,
     before: Count | None = None,
+    since: datetime | None = None,
+    name: str | None = Query(default=None, max_length=256),
+    mine: bool = False,
     limit: Annotated[int, Query(ge=1, le=MAX_MATRICES_PAGE)] = MAX_MATRICES_PAGE,
 ) -> list[MatrixSummary]:
-    """Return a page of matrices, newest first: those before one. An empty page is the end."""
-    last = None if before is None else MatrixId(before)
-    return await farm.database.read_async(farm.bind(list_matrix_summaries), before=last, limit=limit)
+    """Return a page of matrices, newest first: those before one. An empty page is the end.
+
+    They are those since a time, with a text in their name, or submitted by the caller.
+    """
+    which = MatrixFilter(
+        since=past_time("since", since, now=farm.clock.now()),
+        name=name,
+        submitted_by=caller.actor if mine else None,
+    )
+    return await farm.database.read_async(
+        farm.bind(list_matrix_summaries),
+        before=None if before is None else MatrixId(before),
+        limit=limit,
+        which=which,
+    )
 
 
 @router.get("/matrices/{matrix_id}")

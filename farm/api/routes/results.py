@@ -13,6 +13,7 @@ from farm.core.base.ids import AttemptId, MatrixId, SeriesId
 from farm.core.errors import InvalidInput
 from farm.services.files.programs import harness_view
 from farm.services.results.cells import list_results
+from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.retractions import apply_retraction
 from farm.services.results.history.trends import list_histories
 from farm.services.results.placements import list_placements
@@ -22,6 +23,8 @@ from farm.store.results.reparse import ReparseSelection
 from farm.wire.base import Count
 from farm.wire.documents.results.history import (
     MAX_HISTORY_PAGE,
+    GroupBy,
+    GroupSpeedupView,
     RetractPage,
     RetractRequest,
     SeriesHistory,
@@ -69,6 +72,23 @@ async def get_history(
         since=past_time("since", since, now=farm.clock.now()),
         after=SeriesId(after),
         limit=limit,
+    )
+
+
+@router.get("/speedups/groups")
+async def get_group_speedups(
+    _: Viewer,
+    farm: Farm,
+    by: GroupBy,
+    model: str | None = Query(default=None, max_length=128),
+    since: datetime | None = None,
+) -> list[GroupSpeedupView]:
+    """Return the newest speedups over devices that have something in common, each device counted once."""
+    return await farm.database.read_async(
+        group_speedups,
+        by,
+        model=model,
+        since=past_time("since", since, now=farm.clock.now()),
     )
 
 

@@ -138,7 +138,9 @@ def list_command(
     begin = since_time(since)
     with connect() as farm:
         caller = farm.caller().name if mine else None
-        newest = takewhile(lambda view: begin is None or view.created_at >= begin, farm.matrices())
+        found = farm.matrices(since=begin, name=part, mine=mine)
+        # A farm of an earlier release returns all.
+        newest = takewhile(lambda view: begin is None or view.created_at >= begin, found)
         listed = (
             view
             for view in newest

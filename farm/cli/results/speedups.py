@@ -10,6 +10,7 @@ from rich.text import Text
 
 from farm.cli.matrices.labels import device_name, shared_flags_text, short_labels
 from farm.cli.results.gate import GateOption, check_gate
+from farm.cli.results.group_speedups import ByOption, check_by, group_tables
 from farm.cli.results.speedup_notes import DISCOVERY, discovered_rows, legend, notes
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import (
@@ -28,7 +29,7 @@ from farm.cli.shell.options import (
     PastSince,
     selected_matrix,
 )
-from farm.cli.shell.output import first_rows, out, print_json_list, print_notice
+from farm.cli.shell.output import first_rows, out, print_json_list, print_notice, show
 from farm.core.base.units import ratio_text
 from farm.core.errors import InvalidInput
 from farm.core.results.metric_comparison import MetricComparison
@@ -299,6 +300,7 @@ def speedups(
     gate: GateOption = None,
     since: PastSince = None,
     at: At = None,
+    by: ByOption = None,
     as_json: Json = False,
 ) -> None:
     """Compare every candidate with its baseline, by device.
@@ -314,6 +316,12 @@ def speedups(
         raise InvalidInput("--since goes with all matrices, not with one", hint="leave one of them out")
     if begin is not None and known_at is not None and begin > known_at:
         raise InvalidInput("--since is later than --at", hint="give an earlier --since")
+    if by is not None:
+        check_by(by, others=(matrix_id, device, gate, known_at, across_controls or None, pivot or None))
+        with connect() as farm:
+            groups = farm.group_speedups(by, model=model, since=begin)
+        show(groups, group_tables, as_json=as_json)
+        return
     with connect() as farm:
         views = farm.speedups(
             matrix_id=matrix_id,

@@ -22,7 +22,7 @@ from farm.store.jobs import jobs as job_store
 from farm.store.jobs.counts import Tally
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.lazy_expansion import RemainingJobs
-from farm.store.matrices.matrices import CellRow, Matrix, get_matrix, page_of_rejections
+from farm.store.matrices.matrices import CellRow, Matrix, MatrixFilter, get_matrix, page_of_rejections
 from farm.store.matrices.round_growth import further_jobs
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
@@ -45,10 +45,14 @@ MAX_MATRICES_PAGE = 100
 
 
 def list_matrix_summaries(
-    tx: Tx, *, before: MatrixId | None = None, limit: int = MAX_MATRICES_PAGE
+    tx: Tx,
+    *,
+    before: MatrixId | None = None,
+    limit: int = MAX_MATRICES_PAGE,
+    which: MatrixFilter | None = None,
 ) -> list[MatrixSummary]:
     """Return a page of matrices, newest first; those before one, if it is given."""
-    page = matrices.list_matrices(tx.connection, before=before, limit=limit)
+    page = matrices.list_matrices(tx.connection, before=before, limit=limit, which=which)
     # Of no others: a farm may have millions of jobs.
     matrix_ids = [matrix.matrix_id for matrix in page]
     tallies = job_counts.tallies(tx.connection, matrix_ids)

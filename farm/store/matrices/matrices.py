@@ -155,14 +155,46 @@ def find_submission(connection: Connection, key: str, submitted_by: str) -> Subm
     return None if row is None else Submission(MatrixId(row.matrix_id), row.request_digest)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixFilter:
+    """A filter of matrices; None does not restrict."""
+
+    #: Submitted at this time or later.
+    since: datetime | None = None
+    #: This text is in the name, in any case.
+    name: str | None = None
+    #: The actor that submitted it.
+    submitted_by: str | None = None
+
+
 def list_matrices(
-    connection: Connection, *, before: MatrixId | None = None, limit: int | None = None
+    connection: Connection,
+    *,
+    before: MatrixId | None = None,
+    limit: int | None = None,
+    which: MatrixFilter | None = None,
 ) -> list[Matrix]:
     """Return the matrices, newest first: up to `limit` of those before one, where they are given."""
+    query = matrices_query(which or MatrixFilter(), before=before, limit=limit)
+    return [to_record(Matrix, row) for row in connection.execute(query)]
+
+
+def matrices_query(
+    which: MatrixFilter, *, before: MatrixId | None, limit: int | None
+) -> sa.Select[tuple[object, ...]]:
+    """Return the query of `list_matrices`, which reads an index range with a time or a person."""
     query = sa.select(matrices).order_by(matrices.c.matrix_id.desc()).limit(limit)
     if before is not None:
         query = query.where(matrices.c.matrix_id < before)
-    return [to_record(Matrix, row) for row in connection.execute(query)]
+    if which.since is not None:
+        # Not the range of numbers, which both databases would prefer, and read to its end.
+        since = sa.select(matrices.c.matrix_id).where(matrices.c.created_at >= which.since)
+        query = query.where(matrices.c.matrix_id.in_(since))
+    if which.submitted_by is not None:
+        query = query.where(matrices.c.submitted_by == which.submitted_by)
+    if which.name is not None:
+        query = query.where(matrices.c.name.icontains(which.name, autoescape=True))
+    return query
 
 
 def cell_counts(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, int]:

@@ -19,11 +19,14 @@ from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingVi
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.operations import AlarmView
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
+from farm.wire.documents.results.history import GroupSpeedupView, SeriesHistory
 from farm.wire.documents.results.results import PlacedSeries
 
 #: By command, without `farm` and `--json`.
 SHAPES: dict[str, Any] = {
     "speedups": list[SpeedupView],
+    "history MODEL": list[SeriesHistory],
+    "speedups --by GROUP": list[GroupSpeedupView],
     "run": MatrixResults,
     "matrix submit FILE --watch": MatrixResults,
     "matrix rerun ID --watch": MatrixResults,

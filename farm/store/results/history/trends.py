@@ -55,6 +55,13 @@ def series_page(
     return [to_record(TrendSeries, row) for row in connection.execute(query)]
 
 
+def series_by_id(connection: Connection, series_ids: Collection[SeriesId]) -> dict[SeriesId, TrendSeries]:
+    """Return series by their numbers."""
+    columns = (series.c[name] for name in TrendSeries.__dataclass_fields__)
+    query = sa.select(*columns).where(is_among(connection, series.c.series_id, series_ids))
+    return {row.series_id: to_record(TrendSeries, row) for row in connection.execute(query)}
+
+
 def cells_of_points(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, PointCell]:
     """Return what ran in cells."""
     baseline, its_variant = cells.alias("baseline"), variants.alias("baseline_variant")

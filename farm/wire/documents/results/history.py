@@ -92,6 +92,48 @@ class SeriesHistory(Wire):
     points: tuple[HistoryPoint, ...]
 
 
+class GroupBy(StrEnum):
+    """What devices of a group have in common."""
+
+    DEVICE_MODEL = "device-model"
+    SOC = "soc"
+    ANDROID = "android"
+    #: All devices are one group.
+    ALL = "all"
+
+
+class GroupSpeedupView(Wire):
+    """GET /api/v1/speedups/groups: one candidate against its baseline over the devices of a group.
+
+    Each device counts once, with its newest session: devices of a group differ by more than rounds do.
+    """
+
+    by: GroupBy
+    #: The value that the devices have in common; None: they do not report it.
+    group: str | None
+    virtual: bool
+    model: str | None
+    harness: str
+    baseline: str
+    candidate: str
+    #: Devices that have measured both sides, of those of the group that have measured the model.
+    devices: int
+    of_devices: int
+    #: Geometric mean over devices.
+    speedup: float
+    #: The 95 % interval, Student's t over devices; None of fewer than three.
+    ci_low: float | None
+    ci_high: float | None
+    #: The lowest and the highest of the devices.
+    low: float
+    high: float
+    #: Geometric means over devices, nanoseconds.
+    baseline_ns: float
+    candidate_ns: float
+    #: The newest measurement that entered.
+    measured_until: datetime
+
+
 class RetractRequest(Wire):
     """POST /api/v1/retractions: withdraw measurements, or take that back, piece by piece."""
 

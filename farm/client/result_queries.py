@@ -1,0 +1,79 @@
+"""Questions over results, by the connection of a client."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from farm.client.connection import FarmConnection, QueryValue
+from farm.core.base.ids import CellId, MatrixId
+from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.history import (
+    GroupBy,
+    GroupSpeedupView,
+    RetractPage,
+    RetractRequest,
+    SeriesHistory,
+)
+
+
+class ResultQueries(FarmConnection):
+    """What a client asks of speedups, histories and retractions."""
+
+    def speedups(
+        self,
+        *,
+        matrix_id: MatrixId | None = None,
+        device: str | None = None,
+        model: str | None = None,
+        across_controls: bool = False,
+        since: datetime | None = None,
+        at: datetime | None = None,
+    ) -> Iterator[SpeedupView]:
+        """Yield every candidate against its baseline, filtered by matrix, device and model, page by page.
+
+        With `since`, only of sessions since then; with `at`, as known then.
+        """
+        filters: dict[str, QueryValue] = {"matrix_id": matrix_id, "device": device, "model": model}
+        filters |= {"since": time_text(since), "at": time_text(at)}
+        last: CellId | None = None
+        while page := self._get(
+            list[SpeedupView], "/speedups", **filters, across_controls=across_controls or None, after=last
+        ):
+            # A farm of an earlier release has no pages: it returns the whole list each time.
+            if page[-1].cell_id == last:
+                break
+            yield from page
+            last = page[-1].cell_id
+
+    def history(
+        self,
+        *,
+        device: str | None = None,
+        model: str | None = None,
+        variant: str | None = None,
+        since: datetime | None = None,
+    ) -> Iterator[SeriesHistory]:
+        """Yield the history of every series, filtered by device, model, variant and time, page by page."""
+        filters = {"device": device, "model": model, "variant": variant}
+        after = 0
+        while page := self._get(
+            list[SeriesHistory], "/history", **filters, since=time_text(since), after=after
+        ):
+            yield from page
+            after = page[-1].series_id
+
+    def group_speedups(
+        self, by: GroupBy, *, model: str | None = None, since: datetime | None = None
+    ) -> list[GroupSpeedupView]:
+        """Return the newest speedups over devices that have something in common."""
+        return self._get(
+            list[GroupSpeedupView], "/speedups/groups", by=by, model=model, since=time_text(since)
+        )
+
+    def retract(self, request: RetractRequest) -> RetractPage:
+        """Withdraw the next measurements for a reason, or let them count again."""
+        return self._post(RetractPage, "/retractions", request.model_dump(mode="json"))
+
+
+def time_text(at: datetime | None) -> str | None:
+    """Return a time as a query parameter."""
+    return None if at is None else at.isoformat()

@@ -1,0 +1,163 @@
+"""Speedups over devices, trends of series, and lists of matrices; none of them reads all of the history."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import MatrixId
+from farm.core.errors import NotFound
+from farm.database.transaction import bind_tx
+from farm.services.matrices.views import list_matrix_summaries
+from farm.services.results.history.group_speedups import group_speedups
+from farm.services.results.history.latest_speedups import list_latest_speedups
+from farm.services.results.history.trends import list_histories
+from farm.store.matrices.matrices import MatrixFilter, matrices_query
+from farm.wire.documents.results.history import GroupBy, VersionPart
+from tests.services.results.history.test_latest_speedups import Unsteady, measured, register_program
+from tests.support.farm.points import compute_points
+from tests.support.farm.service_fixture import FarmRig, HostRig
+
+
+def test_a_group_counts_each_device_once_with_its_newest_session(farm: FarmRig, host: HostRig) -> None:
+    for number in (2, 3, 4):
+        host.plug_in(f"phone-{number}", device_model="virtual phone" if number < 4 else "another one")
+    host.earn_health()
+    farm.submit(devices={"virtual": True}, rounds=5)
+    host.run(Unsteady(farm))
+    measured(farm, host, rounds=6, slower=2.0)
+    pending = farm.read(group_speedups, GroupBy.DEVICE_MODEL)
+    compute_points(farm)
+    groups = farm.read(group_speedups, GroupBy.DEVICE_MODEL)
+    assert groups == pending
+    assert [(view.group, view.devices, view.of_devices) for view in groups] == [
+        ("another one", 1, 1),
+        ("virtual phone", 3, 3),
+    ]
+    alone, three = groups
+    assert alone.ci_low is None
+    assert three.ci_low is not None
+    assert three.low < 1.1 < 1.8 < three.high
+    # Two devices with a speedup of 2, and one whose newest session says 1: rounds would weigh it more.
+    assert three.speedup == pytest.approx(2 ** (2 / 3), rel=0.02)
+    (everything,) = farm.read(group_speedups, GroupBy.ALL)
+    assert everything.devices == 4
+
+
+def test_a_version_that_changed_is_marked_at_the_first_point_that_has_it(
+    farm: FarmRig, host: HostRig
+) -> None:
+    first = measured(farm, host, rounds=5)
+    register_program(farm, b"#!/bin/sh\n# another one\n")
+    second, third = measured(farm, host, rounds=5), measured(farm, host, rounds=2)
+    pending = farm.read(list_histories)
+    compute_points(farm)
+    histories = farm.read(list_histories)
+    assert histories == pending
+    (trend,) = [view for view in histories if view.baseline is not None]
+    assert [point.matrix_id for point in trend.points] == [first, second, third]
+    both = (VersionPart.PROGRAM, VersionPart.BASELINE_PROGRAM)
+    assert [point.changed for point in trend.points] == [(), both, ()]
+    assert trend.points[2].ci_low is None
+    first_low = trend.points[0].ci_low
+    assert first_low is not None
+    assert first_low < (trend.points[0].speedup or 0)
+    assert farm.read(list_histories, variant="INT8") == [trend]
+    assert farm.read(list_histories, variant="float16") == []
+    assert farm.read(list_histories, device="phone-1", model="mobilenet_v2", limit=1) == histories[:1]
+    assert farm.read(list_histories, after=histories[0].series_id, limit=1) == histories[1:]
+    with pytest.raises(NotFound, match="no model"):
+        farm.read(list_histories, model="mobilenet_v3")
+
+
+def test_lists_of_matrices_are_filtered_by_the_farm(farm: FarmRig, host: HostRig) -> None:
+    old = farm.submit(name="Nightly 50%")
+    farm.clock.advance(100)
+    begin = farm.clock.now()
+    new = farm.submit(name="other")
+
+    def listed(**which: object) -> list[MatrixId]:
+        service = bind_tx(list_matrix_summaries, now=farm.clock.now())
+        return [view.matrix_id for view in farm.read(service, which=MatrixFilter(**which))]
+
+    assert listed() == [new, old]
+    assert listed(since=begin) == [new]
+    assert listed(since=begin + timedelta(days=1)) == []
+    assert listed(name="nightly") == [old]
+    assert listed(name="0%") == [old]
+    assert listed(name="_") == []
+    assert listed(submitted_by="user") == [new, old]
+    assert listed(submitted_by="user:ann") == []
+
+
+def plan_of(farm: FarmRig, statements: list[str]) -> str:
+    """How the database executes statements, with their parameters written out."""
+
+    def explain(connection: Connection) -> str:
+        is_sqlite = connection.dialect.name == "sqlite"
+        explain = "EXPLAIN QUERY PLAN " if is_sqlite else "EXPLAIN "
+        if not is_sqlite:
+            # Of tables as small as these a scan is quicker, which says nothing of large ones.
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        return "\n".join(
+            str(row) for each in statements for row in connection.exec_driver_sql(explain + each).all()
+        )
+
+    return farm.read(explain)
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        ("SELECT * FROM points WHERE newest AND slot = 1 AND baseline_slot = 2", "ix_points_newest_of_slot"),
+        (
+            "SELECT * FROM points WHERE newest AND device_id = 'a' AND baseline_series_id > 0",
+            "uq_points_newest",
+        ),
+        (
+            "SELECT * FROM points WHERE series_id = 1 AND baseline_series_id = 2 AND replica = 1"
+            " ORDER BY matrix_id DESC LIMIT 20",
+            "ix_points_series",
+        ),
+        ("SELECT * FROM points WHERE matrix_id = 1 AND device_id = 'a'", "ix_points_session"),
+        (
+            "SELECT * FROM series WHERE model = 'm' AND series_id > 5 ORDER BY series_id LIMIT 9",
+            "ix_series_model",
+        ),
+        (
+            "SELECT * FROM matrices WHERE submitted_by = 'user:ann' ORDER BY matrix_id DESC LIMIT 9",
+            "ix_matrices_submitted_by",
+        ),
+        (
+            "SELECT matrix_id FROM matrices WHERE created_at <= 5 ORDER BY created_at DESC LIMIT 1",
+            "ix_matrices_created_at",
+        ),
+    ],
+)
+def test_a_question_over_the_history_is_an_index_range(farm: FarmRig, statement: str, index: str) -> None:
+    plan = plan_of(farm, [statement])
+    assert index in plan
+    assert "Seq Scan" not in plan
+    assert "SCAN points" not in plan
+
+
+def test_the_matrices_since_a_time_are_found_by_their_time(farm: FarmRig) -> None:
+    query = matrices_query(MatrixFilter(since=farm.clock.now()), before=None, limit=100)
+
+    def compiled(connection: Connection) -> str:
+        return str(query.compile(connection, compile_kwargs={"literal_binds": True}))
+
+    assert "ix_matrices_created_at" in plan_of(farm, [farm.read(compiled)])
+
+
+def test_the_cost_of_the_newest_speedups_does_not_grow_with_the_number_of_matrices(
+    farm: FarmRig, host: HostRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = []
+    monkeypatch.setattr("farm.services.results.history.latest_speedups.POOLED_MATRICES", 2)
+    for _ in range(4):
+        measured(farm, host, rounds=1)
+        compute_points(farm)
+        (view,) = farm.read(list_latest_speedups)
+        counts.append((len(view.matrices), view.rounds))
+    assert counts == [(1, 1), (2, 2), (2, 2), (2, 2)]
