@@ -53,11 +53,9 @@ class ResultQueries(FarmConnection):
         since: datetime | None = None,
     ) -> Iterator[SeriesHistory]:
         """Yield the history of every series, filtered by device, model, variant and time, page by page."""
-        filters = {"device": device, "model": model, "variant": variant}
+        filters = {"device": device, "model": model, "variant": variant, "since": time_text(since)}
         after = 0
-        while page := self._get(
-            list[SeriesHistory], "/history", **filters, since=time_text(since), after=after
-        ):
+        while page := self._get(list[SeriesHistory], "/history", **filters, after=after):
             yield from page
             after = page[-1].series_id
 

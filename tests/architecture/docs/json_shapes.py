@@ -25,7 +25,7 @@ from farm.wire.documents.results.results import PlacedSeries
 #: By command, without `farm` and `--json`.
 SHAPES: dict[str, Any] = {
     "speedups": list[SpeedupView],
-    "history MODEL": list[SeriesHistory],
+    "history show MODEL": list[SeriesHistory],
     "speedups --by GROUP": list[GroupSpeedupView],
     "run": MatrixResults,
     "matrix submit FILE --watch": MatrixResults,

@@ -57,12 +57,13 @@ def list_latest_speedups(
     at: datetime | None = None,
     after: CellId | None = None,
     limit: int = PAGE,
+    pooled: int = POOLED_MATRICES,
 ) -> list[SpeedupView]:
     """Return the speedup of each pair over matrices of equal versions; arguments as for one matrix.
 
     Versions are file, program, build and control level. Where the newest ones have too few rounds for an
     interval, the newest that have enough count, or those with the most: one round hides no hundred. The
-    newest matrices of a pair are considered, `POOLED_MATRICES` of them.
+    newest matrices of a pair are considered, `pooled` of them.
 
     Args:
         since: only sessions with a measurement at this time or later.
@@ -73,16 +74,16 @@ def list_latest_speedups(
     among = candidate_filter(connection, device=device, model=model)
     device_by_id = devices_by_id(connection)
     as_known_at(connection, at)
-    pairs = _Pairs(connection, among, device_by_id, since=since, at=at)
+    pairs = _Pairs(connection, among, device_by_id, since=since, at=at, pooled=pooled)
     behind = None if after is None else _pair_at(connection, after)
     chosen: list[list[SpeedupInputs]] = []
     for keys in pairs.after(behind, size=limit):
         chosen += pairs.compared(keys, across_controls=across_controls)
         if len(chosen) >= limit:
             break
-    pooled = [_pooled(connection, own, across_controls=across_controls) for own in chosen[:limit]]
+    of_pairs = [_pooled(connection, own, across_controls=across_controls) for own in chosen[:limit]]
     return speedup_views(
-        connection, with_priors(connection, pooled), device_by_id, across_controls=across_controls
+        connection, with_priors(connection, of_pairs), device_by_id, across_controls=across_controls
     )
 
 
@@ -97,12 +98,14 @@ class _Pairs:
         *,
         since: datetime | None,
         at: datetime | None,
+        pooled: int,
     ) -> None:
         self._connection = connection
         self._model = among.model
         # Not ordered by the database: by its locale texts may come in another order than here.
         self._device_ids = sorted(device_by_id) if among.device_id is None else [among.device_id]
         self._since = since
+        self._pooled = pooled
         self._until = None if at is None else matrices.newest_matrix_at(connection, at)
         self._has_any = at is None or self._until is not None
         self._pending: dict[PairKey, list[PairCell]] = {}
@@ -151,11 +154,11 @@ class _Pairs:
 
     def _cells(self, key: PairKey) -> list[PairCell]:
         stored = cells_of_pair(
-            self._connection, key, until=self._until, since=self._since, limit=POOLED_MATRICES
+            self._connection, key, until=self._until, since=self._since, limit=self._pooled
         )
         by_id = {cell.cell_id: cell for cell in (*stored, *self._pending.get(key, ()))}
         newest_first = sorted(by_id.values(), key=lambda cell: (-cell.matrix_id, cell.cell_id))
-        return newest_first[:POOLED_MATRICES]
+        return newest_first[: self._pooled]
 
 
 def _inputs(connection: Connection, cells: Sequence[PairCell]) -> dict[CellId, SpeedupInputs]:
