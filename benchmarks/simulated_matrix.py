@@ -40,7 +40,7 @@ def simulated_starts(
     *,
     rounds: int,
     carried: float = 0.0,
-    size: int = BLOCK_CANDIDATES,
+    size: int | None = BLOCK_CANDIDATES,
 ) -> tuple[dict[int, list[JoinedValue]], int]:
     """Return the starts of each cell in the order that the farm plans, and the starts of one round.
 
@@ -50,7 +50,7 @@ def simulated_starts(
         cells: of the matrix.
         rounds: how many.
         carried: how much slower the start after that of the last cell is.
-        size: candidates of one block at most.
+        size: candidates of one block at most; None: a round is one block, only shuffled.
     """
     plan = BlockPlan(cells, device_id=_DEVICE, seed=int(random.integers(1 << 31)), candidates=size)
     count = plan.starts_of_round

@@ -154,7 +154,7 @@ def cell_report(view: CellExplanation) -> Text:
         *_verdict_line(view),
         *device_lines(view.device),
         gates_line(view.gates, view.noise_limit),
-        ("order", f"shuffled in each round, seed {view.seed}"),
+        ("order", f"drawn for each block by seed {view.seed}"),
         *_rounds(view),
         *_looks(view),
         *_sides(view),

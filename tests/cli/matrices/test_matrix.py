@@ -152,7 +152,7 @@ def test_a_speedup_names_its_cell_and_the_cell_explains_it(
         "A/A",
         "cpu by construction",
         "phone-1",
-        "shuffled in each round, seed 7",
+        "drawn for each block by seed 7",
     ):
         assert said in out
     assert len(re.findall(r"^ +[1-5]  1\.00 ms", out, re.MULTILINE)) == 5
