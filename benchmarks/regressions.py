@@ -1,6 +1,7 @@
 """How often detection of changes is right: simulated farms with known causes, day by day.
 
-    python -m benchmarks.regressions [SEEDS]
+    python -m benchmarks.regressions [SEEDS [FARMS-OR-KINDS]] [-v]
+    python -m benchmarks.regressions speed
 
 Histories come from `benchmarks/farm_history.py`, changes from the farm's own function, which sees one day
 after the other. A change is right where an event has the same direction, at least half of the series of both
@@ -14,11 +15,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
+from random import Random
 from statistics import median
 
 from benchmarks.farm_history import FIRST_DAY, Cell, Event, Farm, History, Simulation
-from farm.core.results.history.changes.detect import detect
-from farm.core.results.history.changes.points import BASELINE, Cause, Change
+from farm.core.results.history.changes.detect import Detector, detect
+from farm.core.results.history.changes.points import BASELINE, Cause, Change, Point
 
 _DAYS_OFF = 7
 _DAYS_OFF_DRIFT = 45
@@ -290,6 +292,7 @@ _CHANGES: tuple[Play, ...] = (
 FARMS = {
     "daily": Farm(),
     "irregular": Farm(cadence=0.45, days=300),
+    "weekly": Farm(devices=6, models=3, cadence=0.16, days=600),
     "heavy tails": Farm(tails=3.0, broken=0.03),
     "hot, correlated": Farm(wander=0.95, wander_size=0.04, age=0.15, ratio_correlation=0.3),
     "few devices": Farm(devices=2, models=2, variants=2, networks=2),
@@ -311,8 +314,48 @@ def run(job: tuple[str, Play, float, int]) -> tuple[str, str, float, Counts]:
     return farm_name, play.__name__, size, counts
 
 
+#: Days of the run for speed, and the day on which a program and some files get new versions.
+_SPEED_DAYS = 45
+_SPEED_BREAK = 40
+
+
+def slowest_day(series: int = 10_000) -> float:
+    """Return the CPU seconds of the slowest day of detection over so many series, measured daily."""
+    random, detector, slowest = Random(1), Detector(), 0.0
+    variants = (BASELINE, "a", "b", "c", "d")
+    cells = [(f"d{n // 50}", f"n{n // 5 % 10}", variants[n % 5]) for n in range(series)]
+    for day in range(_SPEED_DAYS):
+        is_new = day >= _SPEED_BREAK
+        points = [
+            Point(
+                series=f"{device}/{network}/{variant}",
+                device=device,
+                network=network,
+                variant=variant,
+                harness="h",
+                day=day,
+                time="",
+                log_time=random.gauss(2, 0.02),
+                se_time=0.01,
+                log_speedup=math.nan if variant == BASELINE else random.gauss(0.5, 0.03),
+                se_speedup=0.01,
+                file="f2" if is_new and variant == "a" else "f1",
+                program="p2" if is_new else "p1",
+                os="o",
+            )
+            for device, network, variant in cells
+        ]
+        started = time.process_time()
+        detector.add_day(day, points)
+        slowest = max(slowest, time.process_time() - started)
+    return slowest
+
+
 def main() -> None:
     """Print the table."""
+    if sys.argv[1:] == ["speed"]:
+        print(f"slowest day of 10,000 series: {slowest_day():.1f} s of one core")
+        return
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     quiet = [(f, p, 0.0, 1000 + s) for f, p, s in product(FARMS, (nothing, versions_only), range(seeds))]
     loud = [(f, p, z, 2000 + s) for f, p, z, s in product(FARMS, _CHANGES, SIZES, range(seeds))]

@@ -8,7 +8,9 @@ from farm.core.results.history.changes.points import BASELINE, Cause, Point
 #: Devices that take a version within so many days of the first belong to the same break.
 ROLLOUT_DAYS = 21
 #: A break is tested for so many days.
-_OPEN_DAYS = 75
+_OPEN_DAYS = 150
+#: A series that gets two versions within so many ticks shows the first no better than the second.
+_AT_ONCE = 5
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +72,11 @@ class VersionBreak:
             before is not None
             and before.is_told
             and 0.5 <= size / before.told_size <= 2.0
-            and not any(row in before.tick_by_row for row in rows)
+            and not any(
+                row in before.tick_by_row and self.tick_by_row[row] - before.tick_by_row[row] > _AT_ONCE
+                for row in rows
+                if row in self.tick_by_row
+            )
         )
 
     def tells_of(self, series: Series) -> bool:

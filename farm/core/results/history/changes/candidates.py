@@ -39,6 +39,8 @@ class CandidateFinder:
 
     def of_break(self, known: VersionBreak) -> list[Candidate]:
         """Return all candidates that a break explains, whether they are significant or not."""
+        if self._is_followed(known):
+            return []
         found = list(self._in_ratios(known))
         if known.cause is not Cause.FILE:
             found += self._in_levels(known, list(known.tick_by_row))
@@ -47,6 +49,17 @@ class CandidateFinder:
             if alone:
                 found += self._in_levels(known, alone)
         return found
+
+    def _is_followed(self, known: VersionBreak) -> bool:
+        """Return whether another version followed so closely that it cannot be distinguished yet."""
+        row = next(iter(known.tick_by_row))
+        device = self._catalog.series[row].device_row
+        later = [
+            other.tick_by_row[row]
+            for other in self._catalog.breaks_of(row)
+            if other.tick_by_row[row] > known.tick_by_row[row]
+        ]
+        return any(int((self._levels.ticks[device] >= tick).sum()) < _LEAST_AFTER for tick in later)
 
     def _has_ratio(self, row: int) -> bool:
         if self._catalog.series[row].is_baseline:

@@ -105,7 +105,9 @@ class Detector:
             self._ratios.push(np.array(rows), np.array(ratios), np.array(errors), tick=tick, day=day)
         devices: set[int] = set()
         if timed:
-            devices = {int(d) for d in self._levels.push(np.array(timed), np.array(times), tick=tick)}
+            devices = {
+                int(d) for d in self._levels.push(np.array(timed), np.array(times), tick=tick, day=day)
+            }
         return set(rows), devices
 
     def _follow(self, known: VersionBreak, row: int, tick: int) -> None:

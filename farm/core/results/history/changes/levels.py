@@ -18,6 +18,9 @@ _LEAST_BEFORE = _BEFORE[-1]
 #: A session of a step moves at least by this share of the step.
 _CONFIRMING_SHARE = 0.4
 _LEAST_GAIN = 0.1
+#: A device was away if it has no session for more days than this, and than so many times as usual.
+_AWAY_DAYS = 4
+_AWAY_TIMES = 5
 _LEAST_SPREAD = 0.002
 #: The spread of steps over all devices counts as so many degrees of freedom.
 _PRIOR_DEGREES = 12.0
@@ -50,6 +53,7 @@ class DeviceLevels:
         self._offset: Floats = np.zeros(0)
         self.shared: Floats = np.full((0, SESSIONS), np.nan)
         self.ticks: Ints = np.zeros((0, SESSIONS), dtype=np.int64)
+        self.days: Ints = np.zeros((0, SESSIONS), dtype=np.int64)
         self.sessions: Ints = np.zeros(0, dtype=np.int64)
         self._wander = Wander(0.5, 0.5)
         self._pools = 0
@@ -68,9 +72,10 @@ class DeviceLevels:
         if more > 0:
             self.shared = np.vstack([self.shared, np.full((more, SESSIONS), np.nan)])
             self.ticks = np.vstack([self.ticks, np.zeros((more, SESSIONS), dtype=np.int64)])
+            self.days = np.vstack([self.days, np.zeros((more, SESSIONS), dtype=np.int64)])
             self.sessions = np.concatenate([self.sessions, np.zeros(more, dtype=np.int64)])
 
-    def push(self, rows: Ints, times: Floats, *, tick: int) -> Ints:
+    def push(self, rows: Ints, times: Floats, *, tick: int, day: int) -> Ints:
         """Add one session of each device of these series; return the devices."""
         devices = np.unique(self.device_of[rows])
         is_present = np.zeros(len(self.sessions), dtype=bool)
@@ -81,10 +86,11 @@ class DeviceLevels:
         values = times - self._offset[rows]
         self.times[rows, -1] = values
         shared = self._shared(rows, values)
-        for store, new in ((self.shared, shared), (self.ticks, np.full(len(shared), tick))):
-            kept = store[devices, 1:]
-            store[devices, :-1] = kept
-            store[devices, -1] = new[devices]
+        self.shared[devices] = np.roll(self.shared[devices], -1, axis=1)
+        self.shared[devices, -1] = shared[devices]
+        for numbers, new in ((self.ticks, tick), (self.days, day)):
+            numbers[devices] = np.roll(numbers[devices], -1, axis=1)
+            numbers[devices, -1] = new
         self.sessions[devices] = np.minimum(self.sessions[devices] + 1, SESSIONS)
         rest = values - shared[self.device_of[rows]]
         seen = self._seen[rows]
@@ -140,21 +146,38 @@ class DeviceLevels:
             able[places] = True
             rows = devices[places]
             for place, after in enumerate(_AFTER):
-                z_all[place, places], size_all[place, places] = self._scores(
-                    self.shared[rows], self.sessions[rows], after, before
-                )
+                z_all[place, places], size_all[place, places] = self._scores(rows, after, before)
         best = np.abs(z_all).argmax(axis=0)
         ordinal = np.arange(len(devices))
         return LevelSteps(z_all[best, ordinal], size_all[best, ordinal], np.array(_AFTER)[best])
 
-    def _scores(self, shared: Floats, sessions: Ints, after: int, before: int) -> tuple[Floats, Floats]:
-        steps = self._steps_of(shared, sessions, after, before)
+    def _scores(self, rows: Ints, after: int, before: int) -> tuple[Floats, Floats]:
+        shared = self.shared[rows]
+        steps = self._steps_of(shared, self.sessions[rows], after, before)
         size: Floats = np.nan_to_num(steps[:, -1])
         spread, degrees = self._spread(steps[:, : -after - 1], after, before)
+        spread = np.maximum(spread, self._spread_of_absence(rows, after))
         z = normal_scores(size / spread, degrees)
         base = np.median(shared[:, -after - _LEAST_BEFORE : -after], axis=1)
         least = (np.sign(size)[:, None] * (shared[:, -after:] - base[:, None])).min(axis=1)
         return np.where(least >= _CONFIRMING_SHARE * np.abs(size), z, 0.0), size
+
+    def _spread_of_absence(self, rows: Ints, after: int) -> Floats:
+        """Return how far a level may wander where a device was away before or since a step; 0 elsewhere."""
+        apart = np.diff(self.days[rows], axis=1)
+        columns = np.arange(1, SESSIONS)[None, :]
+        is_known = columns > (SESSIONS - self.sessions[rows])[:, None]
+        usual = row_medians(np.where(is_known, apart, np.nan))[0]
+        longest = np.where(is_known, apart, 0)[:, -after - 2 :].max(axis=1)
+        was_away = longest > np.maximum(_AWAY_DAYS, _AWAY_TIMES * np.nan_to_num(usual))
+        known = np.where(
+            np.arange(SESSIONS)[None, :] >= (SESSIONS - self.sessions[rows])[:, None],
+            self.shared[rows],
+            np.nan,
+        )
+        middle = row_medians(known)[0]
+        wander = row_medians(np.abs(known - middle[:, None]))[0] * MAD_TO_SIGMA * np.sqrt(2.0)
+        return np.where(was_away, np.nan_to_num(wander), 0.0)
 
     def _spread(self, past: Floats, after: int, before: int) -> tuple[Floats, Floats]:
         """Return the standard deviation of steps without a change, and its degrees of freedom."""
@@ -198,7 +221,8 @@ class DeviceLevels:
         sessions = np.array([len(history)])
         steps = self._steps_of(history[None, :], sessions, used_after, used_before)
         spread, _ = self._spread(steps[:, : -used_after - 1], max(used_after, _AFTER[0]), used_before)
-        return float(steps[0, -1]), float(spread[0]) ** 2, after
+        least = 0.0 if len(others) else float(self._spread_of_absence(np.array([device]), after)[0])
+        return float(steps[0, -1]), max(float(spread[0]), least) ** 2, after
 
     def _block(self, rows: Ints) -> Floats:
         deviations = self.times[rows] - self._own[rows][:, None]

@@ -160,6 +160,30 @@ def test_an_outage_over_the_break_delays_the_change() -> None:
     assert (change.cause, change.day) == (Cause.FILE, FIRST_DAY + DAY + 20)
 
 
+def test_a_device_that_returns_at_another_level_within_its_wander_has_not_changed() -> None:
+    shift = Shift(day=45, delta=0.04, holds_for=lambda d, n, v: d == "d1")
+    sketch = Sketch(days=70, wander=0.02, shifts=(shift,), skips=lambda d, day: d == "d1" and 20 <= day < 45)
+    assert detect(sketch.points()) == []
+
+
+def test_of_versions_on_successive_days_the_one_whose_day_it_was_is_the_cause() -> None:
+    shift = Shift(day=DAY + 1, delta=0.08, holds_for=lambda d, n, v: v != BASELINE)
+    versions = {("program", "", "", ""): ((DAY, "p2"), (DAY + 1, "p3"))}
+    change = only(detect(Sketch(shifts=(shift,), versions=versions).points()))
+    assert (change.scope, change.day) == ({"program": "p3"}, FIRST_DAY + DAY + 1)
+
+
+def test_a_device_that_was_away_while_a_program_changed_joins_the_change() -> None:
+    shift = Shift(day=DAY, delta=0.08, holds_for=lambda d, n, v: v != BASELINE)
+    sketch = Sketch(
+        days=90,
+        shifts=(shift,),
+        versions={("program", "", "", ""): ((DAY, "p2"),)},
+        skips=lambda d, day: d == "d1" and 25 <= day < 70,
+    )
+    assert only(detect(sketch.points())).scope == {"program": "p2"}
+
+
 def test_order_and_duplicates_of_points_do_not_matter() -> None:
     points = Sketch(
         shifts=(file_shift(0.06),), versions={("file", "", "n0", "int8"): ((DAY, "new"),)}

@@ -1,0 +1,40 @@
+"""Detection of changes keeps its promises on simulated farms, and its time."""
+
+import pytest
+
+from benchmarks.regressions import (
+    Counts,
+    Play,
+    base_file,
+    file_change,
+    os_and_program,
+    program_variants,
+    run,
+    slowest_day,
+    versions_only,
+)
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+
+def total(*jobs: tuple[str, Play, float, int]) -> Counts:
+    counts = Counts()
+    for job in jobs:
+        counts.add(run(job)[3])
+    return counts
+
+
+def test_a_year_of_versions_that_change_nothing_gives_at_most_two_alarms_in_1000_series_months() -> None:
+    counts = total(*(("daily", versions_only, 0.0, seed) for seed in (31, 32)))
+    assert counts.told <= 2 * counts.series_months / 1000, counts.notes
+
+
+@pytest.mark.parametrize("play", [file_change, base_file, program_variants, os_and_program])
+def test_changes_of_versions_are_found_with_their_cause_within_five_sessions(play: Play) -> None:
+    counts = total(*(("daily", play, size, 41) for size in (0.1, 0.05)))
+    assert counts.right == counts.cause == counts.told == 2, counts.notes
+    assert max(counts.sessions) <= 5
+
+
+def test_a_day_of_ten_thousand_series_takes_less_than_a_minute_of_one_core() -> None:
+    assert slowest_day() < 60
