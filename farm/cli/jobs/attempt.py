@@ -21,7 +21,7 @@ from farm.core.base.ids import AttemptId
 from farm.core.base.units import duration_text, elapsed_text, size_text
 from farm.core.devices.condition import Condition, CpuPolicy, Gates, unknown_gates
 from farm.core.devices.controls import ControlState
-from farm.core.jobs.run_order import RunOrder
+from farm.core.jobs.run_order import Predecessor, RunOrder
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, RunError
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, SampleKind
 from farm.core.runs.plan import PlanFile, RunPlan
@@ -114,21 +114,25 @@ def _attempt_fields(view: AttemptView, plan: RunPlan | None) -> Iterator[Field]:
     else:
         yield from _plan_fields(plan)
     if view.order is not None:
-        yield "order", order_text(view.order)
+        yield "order", _order_text(view.order)
     yield "claimed", local_time_text(view.claimed_at)
 
 
-def order_text(order: RunOrder) -> str:
-    """Return `place 2 in its block, after int8-core (attempt 41), which ran 4 s and ended 12 s before`."""
+def _order_text(order: RunOrder) -> str:
+    """Return `place 2 in its block, after int8-core (attempt 41)`."""
     place = "" if order.place is None else f"place {order.place} in its block, "
-    before = order.predecessor
+    return f"{place}{predecessor_text(order.predecessor)}"
+
+
+def predecessor_text(before: Predecessor | None) -> str:
+    """Return `after int8-core (attempt 41), which ran 4 s and ended 12 s before`."""
     if before is None:
-        return f"{place}after no benchmark: the first on its device, or after a health check"
+        return "after no benchmark: the first on its device, or after a health check"
     matrix = "" if before.same_matrix else f" of matrix {before.matrix_id}"
     ran = None if before.ran_s is None else f"ran {elapsed_text(before.ran_s)}"
     pause = None if before.pause_s is None else f"ended {elapsed_text(before.pause_s)} before"
     times = " and ".join(text for text in (ran, pause) if text)
-    return f"{place}after {before.label}{matrix} (attempt {before.attempt_id}){times and f', which {times}'}"
+    return f"after {before.label}{matrix} (attempt {before.attempt_id}){times and f', which {times}'}"
 
 
 def _plan_fields(plan: RunPlan) -> Iterator[Field]:

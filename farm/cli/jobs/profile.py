@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
+from farm.cli.jobs.bars import UNKNOWN_BAR, bar
 from farm.cli.shell.tables import Field
 from farm.core.base.units import duration_text, elapsed_text
 from farm.core.runs.derived.sustained import LatencyProfile
-
-_BARS = "▁▂▃▄▅▆▇█"
-_NOTHING = "·"
 
 
 def profile_fields(profile: LatencyProfile) -> Iterator[Field]:
@@ -19,14 +17,10 @@ def profile_fields(profile: LatencyProfile) -> Iterator[Field]:
         yield "decay", f"{profile.decay:.1%}: steady {steady}, {peak} in the best window"
     medians = [window.median_ns for window in profile.windows if window.median_ns is not None]
     low, high = min(medians), max(medians)
-    bars = "".join(_bar(window.median_ns, low, high) for window in profile.windows)
+    bars = "".join(
+        UNKNOWN_BAR if window.median_ns is None else bar(window.median_ns, low, high)
+        for window in profile.windows
+    )
     span_s = profile.worked_s / len(profile.windows)
     span = elapsed_text(span_s) if span_s >= 10 else f"{span_s:.2g} s"
     yield "latency", f"{bars} {duration_text(low)} to {duration_text(high)}, medians of {span} each"
-
-
-def _bar(median_ns: float | None, low_ns: float, high_ns: float) -> str:
-    if median_ns is None:
-        return _NOTHING
-    share = (median_ns - low_ns) / (high_ns - low_ns) if high_ns > low_ns else 0.0
-    return _BARS[round(share * (len(_BARS) - 1))]

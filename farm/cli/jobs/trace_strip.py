@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from farm.cli.jobs.bars import UNKNOWN_BAR, bar
 from farm.cli.shell.formatting import plural
 from farm.cli.shell.tables import Field
 from farm.core.base.units import size_text
@@ -11,23 +12,25 @@ from farm.core.runs.trace import ClockSample, RunTrace, TraceSample
 #: Columns of a strip: with names and ranges, a line has 80 at most.
 WIDTH = 31
 _NAME_WIDTH = 15
-_BLOCKS = "▁▂▃▄▅▆▇█"
-#: No sample in this part of the run, or the device hides the value.
-_UNKNOWN = "·"
 
 _Value = Callable[[TraceSample], float | None]
 
 
-def trace_fields(trace: RunTrace) -> Iterator[Field]:
-    """Return a line with the times, then one for each policy, the GPU, heat, memory and battery."""
+def trace_fields(trace: RunTrace, *, columns: int = WIDTH) -> Iterator[Field]:
+    """Return a line with the times, then one for each policy, the GPU, heat, memory and battery.
+
+    Args:
+        trace: of the run.
+        columns: of a strip; fewer where the headings of the report are wider than 9.
+    """
     if not trace.samples:
         yield "during", "the device showed nothing of itself"
         return
     start_s, end_s = _times(trace)
     cut = ", cut short" if trace.is_cut else ""
-    column = f"a column is {(end_s - start_s) / WIDTH:.2g} s"
+    column = f"a column is {(end_s - start_s) / columns:.2g} s"
     yield "during", f"{end_s - start_s:.1f} s, {plural(len(trace.samples), 'sample')}{cut}; {column}"
-    for name, strip, extent in _strips(trace, start_s, end_s):
+    for name, strip, extent in _strips(trace, start_s, end_s, columns):
         yield "", f"{name:{_NAME_WIDTH}}{strip} {extent}"
 
 
@@ -36,14 +39,15 @@ def _times(trace: RunTrace) -> tuple[float, float]:
     return start_s, max(last_s if trace.ended_uptime_s is None else trace.ended_uptime_s, start_s + 0.01)
 
 
-def _strips(trace: RunTrace, start_s: float, end_s: float) -> Iterator[tuple[str, str, str]]:
+def _strips(trace: RunTrace, start_s: float, end_s: float, width: int) -> Iterator[tuple[str, str, str]]:
     def strip(value: _Value, pick: Callable[[Sequence[float]], float], low: float, high: float) -> str:
-        columns: list[list[float]] = [[] for _ in range(WIDTH)]
+        columns: list[list[float]] = [[] for _ in range(width)]
         for sample in trace.samples:
-            place = int((sample.uptime_s - start_s) / (end_s - start_s) * WIDTH)
+            place = int((sample.uptime_s - start_s) / (end_s - start_s) * width)
             if (number := value(sample)) is not None:
-                columns[max(0, min(place, WIDTH - 1))].append(number)
-        return "".join(_block(pick(column), low, high) if column else _UNKNOWN for column in columns)
+                columns[max(0, min(place, width - 1))].append(number)
+        # Without a bar there is no sample in this part of the run, or the device hides the value.
+        return "".join(bar(pick(column), low, high) if column else UNKNOWN_BAR for column in columns)
 
     for name, hardware_hz, clock in _clocks(trace):
         for what, value in clock.items():
@@ -91,8 +95,3 @@ def _clock_extent(known: Sequence[float], hardware_hz: int | None) -> str:
     low, high = (f"{hz / 1e9:.2f}" for hz in (min(known), max(known)))
     extent = low if low == high else f"{low} to {high}"
     return f"{extent} GHz" if hardware_hz is None else f"{extent} of {hardware_hz / 1e9:.2f} GHz"
-
-
-def _block(value: float, low: float, high: float) -> str:
-    share = (value - low) / (high - low) if high > low else 1.0
-    return _BLOCKS[max(0, min(int(share * len(_BLOCKS)), len(_BLOCKS) - 1))]

@@ -177,16 +177,19 @@ cell_table = Listing[CellView](
 )
 
 _metric_table = Listing[tuple[MeasuredCell, MetricView]](
-    name("device", lambda row: device_name(row[0])),
+    name(
+        "device",
+        lambda row: device_name(row[0]),
+        is_shown=lambda rows: len({cell.device_id for cell, _ in rows}) > 1,
+    ),
     name("cell", lambda row: row[0].label, is_shown=lambda rows: len({row[0].label for row in rows}) > 1),
     name("metric", lambda row: row[1].name),
-    number("median", lambda row: f"{row[1].level.median:.6g}"),
+    number("median", lambda row: f"{row[1].level.median:.6g} {row[1].unit}"),
     number(
         "min to max",
-        lambda row: f"{row[1].level.low:.6g} to {row[1].level.high:.6g}",
+        lambda row: f"{row[1].level.low:.4g} to {row[1].level.high:.4g}",
         is_shown=lambda rows: any(metric.level.low < metric.level.high for _, metric in rows),
     ),
-    prose("unit", lambda row: row[1].unit),
     prose("better", lambda row: row[1].better),
 )
 

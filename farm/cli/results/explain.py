@@ -7,8 +7,9 @@ import typer
 from rich.text import Text
 
 from farm.cli.files.variant import built_with_text
-from farm.cli.jobs.attempt import order_text
+from farm.cli.jobs.attempt import predecessor_text
 from farm.cli.jobs.job import flags, job_headline, run_lines
+from farm.cli.jobs.trace_strip import WIDTH, trace_fields
 from farm.cli.shell.address import show_view
 from farm.cli.shell.formatting import (
     EMPTY_CELL,
@@ -29,6 +30,7 @@ from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
 from farm.core.results.looks.look import LookStop
 from farm.core.results.statistics.verdict import verdict_text
+from farm.core.runs.measurement import COUNTED
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.explain import (
     CellExplanation,
@@ -48,6 +50,9 @@ _CONDITIONS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     "load_1m": ("load", "{:.2f}".format),
     "memory_available_bytes": ("free memory", size_text),
 }
+
+#: So that a line of the strip has 80 columns at most.
+_STRIP_COLUMNS = WIDTH - 3
 
 
 def side_lines(side: SideView) -> Iterator[Field]:
@@ -156,6 +161,7 @@ def cell_report(view: CellExplanation) -> Text:
         gates_line(view.gates, view.noise_limit),
         ("order", f"drawn for each block by seed {view.seed}"),
         *_rounds(view),
+        *_disturbed(view),
         *_looks(view),
         *_sides(view),
         "",
@@ -237,6 +243,19 @@ def _rounds(view: CellExplanation) -> Iterator[Line]:
         yield f"{block.round:>5}  left out{where and f',{where}'}{apart}: {block.reason}"
 
 
+def _disturbed(view: CellExplanation) -> Iterator[Line]:
+    """Return what happened during the newest run that the device slowed down."""
+    run = view.disturbed
+    if run is None:
+        return
+    yield ""
+    yield f"{run.label}, attempt {run.attempt_id}, {run.quality}: {'; '.join(run.quality_reasons)}"
+    if run.trace is None:
+        yield "during", "not sampled, or the samples expired"
+    else:
+        yield from trace_fields(run.trace, columns=_STRIP_COLUMNS)
+
+
 def _looks(view: CellExplanation) -> Iterator[Line]:
     if not view.looks:
         return
@@ -291,6 +310,9 @@ def number_report(view: JobExplanation) -> Text:
     lines: list[Line] = [*_job_lines(view)]
     lines += [("value", "none: the job has no measurement")] if run is None else run_lines(run)
     lines.append(("used", view.use))
+    is_left_out = view.use is not None and view.use.startswith("left out")
+    if view.trace and run is not None and (run.quality not in COUNTED or is_left_out):
+        lines += trace_fields(view.trace, columns=_STRIP_COLUMNS)
     lines += device_lines(view.device)
     if view.gates is not None:
         lines.append(gates_line(view.gates, view.noise_limit))
@@ -307,7 +329,7 @@ def _job_lines(view: JobExplanation) -> Iterator[Field]:
     if view.place is not None:
         yield "order", f"{view.place} of the {view.block_size} that ran in its block"
     if view.side is not None and view.side.runs and view.side.runs[0].order is not None:
-        yield "", order_text(view.side.runs[0].order)
+        yield "", predecessor_text(view.side.runs[0].order.predecessor)
     if job.message:
         yield "why", failure_text(job.message, job.code)
     if view.side is not None and view.side.runs:

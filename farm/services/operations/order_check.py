@@ -41,7 +41,7 @@ _HINT = (
 
 @dataclass(slots=True, kw_only=True)
 class OrderCheck:
-    """Calling it checks the devices that measured something since their last check, and blocks until it is done.
+    """Calling it checks the next devices that measured something since their last check, and blocks.
 
     Runs are read, and tested, outside of the transaction that raises or clears an alarm.
     """

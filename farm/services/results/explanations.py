@@ -17,7 +17,8 @@ from farm.core.results.pairing import RoundPair, block_key, block_of, exclusion_
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import COUNTED
+from farm.core.runs.measurement import COUNTED, Quality
+from farm.phone.condition.run_trace import run_trace
 from farm.services.files.harnesses import adapter_of, default_of_flags
 from farm.services.results.speedups import SpeedupInputs, comparisons_of, speedup_views, with_priors
 from farm.store.devices import devices
@@ -37,6 +38,7 @@ from farm.wire.documents.results.explain import (
     AttemptSummary,
     CellExplanation,
     DeviceBuild,
+    DisturbedRun,
     ExplainedDevice,
     JobDetail,
     JobExplanation,
@@ -48,6 +50,7 @@ from farm.wire.documents.results.explain import (
 )
 from farm.wire.storable_text import make_storable
 
+_DISTURBED = frozenset({Quality.CAPPED, Quality.THROTTLED, Quality.SWAPPED})
 #: By job, its place in its block, from 1, and how many ran there.
 PositionByJob = Mapping[JobId, tuple[int, int]]
 OrderByAttempt = Mapping[AttemptId, RunOrder]
@@ -91,6 +94,7 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
         method=tuple(_method(view, matrix)),
         rounds=_rounds(pairs, by_use, own, positions_in_blocks(connection, cell), orders),
         left_out=result.excluded if result else (),
+        disturbed=_disturbed(connection, runs, {row.cell_id: row.label for row in cells}),
         looks=tuple(looks_of_cells(connection, [cell.cell_id]).get(cell.cell_id, ())),
         aa=aa,
         baseline=explain_side(connection, baseline, its, orders) if baseline else None,
@@ -100,6 +104,19 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
             for row in cells
             if row.baseline_index == cell.index and row.device_id == cell.device_id
         ),
+    )
+
+
+def _disturbed(
+    connection: Connection, runs: Sequence[MeasuredRun], labels: Mapping[CellId, str]
+) -> DisturbedRun | None:
+    """Return the newest run in which the device slowed itself down, with its samples."""
+    run = next((run for run in reversed(runs) if run.quality in _DISTURBED), None)
+    if run is None:
+        return None
+    evidence = evidence_of(connection, [run.attempt_id]).get(run.attempt_id)
+    return DisturbedRun.of(
+        run, label=labels[run.cell_id], trace=run_trace(evidence.trace) if evidence else None
     )
 
 
@@ -333,6 +350,7 @@ def explain_job(connection: Connection, job_id: JobId) -> JobExplanation:
         argv=evidence.argv if evidence else (),
         pushed_bytes=evidence.pushed_bytes if evidence else None,
         waited_s=evidence.waited_s if evidence else None,
+        trace=run_trace(evidence.trace) if evidence else None,
         place=place,
         block_size=size,
         use=_use(connection, matrix, cell, run),

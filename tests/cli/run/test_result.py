@@ -129,8 +129,8 @@ def test_further_figures_have_a_table_of_their_own() -> None:
         name="memory", unit="MB", better="lower", level=level_view(median=12.25, low=12.0, high=13.5)
     )
     assert text(metric_table([result_view(metrics=(metric,))])) == [
-        "device   metric  median  min to max  unit  better",
-        "phone-1  memory   12.25  12 to 13.5  MB    lower",
+        "metric    median  min to max  better",
+        "memory  12.25 MB  12 to 13.5  lower",
     ]
 
 
@@ -138,7 +138,30 @@ def test_further_figures_of_one_round_have_no_range() -> None:
     metric = MetricView(
         name="memory", unit="MB", better="lower", level=level_view(median=12.0, low=12.0, high=12.0)
     )
-    assert text(metric_table([result_view(metrics=(metric,))]))[0] == "device   metric  median  unit  better"
+    lines = text(
+        metric_table([result_view(metrics=(metric,)), result_view(device_id="p2", metrics=(metric,))])
+    )
+    assert lines[0] == "device   metric  median  better"
+
+
+def test_the_metrics_of_a_sustained_run_fit_into_80_columns() -> None:
+    metrics = tuple(
+        MetricView(
+            name=name,
+            unit=unit,
+            better="lower",
+            level=level_view(median=32.84291, low=31.08254, high=339.1234),
+        )
+        for name, unit in (("sustained_for", "s"), ("sustained_peak", "ms"), ("first_ceiling", "s"))
+    )
+    results = [
+        result_view(device_id=f"virtual-desk-{number}", label=label, metrics=metrics)
+        for number in range(2)
+        for label in ("float32", "int8-core")
+    ]
+    lines = text(metric_table(results))
+    assert len(lines) == 13
+    assert max(map(len, lines)) <= 80
 
 
 def test_with_a_baseline_the_table_is_one_of_speedups(capsys: pytest.CaptureFixture[str]) -> None:

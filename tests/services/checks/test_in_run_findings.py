@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from farm.cli.devices.report import ceiling_text
+from farm.cli.results.explain import cell_report, number_report
 from farm.core.runs.evidence import Evidence
 from farm.services.checks.device_detail import device_detail
 from farm.services.jobs.views import attempt_view
+from farm.services.results.explanations import explain_cell, explain_job
 from farm.services.results.placements import list_placements
 from farm.wire.agents.protocol import Assignment
 from tests.services.results.test_settle_batch import hosted
@@ -71,6 +73,29 @@ def test_it_repeats_the_block_once_it_is_over(farm: FarmRig, quality: str, text:
     assert limit.runs == len(rows)
     said = "policy4 down to 1.42 of 2.37 GHz in 1 of "
     assert said in ceiling_text(limit)
+
+
+def test_the_explanations_of_a_capped_run_and_of_its_cell_draw_what_happened(farm: FarmRig) -> None:
+    host, capped = hosted(farm, 1), [trace_of(FULL, LOW, LOW, LOW, FULL)]
+
+    def capped_once(assignment: Assignment) -> Evidence:
+        trace = capped.pop() if capped else trace_of(FULL, FULL, FULL, FULL, FULL)
+        return replace(good_evidence(assignment, sample_us=10_000.0), trace=trace)
+
+    host.run(capped_once)
+    first, last = farm.rows(
+        "SELECT job_id, cell_id, attempt_id FROM measurements WHERE measurement_id = 1"
+        " OR measurement_id = (SELECT max(measurement_id) FROM measurements) ORDER BY measurement_id"
+    )
+    cell = cell_report(farm.read(explain_cell, first["cell_id"])).plain
+    number = number_report(farm.read(explain_job, first["job_id"])).plain
+    assert f"attempt {first['attempt_id']}, capped: " in cell
+    for text in (cell, number):
+        (strip,) = [line for line in text.splitlines() if "policy4 limit" in line]
+        assert strip.endswith("1.42 to 2.37 of 2.37 GHz")
+        assert "▅" in strip
+        assert len(strip) <= 80
+    assert "policy4 limit" not in number_report(farm.read(explain_job, last["job_id"])).plain
 
 
 def test_a_reference_run_that_was_capped_is_not_assessed(farm: FarmRig) -> None:

@@ -11,6 +11,7 @@ from farm.core.models.variant import Manifest
 from farm.core.results.looks.look import Look
 from farm.core.results.pairing import Exclusion
 from farm.core.runs.measurement import Metric, Outcome, Quality, SampleKind
+from farm.core.runs.trace import RunTrace
 from farm.wire.base import Wire
 from farm.wire.documents.matrices.matrices import JobView, SpeedupView
 
@@ -138,6 +139,17 @@ class RoundView(Wire):
     candidate_order: RunOrder | None
 
 
+class DisturbedRun(Wire):
+    """The newest run of a cell or its baseline that was capped, throttled or swapped out."""
+
+    attempt_id: AttemptId
+    label: str
+    quality: Quality
+    quality_reasons: tuple[str, ...]
+    #: What the device sampled of itself during the run; None where it was not sampled, or that expired.
+    trace: RunTrace | None
+
+
 class CellExplanation(Wire):
     """GET /api/v1/cells/{id}/explanation. Without `speedup` the cell is compared to nothing."""
 
@@ -153,6 +165,8 @@ class CellExplanation(Wire):
     method: tuple[str, ...]
     rounds: tuple[RoundView, ...]
     left_out: tuple[Exclusion, ...]
+    #: None where none of its runs was.
+    disturbed: DisturbedRun | None
     #: What was seen at each look, oldest first; empty unless the matrix grows until its cells are decided.
     looks: tuple[Look, ...]
     #: The baseline against its duplicate, where the matrix has such pairs.
@@ -201,6 +215,8 @@ class JobExplanation(Wire):
     argv: tuple[str, ...]
     pushed_bytes: int | None
     waited_s: float | None
+    #: What the device sampled of itself during the run; None where it was not sampled, or that expired.
+    trace: RunTrace | None
     place: int | None
     block_size: int | None
     #: Its use in the comparison of its cell, or the reason against; None where nothing is compared.
