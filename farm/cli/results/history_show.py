@@ -5,6 +5,7 @@ import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
+from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -32,6 +33,9 @@ _PART_TEXT = {
     VersionPart.OS: "system build or driver",
     VersionPart.CONTROLS: "control level",
 }
+_INDENT = "  "
+#: Bars have so many columns at least, however long the numbers beside them are.
+_LEAST_BARS = 10
 #: Breaks that are listed for one series: the newest.
 _MAX_BREAKS = 5
 #: The columns that `farm history detect` reads.
@@ -137,13 +141,17 @@ def _trend_lines(view: SeriesHistory, name: str, width: int) -> Iterator[str]:
         low, high = (ratio_text(bound).removesuffix("x") for bound in (last.ci_low, last.ci_high))
         interval = f", now {low} to {high}"
     time = f", {duration_text(last.time_ns)}" if last.speedup is not None else ""
-    bars = sparkline(values, [bool(point.changed) for point in points], width=width // 2 - 4)
-    yield f"  {bars}  {ends}{interval}{time}"
+    numbers = f"{ends}{interval}{time}"
+    room = max(_LEAST_BARS, width - len(numbers) - 2 * len(_INDENT))
+    bars = sparkline(values, [bool(point.changed) for point in points], width=room)
+    yield f"{_INDENT}{bars}{_INDENT}{numbers}"
     breaks = [(before, point) for before, point in pairwise(points) if point.changed]
     if len(breaks) > _MAX_BREAKS:
         yield f"  {plural(len(breaks), 'change')} of versions; the last {_MAX_BREAKS}:"
     for before, point in breaks[-_MAX_BREAKS:]:
-        yield f"  | {_day(point)}  {'; '.join(_change_text(part, before, point) for part in point.changed)}"
+        changes = "; ".join(_change_text(part, before, point) for part in point.changed)
+        line = f"{_INDENT}| {_day(point)}  {changes}"
+        yield from wrap(line, width, subsequent_indent=2 * _INDENT, break_on_hyphens=False)
 
 
 def _value_text(point: HistoryPoint) -> str:
