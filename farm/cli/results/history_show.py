@@ -60,7 +60,7 @@ CSV_COLUMNS = (
 )
 _LEGEND = (
     "speedup = baseline time / time: above 1 it is faster. Without a baseline, time.\n"
-    "Each bar is one session, or several where there are many; | is a change of version."
+    "Each bar is a session, or several where there are many; | is a changed version."
 )
 
 
