@@ -36,6 +36,7 @@ from farm.services.files.folder_owner import check_folder, check_new_farm
 from farm.services.files.retention import Sweeper
 from farm.services.files.verification import Scrubber
 from farm.services.matrices.cancel import continue_cancellations
+from farm.services.matrices.standing.sessions import StandingSweep
 from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarm_scan import AlarmScan
 from farm.services.operations.order_check import OrderCheck
@@ -49,6 +50,8 @@ LOCK = "farm.lock"
 #: A scrub reads a terabyte in 24 days, at about 0.5 MB/s.
 _SCRUB_EVERY_S, _SCRUB_BYTES = 60.0, 32 * 1024 * 1024
 _ORDER_CHECK_EVERY_S = 60.0
+#: Schedules have minutes.
+_STANDING_EVERY_S = 60.0
 #: A command that checks for a running farm holds the lock for microseconds.
 _LOCK_TRIES, _LOCK_TRY_S = 5, 0.05
 
@@ -170,6 +173,11 @@ async def _background_tasks(
         run_sweeps(
             partial(continue_cancellations, context.database, clock),
             every_s=leader.every_s,
+            should_run=lambda: leader.is_leader,
+        ),
+        run_sweeps(
+            StandingSweep(context.database, clock),
+            every_s=_STANDING_EVERY_S,
             should_run=lambda: leader.is_leader,
         ),
         run_reminders(context.to_expand, every_s=leader.every_s, should_run=lambda: leader.is_leader),

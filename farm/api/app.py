@@ -27,6 +27,7 @@ from farm.api.routes import hosts as host_routes
 from farm.api.routes import matrices as matrix_routes
 from farm.api.routes import operations as operation_routes
 from farm.api.routes import results as result_routes
+from farm.api.routes import standing as standing_routes
 from farm.api.state.held_exchanges import forward_notifications
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
@@ -43,6 +44,7 @@ _log = structlog.get_logger(__name__)
 ROUTERS = (
     farm_routes.router,
     matrix_routes.router,
+    standing_routes.router,
     result_routes.router,
     file_routes.router,
     device_routes.router,

@@ -59,6 +59,7 @@ from farm.wire.documents.matrices.matrices import (
 )
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
+from farm.wire.documents.matrices.standing import StandingSummary, StandingView
 from farm.wire.documents.operations import AlarmView, ClearRequest, EventPage
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.results import (
@@ -181,6 +182,22 @@ class FarmClient(ResultQueries):
         """Submit a matrix again, or only its cells without a valid measurement; once."""
         path = f"/matrices/{matrix_id}/rerun"
         return self._post_once(MatrixView, path, {"failed": failed}, lost_hint=_LOST_HINT)
+
+    def stand_matrix(self, spec: Mapping[str, object]) -> StandingView:
+        """Let a matrix stand, or replace the one of its name; `spec` is the matrix file as read."""
+        return self._post(StandingView, "/standing-matrices", {"spec": spec})
+
+    def standing_matrices(self) -> list[StandingSummary]:
+        """Return the matrices that stand, by name."""
+        return self._get(list[StandingSummary], "/standing-matrices")
+
+    def standing_matrix(self, standing_id: int) -> StandingView:
+        """Return a standing matrix with its coverage."""
+        return self._get(StandingView, f"/standing-matrices/{standing_id}")
+
+    def end_standing_matrix(self, standing_id: int) -> StandingSummary:
+        """End a standing matrix; its matrices that are under way go on."""
+        return self._post(StandingSummary, f"/standing-matrices/{standing_id}/end", {})
 
     def matrices(
         self, *, since: datetime | None = None, name: str | None = None, mine: bool = False

@@ -62,6 +62,7 @@ def upgrade() -> None:
     op.create_index("ix_series_device_id", "series", ["device_id", "series_id"], unique=False)
     _create_points()
     _create_stale_points()
+    _create_standing_matrices()
 
 
 def _create_points() -> None:
@@ -156,7 +157,48 @@ def _create_stale_points() -> None:
     )
 
 
+def _create_standing_matrices() -> None:
+    op.create_table(
+        "standing_matrices",
+        sa.Column("standing_id", _BIG_ID, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("spec", sa.JSON(), nullable=False),
+        sa.Column("submitted_by", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("changed_at", sa.BigInteger(), nullable=False),
+        sa.Column("ended_at", sa.BigInteger(), nullable=True),
+        sa.Column("next_due_at", sa.BigInteger(), nullable=True),
+        sa.Column("problem", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("standing_id", name=op.f("pk_standing_matrices")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        "uq_standing_matrices_name",
+        "standing_matrices",
+        ["name"],
+        unique=True,
+        sqlite_where=sa.text("ended_at IS NULL"),
+        postgresql_where=sa.text("ended_at IS NULL"),
+    )
+    op.create_table(
+        "standing_cells",
+        sa.Column("standing_id", _BIG_ID, autoincrement=False, nullable=False),
+        sa.Column("version_digest", sa.Text(), nullable=False),
+        sa.Column("matrix_id", _BIG_ID, nullable=False),
+        sa.Column("cell_index", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["matrix_id"], ["matrices.matrix_id"], name=op.f("fk_standing_cells_matrix_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["standing_id"], ["standing_matrices.standing_id"], name=op.f("fk_standing_cells_standing_id")
+        ),
+        sa.PrimaryKeyConstraint("standing_id", "version_digest", name=op.f("pk_standing_cells")),
+    )
+
+
 def downgrade() -> None:
+    op.drop_table("standing_cells")
+    op.drop_table("standing_matrices")
     op.drop_table("point_progress")
     op.drop_table("stale_points")
     op.drop_table("points")

@@ -26,6 +26,8 @@ STATELESS = {
     "measurements": "told by the end of its job",
     "points": "computed from measurements",
     "stale_points": "the progress of computing points",
+    "standing_matrices": "what people and the farm do with it has its events",
+    "standing_cells": "told by the matrix that measures them",
     "point_progress": "the progress of computing points",
 }
 

@@ -98,6 +98,7 @@ GOLDEN = {
     "measured_at": NOW,
 }
 DEVICE_ACTION = {"device_id": PHONE, "kind": "identify", "requested_by": "ann", "requested_at": NOW}
+STANDING = {"name": "m", "spec": {}, "submitted_by": "user:ann", "created_at": NOW, "changed_at": NOW}
 SUBMITTED = {
     "name": "m",
     "harness": "h",
@@ -146,6 +147,11 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.matrices, {**SUBMITTED, "request_key": None}),
         (tables.matrices, {**SUBMITTED, "request_key": None}),
         (tables.matrices, SUBMITTED),
+    ],
+    "uq_standing_matrices_name": [
+        (tables.standing_matrices, {**STANDING, "ended_at": NOW}),
+        (tables.standing_matrices, STANDING),
+        (tables.standing_matrices, STANDING),
     ],
     "uq_cells_matrix_id_cell_index": [(tables.cells, {**CELL, "cell_index": 0})],
     "uq_measurements_one_accepted_per_job": [

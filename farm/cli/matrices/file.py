@@ -11,7 +11,12 @@ from farm.wire.yaml_positions import line_of
 T = TypeVar("T")
 
 
-def send_file(file: Path, send: Callable[[Mapping[str, object]], T]) -> T:
+def send_file(
+    file: Path,
+    send: Callable[[Mapping[str, object]], T],
+    *,
+    check: Callable[..., object] = matrix_spec,
+) -> T:
     """Validate a matrix locally, where its lines are known, then send it.
 
     Raises:
@@ -20,7 +25,7 @@ def send_file(file: Path, send: Callable[[Mapping[str, object]], T]) -> T:
     text = _text(file)
     try:
         spec = load_matrix(text)
-        matrix_spec(spec, text=text)
+        check(spec, text=text)
     except InvalidInput as error:
         raise _located(error, str(file)) from error
     try:

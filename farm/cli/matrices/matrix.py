@@ -19,6 +19,7 @@ from farm.cli.matrices.report import (
     matrix_table,
     rejections,
 )
+from farm.cli.matrices.standing import stand, standing
 from farm.cli.matrices.watch import watch_changes, watch_matrix
 from farm.cli.results.gate import Gate, GateOption, check_gate, check_gate_is_watched
 from farm.cli.run.result import print_result, result_document
@@ -48,6 +49,8 @@ from farm.wire.documents.matrices.plans import CancellationView
 
 app = typer.Typer(no_args_is_help=True)
 app.command()(plan)
+app.command()(stand)
+app.command()(standing)
 
 
 @app.command()

@@ -50,9 +50,9 @@ def select_devices(selectors: Sequence[Selector], devices: Sequence[KnownDevice]
         SelectorEmpty: one of the selectors fits no device, which is more often a slip than meant.
     """
     for selector in selectors:
-        if not any(_fits(device, selector) for device in devices):
+        if not any(fits(device, selector) for device in devices):
             raise _selector_empty(selector, devices)
-    return [device for device in devices if any(_fits(device, selector) for selector in selectors)]
+    return [device for device in devices if any(fits(device, selector) for selector in selectors)]
 
 
 def selector_text(selector: Selector) -> str:
@@ -71,7 +71,8 @@ def closest_mismatch(device: KnownDevice, selectors: Sequence[Selector]) -> str:
     return f"its {key} is {facts}" if facts else f"it has no {key}"
 
 
-def _fits(device: KnownDevice, selector: Selector) -> bool:
+def fits(device: KnownDevice, selector: Selector) -> bool:
+    """Tell whether a device fits every key of a selector."""
     return all(_fits_key(device, key, values) for key, values in selector.items())
 
 

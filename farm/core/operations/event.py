@@ -17,6 +17,7 @@ class EventSubject(StrEnum):
     """The kinds of subject of an event."""
 
     MATRIX = "matrix"
+    STANDING_MATRIX = "standing_matrix"
     JOB = "job"
     ATTEMPT = "attempt"
     DEVICE = "device"
@@ -59,11 +60,23 @@ class RetractionEvent(StrEnum):
     REINSTATED = "job_reinstated"
 
 
-class GrowthEvent(StrEnum):
-    """Further rounds of a matrix that grows until its cells are decided."""
+class FurtherWorkEvent(StrEnum):
+    """Work that the farm adds automatically: further rounds, and matrices of standing ones."""
 
     #: A look left cells undecided: further rounds of them are queued.
     MATRIX_GREW = "matrix_grew"
+    #: A user let a matrix stand: the farm keeps measuring it.
+    STANDS = "standing_matrix_stands"
+    #: A user replaced its file.
+    STANDING_CHANGED = "standing_matrix_changed"
+    #: What was due by its schedule, or missing, became a matrix.
+    STANDING_QUEUED = "standing_matrix_queued"
+    #: It cannot be expanded any more: something that it names is gone.
+    STANDING_BLOCKED = "standing_matrix_blocked"
+    #: It can be expanded again.
+    STANDING_UNBLOCKED = "standing_matrix_unblocked"
+    #: A user ended it.
+    STANDING_ENDED = "standing_matrix_ended"
 
 
 class DeviceEvent(StrEnum):
@@ -170,7 +183,7 @@ class FarmEvent(StrEnum):
 
 EventKind = (
     WorkEvent
-    | GrowthEvent
+    | FurtherWorkEvent
     | RetractionEvent
     | JobEvent
     | AttemptEvent

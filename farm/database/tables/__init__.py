@@ -38,3 +38,5 @@ from farm.database.tables.work import lazy_expansions as lazy_expansions
 from farm.database.tables.work import matrices as matrices
 from farm.database.tables.work import rejections as rejections
 from farm.database.tables.work import round_growths as round_growths
+from farm.database.tables.work import standing_cells as standing_cells
+from farm.database.tables.work import standing_matrices as standing_matrices

@@ -14,8 +14,8 @@ from farm.core.matrices.blocks import BLOCK_CANDIDATES, starts_by_cell
 from farm.core.matrices.estimate import Estimate, EstimateBasis, RunHistory, RunKind
 from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes
 from farm.core.models.variant import Manifest, variant_name
-from farm.core.results.series import series_digest, settings_of_series
 from farm.services.devices.views import waiting_reasons
+from farm.services.matrices.cell_series import series_by_cell, series_settings
 from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix
 from farm.store.devices import devices
 from farm.store.jobs import durations as job_durations
@@ -94,27 +94,16 @@ def _estimate(connection: Connection, expanded: MatrixExpansion) -> _Estimated:
 
 def _kinds(expanded: MatrixExpansion) -> dict[int, RunKind]:
     """Return by cell the properties of its runs that their duration depends on."""
-    manifests, defaults, spec = _manifests(expanded), expanded.harness.defaults, expanded.spec
+    manifests, defaults = _manifests(expanded), expanded.harness.defaults
     device_model_by_id = {device.device_id: device.facts.device_model for device in expanded.devices}
+    series = series_by_cell(expanded)
     kind_by_cell: dict[int, RunKind] = {}
     for cell in expanded.expansion.cells:
-        manifest = None if cell.variant_id is None else manifests[cell.variant_id]
-        model, recipe = (None, None) if manifest is None else (manifest.model, manifest.recipe)
-        settings = settings_of_series(
-            cell.settings, spec.controls, sustained_s=spec.sustained, energy=spec.energy
-        )
+        settings = series_settings(expanded, cell)
         kind_by_cell[cell.index] = RunKind(
-            series=series_digest(
-                model=model,
-                recipe=recipe,
-                backend=cell.backend,
-                harness=spec.harness,
-                settings=settings,
-                defaults=defaults,
-                device_id=cell.device_id,
-            ),
-            harness=spec.harness,
-            model=model,
+            series=series[cell.index],
+            harness=expanded.spec.harness,
+            model=None if cell.variant_id is None else manifests[cell.variant_id].model,
             device_model=device_model_by_id[cell.device_id],
             settings=frozenset(non_default_settings(settings, defaults).items()),
         )

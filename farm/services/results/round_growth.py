@@ -17,7 +17,7 @@ from farm.core.errors import FarmBusy
 from farm.core.jobs.fair_share import round_virtual_time
 from farm.core.matrices.blocks import BlockPlan, starts_by_cell
 from farm.core.matrices.rounds import SequentialRounds, cells_of_further_rounds, cells_to_decide
-from farm.core.operations.event import EventSubject, GrowthEvent
+from farm.core.operations.event import EventSubject, FurtherWorkEvent
 from farm.core.results.looks.look import Compare, Look, missing_rounds, take_look, unusable_look
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.database.notifications import notify_hosts_of_devices
@@ -148,7 +148,7 @@ def _add_rounds(
     rounds = f"round {first}" if last == first else f"rounds {first} to {last}"
     record_event(
         tx,
-        GrowthEvent.MATRIX_GREW,
+        FurtherWorkEvent.MATRIX_GREW,
         matrix.matrix_id,
         subject=EventSubject.MATRIX,
         to_state="queued",

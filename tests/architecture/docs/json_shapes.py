@@ -17,6 +17,7 @@ from farm.wire.documents.matrices.matrices import (
 )
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
+from farm.wire.documents.matrices.standing import StandingSummary, StandingView
 from farm.wire.documents.operations import AlarmView
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.history import GroupSpeedupView, SeriesHistory
@@ -35,6 +36,9 @@ SHAPES: dict[str, Any] = {
     "matrix show ID": MatrixView,
     "matrix plan FILE": MatrixPlanView,
     "matrix list": list[MatrixSummary],
+    "matrix stand FILE": StandingView,
+    "matrix standing": list[StandingSummary],
+    "matrix standing NAME": StandingView,
     "matrix jobs ID": list[JobView],
     "matrix why ID": MatrixPendingView,
     "matrix cancel ID": CancellationView,

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import date, datetime
 from enum import Enum
 from pathlib import Path
 from types import NoneType, UnionType
@@ -51,6 +51,7 @@ _SCALARS = {
     float: "number",
     bool: "boolean",
     datetime: "time",
+    date: "day",
     object: "any",
     Any: "any",
 }

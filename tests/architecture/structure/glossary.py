@@ -71,7 +71,7 @@ GLOSSARY: dict[str, str] = {
     "sightings?": "device reports",
     "some ?body": "someone",
     "stand ?ins?": "fake",
-    "standings?": "report context; state",
+    "standings": "report contexts; states",
     "stor(?:y|ies)": "event history",
     "strand(?:s|ed|ing)?": "abandon, tear down",
     "tells? apart|told apart|told from": "distinguish, detect",

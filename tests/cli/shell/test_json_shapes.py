@@ -28,7 +28,11 @@ def test_every_listed_command_prints_its_documents(
         "device": "phone-1",
         "host": "bench-1",
     }
-    names = {"harness": "speed_benchmark_torch", "variant": "mobilenet_v2/float32/torchscript"}
+    names = {
+        "harness": "speed_benchmark_torch",
+        "variant": "mobilenet_v2/float32/torchscript",
+        "matrix": "small",
+    }
 
     def words(command: str) -> list[object]:
         first, *rest = command.split()

@@ -99,9 +99,10 @@ class FarmRig:
         format: str = "torchscript",
         model: str = "mobilenet_v2",
         target: str = "cpu",
+        edition: str = "",
     ) -> Variant:
         """A registered variant whose file has the right records and runs nowhere."""
-        content = model_file(format, marker=f"{model}/{precision}/{target}")
+        content = model_file(format, marker=f"{model}/{precision}/{target}{edition}")
         digest = digest_of(content)
         self.blobs.put([content], digest)
         self.write(bind_tx(put_artifact, now=self.clock.now()), digest, len(content))

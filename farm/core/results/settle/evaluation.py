@@ -130,9 +130,7 @@ def stored_answer_to(report: ParsedReport, run: ReportContext | None) -> ReportA
     if isinstance(report.reading, FarmError):
         raise report.reading
     if report.reading is None:
-        message = (
-            f"attempt {attempt.attempt_id} did not qualify for parsing when its report arrived, and does now"
-        )
+        message = f"attempt {attempt.attempt_id} did not qualify for parsing when its report arrived"
         raise FarmBusy(message, hint="try again")
     return None
 

@@ -164,7 +164,7 @@ Partial = Annotated[dict[Name, Scalar], Field(min_length=1, max_length=64)]
 _STRICT = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-def _model_of(core: type, **types: Any) -> type[BaseModel]:
+def model_of(core: type, **types: Any) -> type[BaseModel]:
     """Return a model with the fields and defaults of a core dataclass, and with these types and bounds."""
     hints = get_type_hints(core)
     definitions: dict[str, Any] = {}
@@ -176,7 +176,7 @@ def _model_of(core: type, **types: Any) -> type[BaseModel]:
     return create_model(core.__name__, __config__=_STRICT, **definitions)
 
 
-def _read_as(core: type[CoreT], model: type[BaseModel]) -> Any:
+def read_as(core: type[CoreT], model: type[BaseModel]) -> Any:
     """Return the type of values that are checked by a model and become the core's."""
     return Annotated[model, AfterValidator(lambda checked: core(**dict(checked)))]
 
@@ -208,7 +208,7 @@ def _selector(checked: BaseModel) -> Selector:
 #: A device fits a selector that it fits in every given key.
 _SELECTOR_FIELDS: dict[str, Any] = dict.fromkeys(SELECTOR_KEYS, (Scalars | None, None))
 SELECTOR_MODEL: type[BaseModel] = create_model("Selector", __config__=_STRICT, **_SELECTOR_FIELDS)
-GATES_MODEL = _model_of(
+GATES_MODEL = model_of(
     Gates,
     max_thermal_status=Annotated[ThermalStatus, PlainValidator(_thermal_status)],
     max_skin_c=Annotated[float, Field(ge=0, le=100)],
@@ -218,7 +218,7 @@ GATES_MODEL = _model_of(
     unknown=Annotated[UnknownGatePolicy, Field(strict=False)],
     wait_s=Annotated[float, Field(ge=0, le=_DAY_S)],
 )
-CONTROLS_MODEL = _model_of(
+CONTROLS_MODEL = model_of(
     Controls,
     screen=Annotated[Screen, Field(strict=False), BeforeValidator(_screen)],
     cores=Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_cores)],
@@ -228,13 +228,19 @@ CONTROLS_MODEL = _model_of(
     online=Annotated[str, Field(max_length=200), AfterValidator(_online)],
 )
 _RoundCount = Annotated[int, Field(ge=MIN_ROUNDS, le=MAX_ROUNDS)]
-ROUNDS_MODEL = _model_of(
+ROUNDS_MODEL = model_of(
     SequentialRounds,
     at_least=_RoundCount,
     at_most=_RoundCount,
     until=Annotated[float | None, PlainValidator(_until)],
 )
-MATRIX_MODEL = _model_of(
+#: A selector, several of which any is to fit, or `all`.
+SELECTORS = Annotated[
+    tuple[Annotated[SELECTOR_MODEL, AfterValidator(_selector)], ...],
+    BeforeValidator(_listed_selectors),
+    Field(min_length=1, max_length=100, strict=False),
+]
+MATRIX_MODEL = model_of(
     MatrixSpec,
     name=Name,
     harness=Name,
@@ -242,16 +248,10 @@ MATRIX_MODEL = _model_of(
     settings=Annotated[dict[Name, Scalar], Field(max_length=64)],
     include=Annotated[tuple[Partial, ...], Field(max_length=10_000, strict=False)],
     exclude=Annotated[tuple[Partial, ...], Field(max_length=100, strict=False)],
-    devices=Annotated[
-        tuple[Annotated[SELECTOR_MODEL, AfterValidator(_selector)], ...],
-        BeforeValidator(_listed_selectors),
-        Field(min_length=1, max_length=100, strict=False),
-    ],
+    devices=SELECTORS,
     rounds=Annotated[
         Annotated[int, Field(ge=1, le=MAX_ROUNDS), Tag("<number>")]
-        | Annotated[
-            _read_as(SequentialRounds, ROUNDS_MODEL), AfterValidator(_check_growth), Tag("<growing>")
-        ],
+        | Annotated[read_as(SequentialRounds, ROUNDS_MODEL), AfterValidator(_check_growth), Tag("<growing>")],
         Discriminator(lambda value: "<growing>" if isinstance(value, Mapping) else "<number>"),
     ],
     baseline=Partial | None,
@@ -264,14 +264,14 @@ MATRIX_MODEL = _model_of(
     seed=Annotated[int, Field(ge=0, lt=2**63)] | None,
     timeout_s=Annotated[float, Field(gt=0, le=_DAY_S)],
     sustained=Annotated[int, PlainValidator(_seconds)] | None,
-    gates=_read_as(Gates, GATES_MODEL),
-    controls=Annotated[_read_as(Controls, CONTROLS_MODEL), AfterValidator(_check_together)],
+    gates=read_as(Gates, GATES_MODEL),
+    controls=Annotated[read_as(Controls, CONTROLS_MODEL), AfterValidator(_check_together)],
     sampling=Annotated[bool, BeforeValidator(_switch)],
     equivalence_margin=Annotated[float, Field(ge=0, le=0.5)],
     noise_limit=Annotated[float, Field(gt=0, le=10)],
     priority=Annotated[int, Field(ge=-100, le=100)],
 )
-_MATRIX: TypeAdapter[MatrixSpec] = TypeAdapter(_read_as(MatrixSpec, MATRIX_MODEL))
+_MATRIX: TypeAdapter[MatrixSpec] = TypeAdapter(read_as(MatrixSpec, MATRIX_MODEL))
 _WITHOUT_BASELINE = SpecProblem(
     path=("rounds",),
     message="without a baseline, no cell is compared, so none is ever decided",
@@ -279,12 +279,13 @@ _WITHOUT_BASELINE = SpecProblem(
 )
 
 
-def matrix_spec(data: object, *, text: str | None = None) -> MatrixSpec:
+def matrix_spec(data: object, *, text: str | None = None, further_keys: Sequence[str] = ()) -> MatrixSpec:
     """Check the shape of a matrix.
 
     Args:
         data: what JSON or `load_matrix` gave.
         text: the YAML it came from, to name lines.
+        further_keys: keys that are read before, and may be meant by unknown ones.
 
     Raises:
         MatrixInvalid: names the place of everything that is wrong, with close matches of unknown keys.
@@ -292,7 +293,9 @@ def matrix_spec(data: object, *, text: str | None = None) -> MatrixSpec:
     try:
         spec = _MATRIX.validate_python(data)
     except ValidationError as error:
-        problems = problems_of(error, data, known_keys=_known_keys, root="matrix")
+        problems = problems_of(
+            error, data, known_keys=lambda loc: [*_known_keys(loc), *further_keys], root="matrix"
+        )
         lines = [line_of(text, problem.path) for problem in problems] if text else []
         raise matrix_invalid(problems, lines) from error
     if isinstance(spec.rounds, SequentialRounds) and spec.baseline is None:

@@ -1,0 +1,1 @@
+"""Standing matrices: what the farm keeps measuring, on a schedule and for each new version."""

@@ -1,0 +1,42 @@
+"""Schedules of standing matrices: five fields of cron, in UTC."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from apscheduler.triggers.cron import CronTrigger
+
+from farm.core.base.spec_errors import SpecProblem, matrix_invalid
+
+_EXAMPLE = '`schedule: "0 2 * * *"` is every night at two, UTC'
+
+
+def check_schedule(schedule: str, *, now: datetime) -> datetime:
+    """Return the first time of a schedule after now.
+
+    Raises:
+        MatrixInvalid: it is none, or has no time to come.
+    """
+    fields = schedule.split()
+    if len(fields) != 5:
+        raise _invalid(f"{len(fields)} fields, five are needed: minute, hour, day, month, weekday", _EXAMPLE)
+    if re.search(r"(?<![/\d])\d", fields[4]):
+        # 1 is Monday for cron, and Tuesday for the library.
+        raise _invalid("weekdays are named", "`mon` to `sun`, such as `mon-fri`")
+    try:
+        next_at = next_time(schedule, after=now)
+    except ValueError as error:
+        raise _invalid(str(error), _EXAMPLE) from error
+    if next_at is None:
+        raise _invalid("there is no such time", _EXAMPLE)
+    return next_at
+
+
+def next_time(schedule: str, *, after: datetime) -> datetime | None:
+    """Return the first time of a schedule later than another; None if there is none to come."""
+    trigger = CronTrigger.from_crontab(schedule, timezone=UTC)
+    next_at: datetime | None = trigger.get_next_fire_time(None, after + timedelta(seconds=1))
+    return next_at
+
+
+def _invalid(message: str, hint: str) -> Exception:
+    return matrix_invalid([SpecProblem(path=("schedule",), message=message, hint=hint)])

@@ -1,0 +1,198 @@
+"""Sessions of standing matrices: what is missing, or due by the schedule, becomes a matrix.
+
+A session is prepared in a transaction that only reads, and queued in a short one that writes if nothing that
+it rests on has changed. The matrix, the versions that it covers and the next time of the schedule are stored
+together: a farm that is killed in between queues the session later, once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import structlog
+from sqlalchemy.engine import Connection
+
+from farm.clock import Clock
+from farm.core.base.ids import Digest, MatrixId
+from farm.core.errors import Conflict, FarmError, InvalidInput, NotFound
+from farm.core.matrices.partial_rerun import compared_cells, select_cells
+from farm.core.matrices.standing import StandingSpec
+from farm.core.operations.event import FurtherWorkEvent
+from farm.database.engine import Database
+from farm.database.transaction import Tx, bind_tx
+from farm.services.matrices.current_expansion import expand_matrix
+from farm.services.matrices.lazy_expansion import expand_small
+from farm.services.matrices.standing.coverage import WantedCell, wanted_cells
+from farm.services.matrices.standing.schedule import check_schedule, next_time
+from farm.services.matrices.submit import PreparedMatrix, prepare_expanded, queue_if_unchanged
+from farm.store.matrices import standing as standing_store
+from farm.store.matrices.standing import QueuedCell, StandingMatrix
+from farm.store.operations.events import record_event
+
+_log = structlog.get_logger(__name__)
+
+#: What a session rests on changes between preparing and queueing it, which is rare.
+_MAX_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedSession:
+    """What is to be done next for a standing matrix."""
+
+    standing: StandingMatrix
+    #: What was queued before, which the session rests on.
+    queued: Mapping[Digest, QueuedCell] = field(default_factory=dict)
+    #: None where no cell is to be measured.
+    prepared: PreparedMatrix | None = None
+    #: Index in the prepared matrix by version digest.
+    index_by_digest: Mapping[Digest, int] = field(default_factory=dict)
+    next_due_at: datetime | None = None
+    #: Why the matrix cannot be expanded.
+    problem: str | None = None
+    #: What it is measured for.
+    cause: str = ""
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Return whether there is nothing to store."""
+        standing = self.standing
+        return (
+            self.prepared is None
+            and self.problem == standing.problem
+            and self.next_due_at == standing.next_due_at
+        )
+
+
+def stand(tx: Tx, spec: StandingSpec) -> int:
+    """Let a matrix stand, or replace the spec of the one of its name; return its number.
+
+    What is missing is queued later.
+
+    Raises:
+        MatrixInvalid: its schedule is none; or like `expand_matrix`.
+    """
+    next_due_at = None if spec.schedule is None else check_schedule(spec.schedule, now=tx.now)
+    expand_matrix(tx.connection, spec.matrix)
+    return standing_store.put_standing(tx, spec, next_due_at=next_due_at)
+
+
+def get_standing(connection: Connection, standing_id: int) -> StandingMatrix:
+    """Return a matrix that stands.
+
+    Raises:
+        NotFound: there is none of this number.
+    """
+    for standing in standing_store.list_standing(connection):
+        if standing.standing_id == standing_id:
+            return standing
+    raise NotFound(
+        f"no matrix stands under the number {standing_id}", hint="`farm matrix standing` lists them"
+    )
+
+
+@dataclass(slots=True)
+class StandingSweep:
+    """Queue what is due or missing of all matrices that stand; called periodically. Blocks."""
+
+    database: Database
+    clock: Clock
+
+    def __call__(self) -> None:
+        """Look at each standing matrix once; one that fails keeps no other waiting."""
+        for standing in self.database.read(standing_store.list_standing):
+            try:
+                queue_next(self.database, self.clock, standing.name)
+            except FarmError as error:
+                _log.warning("standing_matrix_failed", name=standing.name, message=error.message)
+
+
+def queue_next(database: Database, clock: Clock, name: str) -> MatrixId | None:
+    """Queue what is due or missing of a standing matrix; None if there is nothing. Blocks.
+
+    Raises:
+        Conflict: what it rests on kept changing.
+    """
+    for _ in range(_MAX_TRIES):
+        now = clock.now()
+        session = database.read(bind_tx(prepare_session, now=now), name)
+        if session is None or session.changes_nothing:
+            return None
+        is_queued, matrix_id = database.write(bind_tx(queue_session, now=now), session)
+        if is_queued:
+            return matrix_id
+    raise Conflict(f"what {name} rests on kept changing", hint="it is tried again")
+
+
+def prepare_session(tx: Tx, name: str) -> PreparedSession | None:
+    """Prepare the next session of a standing matrix: nothing is stored. None if none of this name stands.
+
+    Where its schedule is due, that is all cells but those of devices on which an earlier session is not over;
+    else the cells that were never queued at their present versions, with what they are compared to.
+    """
+    standing = standing_store.find_standing(tx.connection, name)
+    if standing is None:
+        return None
+    try:
+        expanded = expand_matrix(tx.connection, standing.spec.matrix)
+    except (InvalidInput, NotFound) as error:
+        problem = f"{error.message} ({error.hint})" if error.hint else error.message
+        return PreparedSession(standing=standing, next_due_at=standing.next_due_at, problem=problem)
+    queued = standing_store.queued_cells(tx.connection, standing.standing_id)
+    is_due = standing.next_due_at is not None and standing.next_due_at <= tx.now
+    wanted = [
+        cell for cell in wanted_cells(expanded, standing.spec.skip, today=tx.now.date()) if cell.skip is None
+    ]
+    missing = [cell for cell in wanted if cell.version_digest not in queued]
+    chosen = _due(tx.connection, wanted, queued) if is_due else missing
+    session = PreparedSession(standing=standing, queued=queued, next_due_at=standing.next_due_at)
+    if is_due and standing.spec.schedule is not None:
+        session = replace(session, next_due_at=next_time(standing.spec.schedule, after=tx.now))
+    if not chosen:
+        return session
+    allowed = {cell.cell.index for cell in wanted}
+    indexes = compared_cells(expanded.expansion.cells, {cell.cell.index for cell in chosen}) & allowed
+    # Selected cells get new numbers, in their order.
+    place = {index: number for number, index in enumerate(sorted(indexes))}
+    part = replace(expanded, expansion=replace(select_cells(expanded.expansion, indexes), rejected=()))
+    return replace(
+        session,
+        prepared=prepare_expanded(part),
+        index_by_digest={
+            cell.version_digest: place[cell.cell.index] for cell in wanted if cell.cell.index in place
+        },
+        cause="its schedule" if is_due else f"{len(missing)} missing cells",
+    )
+
+
+def _due(
+    connection: Connection, wanted: Sequence[WantedCell], queued: Mapping[Digest, QueuedCell]
+) -> list[WantedCell]:
+    busy = standing_store.busy_devices(connection, sorted({cell.matrix_id for cell in queued.values()}))
+    return [cell for cell in wanted if cell.cell.device_id not in busy]
+
+
+def queue_session(tx: Tx, session: PreparedSession) -> tuple[bool, MatrixId | None]:
+    """Store a session, and tell whether that was possible: False where what it rests on has changed.
+
+    The matrix is its submitter's: of their share, and among their matrices.
+    """
+    standing, connection = session.standing, tx.connection
+    if standing_store.find_standing(connection, standing.name) != standing:
+        return False, None
+    if session.prepared is None:
+        standing_store.put_problem(tx, standing, session.problem)
+        standing_store.put_next_due(tx, standing, session.next_due_at)
+        return True, None
+    if standing_store.queued_cells(connection, standing.standing_id) != session.queued:
+        return False, None
+    matrix_id = queue_if_unchanged(tx.by(standing.submitted_by), session.prepared)
+    if matrix_id is None:
+        return False, None
+    expand_small(tx, matrix_id)
+    standing_store.put_problem(tx, standing, None)
+    standing_store.put_next_due(tx, standing, session.next_due_at)
+    standing_store.put_queued_cells(connection, standing.standing_id, matrix_id, session.index_by_digest)
+    devices = len(session.prepared.job_template.parts)
+    cause = f"matrix {matrix_id} on {devices} devices, for {session.cause}"
+    record_event(tx, FurtherWorkEvent.STANDING_QUEUED, standing.name, cause=cause)
+    return True, matrix_id
