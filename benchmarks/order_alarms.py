@@ -2,7 +2,7 @@
 
     python -m benchmarks.order_alarms [SCANS]
 
-Each scan is of three matrices on one device, in the farm's own order of starts.
+Each scan is of three matrices on one device, of a baseline and eight candidates, in the farm's own orders.
 """
 
 import math
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from benchmarks.machine import machine_facts
 from farm.core.base.ids import DeviceId
-from farm.core.matrices.matrix import shuffle_block
+from farm.core.matrices.blocks import BLOCK_CANDIDATES, BlockPlan
 from farm.core.results.statistics.carry_over import (
     ALARM_LEVEL,
     OrderedStart,
@@ -73,37 +73,54 @@ class Scenario:
     noise: Noise = _iid
     cells: int = 9
     rounds: int = 10
+    #: None: each round is one shuffled block, as it was in matrices before there were smaller ones.
+    candidates: int | None = None
     carried: float = 0.0
     late: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cell:
+    index: int
+    baseline_index: int | None
+    replica: int = 1
+
+
 def scan(random: np.random.Generator, scenario: Scenario) -> tuple[OrderEffect, ...]:
-    """Simulate three matrices, and test their order."""
+    """Simulate three matrices of a baseline and candidates, the last of them hot, and test their order."""
     starts: list[OrderedStart] = []
-    size = scenario.cells
+    hot = scenario.cells - 1
+    cells = [_Cell(index=index, baseline_index=0 if index else None) for index in range(scenario.cells)]
     for matrix in range(MATRICES):
-        noise = scenario.noise(random, scenario.rounds * size)
-        seed = int(random.integers(1 << 31))
-        for round in range(scenario.rounds):
-            order = shuffle_block(range(size), device_id=_DEVICE, round=round, seed=seed)
-            for place, cell in enumerate(order):
-                # One start in fifty does not count.
-                log = float(noise[round * size + place]) + scenario.late * place / max(1, size - 1)
-                if starts and starts[-1].series == size - 1 and starts[-1].matrix == matrix:
-                    log += scenario.carried
-                starts.append(
-                    OrderedStart(
-                        matrix=matrix,
-                        cell=cell,
-                        series=cell,
-                        block=round,
-                        log=None if random.random() < 0.02 else log + 0.5 * cell,
-                        follows=bool(starts) and starts[-1].matrix == matrix,
-                    )
+        plan = BlockPlan(
+            cells,
+            device_id=_DEVICE,
+            seed=int(random.integers(1 << 31)),
+            candidates=scenario.candidates,
+        )
+        planned = list(plan.starts(0, scenario.rounds * plan.starts_of_round))
+        noise = scenario.noise(random, len(planned))
+        before: int | None = None
+        for start, deviation in zip(planned, noise, strict=True):
+            size = len(plan.blocks[start.block])
+            log = float(deviation) + scenario.late * (start.place - 1) / max(1, size - 1)
+            log += scenario.carried if before == hot else 0.0
+            starts.append(
+                OrderedStart(
+                    matrix=matrix,
+                    cell=start.cell_index,
+                    series=start.cell_index,
+                    block=(start.round, start.block),
+                    # One start in fifty does not count.
+                    log=None if random.random() < 0.02 else log + 0.5 * start.cell_index,
+                    follows=before is not None,
                 )
+            )
+            before = start.cell_index
     return order_effects(starts)
 
 
+_BALANCED = BLOCK_CANDIDATES
 NULLS = {
     "iid, 2 %": Scenario(),
     "AR(1) drift": Scenario(noise=_drift),
@@ -112,13 +129,16 @@ NULLS = {
     "warming up": Scenario(noise=_warming),
     "bimodal cores": Scenario(noise=_bimodal),
     "heavy tails": Scenario(noise=_heavy),
+    "AR(1) drift, balanced blocks": Scenario(noise=_drift, candidates=_BALANCED),
+    "heat ramps, balanced blocks": Scenario(noise=_ramp, candidates=_BALANCED),
+    "heavy tails, balanced blocks": Scenario(noise=_heavy, candidates=_BALANCED),
     "AR(1) drift, 50 cells": Scenario(noise=_drift, cells=50),
 }
 #: Large scans, and those with an effect, are fewer: shares near 0 take more than others to know.
 _FEWER = 10
 EFFECTS = {
     "3 % after a hot cell, iid, 2 %": Scenario(carried=math.log(1.03)),
-    "3 % after a hot cell, 2 %, 50 cells": Scenario(carried=math.log(1.03), cells=50),
+    "3 % after a hot cell, balanced blocks": Scenario(carried=math.log(1.03), candidates=_BALANCED),
     "3 % after a hot cell, AR(1) drift": Scenario(noise=_drift, carried=math.log(1.03)),
     "3 % after a hot cell, heavy tails": Scenario(noise=_heavy, carried=math.log(1.03)),
     "the last of a block 3 % slower, iid, 2 %": Scenario(late=math.log(1.03)),

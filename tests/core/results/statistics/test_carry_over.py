@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from farm.core.base.ids import DeviceId
-from farm.core.matrices.matrix import shuffle_block
+from farm.core.matrices.blocks import balanced_order
 from farm.core.results.statistics.carry_over import (
     OrderedStart,
     OrderEffect,
@@ -41,9 +40,7 @@ def starts(
     for matrix in range(matrices):
         before: int | None = None
         for round in range(rounds):
-            order = shuffle_block(
-                range(CELLS), device_id=DeviceId("phone-1"), round=round, seed=100 * seed + matrix
-            )
+            order = balanced_order(range(CELLS), round=round + 1, key=f"{seed}/{matrix}/")
             for place, cell in enumerate(order):
                 log = cell + random.normal(0.0, noise) + shift(round * CELLS + place, place, before)
                 made.append(
