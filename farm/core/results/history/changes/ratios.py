@@ -29,6 +29,9 @@ _RAMPS = np.array([15, 20, 30, 45, 60])
 LEAST_REFERENCE = 8
 #: Noise is measured from the level of so many sessions before.
 _NEIGHBOURS = 12
+#: So many of the latest sessions say nothing of the noise, where there are enough others.
+_LATEST = 8
+_ENOUGH = 10
 #: Sessions before the noise of a series takes part in that of all.
 _POOLED_FROM = 6
 _UNKNOWN_SIGMA = 0.03
@@ -123,7 +126,13 @@ class RatioHistory:
         self._estimate(rows)
 
     def _estimate(self, rows: Ints) -> None:
-        found = scales(self.residuals[rows], self._prior(rows), self._pooled_correlation)
+        residuals = self.residuals[rows]
+        # A step that has just begun is no noise.
+        earlier = residuals[:, :-_LATEST]
+        is_enough = (~np.isnan(earlier)).sum(axis=1) >= _ENOUGH
+        latest = np.where(is_enough[:, None], np.nan, residuals[:, -_LATEST:])
+        residuals = np.concatenate([earlier, latest], axis=1)
+        found = scales(residuals, self._prior(rows), self._pooled_correlation)
         known = self.scales
         known.sigma[rows] = found.sigma
         known.degrees[rows] = found.degrees

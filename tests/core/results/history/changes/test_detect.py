@@ -1,6 +1,7 @@
 """Detection of changes, on small histories with a known one."""
 
 import math
+from collections.abc import Callable, Mapping
 from itertools import groupby
 from random import Random
 
@@ -124,6 +125,23 @@ def test_a_device_on_which_everything_is_slower_is_the_cause() -> None:
     change = only(detect(Sketch(shifts=(shift,)).points()))
     assert (change.cause, change.scope, change.series) == (Cause.DEVICE, {"device": "d2"}, None)
     assert change.delta == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("holds_for", "series", "scope"),
+    [
+        (lambda d, n, v: (d, n, v) == ("d0", "n0", "int8"), "d0/n0/int8", {}),
+        (lambda d, n, v: (d, n, v) == ("d0", "n0", BASELINE), "d0/n0/base", {}),
+        (lambda d, n, v: d == "d0" and v != BASELINE, None, {"device": "d0"}),
+    ],
+)
+def test_a_step_without_a_version_is_found_in_the_ratios_of_what_moved(
+    holds_for: Callable[[str, str, str], bool], series: str | None, scope: Mapping[str, str]
+) -> None:
+    change = only(detect(Sketch(shifts=(Shift(day=DAY, delta=0.08, holds_for=holds_for),)).points()))
+    assert (change.series, change.scope, change.cause) == (series, scope, Cause.DEVICE)
+    assert change.day == FIRST_DAY + DAY
+    assert change.told <= change.day + 8
 
 
 def test_a_slow_drift_is_told_once_and_as_a_drift() -> None:
