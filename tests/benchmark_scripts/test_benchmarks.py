@@ -28,6 +28,12 @@ _PROMISED = {
         "at any of 20 looks, pooled",
         "starts for the half-width of 49 pairs",
     ],
+    "history": [
+        "latest speedup over all devices",
+        "x that at half of the history",
+        "points are computed of",
+        "with their points",
+    ],
     "cancel": ["SQLite      2,000 jobs", "times the bare statements", "the longest of"],
     "sampler": ["1 core, sh", "sampled / without", "of one core"],
     "fleet": ["1 x 0.2 s", "2 x 0.2 s", "2 beside one hung", "throughput of the others while a phone hangs"],

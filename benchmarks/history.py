@@ -1,0 +1,387 @@
+"""Questions over a long history, their cost at half of it, and what points cost beside ingest.
+
+A session of one virtual device is measured by the farm's own services, and copied by SQL: devices x matrices
+of equal cells. The farm then computes all points, as its worker does, at half of the matrices and at all.
+Every figure is set against another one of the same run: half of the history, ingest without points, and,
+where duckdb and pyarrow are installed (the extra `bench`), DuckDB over Parquet that is sorted by its key.
+
+    .venv/bin/python benchmarks/history.py [--quick] [--devices N] [--cells N] [--matrices N]
+
+1,000 devices, 50 cells and 40 matrices of 5 rounds are 10,000,000 measurements.
+"""
+
+import argparse
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import sqlalchemy as sa
+from machine import machine_facts
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import MatrixId
+from farm.core.results.statistics.interval import log_interval
+from farm.database import tables
+from farm.database.engine import opened_engine
+from farm.database.migrate import upgrade
+from farm.database.transaction import bind_tx
+from farm.services.matrices.views import list_matrix_summaries
+from farm.services.results.history.latest_speedups import list_latest_speedups
+from farm.services.results.history.session_points import (
+    QUIET_S,
+    find_due_session,
+    session_points,
+    store_points,
+)
+from farm.services.results.history.trends import list_histories
+from farm.store.matrices.matrices import MatrixFilter
+from farm.store.results.history.points import newest_of_slots
+from farm.store.results.history.stale_points import has_unmarked, mark_measured
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.support.database.postgres import NoPostgres, running_postgres
+from tests.support.farm.service_fixture import FarmRig, good_evidence, plan_of
+
+ROUNDS = 5
+_BATCH = 100
+_TIMES = 30
+
+
+class History:
+    """A farm whose one session is copied to further devices and matrices."""
+
+    def __init__(self, rig: FarmRig, *, devices: int, cells: int) -> None:
+        self.rig, self.devices, self.cells = rig, devices, cells
+        rig.variant()
+        host = rig.host()
+        host.plug_in("phone-0")
+        host.earn_health()
+        axes = {
+            "model": "mobilenet_v2",
+            "precision": "float32",
+            "format": "torchscript",
+            "backend": "cpu",
+            "warmup": list(range(cells)),
+        }
+        rig.submit(axes=axes, baseline={"warmup": 0}, rounds=ROUNDS, devices={"virtual": True})
+        count = 0
+
+        def answer(assignment: object) -> object:
+            nonlocal count
+            count += 1
+            plan = plan_of(assignment)  # type: ignore[arg-type]
+            us = 1000.0 + 10.0 * float(plan.settings.get("warmup", 0)) + count * 7 % 20
+            return good_evidence(assignment, sample_us=us)  # type: ignore[arg-type]
+
+        host.run(answer, limit=10**6)  # type: ignore[arg-type]
+        self._matrices = 1
+        engine = rig.database.engine
+        if engine.dialect.name == "sqlite":
+            # Of no effect within a transaction.
+            sa.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA foreign_keys=OFF"))
+            engine.dispose()
+        self._write(partial(_copy_devices, devices=devices))
+
+    def grow(self, matrices: int) -> None:
+        """Copy the first matrix until there are so many, on all devices."""
+        self._write(
+            partial(
+                _copy_sessions, first=self._matrices, last=matrices, devices=self.devices, cells=self.cells
+            )
+        )
+        self._matrices = matrices
+
+    def compute(self) -> tuple[int, float]:
+        """Compute all points that are due; the measurements of these sessions, and the seconds."""
+        rig, began_s, sessions = self.rig, time.perf_counter(), 0
+        now = rig.clock.now()
+        while rig.read(has_unmarked):
+            rig.write(bind_tx(mark_measured, now=now), limit=2000)
+        later = now + timedelta(seconds=QUIET_S)
+        while due := rig.read(find_due_session, now=later):
+            computed = rig.read(session_points, due.session)
+            rig.write(bind_tx(store_points, now=later), due, computed)
+            sessions += 1
+        return sessions * self.cells * ROUNDS, time.perf_counter() - began_s
+
+    def _write(self, service: Callable[[Connection], None]) -> None:
+        """Write past the rules of foreign keys: jobs and attempts of copies do not matter here."""
+        engine = self.rig.database.engine
+        with engine.connect().execution_options(farm_writes=True) as connection:
+            with connection.begin():
+                _ignore_foreign_keys(connection)
+                service(connection)
+            if connection.dialect.name != "sqlite":
+                connection.exec_driver_sql("ANALYZE")
+                connection.commit()
+
+
+def _ignore_foreign_keys(connection: Connection) -> None:
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql("SET LOCAL session_replication_role = replica")
+
+
+def _copy(
+    connection: Connection, table: sa.Table, source: str, where: str, changes: Mapping[str, str]
+) -> None:
+    names = ", ".join(column.name for column in table.columns)
+    values = ", ".join(changes.get(column.name, f"t.{column.name}") for column in table.columns)
+    sql = f"INSERT INTO {table.name} ({names}) SELECT {values} FROM {table.name} t, {source} WHERE {where}"
+    connection.exec_driver_sql(sql)
+
+
+def _numbers(name: str, first: int, last: int) -> str:
+    """Return a table of the whole numbers from one to before another."""
+    return (
+        f"(WITH RECURSIVE {name}_numbers(n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM {name}_numbers"
+        f" WHERE n + 1 < {last}) SELECT n FROM {name}_numbers) {name}"
+    )
+
+
+def _copy_devices(connection: Connection, *, devices: int) -> None:
+    if devices < 2:
+        return
+    source = _numbers("d", 1, devices)
+    name = "'phone-' || d.n"
+    _copy(
+        connection,
+        tables.devices,
+        source,
+        "t.device_id = 'phone-0'",
+        {"device_id": name, "serial": name, "label": "NULL"},
+    )
+    count = connection.exec_driver_sql("SELECT MAX(series_id) FROM series").scalar_one()
+    _copy(
+        connection,
+        tables.series,
+        source,
+        "t.device_id = 'phone-0'",
+        {
+            "series_id": f"t.series_id + d.n * {count}",
+            "series_digest": "t.series_digest || d.n",
+            "device_id": name,
+        },
+    )
+
+
+def _copy_sessions(connection: Connection, *, first: int, last: int, devices: int, cells: int) -> None:
+    day = 86_400_000_000
+    only_first = "t.matrix_id = 1"
+    if last > first:
+        _copy(
+            connection,
+            tables.matrices,
+            _numbers("m", first, last),
+            only_first,
+            {
+                "matrix_id": "1 + m.n",
+                "created_at": f"t.created_at + m.n * {day}",
+                "name": "'nightly ' || m.n",
+                "request_key": "NULL",
+            },
+        )
+    source = f"{_numbers('m', 0, last)}, {_numbers('d', 0, devices)}"
+    # The first matrix is there on the first device, and what was copied before on all.
+    is_new = f"(m.n >= {first} OR ({first} = 1 AND m.n = 0 AND d.n > 0))"
+    session = f"(m.n * {devices} + d.n)"
+    _copy(
+        connection,
+        tables.cells,
+        source,
+        f"{only_first} AND t.device_id = 'phone-0' AND {is_new}",
+        {
+            "cell_id": f"t.cell_id + {session} * {cells}",
+            "matrix_id": "1 + m.n",
+            "cell_index": f"t.cell_index + d.n * {cells}",
+            "baseline_index": f"t.baseline_index + d.n * {cells}",
+            "device_id": "'phone-' || d.n",
+        },
+    )
+    number = f"{session} * {cells * ROUNDS}"
+    own = connection.exec_driver_sql("SELECT COUNT(*) FROM series WHERE device_id = 'phone-0'").scalar_one()
+    _copy(
+        connection,
+        tables.measurements,
+        source,
+        f"t.cell_id <= {cells} AND {is_new}",
+        {
+            "measurement_id": f"t.measurement_id + {number}",
+            "job_id": f"t.job_id + {number}",
+            "attempt_id": f"t.attempt_id + {number}",
+            "cell_id": f"t.cell_id + {session} * {cells}",
+            "series_id": f"t.series_id + d.n * {own}",
+            "value_ns": f"t.value_ns * (1 + 0.001 * mod(t.measurement_id * 7919 + {session} * 104729, 20))",
+            "measured_at": f"t.measured_at + m.n * {day}",
+        },
+    )
+
+
+def _p50_ms(ask: Callable[[], object], times: int = _TIMES) -> float:
+    spent = []
+    for _ in range(times):
+        began_s = time.perf_counter()
+        ask()
+        spent.append(1000 * (time.perf_counter() - began_s))
+    return median(spent)
+
+
+def _questions(history: History) -> dict[str, Callable[[], object]]:
+    rig = history.rig
+    pair = "SELECT slot, baseline_slot FROM points WHERE baseline_slot IS NOT NULL ORDER BY cell_id LIMIT 1"
+    (slots,) = rig.rows(pair)
+    last = rig.rows("SELECT MAX(created_at) AS at FROM matrices")[0]["at"]
+    since = tables.UtcTime().process_result_value(last - 5 * 86_400_000_000, rig.database.engine.dialect)
+
+    def over_all_devices() -> object:
+        points = rig.read(newest_of_slots, slots["slot"], slots["baseline_slot"])
+        logs = [math.log(point.baseline_ns / point.time_ns) for point in points]
+        return log_interval(logs) if len(logs) > 1 else logs
+
+    matrices = bind_tx(list_matrix_summaries, now=rig.clock.now())
+    return {
+        "latest speedup over all devices": over_all_devices,
+        "trend of one series": lambda: rig.read(list_histories, device="phone-0", limit=1),
+        "speedups of one device": lambda: rig.read(list_latest_speedups, device="phone-0", pooled=3),
+        "matrices of five days": lambda: rig.read(matrices, limit=10, which=MatrixFilter(since=since)),
+    }
+
+
+def _ingest(history: History, matrices: int) -> tuple[float, float]:
+    """Return measurements per second that are inserted in batches, without and with their points."""
+    rig = history.rig
+    rates = []
+    for with_points in (False, True):
+        history.grow(history._matrices + matrices)
+        newest = MatrixId(history._matrices - matrices)
+        rows = _take_measurements(rig, newest)
+        began_s = time.perf_counter()
+        for start in range(0, len(rows), _BATCH):
+            rig.write(_insert, rows[start : start + _BATCH])
+        if with_points:
+            history.compute()
+        rates.append(len(rows) / (time.perf_counter() - began_s))
+        if not with_points:
+            history.compute()
+    return rates[0], rates[1]
+
+
+def _insert(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
+    _ignore_foreign_keys(connection)
+    connection.execute(tables.measurements.insert(), [dict(row) for row in rows])
+
+
+def _take_measurements(rig: FarmRig, after: MatrixId) -> list[Mapping[str, object]]:
+    """Remove the measurements of the newest matrices, to insert them again."""
+    of_newest = sa.select(tables.cells.c.cell_id).where(tables.cells.c.matrix_id > after)
+    which = tables.measurements.c.cell_id.in_(of_newest)
+
+    def take(connection: Connection) -> list[Mapping[str, object]]:
+        rows = [
+            dict(row) for row in connection.execute(sa.select(tables.measurements).where(which)).mappings()
+        ]
+        connection.execute(tables.measurements.delete().where(which))
+        return rows
+
+    return rig.write(take)
+
+
+def _duckdb_ms(rig: FarmRig, folder: Path, *, cells: int) -> float | None:
+    """Return the time of the latest speedup over all devices from Parquet; None without the extra."""
+    try:
+        import duckdb
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        return None
+    rows = rig.rows(
+        "SELECT mod(c.cell_index, :cells) AS variant, c.device_id AS device, m.measured_at AS at,"
+        " c.matrix_id AS session, m.value_ns AS value"
+        " FROM measurements m JOIN cells c ON c.cell_id = m.cell_id ORDER BY 1, 2, 3",
+        cells=cells,
+    )
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    path = folder / "measurements.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    query = f"""
+        WITH of_pair AS (SELECT * FROM '{path}' WHERE variant IN (0, 1)),
+        last AS (SELECT device, MAX(session) AS session FROM of_pair WHERE variant = 1 GROUP BY device),
+        means AS (SELECT p.device, p.variant, AVG(LN(p.value)) AS log FROM of_pair p
+                  JOIN last l ON l.device = p.device AND l.session = p.session GROUP BY 1, 2)
+        SELECT AVG(b.log - c.log), STDDEV(b.log - c.log), COUNT(*) FROM means b
+        JOIN means c ON c.device = b.device AND b.variant = 0 AND c.variant = 1
+    """
+    connection = duckdb.connect()
+    return _p50_ms(lambda: connection.execute(query).fetchall(), 10)
+
+
+def _measure(name: str, url: str | None, options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        rig = FarmRig(Path(folder), url)
+        try:
+            history = History(rig, devices=options.devices, cells=options.cells)
+            half = max(1, options.matrices // 2)
+            history.grow(half)
+            history.compute()
+            before = {question: _p50_ms(ask) for question, ask in _questions(history).items()}
+            history.grow(options.matrices)
+            count, spent_s = history.compute()
+            total = options.matrices * options.devices * options.cells * ROUNDS
+            print(f"\n{name}: {total:,} measurements, {options.devices} devices, {options.cells} cells")
+            after = {question: _p50_ms(ask) for question, ask in _questions(history).items()}
+            for question, spent_ms in after.items():
+                ratio = spent_ms / before[question]
+                print(f"  {question:34}{spent_ms:8.2f} ms  {ratio:5.2f} x that at half of the history")
+            duckdb_ms = _duckdb_ms(rig, Path(folder), cells=options.cells)
+            newest_ms = after["latest speedup over all devices"]
+            if duckdb_ms is None:
+                print("  DuckDB over sorted Parquet: not installed (the extra `bench`)")
+            else:
+                ratio = duckdb_ms / newest_ms
+                title = "the same by DuckDB over Parquet"
+                print(f"  {title:34}{duckdb_ms:8.2f} ms  {ratio:5.1f} x that of points")
+            print(f"  points are computed of {count / spent_s:,.0f} measurements/s")
+            plain, with_points = _ingest(history, max(1, options.matrices // 10))
+            print(
+                f"  inserts in batches of {_BATCH}: {plain:,.0f}/s, with their points {with_points:,.0f}/s,"
+                f" {with_points / plain:.2f} of it"
+            )
+        finally:
+            rig.close()
+
+
+def main() -> None:
+    """Measure on the databases that are asked for, and print a table for each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a short history: does it work?")
+    parser.add_argument("--devices", type=int, default=100)
+    parser.add_argument("--cells", type=int, default=10, help="of a device, the baseline among them")
+    parser.add_argument("--matrices", type=int, default=20)
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), help="on this one only")
+    options = parser.parse_args()
+    if options.quick:
+        options.devices, options.cells, options.matrices = 5, 3, 4
+    print(machine_facts())
+    with ExitStack() as stack:
+        if options.database != "postgresql":
+            _measure("SQLite", None, options)
+        if options.database != "sqlite":
+            try:
+                server = stack.enter_context(running_postgres())
+            except NoPostgres as reason:
+                print(f"PostgreSQL: {reason}")
+                return
+            url = server.url(stack.enter_context(server.database()))
+            with opened_engine(url) as engine:
+                upgrade(engine)
+            _measure("PostgreSQL", url, options)
+
+
+if __name__ == "__main__":
+    main()
