@@ -46,7 +46,7 @@ FarmError
 Retry, health, HTTP status, exit code and outcome follow from these attributes, never from message text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import ClassVar
 
@@ -71,7 +71,36 @@ class Blame(StrEnum):
         return _EXIT_CODES[self]
 
 
-_EXIT_CODES = {Blame.USER: 2, Blame.VARIANT: 3, Blame.DEVICE: 4, Blame.HOST: 5, Blame.FARM: 6}
+class GateOutcome(StrEnum):
+    """What `--gate` says once everything ran; a farm that does not answer has the exit code of its blame."""
+
+    #: Every comparison rules out that the candidate is slower than the gate allows.
+    PASSED = "passed"
+    #: A candidate is shown to be slower than that.
+    SLOWER = "slower"
+    #: Neither, for one comparison at least.
+    UNDECIDED = "undecided"
+    #: There is no comparison with both sides.
+    NOT_MEASURED = "not_measured"
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of a command with a gate."""
+        return _EXIT_CODES[self]
+
+
+#: The only table of exit codes.
+_EXIT_CODES: Mapping[Blame | GateOutcome, int] = {
+    GateOutcome.PASSED: 0,
+    Blame.USER: 2,
+    Blame.VARIANT: 3,
+    Blame.DEVICE: 4,
+    Blame.HOST: 5,
+    Blame.FARM: 6,
+    GateOutcome.SLOWER: 7,
+    GateOutcome.UNDECIDED: 8,
+    GateOutcome.NOT_MEASURED: 9,
+}
 
 
 class FarmError(Exception):

@@ -1,7 +1,9 @@
 """`farm matrix`: plan, submit, watch, show, cancel and rerun matrices."""
 
 import sys
+from collections.abc import Mapping
 from itertools import islice, takewhile
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,7 +23,17 @@ from farm.cli.matrices.report import (
 )
 from farm.cli.matrices.standing import stand, standing
 from farm.cli.matrices.watch import watch_changes, watch_matrix
-from farm.cli.results.gate import Gate, GateOption, check_gate, check_gate_is_watched
+from farm.cli.results.gate import (
+    Decide,
+    Gate,
+    GateOption,
+    Summary,
+    check_gate_is_watched,
+    deciding_rounds,
+    judge,
+    print_gate,
+    write_summary,
+)
 from farm.cli.run.result import print_result, result_document
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import is_listed, plural, since_time
@@ -42,7 +54,7 @@ from farm.cli.shell.options import (
 from farm.cli.shell.output import err, print_done, print_json, print_json_line, print_notice, show
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
-from farm.core.errors import Blame
+from farm.core.errors import Blame, GateOutcome, InvalidInput
 from farm.core.runs.measurement import Outcome
 from farm.wire.documents.matrices.matrices import MatrixView
 from farm.wire.documents.matrices.plans import CancellationView
@@ -60,17 +72,26 @@ def submit(
     allow_missing: AllowMissing = False,
     metrics: Metrics = False,
     gate: GateOption = None,
+    decide: Decide = False,
+    summary: Summary = None,
     as_json: Json = False,
 ) -> None:
     """Submit a matrix. The exit code is 2 if a cell is not run because its file is missing.
 
-    With --watch it is also 3 if a job failed, 4 if one was inconclusive, 7 if a --gate is not passed.
+    With --watch it is also 3 if a job failed, 4 if one was inconclusive, and with --gate 7, 8 or 9.
 
     Example: farm matrix submit examples/demo.yaml --watch
     """
-    check_gate_is_watched(gate, watch=watch)
+    check_gate_is_watched(gate, watch=watch, summary=summary)
+
+    def send(spec: Mapping[str, object]) -> MatrixView:
+        if not decide:
+            return farm.submit_matrix(spec)
+        rounds = deciding_rounds(spec.get("rounds"), gate, margin=spec.get("equivalence_margin"))
+        return farm.submit_matrix({**spec, "rounds": rounds})
+
     with connect() as farm:
-        view = send_file(file, farm.submit_matrix)
+        view = send_file(file, send)
         print_notice(submission_text(view))
         for line in rejections(view):
             print_notice(line)
@@ -82,6 +103,8 @@ def submit(
                     allow_missing=allow_missing,
                     metrics=metrics,
                     gate=gate,
+                    can_decide=not decide,
+                    summary=summary,
                     as_json=as_json,
                 )
             )
@@ -94,6 +117,8 @@ def watch_command(
     matrix_id: MatrixNumber,
     allow_missing: AllowMissing = False,
     metrics: Metrics = False,
+    gate: GateOption = None,
+    summary: Summary = None,
     as_json: JsonLines = False,
 ) -> None:
     """Watch a matrix until it is finished, then print its speedups, or its times without a baseline.
@@ -102,11 +127,21 @@ def watch_command(
 
     Example: farm matrix watch 3
     """
+    check_gate_is_watched(gate, watch=True, summary=summary)
+    if as_json and gate is not None:
+        hint = "`farm speedups MATRIX --gate not-slower` asks a finished matrix"
+        raise InvalidInput("--json of `farm matrix watch` prints changes, which no gate judges", hint=hint)
     with connect() as farm:
         if as_json:
             raise typer.Exit(_watch_as_json(farm, MatrixId(matrix_id), allow_missing=allow_missing))
         code = follow_to_end(
-            farm, MatrixId(matrix_id), allow_missing=allow_missing, metrics=metrics, as_json=False
+            farm,
+            MatrixId(matrix_id),
+            allow_missing=allow_missing,
+            metrics=metrics,
+            gate=gate,
+            summary=summary,
+            as_json=False,
         )
     raise typer.Exit(code)
 
@@ -275,22 +310,33 @@ def follow_to_end(
     allow_missing: bool = False,
     metrics: bool = False,
     gate: Gate | None = None,
+    can_decide: bool = False,
+    summary: Path | None = None,
     as_json: bool,
 ) -> int:
     """Watch a matrix, print its speedups, its times or JSON, and return the exit code.
 
-    Where all is well with the jobs, it is that of the gate.
+    Of a gate, `slower` and `nothing measured` count before the jobs; where all is well with these, the exit
+    code is that of the gate.
     """
     view = follow(farm, matrix_id, leaving=watch_again_text(matrix_id))
     results, speedups = farm.results(matrix_id), farm.speedups(matrix_id=matrix_id)
+    judged = None
     if gate is not None:
         speedups = iter(compared := list(speedups))
+        judged = judge(gate, compared, view)
     if as_json:
-        print_json(result_document(view, results, speedups))
+        print_json(result_document(view, results, speedups, gate=judged))
     else:
         print_result(view, results, speedups, metrics=metrics)
     code = exit_code_of(view, allow_missing=allow_missing)
-    return code or (0 if gate is None else check_gate(gate, compared))
+    if gate is None or judged is None:
+        return code
+    print_gate(gate, judged, can_decide=can_decide)
+    if summary is not None:
+        write_summary(judged, summary)
+    is_final = judged.outcome in (GateOutcome.SLOWER, GateOutcome.NOT_MEASURED)
+    return judged.outcome.exit_code if is_final else code or judged.outcome.exit_code
 
 
 def _watch_as_json(farm: FarmClient, matrix_id: MatrixId, *, allow_missing: bool) -> int:

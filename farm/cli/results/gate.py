@@ -1,62 +1,236 @@
 """`--gate`: what every comparison must show, for scripts that ask for a yes or no."""
 
-from collections.abc import Iterable
-from enum import StrEnum
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from farm.cli.matrices.labels import device_name
+from farm.cli.shell.formatting import plural
 from farm.cli.shell.output import print_notice
 from farm.core.base.units import ratio_text
-from farm.core.errors import InvalidInput
-from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.core.errors import GateOutcome, InvalidInput
+from farm.core.matrices.matrix import MAX_ROUNDS, USUAL_ROUNDS, RejectionKind
+from farm.core.results.statistics.gate import judge_gate
+from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS
+from farm.wire.documents.matrices.matrices import GateRowView, GateView, MatrixView, SpeedupView
 
-#: Beside those of `farm.core.errors.Blame`: everything ran, and the answer is no.
-GATE_EXIT_CODE = 7
+_GATE = re.compile(r"not-slower(?:=([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?%)?")
+_HINT = "write --gate not-slower, or with the margin --gate not-slower=3%, at most 50 %"
+#: The rounds of a matrix that grows, unless it says otherwise.
+_AT_MOST = 40
 
 
-class Gate(StrEnum):
-    """What every candidate must show."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What every candidate must show: the lower end of its interval is above 1 / (1 + margin)."""
 
-    #: The lower end of its interval is above 1 / (1 + margin).
-    NOT_SLOWER = "not-slower"
+    #: None: that of the matrix.
+    margin: float | None = None
+
+    def __str__(self) -> str:
+        return "not-slower" if self.margin is None else f"not-slower={100 * self.margin:.4g}%"
+
+
+def parse_gate(text: str | Gate) -> Gate:
+    """Parse `not-slower` or `not-slower=3%`.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    if isinstance(text, Gate):
+        return text
+    match = _GATE.fullmatch(text.strip())
+    margin = float(match[1]) / 100 if match and match[1] else None
+    if match is None or (margin is not None and margin > 0.5):
+        raise InvalidInput(f"{text!r} is no gate", hint=_HINT)
+    return Gate(margin=margin)
 
 
 GateOption = Annotated[
     Gate | None,
     typer.Option(
         "--gate",
-        help="Exit with 7 unless every candidate is shown to be `not-slower` than the margin allows.",
+        parser=parse_gate,
+        metavar="not-slower[=3%]",
+        help="Exit with 0 if every candidate is shown to be not slower than the margin allows, with 7 if one "
+        "is slower, 8 if undecided, 9 if nothing was measured.",
+    ),
+]
+Decide = Annotated[
+    bool,
+    typer.Option(
+        "--decide", help="Add rounds until every cell is decided, or has 40; see `rounds` in docs/matrix.md."
+    ),
+]
+Summary = Annotated[
+    Path | None,
+    typer.Option(
+        "--summary", metavar="FILE", help="Also write the gate's answer as Markdown, `-` is stdout."
     ),
 ]
 
 
-def check_gate_is_watched(gate: Gate | None, *, watch: bool) -> None:
-    """Refuse a gate for numbers that are not waited for.
+def check_gate_is_watched(
+    gate: Gate | None, *, watch: bool, summary: Path | None = None, as_json: bool = False
+) -> None:
+    """Refuse a gate for numbers that are not waited for, and a summary of no gate or in the middle of JSON.
 
     Raises:
-        InvalidInput: there is a gate, and no watching.
+        InvalidInput: there is a gate and no watching, a summary and no gate, or both go to stdout.
     """
     if gate is not None and not watch:
         raise InvalidInput("--gate asks for numbers that are not there yet", hint="add --watch")
-
-
-def check_gate(gate: Gate | None, views: Iterable[SpeedupView]) -> int:
-    """Say which rows do not pass, and return the exit code; A/A pairs are not asked."""
-    if gate is None:
-        return 0
-    asked = [view for view in views if not view.aa]
-    failed = [view for view in asked if not view.not_slower]
-    for view in failed:
-        low = (
-            "there is no interval"
-            if view.ci_low is None
-            else f"the interval begins at {ratio_text(view.ci_low)}"
+    if summary is not None and gate is None:
+        raise InvalidInput("--summary is that of a gate", hint="add --gate not-slower")
+    if str(summary) == "-" and as_json:
+        raise InvalidInput(
+            "--json and --summary would both go to stdout", hint="name a file: --summary gate.md"
         )
-        needed = ratio_text(1 / (1 + view.margin))
-        where = f"{view.candidate} on {device_name(view)}"
-        print_notice(f"gate {gate}: {where} does not pass: {low}, above {needed} is needed")
-    if not asked:
-        print_notice(f"gate {gate}: nothing is compared")
-    return GATE_EXIT_CODE if failed or not asked else 0
+
+
+def deciding_rounds(rounds: object, gate: Gate | None, *, margin: object = None) -> object:
+    """Return `rounds` of a matrix that grows until its cells are decided, by the gate where there is one.
+
+    Args:
+        rounds: of the matrix as it is written; what is wrong in it stays, for the farm to refuse.
+        gate: whose margin counts.
+        margin: `equivalence_margin` of the matrix, for a gate without a margin of its own.
+    """
+    until: dict[str, object] = {"until": "decided"}
+    if gate is not None:
+        until = {"not_slower": gate.margin if gate.margin is not None else margin or DEFAULT_MARGIN}
+    if isinstance(rounds, Mapping):
+        return {**{name: value for name, value in rounds.items() if name != "until"}, **until}
+    count = USUAL_ROUNDS if rounds is None else rounds
+    if not isinstance(count, int) or count > MAX_ROUNDS:
+        return rounds
+    at_most = _AT_MOST if count < _AT_MOST else MAX_ROUNDS
+    return {"at_least": max(MIN_ROUNDS, min(count, at_most - 1)), "at_most": at_most, **until}
+
+
+def judge(gate: Gate, compared: Sequence[SpeedupView], matrix: MatrixView | None = None) -> GateView:
+    """Return what a gate says of comparisons; A/A pairs are not asked.
+
+    Args:
+        gate: what is asked.
+        compared: all comparisons of a matrix, or of several.
+        matrix: whose cells that cannot run are asked, too; those that it excludes itself are not.
+    """
+    asked = [view for view in compared if not view.aa]
+    margin = gate.margin
+    if margin is None:
+        margin = min((view.margin for view in asked), default=DEFAULT_MARGIN)
+    looks = max((view.interval.looks for view in asked), default=0)
+    outcome, rows = judge_gate(asked, margin=margin, looks=max(1, looks))
+    undecided = [row.further_rounds for row in rows if row.outcome is GateOutcome.UNDECIDED]
+    further = [rounds for rounds in undecided if rounds is not None]
+    rejected = () if matrix is None else matrix.rejected_list
+    not_run = sum(rejection.kind is not RejectionKind.EXCLUDED for rejection in rejected)
+    return GateView(
+        matrix_id=None if matrix is None else matrix.matrix_id,
+        outcome=outcome,
+        margin=margin,
+        answered=sum(row.outcome in (GateOutcome.PASSED, GateOutcome.SLOWER) for row in rows),
+        asked=len(rows) + not_run,
+        further_rounds=max(further, default=0) if len(further) == len(undecided) else None,
+        rows=tuple(
+            GateRowView.of(row, view, cell_id=view.cell_id) for row, view in zip(rows, asked, strict=True)
+        ),
+    )
+
+
+def print_gate(gate: Gate, view: GateView, *, can_decide: bool = False) -> None:
+    """Print what a gate says: the rows that do not pass, and the whole."""
+    for row in view.rows:
+        if row.outcome is not GateOutcome.PASSED:
+            print_notice(f"gate {gate}: {row.candidate} on {device_name(row)}: {_row_text(row, view.margin)}")
+    is_open = view.outcome is GateOutcome.UNDECIDED and view.further_rounds
+    print_notice(f"gate {gate}: {whole_text(view)}{'; --decide adds them' if can_decide and is_open else ''}")
+
+
+def _row_text(row: GateRowView, margin: float) -> str:
+    if row.outcome is GateOutcome.NOT_MEASURED:
+        return "not measured"
+    allowed = ratio_text(1 / (1 + margin))
+    interval = interval_text(row)
+    if row.outcome is GateOutcome.SLOWER:
+        return f"slower: {interval}, all of it below {allowed}"
+    further = further_text(row.further_rounds)
+    return f"undecided: {interval}, above {allowed} is needed{f'; {further}' if further else ''}"
+
+
+def interval_text(row: GateRowView) -> str:
+    """Return `0.98x, 0.95x to 1.01x`."""
+    speedup = "-" if row.speedup is None else ratio_text(row.speedup)
+    if row.ci_low is None or row.ci_high is None:
+        return f"{speedup}, no interval"
+    return f"{speedup}, {ratio_text(row.ci_low)} to {ratio_text(row.ci_high)}"
+
+
+def further_text(rounds: int | None) -> str:
+    """Return how many further rounds would decide; empty where none are needed."""
+    if rounds is None:
+        return "more than 1000 further rounds would be needed"
+    return f"about {plural(rounds, 'further round')} would decide" if rounds else ""
+
+
+def whole_text(view: GateView) -> str:
+    """Return the answer of a gate in one line, with its coverage."""
+    coverage = f"{view.answered} of {plural(view.asked, 'cell')} answered"
+    match view.outcome:
+        case GateOutcome.NOT_MEASURED:
+            return f"nothing was measured, {coverage}"
+        case GateOutcome.UNDECIDED:
+            further = further_text(view.further_rounds)
+            return f"undecided, {coverage}{f'; {further}' if further else ''}"
+        case _:
+            return f"{view.outcome}, {coverage}"
+
+
+def summary_text(view: GateView) -> str:
+    """Return what a gate says as Markdown, for a comment on a pull request."""
+    lines = [f"### {_MARKS[view.outcome]} {view.outcome.replace('_', ' ').capitalize()}", ""]
+    matrix = "" if view.matrix_id is None else f" Matrix {view.matrix_id}."
+    lines += [f"Not slower by more than {100 * view.margin:.3g} %: {whole_text(view)}.{matrix}", ""]
+    if view.rows:
+        lines += [
+            "| device | candidate | baseline | speedup | interval | rounds | gate |",
+            "| --- | --- | --- | ---: | --- | ---: | --- |",
+            *(_summary_row(row) for row in view.rows),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _summary_row(row: GateRowView) -> str:
+    speedup, _, interval = interval_text(row).partition(", ")
+    further = further_text(row.further_rounds) if row.outcome is GateOutcome.UNDECIDED else ""
+    answer = f"{row.outcome.replace('_', ' ')}{f', {further}' if further else ''}"
+    cells = (device_name(row), row.candidate, row.baseline, speedup, interval, str(row.rounds), answer)
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+def _escaped(text: str) -> str:
+    """Return a text that neither ends a cell of a Markdown table nor begins markup."""
+    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", " ".join(text.split()))
+
+
+_MARKS = {
+    GateOutcome.PASSED: "✅",
+    GateOutcome.SLOWER: "❌",
+    GateOutcome.UNDECIDED: "❔",
+    GateOutcome.NOT_MEASURED: "❔",
+}
+
+
+def write_summary(view: GateView, file: Path) -> None:
+    """Write the Markdown of a gate; a file that exists gets it at its end, as `GITHUB_STEP_SUMMARY` wants."""
+    if str(file) == "-":
+        typer.echo(summary_text(view), nl=False)
+        return
+    with file.open("a", encoding="utf-8") as out:
+        out.write(summary_text(view))

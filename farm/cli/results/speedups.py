@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from farm.cli.matrices.labels import device_name, shared_flags_text, short_labels
-from farm.cli.results.gate import GateOption, check_gate
+from farm.cli.results.gate import GateOption, judge, print_gate
 from farm.cli.results.group_speedups import ByOption, check_by, group_tables
 from farm.cli.results.speedup_notes import DISCOVERY, discovered_rows, legend, notes
 from farm.cli.shell.address import connect
@@ -342,7 +342,9 @@ def speedups(
             "Runs of different control levels are included: the difference may be caused by the controls."
         )
     if gate is not None:
-        raise typer.Exit(check_gate(gate, compared))
+        judged = judge(gate, compared)
+        print_gate(gate, judged)
+        raise typer.Exit(judged.outcome.exit_code)
 
 
 def print_speedups(comparisons: Iterable[SpeedupView], *, pivot: bool = False) -> None:

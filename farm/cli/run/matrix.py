@@ -165,19 +165,28 @@ def harness_spec(
         raise _model_error(harness)
     devices = run_selectors(farm, options.devices)
     if file is None:
-        return _spec(name, name, {}, _backends(harness, options), settings, devices, options)
+        return _spec(name, name, {}, run_backends(harness, options), settings, devices, options)
     variant = _variant(farm, file, harness, options)
+    # Defaults of a matrix are left out, which keeps them out of the names of cells.
+    axes = {name: value for name, value in variant_axes(variant).items() if value != DEFAULT_AXES.get(name)}
+    backends = run_backends(harness, options, variant)
+    return _spec(variant.name, name, axes, backends, settings, devices, options)
+
+
+#: What a matrix takes for these axes where it does not name them.
+DEFAULT_AXES = {"memory_format": "contiguous", "target": "cpu"}
+
+
+def variant_axes(variant: Variant) -> dict[str, str]:
+    """Return the axes of a matrix that name a variant."""
     recipe = variant.manifest.recipe
-    axes = {
+    return {
         "model": variant.manifest.model,
         "precision": str(recipe.precision),
         "format": str(recipe.format),
-        # These are defaults of a matrix; leaving them out keeps them out of the names of cells.
-        **({} if recipe.memory_format == "contiguous" else {"memory_format": recipe.memory_format}),
-        **({} if recipe.target == "cpu" else {"target": recipe.target}),
+        "memory_format": recipe.memory_format,
+        "target": recipe.target,
     }
-    backends = _backends(harness, options, variant)
-    return _spec(variant.name, name, axes, backends, settings, devices, options)
 
 
 def program_spec(
@@ -230,7 +239,7 @@ def _spec(
     return spec
 
 
-def _backends(harness: HarnessView, options: RunOptions, variant: Variant | None = None) -> Sequence[str]:
+def run_backends(harness: HarnessView, options: RunOptions, variant: Variant | None = None) -> Sequence[str]:
     """Return the requested backends, else cpu if it is supported, else the first supported one."""
     if options.backends:
         return options.backends
@@ -263,7 +272,7 @@ def _variant(farm: FarmClient, file: str, harness: HarnessView, options: RunOpti
             raise NotFound(f"there is no {file!r}", hint=hint) from error
     manifest = manifest_of_file(path, model=options.model, precision=options.precision or "unstated")
     if harness.definition is not None:
-        manifest = replace(manifest, backends=_supported_backends(manifest, harness.backends))
+        manifest = replace(manifest, backends=supported_backends(manifest, harness.backends))
     variants = farm.variants()
     same = [view for view in variants if view.manifest.digest == manifest.digest]
     fitting = [view for view in same if _fits(view, options)]
@@ -280,7 +289,7 @@ def _variant(farm: FarmClient, file: str, harness: HarnessView, options: RunOpti
     return current[-1]
 
 
-def _supported_backends(manifest: Manifest, backends: Sequence[str]) -> tuple[str, ...]:
+def supported_backends(manifest: Manifest, backends: Sequence[str]) -> tuple[str, ...]:
     """Return the backends of the format and those of a generic harness.
 
     NNAPI is left out, as it needs a converted file.

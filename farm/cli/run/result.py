@@ -14,7 +14,7 @@ from farm.cli.shell.output import first_rows, out, print_notice
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.base.units import duration_text
 from farm.core.runs.measurement import MIN_ROUNDS, CellSummary, Quality
-from farm.wire.documents.matrices.matrices import MatrixResults, MatrixView, SpeedupView
+from farm.wire.documents.matrices.matrices import GateView, MatrixResults, MatrixView, SpeedupView
 from farm.wire.documents.results.results import ResultView
 
 _ROUNDS = "time = median over rounds, each a process of its own"
@@ -24,10 +24,14 @@ _P90 = "p90 = 90th percentile of a round's samples, median over rounds."
 
 
 def result_document(
-    view: MatrixView, results: Iterable[ResultView], speedups: Iterable[SpeedupView]
+    view: MatrixView,
+    results: Iterable[ResultView],
+    speedups: Iterable[SpeedupView],
+    *,
+    gate: GateView | None = None,
 ) -> MatrixResults:
     """Return all results as one JSON document."""
-    return MatrixResults(matrix=view, results=tuple(results), speedups=tuple(speedups))
+    return MatrixResults(matrix=view, results=tuple(results), speedups=tuple(speedups), gate=gate)
 
 
 def print_result(

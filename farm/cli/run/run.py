@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from farm.cli.matrices.matrix import follow_to_end, submission_text
-from farm.cli.results.gate import Gate, GateOption, check_gate_is_watched
+from farm.cli.results.gate import (
+    Decide,
+    Gate,
+    GateOption,
+    Summary,
+    check_gate_is_watched,
+    deciding_rounds,
+)
 from farm.cli.run.matrix import RunOptions, harness_spec, program_spec
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import seconds
@@ -63,6 +70,8 @@ def run(
     watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Watch it until it is finished.")] = True,
     metrics: Metrics = False,
     gate: GateOption = None,
+    decide: Decide = False,
+    summary: Summary = None,
     as_json: Json = False,
 ) -> None:
     """Measure a model file or a program of your own on devices. Ctrl-C detaches.
@@ -76,7 +85,7 @@ def run(
     """
     if quick and rounds is not None:
         raise InvalidInput("--quick and --rounds exclude each other", hint="leave one of them out")
-    check_gate_is_watched(gate, watch=watch)
+    check_gate_is_watched(gate, watch=watch, summary=summary, as_json=as_json)
     options = RunOptions(
         devices=tuple(device or ()),
         backends=tuple(word.strip() for word in (backend or "").split(",") if word.strip()),
@@ -89,9 +98,24 @@ def run(
     )
     with connect() as farm:
         spec = _spec(farm, file, harness, context.obj, options)
+        if decide:
+            if "baseline" not in spec:
+                hint = "name the baseline first: --backend cpu,nnapi; or farm compare A B"
+                raise InvalidInput("--decide needs something to compare", hint=hint)
+            spec["rounds"] = deciding_rounds(spec["rounds"], gate)
         if not watch:
-            raise typer.Exit(_submit(farm, spec, as_json=as_json))
-        raise typer.Exit(_run(farm, spec, metrics=metrics or bool(metric), gate=gate, as_json=as_json))
+            raise typer.Exit(submit_spec(farm, spec, as_json=as_json))
+        with_metrics = metrics or bool(metric)
+        code = run_spec(
+            farm,
+            spec,
+            metrics=with_metrics,
+            gate=gate,
+            can_decide=not decide,
+            summary=summary,
+            as_json=as_json,
+        )
+    raise typer.Exit(code)
 
 
 def _spec(
@@ -117,20 +141,41 @@ def _spec(
     return harness_spec(farm, file, harness, arguments, options)
 
 
-def _submit(farm: FarmClient, spec: dict[str, object], *, as_json: bool) -> int:
+def submit_spec(farm: FarmClient, spec: dict[str, object], *, as_json: bool) -> int:
+    """Submit a matrix, and say how to watch it."""
     view = farm.submit_matrix(spec)
     print_notice(submission_text(view))
     print_done(view, watch_text(view.matrix_id), as_json=as_json)
     return 0
 
 
-def _run(
-    farm: FarmClient, spec: dict[str, object], *, metrics: bool, gate: Gate | None, as_json: bool
+def run_spec(
+    farm: FarmClient,
+    spec: dict[str, object],
+    *,
+    metrics: bool,
+    gate: Gate | None,
+    can_decide: bool,
+    summary: Path | None,
+    as_json: bool,
 ) -> int:
+    """Submit a matrix, watch it, print its results, and return the exit code.
+
+    Raises:
+        typer.Exit: the user pressed Ctrl-C.
+    """
     view = farm.submit_matrix(spec)
     try:
         print_notice(submission_text(view))
-        return follow_to_end(farm, view.matrix_id, metrics=metrics, gate=gate, as_json=as_json)
+        return follow_to_end(
+            farm,
+            view.matrix_id,
+            metrics=metrics,
+            gate=gate,
+            can_decide=can_decide,
+            summary=summary,
+            as_json=as_json,
+        )
     except KeyboardInterrupt:
         print_notice(watch_again_text(view.matrix_id))
         raise typer.Exit(130) from None

@@ -106,6 +106,7 @@ _COMMANDS_BY_PANEL = {
     "Measure": (
         ("run", "run.run:run", "Measure a model file or a program of your own on devices. Ctrl-C detaches."),
         ("matrix", "matrices.matrix:app", "Matrices: plan, submit, watch, show, cancel and rerun them."),
+        ("compare", "run.compare:compare", "Compare two model files or variants on devices: B against A."),
         ("speedups", "results.speedups:speedups", "Compare every candidate with its baseline, by device."),
         ("history", "results.history:app", "History: the results of series over time, and their changes."),
         ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),
@@ -191,6 +192,7 @@ _SHORT_FORMS = {
 }
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "run": {"cls": PassthroughCommand},
+    "compare": {"cls": PassthroughCommand},
     "adb": {"context_settings": {"allow_interspersed_args": False, "ignore_unknown_options": True}},
 }
 COMMANDS = (
@@ -222,7 +224,13 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog="Exit codes: 0 success, 2 wrong input, 3 model or harness, 4 device, 5 host, 6 farm.")
+_EPILOG = (
+    "Exit codes: 0 success, 2 wrong input, 3 model or harness, 4 device, 5 host, 6 farm; of --gate: "
+    "7 slower, 8 undecided, 9 nothing measured."
+)
+
+
+@app.callback(epilog=_EPILOG)
 def farm(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)

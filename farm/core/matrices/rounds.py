@@ -18,6 +18,8 @@ class SequentialRounds:
     at_most: int = 40
     #: The fraction that intervals may reach to each side; None: until there is a verdict.
     until: float | None = None
+    #: The margin of a gate; rounds are added until it is passed or failed.
+    not_slower: float | None = None
 
     @property
     def bounds(self) -> tuple[int, int]:

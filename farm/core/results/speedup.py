@@ -69,6 +69,9 @@ class Speedup:
     ratio_of_all: float | None
     #: Earlier matrices whose variance moderates this one's.
     moderated_by: int
+    #: The standard error of the logarithm of the ratio, and its degrees of freedom; None without an interval.
+    log_error: float | None = None
+    degrees: float | None = None
 
     @property
     def difference_ns(self) -> float | None:
@@ -148,6 +151,8 @@ def speedup(
         not_slower=is_not_slower(interval.low, margin=margin) if interval else None,
         ratio_of_all=_exp(math.fsum(timed) / len(timed)) if timed else None,
         moderated_by=prior.matrices if prior and interval else 0,
+        log_error=interval.error if interval else None,
+        degrees=interval.degrees if interval else None,
     )
 
 

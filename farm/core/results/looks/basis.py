@@ -80,6 +80,8 @@ def compare_by_basis(
         detectable=None,
         p_value=None,
         not_slower=None,
+        log_error=None,
+        degrees=None,
         verdict=Verdict.UNDECIDED,
         reason=reason,
     )

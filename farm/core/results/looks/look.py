@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from farm.core.errors import GateOutcome
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.results.looks.spending import SPENT_ERROR, nominal_levels, pocock_spending
 from farm.core.results.speedup import Speedup
+from farm.core.results.statistics.gate import judge_gate
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.runs.measurement import MIN_ROUNDS, Verdict
 
@@ -18,7 +20,7 @@ _UNUSABLE_LEAD = 5
 class LookStop(StrEnum):
     """The reason that a cell gets no further rounds."""
 
-    #: It has a verdict.
+    #: It has a verdict, or an answer to the gate.
     DECIDED = "decided"
     #: Its interval is as narrow as the matrix asks.
     NARROW = "narrow"
@@ -59,7 +61,9 @@ class Look:
 Compare = Callable[[float], Speedup]
 
 
-def take_look(plan: SequentialRounds, past: Sequence[Look], compare: Compare, *, rounds: int) -> Look | None:
+def take_look(
+    plan: SequentialRounds, past: Sequence[Look], compare: Compare, *, rounds: int, family: int = 1
+) -> Look | None:
     """Look at a cell once the rounds of its device are over; None while its next look is not due.
 
     When a look is due depends on the number of usable rounds alone, never on their values, as spending
@@ -70,6 +74,7 @@ def take_look(plan: SequentialRounds, past: Sequence[Look], compare: Compare, *,
         past: its looks so far, oldest first; none of them stopped it.
         compare: over all rounds up to `rounds`.
         rounds: that its device has run.
+        family: the cells of its matrix, which a gate judges together.
     """
     usable = compare(CONFIDENCE).rounds
     is_last = rounds >= plan.at_most
@@ -97,7 +102,7 @@ def take_look(plan: SequentialRounds, past: Sequence[Look], compare: Compare, *,
         ci_low=result.ci_low,
         ci_high=result.ci_high,
         verdict=result.verdict,
-        stopped=_stop(plan, result, is_last=is_last),
+        stopped=_stop(plan, result, is_last=is_last, family=family),
     )
 
 
@@ -110,8 +115,13 @@ def _stop_without_interval(past: Sequence[Look], stopped: LookStop, *, rounds: i
     return Look(number=len(past) + 1, rounds=rounds, usable=usable, level=None, spent=None, stopped=stopped)
 
 
-def _stop(plan: SequentialRounds, result: Speedup, *, is_last: bool) -> LookStop | None:
-    if plan.until is None:
+def _stop(plan: SequentialRounds, result: Speedup, *, is_last: bool, family: int) -> LookStop | None:
+    if plan.not_slower is not None:
+        looks = len(plan.schedule)
+        outcome, _ = judge_gate([result], margin=plan.not_slower, looks=looks, family=family)
+        if outcome in (GateOutcome.PASSED, GateOutcome.SLOWER):
+            return LookStop.DECIDED
+    elif plan.until is None:
         if result.verdict is not Verdict.UNDECIDED:
             return LookStop.DECIDED
     elif half_width(result.ci_low, result.ci_high) <= plan.until:

@@ -25,6 +25,9 @@ class LogInterval:
     p_value: float
     #: The smallest true difference that so many rounds would probably show.
     detectable: float
+    #: The standard error of the mean, moderated and widened, and its degrees of freedom.
+    error: float
+    degrees: float
 
     @property
     def half_width(self) -> float:
@@ -85,6 +88,8 @@ def log_interval(
         high=mean + half,
         p_value=_p_value(mean, error, degrees),
         detectable=factor * planned_error,
+        error=error,
+        degrees=degrees,
     )
 
 

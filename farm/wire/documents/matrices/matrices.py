@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import field_validator
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, is_digest
+from farm.core.errors import GateOutcome
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.jobs.run_order import RunOrder
 from farm.core.matrices.matrix import RejectionKind
@@ -225,6 +226,10 @@ class SpeedupView(CellSetup):
     not_slower: bool | None
     #: Earlier matrices whose variance of this pair moderates the interval.
     moderated_by: int
+    #: The standard error of the logarithm of the speedup, and its degrees of freedom; None without an
+    #: interval, and of a farm of an earlier release.
+    log_error: float | None = None
+    degrees: float | None = None
     #: The matrices whose rounds entered, the newest first: each was one look at the same question.
     matrices: tuple[MatrixId, ...]
     #: True for a duplicate of the baseline: its verdict shows how far the other rows can be trusted.
@@ -238,12 +243,47 @@ class SpeedupView(CellSetup):
     measured_until: datetime
 
 
+class GateRowView(Wire):
+    """What a gate says of one comparison."""
+
+    cell_id: CellId
+    device_id: DeviceId
+    device_label: str | None
+    baseline: str
+    candidate: str
+    outcome: GateOutcome
+    #: Baseline time over candidate time, and its interval.
+    speedup: float | None
+    ci_low: float | None
+    ci_high: float | None
+    rounds: int
+    #: Rounds that would probably decide it; 0 where none would or need, None for more than 1000.
+    further_rounds: int | None
+
+
+class GateView(Wire):
+    """What `--gate not-slower` says of a matrix; the exit code is that of its outcome."""
+
+    matrix_id: MatrixId | None
+    outcome: GateOutcome
+    #: By how much a candidate may be slower, as a fraction.
+    margin: float
+    #: Cells that are passed or slower, and cells that the matrix asks for, those that cannot run among them.
+    answered: int
+    asked: int
+    #: Rounds that would probably decide all that are undecided; None for more than 1000.
+    further_rounds: int | None
+    rows: tuple[GateRowView, ...]
+
+
 class MatrixResults(Wire):
-    """`farm run --json` and `farm matrix submit --watch --json`: a finished matrix with all its numbers."""
+    """`farm run --json`, `farm compare --json` and `farm matrix submit --watch --json`: a finished matrix."""
 
     matrix: MatrixView
     results: tuple[ResultView, ...]
     speedups: tuple[SpeedupView, ...]
+    #: With `--gate`.
+    gate: GateView | None = None
 
 
 class AttemptView(Wire):

@@ -181,11 +181,13 @@ def read_as(core: type[CoreT], model: type[BaseModel]) -> Any:
     return Annotated[model, AfterValidator(lambda checked: core(**dict(checked)))]
 
 
+_PERCENT = r"[0-9]{1,2}(\.[0-9]{1,4})?\s?%"
+
+
 def _until(value: object) -> float | None:
     """Return the half-width that rounds are added for; None for a verdict."""
     width = value.get("half_width") if isinstance(value, Mapping) and len(value) == 1 else None
-    if isinstance(width, str) and re.fullmatch(r"[0-9]{1,2}(\.[0-9]{1,4})?\s?%", width):
-        width = float(width.removesuffix("%")) / 100
+    width = _share(width)
     if isinstance(width, float) and _LEAST_HALF_WIDTH <= width <= 1:
         return width
     if value == "decided":
@@ -195,7 +197,16 @@ def _until(value: object) -> float | None:
     )
 
 
+def _share(value: object) -> object:
+    """Return `3%` as 0.03."""
+    if isinstance(value, str) and re.fullmatch(_PERCENT, value):
+        return float(value.removesuffix("%")) / 100
+    return value
+
+
 def _check_growth(rounds: SequentialRounds) -> SequentialRounds:
+    if rounds.until is not None and rounds.not_slower is not None:
+        raise PydanticCustomError("matrix_value", "until and not_slower exclude each other")
     if rounds.at_least >= rounds.at_most:
         raise PydanticCustomError("matrix_value", "at_least must be less than at_most")
     return rounds
@@ -233,6 +244,7 @@ ROUNDS_MODEL = model_of(
     at_least=_RoundCount,
     at_most=_RoundCount,
     until=Annotated[float | None, PlainValidator(_until)],
+    not_slower=Annotated[float, BeforeValidator(_share), Field(ge=0, le=0.5)] | None,
 )
 #: A selector, several of which any is to fit, or `all`.
 SELECTORS = Annotated[
