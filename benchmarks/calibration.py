@@ -15,6 +15,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.calibration_gates import gate_rows
 from benchmarks.calibration_looks import pooled_rows, sequential_rows
 from benchmarks.calibration_row import Row as _Row
 from benchmarks.calibration_row import at_most as _at_most
@@ -365,6 +366,7 @@ def main() -> None:
         _prior_rows,
         sequential_rows,
         pooled_rows,
+        gate_rows,
         _join_rows,
         _block_rows,
     ):

@@ -20,8 +20,7 @@ from agents.adb.server import AdbServer
 from agents.device.facts import read_facts
 from benchmarks.calibration_row import Row
 from benchmarks.simulated_start import VALUE_NS, simulated_start
-from farm.core.base.ids import DeviceId
-from farm.core.matrices.matrix import shuffle_block
+from farm.core.matrices.blocks import balanced_order
 from farm.core.results.pairing import paired_rounds
 from farm.core.results.speedup import Speedup, speedup
 from farm.core.results.statistics.families import alarm_share
@@ -31,7 +30,6 @@ from farm.core.runs.stats import summarize_samples
 
 _ROUNDS = 10
 _CELLS = (0, 1)
-_DEVICE = DeviceId("virtual-1")
 #: Of a process start; the program's own work.
 _WORK_S = 0.05
 
@@ -79,7 +77,7 @@ async def _matrix(phone: Phone, program: str, *, seed: int) -> Speedup:
     """Run one matrix of two equal cells, and compare them."""
     sides: tuple[list[float], list[float]] = ([], [])
     for round in range(_ROUNDS):
-        for cell in shuffle_block(_CELLS, device_id=_DEVICE, round=round, seed=seed):
+        for cell in balanced_order(_CELLS, round=round, key=str(seed)):
             await phone.start([program, "--iter=20", f"--warmup={WARMUP}"], sampling=False)
             printed = samples_us((await phone.finish()).stdout.decode())
             reading = Reading(

@@ -106,7 +106,11 @@ _COMMANDS_BY_PANEL = {
     "Measure": (
         ("run", "run.run:run", "Measure a model file or a program of your own on devices. Ctrl-C detaches."),
         ("matrix", "matrices.matrix:app", "Matrices: plan, submit, watch, show, cancel and rerun them."),
-        ("compare", "run.compare:compare", "Compare two model files or variants on devices: B against A."),
+        (
+            "compare",
+            "run.compare:compare",
+            "Compare two model files or variants on devices: B against A. Ctrl-C detaches.",
+        ),
         ("speedups", "results.speedups:speedups", "Compare every candidate with its baseline, by device."),
         ("history", "results.history:app", "History: the results of series over time, and their changes."),
         ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),

@@ -29,6 +29,7 @@ SHAPES: dict[str, Any] = {
     "history show MODEL": list[SeriesHistory],
     "speedups --by GROUP": list[GroupSpeedupView],
     "run": MatrixResults,
+    "compare A B": MatrixResults,
     "matrix submit FILE --watch": MatrixResults,
     "matrix rerun ID --watch": MatrixResults,
     "matrix submit FILE": MatrixView,

@@ -182,7 +182,7 @@ def test_too_few_rounds_are_said_and_so_is_nothing_at_all(capsys: pytest.Capture
 
 def test_the_document_has_matrix_results_and_speedups() -> None:
     document = result_document(matrix_view(), [result_view()], [speedup_view()])
-    assert list(document.model_dump()) == ["matrix", "results", "speedups"]
+    assert list(document.model_dump()) == ["matrix", "results", "speedups", "gate"]
 
 
 def test_a_level_has_an_interval_from_five_rounds_on_that_holds_its_median() -> None:

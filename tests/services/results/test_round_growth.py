@@ -9,9 +9,11 @@ import pytest
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.errors import GateOutcome
 from farm.core.matrices.rounds import LOOKS_AT
 from farm.core.results.looks.basis import IntervalKind
 from farm.core.results.looks.look import LookStop
+from farm.core.results.statistics.gate import judge_gate
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Verdict
 from farm.database.transaction import bind_tx
@@ -145,6 +147,19 @@ def test_looks_are_had_at_the_planned_numbers_of_usable_rounds(farm: FarmRig, ho
     assert tuple(look.usable for look in looks) == LOOKS_AT
     assert [look.stopped for look in looks] == [None] * 4 + [LookStop.LAST]
     assert view.rounds == 40
+
+
+def test_rounds_are_added_until_the_gate_has_an_answer(farm: FarmRig, host: HostRig) -> None:
+    rounds = {"at_least": 5, "at_most": 40, "not_slower": "3%"}
+    matrix_id = submit(farm, warmups=3, rounds=rounds)
+    run(farm, host, {1: (1.0, 0.03), 2: (1.4, 0.03), 3: (1.03, 0.03)})
+    views = {view.candidate: view for view in farm.speedups(matrix_id)}
+    same, slower, at_margin = (views[f"warmup={number}"] for number in (1, 2, 3))
+    outcomes = [judge_gate([view], margin=0.03, family=4, looks=5)[0] for view in (same, slower, at_margin)]
+    assert outcomes == [GateOutcome.PASSED, GateOutcome.SLOWER, GateOutcome.UNDECIDED]
+    assert [view.interval.stopped for view in (same, slower)] == [LookStop.DECIDED] * 2
+    assert at_margin.interval.stopped is LookStop.LAST
+    assert slower.rounds < at_margin.rounds == 40
 
 
 def test_rounds_are_added_until_the_interval_is_narrow_enough(farm: FarmRig, host: HostRig) -> None:

@@ -1,0 +1,139 @@
+"""`--gate`: its words, the rounds that it adds, and what it prints."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.cli.results.gate import (
+    Gate,
+    deciding_rounds,
+    judge,
+    parse_gate,
+    print_gate,
+    summary_text,
+    write_summary,
+)
+from farm.core.errors import GateOutcome
+from farm.core.matrices.rounds import SequentialRounds
+from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.matrices.matrix import ROUNDS_MODEL
+from tests.support.sample_views import duplicate_view, speedup_view
+
+GATE = Gate(margin=0.03)
+NOTHING: dict[str, Any] = {
+    **dict.fromkeys(("speedup", "baseline_ns", "candidate_ns", "ci_low", "ci_high", "log_error", "degrees")),
+    "rounds": 0,
+}
+
+
+def row(ratio: float, width: float, **changes: Any) -> SpeedupView:
+    """A comparison of ten rounds whose interval reaches so far to each side."""
+    values = {
+        "speedup": ratio,
+        "baseline_ns": ratio * 1e6,
+        "candidate_ns": 1e6,
+        "ci_low": ratio * (1 - width),
+        "ci_high": ratio * (1 + width),
+        "rounds": 10,
+        "log_error": width / 2.26,
+        "degrees": 9.0,
+    }
+    return speedup_view(**{**values, **changes})
+
+
+PASSED, SLOWER, OPEN = row(1.0, 0.01), row(0.8, 0.01), row(0.98, 0.02, candidate="int8|core")
+MISSING = row(1.0, 0.01, **NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("views", "outcome", "code", "coverage"),
+    [
+        ([PASSED], GateOutcome.PASSED, 0, (1, 1)),
+        ([PASSED, SLOWER, OPEN], GateOutcome.SLOWER, 7, (2, 3)),
+        ([PASSED, OPEN], GateOutcome.UNDECIDED, 8, (1, 2)),
+        ([PASSED, MISSING], GateOutcome.UNDECIDED, 8, (1, 2)),
+        ([MISSING], GateOutcome.NOT_MEASURED, 9, (0, 1)),
+        ([], GateOutcome.NOT_MEASURED, 9, (0, 0)),
+        ([PASSED, duplicate_view()], GateOutcome.PASSED, 0, (1, 1)),
+    ],
+)
+def test_each_answer_has_its_exit_code_and_coverage(
+    views: list[SpeedupView], outcome: GateOutcome, code: int, coverage: tuple[int, int]
+) -> None:
+    judged = judge(GATE, views)
+    assert (judged.outcome, judged.outcome.exit_code) == (outcome, code)
+    assert (judged.answered, judged.asked) == coverage
+
+
+def test_without_a_margin_that_of_the_matrix_counts() -> None:
+    view = row(0.985, 0.012, margin=0.05)
+    assert judge(Gate(), [view]).outcome is GateOutcome.PASSED
+    assert judge(Gate(margin=0.01), [view]).outcome is GateOutcome.UNDECIDED
+
+
+def test_an_undecided_gate_says_how_many_rounds_would_decide(capsys: pytest.CaptureFixture[str]) -> None:
+    judged = judge(GATE, [PASSED, OPEN])
+    assert judged.further_rounds
+    print_gate(GATE, judged, can_decide=True)
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1] == (
+        f"gate not-slower=3%: undecided, 1 of 2 cells answered; about {judged.further_rounds} further rounds "
+        "would decide; --decide adds them"
+    )
+    assert told[0].startswith(
+        "gate not-slower=3%: int8|core on phone-1: undecided: 0.980x, 0.960x to 1.000x, "
+    )
+
+
+def test_the_summary_is_a_table_whose_cells_no_label_can_break(tmp_path: Path) -> None:
+    judged = judge(GATE, [SLOWER, OPEN])
+    text = summary_text(judged)
+    assert text.splitlines()[:3] == [
+        "### ❌ Slower",
+        "",
+        "Not slower by more than 3 %: slower, 1 of 2 cells answered.",
+    ]
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {8}
+    assert "int8\\|core" in text
+    file = tmp_path / "summary.md"
+    file.write_text("before\n")
+    write_summary(judged, file)
+    assert file.read_text() == f"before\n{text}"
+
+
+def test_the_summary_has_every_row() -> None:
+    judged = judge(GATE, [PASSED, MISSING, SLOWER])
+    assert [each.outcome for each in judged.rows] == [
+        GateOutcome.PASSED,
+        GateOutcome.NOT_MEASURED,
+        GateOutcome.SLOWER,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rounds", "at_least", "at_most"),
+    [(None, 10, 40), (1, 5, 40), (5, 5, 40), (20, 20, 40), (40, 40, 100), (100, 99, 100)],
+)
+def test_rounds_that_decide_are_a_matrix_that_grows(rounds: int | None, at_least: int, at_most: int) -> None:
+    for gate, margin, until in (
+        (None, None, None),
+        (GATE, None, 0.03),
+        (Gate(), 0.01, 0.01),
+        (Gate(), None, 0.02),
+    ):
+        grown = deciding_rounds(rounds, gate, margin=margin)
+        checked = SequentialRounds(**dict(ROUNDS_MODEL.model_validate(grown)))
+        assert checked == SequentialRounds(at_least=at_least, at_most=at_most, not_slower=until)
+
+
+def test_a_matrix_that_grows_keeps_its_bounds() -> None:
+    own = {"at_least": 8, "at_most": 20, "until": {"half_width": "1%"}}
+    assert deciding_rounds(own, GATE) == {"at_least": 8, "at_most": 20, "not_slower": 0.03}
+    assert deciding_rounds("many", GATE) == "many"
+
+
+def test_a_gate_is_written_as_it_was_read() -> None:
+    for text in ("not-slower", "not-slower=3%", "not-slower=0.5%"):
+        assert str(parse_gate(text)) == text

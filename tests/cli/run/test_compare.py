@@ -1,0 +1,130 @@
+"""`farm compare`: the matrix of two files, and what cannot be compared."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.client.farm_client import FarmClient
+from tests.cli.run.test_run import DEFINITION, run
+from tests.support.farm.http_farm import HttpFarm, http_farm
+from tests.support.farm.service_fixture import model_file, phone
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpFarm]:
+    """A farm with two phones that nobody looks after any more: what is submitted stays queued."""
+    folder = tmp_path_factory.mktemp("farm")
+    with http_farm(folder / "data") as farm, pytest.MonkeyPatch.context() as patch:
+        agent = farm.enroll()
+        answer = agent.exchange(devices=(phone("phone-1", device_model="Pixel 8"), phone("phone-2")))
+        assert answer.status_code == 200, answer.text
+        patch.setenv("FARM_URL", farm.url)
+        (folder / "infer").write_text("#!/bin/sh\n")
+        (folder / "infer.yaml").write_text(DEFINITION)
+        assert run("harness", "add", "infer", folder / "infer", "--definition", folder / "infer.yaml") == 0
+        yield farm
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def net(name: str, *, marker: str, format: str = "lite") -> Path:
+    path = Path(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(model_file(format, marker=marker))
+    return path
+
+
+def compared(capsys: pytest.CaptureFixture[str], *words: str | Path) -> dict[str, Any]:
+    """The matrix that a comparison queues."""
+    capsys.readouterr()
+    assert run("compare", "--no-watch", "--json", "--harness", "infer", *words) == 0, capsys.readouterr().err
+    view: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return view
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
+    capsys.readouterr()
+    assert run("compare", *words) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    return printed.err
+
+
+def test_two_files_of_one_name_are_cells_of_one_matrix_on_each_device(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = net("main/net.ptl", marker="before"), net("new/net.ptl", marker="after")
+    view = compared(capsys, a, b)
+    assert (view["jobs"], view["rejected"], view["rounds"]) == (40, 0, 10)
+    cells = {(cell["device_id"], cell["variant"], cell["baseline"]) for cell in view["cell_list"]}
+    with FarmClient(farm.url) as client:
+        digest_by_name = {each.name: each.manifest.digest for each in client.variants()}
+    (candidate,) = {name for _, name, baseline in cells if baseline is not None}
+    assert candidate.startswith("net-")
+    assert cells == {
+        (device, name, baseline)
+        for device in ("phone-1", "phone-2")
+        for name, baseline in (("net/unstated/lite", None), (candidate, "net"))
+    }
+    assert len(set(digest_by_name.values())) == len(digest_by_name)
+    again = compared(capsys, a, b)
+    by_name = compared(capsys, "net/unstated/lite", candidate)
+    for other in (again, by_name):
+        assert {cell["variant"] for cell in other["cell_list"]} == {"net/unstated/lite", candidate}
+
+
+def test_each_backend_compares_the_two_and_axes_that_differ_are_the_baselines(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = net("deep.pt", marker="deep", format="torchscript"), net("flat.ptl", marker="flat")
+    view = compared(
+        capsys, a, b, "--backend", "cpu,gpu", "--device", "phone-1", "--rounds", "6", "--", "--runs", "5"
+    )
+    assert (view["jobs"], view["rejected"]) == (24, 0)
+    assert {cell["settings"]["runs"] for cell in view["cell_list"]} == {5}
+    baselines = {(cell["variant"], cell["backend"]): cell["baseline"] for cell in view["cell_list"]}
+    assert baselines == {
+        ("deep/unstated/torchscript", "cpu"): None,
+        ("deep/unstated/torchscript", "gpu"): None,
+        ("flat/unstated/lite", "cpu"): "deep torchscript cpu",
+        ("flat/unstated/lite", "gpu"): "deep torchscript gpu",
+    }
+
+
+def test_decide_adds_rounds_by_the_gate_up_to_forty(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = net("one.ptl", marker="one"), net("two.ptl", marker="two")
+    view = compared(capsys, a, b, "--rounds", "5", "--decide")
+    assert (view["rounds"], view["max_rounds"]) == (5, 40)
+
+
+def test_a_gate_needs_numbers_and_a_summary_needs_a_gate(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "add --watch" in refusal(capsys, "a", "b", "--no-watch", "--gate", "not-slower")
+    assert "add --gate not-slower" in refusal(capsys, "a", "b", "--summary", "gate.md")
+    told = refusal(capsys, "a", "b", "--gate", "not-slower", "--summary", "-", "--json")
+    assert "name a file: --summary gate.md" in told
+
+
+@pytest.mark.parametrize("gate", ["faster", "not-slower=3", "not-slower=-1%", "not-slower=51%", ""])
+def test_what_is_no_gate_is_refused_with_how_to_write_one(
+    capsys: pytest.CaptureFixture[str], gate: str
+) -> None:
+    assert "write --gate not-slower, or with the margin" in refusal(capsys, "a", "b", "--gate", gate)
+
+
+def test_what_cannot_be_compared_is_told_with_what_can(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a = net("same.ptl", marker="same")
+    assert "`aa: true`" in refusal(capsys, a, a, "--harness", "infer")
+    assert "farm harness list" in refusal(capsys, a, a)
+    assert "`farm speedups 12`" in refusal(capsys, "12", "13", "--harness", "infer")
+    assert "no such variant" in refusal(capsys, a, "nothing", "--harness", "infer")
+    assert "no device" in refusal(capsys, a, net("b.ptl", marker="b"), "--harness", "infer", "--device", "x")
