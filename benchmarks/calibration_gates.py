@@ -7,10 +7,9 @@ import numpy as np
 
 from benchmarks.calibration_row import Row, at_most, two_errors
 from benchmarks.simulated_start import simulated_start
-from farm.core.errors import GateOutcome
 from farm.core.results.pairing import paired_rounds
 from farm.core.results.speedup import Speedup, speedup
-from farm.core.results.statistics.gate import GATE_ERROR, judge_gate
+from farm.core.results.statistics.gate import GATE_ERROR, GateOutcome, judge_gate
 
 _MARGIN = 0.03
 _ROUNDS, _CELLS = 10, 8

@@ -46,7 +46,7 @@ FarmError
 Retry, health, HTTP status, exit code and outcome follow from these attributes, never from message text.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import ClassVar
 
@@ -68,39 +68,12 @@ class Blame(StrEnum):
     @property
     def exit_code(self) -> int:
         """Return the exit code of a command. 1 is left to bugs; 2 is also used for wrong options."""
-        return _EXIT_CODES[self]
+        return EXIT_CODES[self]
 
 
-class GateOutcome(StrEnum):
-    """What `--gate` says once everything ran; a farm that does not answer has the exit code of its blame."""
-
-    #: Every comparison rules out that the candidate is slower than the gate allows.
-    PASSED = "passed"
-    #: A candidate is shown to be slower than that.
-    SLOWER = "slower"
-    #: Neither, for one comparison at least.
-    UNDECIDED = "undecided"
-    #: There is no comparison with both sides.
-    NOT_MEASURED = "not_measured"
-
-    @property
-    def exit_code(self) -> int:
-        """Return the exit code of a command with a gate."""
-        return _EXIT_CODES[self]
-
-
-#: The only table of exit codes.
-_EXIT_CODES: Mapping[Blame | GateOutcome, int] = {
-    GateOutcome.PASSED: 0,
-    Blame.USER: 2,
-    Blame.VARIANT: 3,
-    Blame.DEVICE: 4,
-    Blame.HOST: 5,
-    Blame.FARM: 6,
-    GateOutcome.SLOWER: 7,
-    GateOutcome.UNDECIDED: 8,
-    GateOutcome.NOT_MEASURED: 9,
-}
+#: By blame, and by answer of a gate: the only table of exit codes.
+EXIT_CODES = {"user": 2, "variant": 3, "device": 4, "host": 5, "farm": 6}
+EXIT_CODES |= {"passed": 0, "slower": 7, "undecided": 8, "not_measured": 9}
 
 
 class FarmError(Exception):

@@ -54,7 +54,8 @@ from farm.cli.shell.options import (
 from farm.cli.shell.output import err, print_done, print_json, print_json_line, print_notice, show
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
-from farm.core.errors import Blame, GateOutcome, InvalidInput
+from farm.core.errors import Blame, InvalidInput
+from farm.core.results.statistics.gate import GateOutcome
 from farm.core.runs.measurement import Outcome
 from farm.wire.documents.matrices.matrices import MatrixView
 from farm.wire.documents.matrices.plans import CancellationView

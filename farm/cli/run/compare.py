@@ -106,7 +106,7 @@ def comparison_spec(
     Raises:
         NotFound: there is no such harness, variant or file.
         SelectorEmpty: the farm has no device with such a name.
-        InvalidInput: both are one file, cannot be told apart by a matrix, or do not fit the harness.
+        InvalidInput: both are one file, have one name in a matrix, or do not fit the harness.
     """
     harness = farm.harness(name)
     if not harness.needs_model:

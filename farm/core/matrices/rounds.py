@@ -12,13 +12,12 @@ LOOKS_AT = (5, 8, 12, 20, 40)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequentialRounds:
-    """Rounds are added until a cell is decided, or its interval is narrow enough."""
+    """Rounds are added until a cell is decided, its interval is narrow enough, or a gate has an answer."""
 
     at_least: int = 5
     at_most: int = 40
-    #: The fraction that intervals may reach to each side; None: until there is a verdict.
+    #: The fraction that intervals may reach to each side, or a gate's margin; None: until there is a verdict.
     until: float | None = None
-    #: The margin of a gate; rounds are added until it is passed or failed.
     not_slower: float | None = None
 
     @property

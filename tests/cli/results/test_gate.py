@@ -14,8 +14,8 @@ from farm.cli.results.gate import (
     summary_text,
     write_summary,
 )
-from farm.core.errors import GateOutcome
 from farm.core.matrices.rounds import SequentialRounds
+from farm.core.results.statistics.gate import GateOutcome
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.matrices.matrix import ROUNDS_MODEL
 from tests.support.sample_views import duplicate_view, speedup_view

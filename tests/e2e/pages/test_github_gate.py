@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from farm.core.errors import Blame, GateOutcome
+from farm.core.errors import Blame
+from farm.core.results.statistics.gate import GateOutcome
 
 ROOT = Path(__file__).parents[3]
 WORKFLOW = ROOT / "examples" / "github-gate.yaml"

@@ -9,11 +9,10 @@ import pytest
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, MatrixId
-from farm.core.errors import GateOutcome
 from farm.core.matrices.rounds import LOOKS_AT
 from farm.core.results.looks.basis import IntervalKind
 from farm.core.results.looks.look import LookStop
-from farm.core.results.statistics.gate import judge_gate
+from farm.core.results.statistics.gate import GateOutcome, judge_gate
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Verdict
 from farm.database.transaction import bind_tx

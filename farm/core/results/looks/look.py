@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from farm.core.errors import GateOutcome
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.results.looks.spending import SPENT_ERROR, nominal_levels, pocock_spending
 from farm.core.results.speedup import Speedup
-from farm.core.results.statistics.gate import judge_gate
+from farm.core.results.statistics.gate import GateOutcome, judge_gate
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.runs.measurement import MIN_ROUNDS, Verdict
 

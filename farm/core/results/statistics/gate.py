@@ -10,9 +10,10 @@ for nothing looks at no gate again. Everything between is **undecided**, which d
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
-from farm.core.errors import GateOutcome
+from farm.core.errors import EXIT_CODES
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.results.statistics.verdict import is_not_slower
 from farm.core.runs.measurement import MIN_ROUNDS
@@ -22,6 +23,24 @@ from farm.core.runs.stats import t_probability, t_quantile
 GATE_ERROR = 0.0005
 #: Further rounds beyond these are not named: so close to the margin, no one waits for an answer.
 MAX_FURTHER_ROUNDS = 1000
+
+
+class GateOutcome(StrEnum):
+    """What a gate says once everything ran."""
+
+    #: Every comparison rules out that the candidate is slower than the gate allows.
+    PASSED = "passed"
+    #: A candidate is shown to be slower than that.
+    SLOWER = "slower"
+    #: Neither, for one comparison at least.
+    UNDECIDED = "undecided"
+    #: There is no comparison with both sides.
+    NOT_MEASURED = "not_measured"
+
+    @property
+    def exit_code(self) -> int:
+        """Return the exit code of a command with a gate."""
+        return EXIT_CODES[self]
 
 
 class GatedComparison(Protocol):

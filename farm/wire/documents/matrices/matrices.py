@@ -6,7 +6,6 @@ from typing import Any
 from pydantic import field_validator
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, is_digest
-from farm.core.errors import GateOutcome
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.jobs.run_order import RunOrder
 from farm.core.matrices.matrix import RejectionKind
@@ -15,6 +14,7 @@ from farm.core.results.looks.basis import IntervalBasis
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.speedup import LeftOut
 from farm.core.results.statistics.families import AlarmShare
+from farm.core.results.statistics.gate import GateOutcome
 from farm.core.results.statistics.pair_distance import PairDistance
 from farm.core.runs.measurement import Outcome, Quality, Verdict
 from farm.core.runs.trace import RunTrace

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from farm.core.errors import Blame, GateOutcome
-from farm.core.results.statistics.gate import GATE_ERROR, judge_gate
+from farm.core.errors import Blame
+from farm.core.results.statistics.gate import GATE_ERROR, GateOutcome, judge_gate
 from farm.core.results.statistics.interval import log_interval
 
 MARGIN = 0.03
