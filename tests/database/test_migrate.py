@@ -162,3 +162,31 @@ def test_a_migration_that_leaves_dangling_references_is_rolled_back(engine: Engi
         connection.exec_driver_sql("DELETE FROM programs")
     with engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM programs").scalar_one() > 0
+
+
+def test_starts_of_a_baseline_in_several_blocks_survive_a_release_that_knows_repeats_only(
+    engine: Engine,
+) -> None:
+    upgrade(engine)
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        add_rows(connection)
+        connection.exec_driver_sql("UPDATE matrices SET block_candidates = 6")
+        # The baseline's start in another block, and that start again.
+        names = "kind, device_id, matrix_id, cell_id, round, priority, state, created_at"
+        for repeat in (0, 1):
+            connection.exec_driver_sql(
+                f"INSERT INTO jobs ({names}, block, repeat, place) SELECT {names}, 2, {repeat}, 1"
+                " FROM jobs WHERE kind = 'benchmark' ORDER BY job_id LIMIT 1"
+            )
+        before = connection.exec_driver_sql("SELECT count(*) FROM jobs").scalar_one()
+    downgrade(engine, "0102")
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT repeat FROM jobs ORDER BY job_id DESC LIMIT 2").scalars()
+        assert list(rows) == [7, 6]
+        assert connection.exec_driver_sql("SELECT count(*) FROM jobs").scalar_one() == before
+    upgrade(engine)
+    with engine.connect() as connection:
+        # What was planned by an older release goes on as it was planned.
+        planned = connection.exec_driver_sql("SELECT DISTINCT block_candidates FROM matrices").scalars()
+        assert list(planned) == [None]
+        assert connection.exec_driver_sql("SELECT count(*) FROM jobs").scalar_one() == before
