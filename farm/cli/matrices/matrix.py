@@ -83,7 +83,7 @@ def submit(
 
     Example: farm matrix submit examples/demo.yaml --watch
     """
-    check_gate_is_watched(gate, watch=watch, summary=summary)
+    check_gate_is_watched(gate, watch=watch, summary=summary, as_json=as_json)
 
     def send(spec: Mapping[str, object]) -> MatrixView:
         if not decide:

@@ -24,7 +24,7 @@ def started(
 
 
 def pair(baseline: MeasuredValue, candidate: MeasuredValue) -> RoundPair:
-    return RoundPair(round=1, baseline=baseline, candidate=candidate)
+    return RoundPair(round=1, block=0, baseline=baseline, candidate=candidate)
 
 
 def test_the_sides_of_a_pair_are_as_far_apart_as_their_beginnings_whichever_ran_first() -> None:
