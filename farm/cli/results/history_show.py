@@ -80,7 +80,7 @@ def show_history(
 
     A session is one matrix on one device. `farm history detect` finds the changes in a file of points.
 
-    Example: farm history mobilenet_v2 --device phone-1 --since 1y
+    Example: farm history show mobilenet_v2 --device phone-1 --since 1y
     """
     if as_csv and as_json:
         raise InvalidInput("--csv and --json go not together", hint="leave one of them out")

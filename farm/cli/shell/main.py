@@ -179,7 +179,7 @@ _COMMANDS_BY_PANEL = {
         (
             "retract",
             "results.retract:retract",
-            "Withdraw measurements for a reason: they are compared with none any more.",
+            "Withdraw measurements: they are kept and shown, and compared with none any more.",
         ),
         (
             "reparse",
