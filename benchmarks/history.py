@@ -82,6 +82,8 @@ class History:
 
         host.run(answer, limit=10**6)  # type: ignore[arg-type]
         self._matrices = 1
+        #: Of a session: small blocks have a start of the baseline each, so more than cells x rounds.
+        self.size = int(rig.rows("SELECT MAX(measurement_id) AS size FROM measurements")[0]["size"])
         engine = rig.database.engine
         if engine.dialect.name == "sqlite":
             # Of no effect within a transaction.
@@ -109,7 +111,7 @@ class History:
             computed = rig.read(session_points, due.session)
             rig.write(bind_tx(store_points, now=later), due, computed)
             sessions += 1
-        return sessions * self.cells * ROUNDS, time.perf_counter() - began_s
+        return sessions * self.size, time.perf_counter() - began_s
 
     def _write(self, service: Callable[[Connection], None]) -> None:
         """Write past the rules of foreign keys: jobs and attempts of copies do not matter here."""
@@ -204,7 +206,9 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
             "device_id": "'phone-' || d.n",
         },
     )
-    number = f"{session} * {cells * ROUNDS}"
+    size = connection.exec_driver_sql("SELECT MAX(measurement_id) FROM measurements").scalar_one()
+    size = size if first == 1 else size // (first * devices)
+    number = f"{session} * {size}"
     own = connection.exec_driver_sql("SELECT COUNT(*) FROM series WHERE device_id = 'phone-0'").scalar_one()
     _copy(
         connection,
@@ -332,7 +336,7 @@ def _measure(name: str, url: str | None, options: argparse.Namespace) -> None:
             before = {question: _p50_ms(ask) for question, ask in _questions(history).items()}
             history.grow(options.matrices)
             count, spent_s = history.compute()
-            total = options.matrices * options.devices * options.cells * ROUNDS
+            total = options.matrices * options.devices * history.size
             print(f"\n{name}: {total:,} measurements, {options.devices} devices, {options.cells} cells")
             after = {question: _p50_ms(ask) for question, ask in _questions(history).items()}
             for question, spent_ms in after.items():
