@@ -16,7 +16,7 @@ from farm.core.results.history.changes.detect import detect as detect_changes
 from farm.core.results.history.changes.points import Change
 from farm.core.results.history.changes.points_csv import PointTable, point_table
 
-PointsFile = Annotated[Path, typer.Argument(metavar="POINTS.csv", help="Points as CSV; - is stdin.")]
+PointsFile = Annotated[Path, typer.Argument(metavar="POINTS", help="Points as CSV; - is stdin.")]
 
 
 def detect(file: PointsFile, as_json: Json = False) -> None:

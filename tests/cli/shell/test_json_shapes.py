@@ -38,6 +38,7 @@ def test_every_listed_command_prints_its_documents(
         first, *rest = command.split()
         noun = rest[0] if first == "explain" else first
         replaced: dict[str, Any] = {"ID": ids.get(noun), "NAME": names.get(noun), "FILE": file}
+        replaced |= {"MODEL": "mobilenet_v2", "GROUP": "soc"}
         return [replaced.get(word, word) for word in command.split()]
 
     for command, shape in SHAPES.items():
