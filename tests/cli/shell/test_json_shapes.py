@@ -37,7 +37,12 @@ def test_every_listed_command_prints_its_documents(
     def words(command: str) -> list[object]:
         first, *rest = command.split()
         noun = rest[0] if first == "explain" else first
-        replaced: dict[str, Any] = {"ID": ids.get(noun), "NAME": names.get(noun), "FILE": file}
+        replaced: dict[str, Any] = {
+            "ID": ids.get(noun),
+            "NAME": names.get(noun),
+            "FILE": file,
+            "MODEL": "mobilenet_v2",
+        }
         replaced |= {"MODEL": "mobilenet_v2", "GROUP": "soc"}
         return [replaced.get(word, word) for word in command.split()]
 
