@@ -175,7 +175,7 @@ def test_metrics_that_a_matrix_names_are_below_its_cells() -> None:
     level = CellSummary(rounds=5, median=12.5, low=12.0, high=13.0, ci_low=None, ci_high=None)
     metric = MetricView(name="memory_peak", unit="MB", better=Better.LOWER, level=level)
     lines = shown(matrix_report(matrix_view(cell_list=[cell_view(metrics=[metric])])), 80)
-    assert "phone-1  memory_peak    12.5    12 to 13  MB    lower" in lines
+    assert "memory_peak  12.5 MB    12 to 13  lower" in lines
 
 
 def test_progress_jobs_and_failures_name_devices_by_label() -> None:
