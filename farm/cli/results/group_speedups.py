@@ -1,12 +1,14 @@
 """`farm speedups --by`: speedups over devices that have something in common."""
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from farm.cli.matrices.labels import short_labels
 from farm.cli.shell.formatting import EMPTY_CELL, change_text
 from farm.cli.shell.tables import Listing, name, number
 from farm.core.base.units import ratio_text
@@ -18,9 +20,10 @@ ByOption = Annotated[
     typer.Option("--by", help="Over the devices of one device model, SoC or Android release, or over all."),
 ]
 _LEGEND = (
-    "Each device counts once, with its newest session. Speedup and time: geometric means over devices.\n"
-    "95 % interval: Student's t over devices, from three on. n of N: devices that measured both sides,\n"
-    "of those of the group that measured the model."
+    "Each device counts once, with its newest session. Speedup and time: geometric\n"
+    "means over devices. Interval: 95 %, Student's t over devices, from three on.\n"
+    "All devices: the lowest and the highest. n of N: devices that measured both\n"
+    "sides, of those of the group that measured the model."
 )
 
 
@@ -37,22 +40,40 @@ def check_by(by: GroupBy, *, others: Sequence[object]) -> None:
 
 
 _group_table = Listing[GroupSpeedupView](
-    name("group", lambda view: f"{view.group or EMPTY_CELL}{' (virtual)' if view.virtual else ''}"),
-    name("model", lambda view: view.model or view.harness),
-    name("candidate", lambda view: f"{view.candidate} vs {view.baseline}"),
+    name("candidate", lambda view: view.candidate),
     number("speedup", lambda view: ratio_text(view.speedup)),
-    number("95 % interval", lambda view: _range(view.ci_low, view.ci_high)),
-    number("lowest to highest", lambda view: _range(view.low, view.high)),
+    number("interval", lambda view: _range(view.ci_low, view.ci_high)),
+    number("all devices", lambda view: _range(view.low, view.high)),
     number("time", lambda view: change_text(view.baseline_ns, view.candidate_ns)),
     number("devices", lambda view: f"{view.devices} of {view.of_devices}"),
 )
 
 
 def group_tables(views: Sequence[GroupSpeedupView]) -> RenderableType:
-    """Return the table of groups, with a legend."""
+    """Return a table for each group, model and baseline, with a legend."""
     if not views:
         return Text("No comparisons yet: `farm matrix list` shows the progress of matrices.")
-    return Group(_group_table(views), Text(_LEGEND, style="dim"))
+    parts: list[RenderableType] = []
+    for _, own in groupby(sorted(views, key=_table_key), key=_table_key):
+        rows = list(own)
+        short = short_labels([rows[0].baseline, *(row.candidate for row in rows)])
+        rows = [row.model_copy(update={"candidate": short[row.candidate]}) for row in rows]
+        parts += [Text(_group_text(rows[0]), style="bold"), Text(_setup_text(rows[0]))]
+        parts += [_group_table(rows), Text("")]
+    return Group(*parts, Text(_LEGEND, style="dim"))
+
+
+def _table_key(view: GroupSpeedupView) -> tuple[str, bool, str, str, str]:
+    return view.group or "", view.virtual, view.model or "", view.harness, view.baseline
+
+
+def _group_text(view: GroupSpeedupView) -> str:
+    return f"{view.group or EMPTY_CELL}{' (virtual)' if view.virtual else ''}"
+
+
+def _setup_text(view: GroupSpeedupView) -> str:
+    setup = ", ".join(filter(None, [view.model, view.harness]))
+    return f"{setup}; baseline {view.baseline}"
 
 
 def _range(low: float | None, high: float | None) -> str:

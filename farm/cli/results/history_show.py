@@ -114,8 +114,11 @@ def trends_text(histories: Sequence[SeriesHistory], *, width: int) -> Text:
     def group(view: SeriesHistory) -> tuple[str, str, str]:
         return view.device_id, view.model or "", view.harness
 
+    def place(view: SeriesHistory) -> tuple[str, str, str, str, str, int]:
+        return *group(view), view.baseline or "", view.label, view.series_id
+
     blocks = []
-    for _, own in groupby(sorted(histories, key=lambda view: (*group(view), view.series_id)), key=group):
+    for _, own in groupby(sorted(histories, key=place), key=group):
         views = list(own)
         first = views[0]
         kind = device_kind(first.device_model, first.soc, virtual=first.virtual)
