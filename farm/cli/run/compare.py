@@ -27,7 +27,7 @@ from farm.cli.run.matrix import (
 from farm.cli.run.run import run_spec, submit_spec
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import seconds
-from farm.cli.shell.options import Json
+from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout, WatchToEnd
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.matrices.matrix import USUAL_ROUNDS
@@ -46,10 +46,7 @@ def compare(
     harness: Annotated[
         str | None, typer.Option(metavar="NAME", help="Harness that runs both; see `farm harness list`.")
     ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Id, label, device model or `Pixel*`; repeatable. Default: all."),
-    ] = None,
+    device: DeviceNames = None,
     backend: Annotated[
         str | None,
         typer.Option(metavar="LIST", help="Comma-separated; A and B are compared on each. Default: cpu."),
@@ -61,8 +58,8 @@ def compare(
     precision: Annotated[
         str | None, typer.Option(metavar="WORD", help="Precision of new files: float32, int8-core, ...")
     ] = None,
-    timeout: Annotated[str, typer.Option(metavar="SPAN", help="Time-out of a process.")] = "2m",
-    watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Watch it until it is finished.")] = True,
+    timeout: ProcessTimeout = "2m",
+    watch: WatchToEnd = True,
     gate: GateOption = None,
     decide: Decide = False,
     summary: Summary = None,

@@ -19,7 +19,7 @@ from farm.cli.run.matrix import RunOptions, harness_spec, program_spec
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import seconds
 from farm.cli.shell.next_steps import watch_again_text, watch_text
-from farm.cli.shell.options import Json, Metrics
+from farm.cli.shell.options import DeviceNames, Json, Metrics, ProcessTimeout, WatchToEnd
 from farm.cli.shell.output import print_done, print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput
@@ -34,10 +34,7 @@ def run(
         str | None,
         typer.Option(metavar="NAME", help="Harness that runs it; for a program of your own, its name."),
     ] = None,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Id, label, device model or `Pixel*`; repeatable. Default: all."),
-    ] = None,
+    device: DeviceNames = None,
     backend: Annotated[
         str | None,
         typer.Option(metavar="LIST", help="Comma-separated; the first is the baseline. Default: cpu."),
@@ -66,8 +63,8 @@ def run(
             help="Pattern of a further metric; BETTER is lower or higher. Repeatable.",
         ),
     ] = None,
-    timeout: Annotated[str, typer.Option(metavar="SPAN", help="Time-out of a process.")] = "2m",
-    watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Watch it until it is finished.")] = True,
+    timeout: ProcessTimeout = "2m",
+    watch: WatchToEnd = True,
     metrics: Metrics = False,
     gate: GateOption = None,
     decide: Decide = False,

@@ -16,6 +16,13 @@ ShortYes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmati
 Reason = Annotated[str | None, typer.Option("--reason", help="Recorded with the event.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Watch it until it is finished; Ctrl-C detaches.")]
 
+WatchToEnd = Annotated[bool, typer.Option("--watch/--no-watch", help="Watch it until it is finished.")]
+DeviceNames = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Id, label, device model or `Pixel*`; repeatable. Default: all."),
+]
+ProcessTimeout = Annotated[str, typer.Option(metavar="SPAN", help="Time-out of a process.")]
+
 AllowMissing = Annotated[
     bool,
     typer.Option("--allow-missing", help="Exit with 0 although cells are not run because a file is missing."),
