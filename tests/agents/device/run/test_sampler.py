@@ -208,7 +208,7 @@ def test_a_driver_that_never_answers_holds_up_nothing(phone: Phone, state: Path)
 def test_cpu_time_tells_a_busy_run_from_an_idle_one(phone: Phone) -> None:
     burn = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"
     phone.run(1, burn)
-    # The measured process waits, and its child works; its time counts at its end, which a sample has to follow.
+    # The measured process waits, and its child works; that counts at its end, which a sample has to follow.
     phone.run(2, f"({burn}) & wait; sleep 1.2")
     run_sampled(phone, 3)
     busy, waiting, idle = (trace_of(phone, fence).samples[-1].cpu_s for fence in (1, 2, 3))
