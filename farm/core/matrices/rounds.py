@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from farm.core.base.ids import CellId
+from farm.core.matrices.blocks import ComparableCell
 
 #: Usable rounds at which a look at a cell is taken, within the bounds of its matrix.
 LOOKS_AT = (5, 8, 12, 20, 40)
@@ -32,20 +33,14 @@ class SequentialRounds:
         return (self.at_least, *between, self.at_most)
 
 
-class ComparedCell(Protocol):
+class StoredCell(ComparableCell, Protocol):
     """A cell of one device, as it is stored."""
 
     @property
     def cell_id(self) -> CellId: ...
-    @property
-    def index(self) -> int: ...
-    @property
-    def baseline_index(self) -> int | None: ...
-    @property
-    def replica(self) -> int: ...
 
 
-CellT = TypeVar("CellT", bound=ComparedCell)
+CellT = TypeVar("CellT", bound=StoredCell)
 
 
 def cells_to_decide(cells: Sequence[CellT]) -> list[CellT]:

@@ -27,8 +27,8 @@ _OF_OTHER_WORK = frozenset({Quality.FALLBACK, Quality.UNPROVEN, Quality.IMPLAUSI
 BlockKey = tuple[int, int, int]
 
 
-class MeasuredValue(RunStart, Protocol):
-    """The measurement of one process start, as its owner stores it."""
+class InBlock(Protocol):
+    """What belongs to one block."""
 
     @property
     def round(self) -> int: ...
@@ -39,6 +39,10 @@ class MeasuredValue(RunStart, Protocol):
     @property
     def repeat(self) -> int:
         """Return how often its block was started before."""
+
+
+class MeasuredValue(InBlock, RunStart, Protocol):
+    """The measurement of one process start, as its owner stores it."""
 
     @property
     def value_ns(self) -> float: ...
@@ -81,7 +85,7 @@ class RoundPair:
         """Tell whether the device restarted between both sides; None where that is not known."""
         if self.baseline is None or self.candidate is None:
             return None
-        return restarted_between(self.baseline, self.candidate)
+        return restarted_between(self.baseline.boot_id, self.candidate.boot_id)
 
 
 class Side(StrEnum):
@@ -166,7 +170,7 @@ def _joined(values: Sequence[MeasuredValue]) -> MeasuredValue:
 
 def _is_alike(one: MeasuredValue, other: MeasuredValue) -> bool:
     settings = [(value.kind, value.control_level, value.facts_id) for value in (one, other)]
-    return settings[0] == settings[1] and not restarted_between(one, other)
+    return settings[0] == settings[1] and not restarted_between(one.boot_id, other.boot_id)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -211,7 +215,7 @@ def paired_rounds(
         excluded.append(exclusion_of(pair, reason))
     paired = [pairs[place] for place in sorted(pairs)]
     counted, of_others = _split_by_build(paired, builds or {})
-    return counted, sorted([*excluded, *of_others], key=exclusion_sort_key)
+    return counted, sorted([*excluded, *of_others], key=block_key)
 
 
 def _blocks(baseline: Sequence[MeasuredValue], candidate: Sequence[MeasuredValue]) -> list[RoundPair]:
@@ -272,7 +276,7 @@ def _builds(pair: RoundPair, builds: Mapping[FactsId, int]) -> set[int]:
 
 def used_pairs(pairs: Sequence[RoundPair], excluded: Sequence[Exclusion]) -> list[RoundPair]:
     """Return the pairs that are not excluded."""
-    unusable = {(exclusion.round, exclusion.block, exclusion.repeat) for exclusion in excluded}
+    unusable = set(map(block_key, excluded))
     return [pair for pair in pairs if block_of(pair) not in unusable]
 
 
@@ -282,8 +286,8 @@ def block_of(pair: RoundPair) -> BlockKey:
     return pair.round, pair.block, repeat
 
 
-def block_key(value: MeasuredValue) -> BlockKey:
-    """Return the block of a start."""
+def block_key(value: InBlock) -> BlockKey:
+    """Return the block of a start, or of a pair that does not count."""
     return value.round, value.block, value.repeat
 
 
@@ -339,8 +343,3 @@ def _log_ratio(pair: RoundPair) -> float | None:
 
 def _is_time(value: MeasuredValue) -> bool:
     return math.isfinite(value.value_ns) and value.value_ns > 0
-
-
-def exclusion_sort_key(exclusion: Exclusion) -> BlockKey:
-    """Return the sort key of an exclusion."""
-    return exclusion.round, exclusion.block, exclusion.repeat

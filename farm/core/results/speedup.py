@@ -12,13 +12,14 @@ from farm.core.results.pairing import (
     RoundPair,
     Side,
     Sides,
+    block_key,
     exclusion_of,
-    exclusion_sort_key,
     sides_of,
 )
 from farm.core.results.statistics.interval import (
     CONFIDENCE,
     LogInterval,
+    bounded_exp,
     log_interval,
     mean_and_variance,
     step_variance,
@@ -126,7 +127,7 @@ def speedup(
     if rounds >= MIN_ROUNDS:
         hidden = _hidden_variance(usable)
         interval = log_interval(logs, confidence=confidence, hidden_variance=hidden, prior=prior)
-    left_out = tuple(sorted([*excluded, *unusable], key=exclusion_sort_key))
+    left_out = tuple(sorted([*excluded, *unusable], key=block_key))
     verdict, reason = _verdict(interval, rounds, margin)
     if interval is None:
         reason += _main_exclusion_text(left_out) if usable or left_out else ": neither side has a measurement"
@@ -254,4 +255,4 @@ def _value_interval(values: Sequence[float]) -> tuple[float, float] | None:
     if len(values) < MIN_ROUNDS or min(values) <= 0:
         return None
     interval = log_interval([math.log(value) for value in values])
-    return math.exp(max(interval.low, -700.0)), _exp(interval.high)
+    return bounded_exp(interval.low), bounded_exp(interval.high)

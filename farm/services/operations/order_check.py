@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.clock import Clock
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
+from farm.core.results.pairing import BlockKey, block_key
 from farm.core.results.statistics.carry_over import (
     MIN_BLOCKS,
     OrderedStart,
@@ -18,6 +19,7 @@ from farm.core.results.statistics.carry_over import (
     OrderEffectKind,
     order_effects,
 )
+from farm.core.results.statistics.pair_distance import restarted_between
 from farm.core.runs.measurement import COUNTED
 from farm.database.engine import Database
 from farm.database.transaction import Tx
@@ -79,11 +81,11 @@ class OrderCheck:
 
 def starts_of(runs: Sequence[PastRun], *, matrices: int = MATRICES) -> list[OrderedStart]:
     """Return the benchmarks among runs; those of the newest matrices with enough blocks have times."""
-    blocks: defaultdict[MatrixId, set[tuple[int, int, int]]] = defaultdict(set)
+    blocks: defaultdict[MatrixId, set[BlockKey]] = defaultdict(set)
     series_by_cell: dict[CellId, SeriesId] = {}
     for run in runs:
         if run.matrix_id is not None:
-            blocks[run.matrix_id].add(_block(run))
+            blocks[run.matrix_id].add(block_key(run))
         if run.cell_id is not None and run.series_id is not None:
             series_by_cell[run.cell_id] = run.series_id
     large = sorted(matrix_id for matrix_id, own in blocks.items() if len(own) >= MIN_BLOCKS)
@@ -96,16 +98,12 @@ def starts_of(runs: Sequence[PastRun], *, matrices: int = MATRICES) -> list[Orde
                     matrix=run.matrix_id,
                     cell=run.cell_id,
                     series=series_by_cell.get(run.cell_id),
-                    block=_block(run),
+                    block=block_key(run),
                     log=_log(run) if run.matrix_id in newest else None,
                     follows=before is not None and _is_right_before(before, run),
                 )
             )
     return starts
-
-
-def _block(run: PastRun) -> tuple[int, int, int]:
-    return run.round, run.block, run.repeat
 
 
 def _log(run: PastRun) -> float | None:
@@ -114,11 +112,10 @@ def _log(run: PastRun) -> float | None:
 
 
 def _is_right_before(before: PastRun, run: PastRun) -> bool:
-    restarted = None not in (before.boot_id, run.boot_id) and before.boot_id != run.boot_id
-    return before.matrix_id is not None and not restarted
+    return before.matrix_id is not None and not restarted_between(before.boot_id, run.boot_id)
 
 
-def _labels(runs: Sequence[PastRun]) -> dict[SeriesId, str]:
+def _labels(runs: Sequence[PastRun]) -> dict[Hashable, str]:
     """Return by series the label and matrix of its newest cell; of duplicates that of their baseline."""
     newest: dict[SeriesId, tuple[MatrixId, str]] = {}
     for run in runs:
@@ -135,7 +132,7 @@ def _apply(
     now: datetime,
     device_id: DeviceId,
     effects: Sequence[OrderEffect],
-    labels: dict[SeriesId, str],
+    labels: Mapping[Hashable, str],
 ) -> None:
     """Raise the alarm of a device, or clear it."""
     tx = Tx(connection, now)
@@ -157,7 +154,7 @@ def _apply(
         clear_alarm(tx, AlarmKind.ORDER_SHOWS, AlarmSubject.DEVICE, device_id, cause=cause)
 
 
-def effect_text(effect: OrderEffect, labels: dict[SeriesId, str]) -> str:
+def effect_text(effect: OrderEffect, labels: Mapping[Hashable, str]) -> str:
     """Return `runs after int8 (matrix 7) take 3.1 % longer (2.4 to 3.8 %, 30 runs)`."""
     size = f"{100 * abs(effect.effect):.1f} % {'longer' if effect.effect > 0 else 'less'}"
     low, high = sorted(
@@ -166,5 +163,5 @@ def effect_text(effect: OrderEffect, labels: dict[SeriesId, str]) -> str:
     bounds = f"{low:.1f} to {high:.1f} %"
     if effect.kind is OrderEffectKind.PLACE:
         return f"the last runs of a block take {size} than its first ({bounds}, {effect.count} blocks)"
-    label = next((text for series, text in labels.items() if series == effect.series), "one series")
+    label = labels.get(effect.series, "one series")
     return f"runs after {label} take {size} than after others ({bounds}, {effect.count} runs)"

@@ -13,7 +13,7 @@ from farm.core.errors import NotFound
 from farm.core.jobs.job import Job
 from farm.core.jobs.run_order import RunOrder
 from farm.core.results.looks.basis import IntervalBasis, IntervalKind
-from farm.core.results.pairing import RoundPair, block_key, block_of, exclusion_sort_key
+from farm.core.results.pairing import RoundPair, block_key, block_of
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.evidence import Evidence
@@ -384,5 +384,5 @@ def _use(connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun
         return "as a baseline's, in the rounds of those that are compared to it" if is_valid else None
     inputs = _comparison(connection, matrix, cell)
     left_out = inputs.compare()[0].excluded if inputs else ()
-    reasons = [skip.reason for skip in left_out if exclusion_sort_key(skip) == block_key(run)]
+    reasons = [skip.reason for skip in left_out if block_key(skip) == block_key(run)]
     return f"left out: {reasons[0]}" if reasons else "it counts, as one round"

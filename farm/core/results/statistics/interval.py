@@ -43,6 +43,11 @@ def step_variance(value_ns: float, step_ns: float) -> float:
     return (step_ns / value_ns) ** 2 / 12
 
 
+def bounded_exp(log: float) -> float:
+    """Return `math.exp` of a logarithm, bounded so that intervals of absurd width do not overflow."""
+    return math.exp(max(-700.0, min(log, 700.0)))
+
+
 def mean_and_variance(logs: Sequence[float]) -> tuple[float, float]:
     """Return the mean and the sample variance of two values or more, of exactly rounded sums."""
     mean = math.fsum(logs) / len(logs)

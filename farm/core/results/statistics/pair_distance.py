@@ -38,7 +38,7 @@ class PairDistance:
 
 def difference_of_starts(baseline: RunStart, candidate: RunStart) -> str | None:
     """Return why two runs do not go together; None where they do, and where the device hides it."""
-    if restarted_between(baseline, candidate):
+    if restarted_between(baseline.boot_id, candidate.boot_id):
         return RESTARTED
     for name, one_c, other_c in (
         ("skin", baseline.start_skin_c, candidate.start_skin_c),
@@ -52,11 +52,11 @@ def difference_of_starts(baseline: RunStart, candidate: RunStart) -> str | None:
     return None
 
 
-def restarted_between(one: RunStart, other: RunStart) -> bool | None:
-    """Tell whether the device restarted between two runs; None where it hides its boots."""
-    if one.boot_id is None or other.boot_id is None:
+def restarted_between(boot_id: str | None, other_boot_id: str | None) -> bool | None:
+    """Tell whether the device restarted between the runs of two boots; None where it hides them."""
+    if boot_id is None or other_boot_id is None:
         return None
-    return one.boot_id != other.boot_id
+    return boot_id != other_boot_id
 
 
 def minutes_apart(one: RunStart, other: RunStart) -> float | None:
@@ -64,9 +64,11 @@ def minutes_apart(one: RunStart, other: RunStart) -> float | None:
 
     None where the device restarted in between, or hides its boots: each boot's clock begins at 0.
     """
-    if restarted_between(one, other) is not False or None in (one.start_uptime_s, other.start_uptime_s):
+    if restarted_between(one.boot_id, other.boot_id) is not False:
         return None
-    return abs((one.start_uptime_s or 0.0) - (other.start_uptime_s or 0.0)) / 60
+    if one.start_uptime_s is None or other.start_uptime_s is None:
+        return None
+    return abs(one.start_uptime_s - other.start_uptime_s) / 60
 
 
 def pair_distance(minutes: Sequence[float | None]) -> PairDistance | None:

@@ -2,25 +2,23 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from statistics import geometric_mean
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import DeviceFacts
-from farm.core.results.statistics.interval import log_interval
-from farm.services.results.history.session_points import session_points
+from farm.core.results.statistics.interval import bounded_exp, log_interval
+from farm.services.results.history.session_points import pending_points
 from farm.services.results.speedups import candidate_filter, devices_by_id
 from farm.store.results.history.points import DevicePoint, newest_of_devices
-from farm.store.results.history.stale_points import pending_sessions
 from farm.store.results.history.trends import PointCell, TrendSeries, cells_of_points, series_by_id
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 #: Devices of which a group has an interval.
 MIN_DEVICES = 3
-#: Of sessions whose points are not computed yet, so many are computed for an answer, the newest.
-_COMPUTED_AT_ONCE = 20
 #: The slots of candidate and baseline.
 _Comparison = tuple[int, int]
 #: What devices have in common, and whether they are virtual.
@@ -97,8 +95,8 @@ def _newest_points(
     stored = newest_of_devices(connection, device_ids, model=model, since=since)
     found = {(point.device_id, point.slot, point.baseline_slot): point for point in stored}
     known = {*device_ids}
-    for session in reversed(pending_sessions(connection)[:_COMPUTED_AT_ONCE]):
-        computed = [point for point in session_points(connection, session) if point.device_id in known]
+    for of_session in reversed(pending_points(connection).values()):
+        computed = [point for point in of_session if point.device_id in known]
         models = {
             series_id: own.model
             for series_id, own in series_by_id(connection, {point.series_id for point in computed}).items()
@@ -127,14 +125,7 @@ def _newest_points(
                     baseline_ns=values.baseline_ns,
                     ended_at=point.ended_at,
                 )
-    return list(_one_of_each(found))
-
-
-def _one_of_each(
-    found: Mapping[tuple[DeviceId, int, int], DevicePoint],
-) -> Iterator[DevicePoint]:
-    for key in sorted(found):
-        yield found[key]
+    return [found[key] for key in sorted(found)]
 
 
 def _view(
@@ -160,15 +151,11 @@ def _view(
         devices=len(points),
         of_devices=of_devices,
         speedup=math.exp(mean),
-        ci_low=None if interval is None else math.exp(max(interval.low, -700.0)),
-        ci_high=None if interval is None else math.exp(min(interval.high, 700.0)),
+        ci_low=None if interval is None else bounded_exp(interval.low),
+        ci_high=None if interval is None else bounded_exp(interval.high),
         low=math.exp(min(logs)),
         high=math.exp(max(logs)),
-        baseline_ns=_geometric_mean([point.baseline_ns for point in points]),
-        candidate_ns=_geometric_mean([point.time_ns for point in points]),
+        baseline_ns=geometric_mean([point.baseline_ns for point in points]),
+        candidate_ns=geometric_mean([point.time_ns for point in points]),
         measured_until=max(point.ended_at for point in points),
     )
-
-
-def _geometric_mean(values_ns: Sequence[float]) -> float:
-    return math.exp(math.fsum(map(math.log, values_ns)) / len(values_ns))

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, SeriesId
+from farm.core.base.ids import CellId, DeviceId, SeriesId
 from farm.core.results.history.session_point import PointValues, SessionPoint, compared_values, own_values
 from farm.database.transaction import Tx
 from farm.services.results.speedups import comparisons_of
@@ -19,7 +19,13 @@ from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow
 from farm.store.results import measurements
 from farm.store.results.history.points import replace_points, slots_of_series
-from farm.store.results.history.stale_points import MeasuredSession, StaleSession, clear_mark, find_stale
+from farm.store.results.history.stale_points import (
+    MeasuredSession,
+    StaleSession,
+    clear_mark,
+    find_stale,
+    pending_sessions,
+)
 from farm.store.results.measurements import Measurement
 from farm.store.results.provenance import builds_of
 
@@ -27,6 +33,8 @@ from farm.store.results.provenance import builds_of
 #: once for each measurement; and of sessions that never pause, so often.
 QUIET_S = 20.0
 AT_LEAST_EVERY_S = 600.0
+#: Of sessions whose points are not computed yet, so many are computed for an answer, the newest.
+COMPUTED_AT_ONCE = 20
 
 
 def find_due_session(
@@ -58,6 +66,14 @@ def session_points(connection: Connection, session: MeasuredSession) -> list[Ses
             # Nothing was measured of its baseline, or there is none.
             values[cell.cell_id] = own_values(own, builds), None
     return list(_points(connection, cells, measured, values))
+
+
+def pending_points(
+    connection: Connection, device_ids: Collection[DeviceId] | None = None
+) -> dict[MeasuredSession, list[SessionPoint]]:
+    """Return the points of the newest sessions whose stored ones are not those of their measurements."""
+    pending = pending_sessions(connection, device_ids)[:COMPUTED_AT_ONCE]
+    return {session: session_points(connection, session) for session in pending}
 
 
 def _measured(connection: Connection, cells: Sequence[CellRow]) -> dict[CellId, list[Measurement]]:

@@ -3,7 +3,6 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy.engine import Connection
@@ -12,14 +11,13 @@ from farm.core.base.ids import DeviceId, FactsId, SeriesId
 from farm.core.devices.device import DeviceFacts
 from farm.core.devices.software_version import build_names
 from farm.core.results.history.session_point import SessionPoint
-from farm.core.results.statistics.interval import CONFIDENCE
+from farm.core.results.statistics.interval import CONFIDENCE, bounded_exp
 from farm.core.runs.measurement import MIN_ROUNDS
 from farm.core.runs.stats import t_quantile
-from farm.services.results.history.session_points import session_points
+from farm.services.results.history.session_points import pending_points
 from farm.services.results.speedups import candidate_filter, devices_by_id
 from farm.store.devices.devices import Device
 from farm.store.results.history.points import points_of_series
-from farm.store.results.history.stale_points import pending_sessions
 from farm.store.results.history.trends import PointCell, TrendSeries, cells_of_points, series_page
 from farm.store.results.provenance import facts_by_id
 from farm.wire.documents.results.history import (
@@ -29,8 +27,8 @@ from farm.wire.documents.results.history import (
     VersionPart,
 )
 
-#: Of sessions whose points are not computed yet, so many are computed for an answer, the newest.
-_COMPUTED_AT_ONCE = 20
+#: The versions of a point, as they are compared with those of the point before it.
+_Versions = Mapping[VersionPart, object]
 
 
 def list_histories(
@@ -77,18 +75,6 @@ def list_histories(
 
 def _matches(view: SeriesHistory, variant: str) -> bool:
     return any(variant.casefold() in (name or "").casefold() for name in (view.label, view.variant))
-
-
-@dataclass(frozen=True, slots=True)
-class _PointVersions:
-    """The versions of a point, as they are compared with those of the point before it."""
-
-    parts: Mapping[VersionPart, object]
-
-    def changed_since(self, before: "_PointVersions | None") -> tuple[VersionPart, ...]:
-        if before is None:
-            return ()
-        return tuple(part for part, version in self.parts.items() if before.parts[part] != version)
 
 
 class _Histories:
@@ -140,7 +126,7 @@ class _Histories:
     def _point_views(
         self, points: Iterable[SessionPoint], names: Mapping[FactsId, str]
     ) -> Iterator[HistoryPoint]:
-        before: _PointVersions | None = None
+        before: _Versions | None = None
         for point in points:
             cell = self._cells[point.cell_id]
             facts_id = point.values.facts_id
@@ -151,7 +137,7 @@ class _Histories:
                 cell,
                 os=os,
                 android=None if facts_id is None else self._facts[facts_id].android,
-                changed=versions.changed_since(before),
+                changed=() if before is None else _changed(before, versions),
             )
             before = versions
 
@@ -161,28 +147,30 @@ def _current_points(
 ) -> list[SessionPoint]:
     """Return the points of series, oldest first, those that are to be computed yet among them."""
     stored = points_of_series(connection, series, since=since)
-    pending = pending_sessions(connection, {own.device_id for own in series.values()})
+    pending = pending_points(connection, {own.device_id for own in series.values()})
     computed = [
         point
-        for session in pending[:_COMPUTED_AT_ONCE]
-        for point in session_points(connection, session)
+        for points in pending.values()
+        for point in points
         if point.series_id in series and (since is None or point.ended_at >= since)
     ]
-    replaced = {(session.matrix_id, session.device_id) for session in pending[:_COMPUTED_AT_ONCE]}
-    kept = [point for point in stored if (point.matrix_id, point.device_id) not in replaced]
+    kept = [point for point in stored if (point.matrix_id, point.device_id) not in pending]
     return sorted([*kept, *computed], key=lambda point: (point.ended_at, point.cell_id))
 
 
-def _versions(point: SessionPoint, cell: PointCell, os: str | None) -> _PointVersions:
-    parts: dict[VersionPart, object] = {
+def _versions(point: SessionPoint, cell: PointCell, os: str | None) -> _Versions:
+    versions: dict[VersionPart, object] = {
         VersionPart.FILE: cell.variant_digest,
         VersionPart.PROGRAM: cell.program_digest,
     }
-    is_compared = point.baseline_series_id is not None
-    if is_compared:
-        parts[VersionPart.BASELINE_FILE] = cell.baseline_variant_digest
-        parts[VersionPart.BASELINE_PROGRAM] = cell.baseline_program_digest
-    return _PointVersions({**parts, VersionPart.OS: os, VersionPart.CONTROLS: point.values.control_level})
+    if point.baseline_series_id is not None:
+        versions[VersionPart.BASELINE_FILE] = cell.baseline_variant_digest
+        versions[VersionPart.BASELINE_PROGRAM] = cell.baseline_program_digest
+    return {**versions, VersionPart.OS: os, VersionPart.CONTROLS: point.values.control_level}
+
+
+def _changed(before: _Versions, versions: _Versions) -> tuple[VersionPart, ...]:
+    return tuple(part for part, version in versions.items() if before[part] != version)
 
 
 def _point_view(
@@ -207,8 +195,8 @@ def _point_view(
         cell,
         time_ns=values.time_ns,
         speedup=speedup,
-        ci_low=None if half is None or log_speedup is None else _exp(log_speedup - half),
-        ci_high=None if half is None or log_speedup is None else _exp(log_speedup + half),
+        ci_low=None if half is None or log_speedup is None else bounded_exp(log_speedup - half),
+        ci_high=None if half is None or log_speedup is None else bounded_exp(log_speedup + half),
         log_time=math.log(values.time_ns),
         log_speedup=log_speedup,
         baseline_variant_digest=cell.baseline_variant_digest if is_compared else None,
@@ -217,7 +205,3 @@ def _point_view(
         android=android,
         changed=changed,
     )
-
-
-def _exp(log: float) -> float:
-    return math.exp(max(-700.0, min(log, 700.0)))

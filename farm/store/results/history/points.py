@@ -315,13 +315,6 @@ def _point(row: sa.Row[*tuple[object, ...]]) -> SessionPoint:
     return to_record(SessionPoint, row, values=to_record(PointValues, row))
 
 
-def points_of_session(connection: Connection, matrix_id: MatrixId, device_id: DeviceId) -> list[SessionPoint]:
-    """Return the points of a session, by cell."""
-    return stored_points(
-        connection, sa.and_(points.c.matrix_id == matrix_id, points.c.device_id == device_id)
-    )
-
-
 def points_of_series(
     connection: Connection, series_ids: Iterable[SeriesId], *, since: datetime | None = None
 ) -> list[SessionPoint]:

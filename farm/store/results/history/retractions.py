@@ -30,8 +30,6 @@ class RetractTarget:
 
     measurement_id: int
     job_id: JobId
-    matrix_id: MatrixId
-    device_id: DeviceId
 
 
 def retract_targets(
@@ -40,7 +38,7 @@ def retract_targets(
     """Return the next measurements of a selection that are retracted, or that are not."""
     is_retracted = measurements.c.retracted_by.is_not(None)
     query = (
-        sa.select(measurements.c.measurement_id, measurements.c.job_id, cells.c.matrix_id, cells.c.device_id)
+        sa.select(measurements.c.measurement_id, measurements.c.job_id)
         .join(cells, cells.c.cell_id == measurements.c.cell_id)
         .where(measurements.c.accepted, is_retracted if retracted else ~is_retracted)
         .order_by(measurements.c.measurement_id)
