@@ -12,17 +12,15 @@ from farm.api.http.authorization import Submitter, Viewer
 from farm.api.http.past_times import past_time
 from farm.core.base.ids import CellId, IdempotencyKey, JobId, MatrixId, idempotency_key
 from farm.core.errors import FarmBusy
-from farm.database.transaction import Tx
 from farm.services.jobs.pending_reasons import job_waiting, matrix_waiting
 from farm.services.matrices.cancel import CancelProgress, cancel_chunk
-from farm.services.matrices.lazy_expansion import expand_small
+from farm.services.matrices.lazy_expansion import store_and_expand
 from farm.services.matrices.plan import plan_matrix
 from farm.services.matrices.submit import (
     PreparedMatrix,
     find_submitted_matrix,
     prepare_matrix,
     prepare_rerun,
-    queue_if_unchanged,
 )
 from farm.services.matrices.views import (
     MAX_MATRICES_PAGE,
@@ -94,7 +92,7 @@ async def submit(
         FarmBusy: devices, variants or programs changed between the two, each time.
     """
     matrix_id = await farm.database.read_async(find_submitted_matrix, idempotency, actor=actor)
-    queue, view = farm.bind(_store_and_expand, actor=actor), farm.bind(matrix_view)
+    queue, view = farm.bind(store_and_expand, actor=actor), farm.bind(matrix_view)
     for _ in range(MAX_TRIES):
         if matrix_id is not None:
             break
@@ -109,15 +107,6 @@ async def submit(
         )
     farm.to_expand.set()
     return await farm.database.read_async(view, matrix_id)
-
-
-def _store_and_expand(
-    tx: Tx, prepared: PreparedMatrix, *, rerun_of: MatrixId | None, idempotency: IdempotencyKey | None
-) -> MatrixId | None:
-    matrix_id = queue_if_unchanged(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
-    if matrix_id is not None:
-        expand_small(tx, matrix_id)
-    return matrix_id
 
 
 @router.post("/matrices/plan")

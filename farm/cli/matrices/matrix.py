@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +36,7 @@ from farm.cli.results.gate import (
 )
 from farm.cli.run.result import print_result, result_document
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import is_listed, plural, since_time
+from farm.cli.shell.formatting import plural, since_time
 from farm.cli.shell.next_steps import farm_command, watch_again_text
 from farm.cli.shell.options import (
     AllowMissing,
@@ -174,19 +174,8 @@ def list_command(
 
     Example: farm matrix list --mine --since 7d
     """
-    begin = since_time(since)
     with connect() as farm:
-        caller = farm.caller().name if mine else None
-        found = farm.matrices(since=begin, name=part, mine=mine)
-        # A farm of an earlier release returns all.
-        newest = takewhile(lambda view: begin is None or view.created_at >= begin, found)
-        listed = (
-            view
-            for view in newest
-            if is_listed(view.created_at, view.name, since=begin, name=part)
-            and caller in (None, view.submitted_by)
-        )
-        views = list(islice(listed, limit))
+        views = list(islice(farm.matrices(since=since_time(since), name=part, mine=mine), limit))
     show(views, matrix_table, as_json=as_json)
 
 

@@ -13,6 +13,7 @@ from farm.cli.jobs.trace_strip import WIDTH, trace_fields
 from farm.cli.shell.address import show_view
 from farm.cli.shell.formatting import (
     EMPTY_CELL,
+    block_text,
     counts_text,
     device_kind,
     failure_text,
@@ -238,9 +239,9 @@ def _rounds(view: CellExplanation) -> Iterator[Line]:
     for pair in view.rounds:
         yield _round(pair)
     for block in view.left_out:
-        where = round_text(block.round, block.block, block.repeat).partition(",")[2]
+        where = block_text(block.block, block.repeat)
         apart = "" if block.minutes_apart is None else f" ({apart_text(block.minutes_apart)} apart)"
-        yield f"{block.round:>5}  left out{where and f',{where}'}{apart}: {block.reason}"
+        yield f"{block.round:>5}  left out{where and f', {where}'}{apart}: {block.reason}"
 
 
 def _disturbed(view: CellExplanation) -> Iterator[Line]:
@@ -285,7 +286,7 @@ def _round(pair: RoundView) -> str:
     order = f"{pair.baseline_place} and {pair.candidate_place} of {pair.block_size}"
     times = f"{duration_text(pair.baseline_ns):<9}  {duration_text(pair.candidate_ns):<9}"
     attempts = f"{pair.baseline_attempt}, {pair.candidate_attempt}"
-    where = round_text(pair.round, pair.block, pair.repeat).partition(", ")[2]
+    where = block_text(pair.block, pair.repeat)
     attempts += f" ({where})" if where else ""
     apart = apart_text(pair.minutes_apart)
     return f"{pair.round:>5}  {times}  {pair.ratio:.3f}   {apart:<10}  {order:<19}  {attempts}"

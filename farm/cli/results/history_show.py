@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from farm.cli.jobs.bars import bar
 from farm.cli.matrices.labels import device_name, short_labels
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import device_kind, past_moment, plural
@@ -20,7 +21,6 @@ from farm.core.base.units import duration_text, ratio_text
 from farm.core.errors import InvalidInput
 from farm.wire.documents.results.history import HistoryPoint, SeriesHistory, VersionPart
 
-_BARS = "▁▂▃▄▅▆▇█"
 #: Between two points of which a version changed.
 _BREAK = "|"
 #: A trend whose values lie within this range is drawn flat, as a fraction: noise is no trend.
@@ -204,14 +204,10 @@ def sparkline(values: Sequence[float], is_break: Sequence[bool], *, width: int) 
     total = len(values)
     bars = [_averaged(run, max(1, min(len(run), len(run) * space // total))) for run in runs]
     low, high = (bound(log for run in bars for log in run) for bound in (min, max))
-    span = high - low
-
-    def bar(log: float) -> str:
-        if span < _LEAST_RANGE:
-            return _BARS[len(_BARS) // 2]
-        return _BARS[min(len(_BARS) - 1, int((log - low) / span * len(_BARS)))]
-
-    return _BREAK.join("".join(map(bar, run)) for run in bars)
+    if high - low < _LEAST_RANGE:
+        # Flat, in the middle.
+        low, high = low - 1.0, low + 1.0
+    return _BREAK.join("".join(bar(log, low, high) for log in run) for run in bars)
 
 
 def _averaged(logs: Sequence[float], count: int) -> list[float]:

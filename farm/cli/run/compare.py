@@ -19,6 +19,7 @@ from farm.cli.run.matrix import (
     DEFAULT_AXES,
     RunOptions,
     flag_values,
+    listed_backends,
     run_backends,
     run_selectors,
     supported_backends,
@@ -75,7 +76,7 @@ def compare(
     check_gate_is_watched(gate, watch=watch, summary=summary, as_json=as_json)
     options = RunOptions(
         devices=tuple(device or ()),
-        backends=tuple(word.strip() for word in (backend or "").split(",") if word.strip()),
+        backends=listed_backends(backend),
         rounds=rounds or USUAL_ROUNDS,
         timeout_s=float(seconds(timeout)),
         precision=precision,

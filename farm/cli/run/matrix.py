@@ -239,6 +239,11 @@ def _spec(
     return spec
 
 
+def listed_backends(text: str | None) -> tuple[str, ...]:
+    """Return the backends of an option: `cpu,nnapi`."""
+    return tuple(word.strip() for word in (text or "").split(",") if word.strip())
+
+
 def run_backends(harness: HarnessView, options: RunOptions, variant: Variant | None = None) -> Sequence[str]:
     """Return the requested backends, else cpu if it is supported, else the first supported one."""
     if options.backends:

@@ -15,7 +15,7 @@ from farm.cli.results.gate import (
     check_gate_is_watched,
     deciding_rounds,
 )
-from farm.cli.run.matrix import RunOptions, harness_spec, program_spec
+from farm.cli.run.matrix import RunOptions, harness_spec, listed_backends, program_spec
 from farm.cli.shell.address import connect
 from farm.cli.shell.formatting import seconds
 from farm.cli.shell.next_steps import watch_again_text, watch_text
@@ -85,7 +85,7 @@ def run(
     check_gate_is_watched(gate, watch=watch, summary=summary, as_json=as_json)
     options = RunOptions(
         devices=tuple(device or ()),
-        backends=tuple(word.strip() for word in (backend or "").split(",") if word.strip()),
+        backends=listed_backends(backend),
         rounds=1 if quick else rounds or 5,
         timeout_s=float(seconds(timeout)),
         model=model,

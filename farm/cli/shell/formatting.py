@@ -34,8 +34,12 @@ def range_text(least: object, most: object) -> str:
 
 def round_text(round: int, block: int, repeat: int) -> str:
     """Return `round 3`, or `round 3, block 2, repeat 1`; the first of each is left out."""
-    more = [f"block {block}"] * bool(block) + [f"repeat {repeat}"] * bool(repeat)
-    return ", ".join([f"round {round}", *more])
+    return ", ".join(filter(None, [f"round {round}", block_text(block, repeat)]))
+
+
+def block_text(block: int, repeat: int) -> str:
+    """Return `block 2, repeat 1`; the first of each is left out."""
+    return ", ".join([f"block {block}"] * bool(block) + [f"repeat {repeat}"] * bool(repeat))
 
 
 def plural_range(least: int, most: int, noun: str) -> str:

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import DeviceId, MatrixId
+from farm.core.base.ids import DeviceId, IdempotencyKey, MatrixId
 from farm.core.jobs.fair_share import round_virtual_time
 from farm.core.jobs.retry import poisoned_devices
 from farm.core.matrices.blocks import PlannedStart
@@ -21,6 +21,7 @@ from farm.core.results.settle.consequences import poison_outcome
 from farm.core.results.settle.effects import EndJob
 from farm.database.notifications import notify_hosts_of_devices
 from farm.database.transaction import Tx
+from farm.services.matrices.submit import PreparedMatrix, queue_if_unchanged
 from farm.store.devices import workload as device_workload
 from farm.store.jobs import jobs
 from farm.store.jobs.jobs import NewJob
@@ -134,6 +135,20 @@ def _put_rows(connection: Connection, builder: RowBuilder, rows: RowBatch) -> No
         for device_id, start, virtual_time in rows.jobs
     ]
     jobs.add_jobs(Tx(connection, builder.created_at), builder.matrix_id, new_jobs, priority=builder.priority)
+
+
+def store_and_expand(
+    tx: Tx,
+    prepared: PreparedMatrix,
+    *,
+    rerun_of: MatrixId | None = None,
+    idempotency: IdempotencyKey | None = None,
+) -> MatrixId | None:
+    """Store a prepared matrix, and queue its jobs where they are few; like `queue_if_unchanged`."""
+    matrix_id = queue_if_unchanged(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
+    if matrix_id is not None:
+        expand_small(tx, matrix_id)
+    return matrix_id
 
 
 def expand_small(tx: Tx, matrix_id: MatrixId, *, jobs: int = INLINE_JOBS) -> None:

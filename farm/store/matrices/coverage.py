@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import CellId, DeviceId, Digest, MatrixId
+from farm.core.base.ids import CellId, Digest, MatrixId
 from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import COUNTED, Outcome
 from farm.database.rows import is_among
-from farm.database.tables import cells, is_one_of, jobs, lazy_expansions, measurements, standing_cells
+from farm.database.tables import cells, is_one_of, jobs, measurements, standing_cells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +62,6 @@ def _measured(connection: Connection, cell_ids: Collection[CellId]) -> set[CellI
         is_one_of(measurements.c.quality, COUNTED),
     )
     return {*connection.execute(query.distinct()).scalars()}
-
-
-def expanding_devices(
-    connection: Connection, matrix_ids: Collection[MatrixId]
-) -> set[tuple[MatrixId, DeviceId]]:
-    """Return matrices and devices whose cells are not all stored yet."""
-    query = sa.select(lazy_expansions.c.matrix_id, lazy_expansions.c.device_id).where(
-        is_among(connection, lazy_expansions.c.matrix_id, matrix_ids),
-        lazy_expansions.c.cancelled_at.is_(None),
-    )
-    return {(matrix_id, device_id) for matrix_id, device_id in connection.execute(query)}
 
 
 def end_by_cell(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, str]:

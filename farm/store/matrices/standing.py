@@ -1,6 +1,6 @@
 """Standing matrices, and the matrix that last measured each of their cells at its versions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, Digest, MatrixId
+from farm.core.errors import NotFound
 from farm.core.jobs.job import JobState
 from farm.core.matrices.standing import StandingSpec
 from farm.core.operations.event import FurtherWorkEvent
@@ -18,6 +19,7 @@ from farm.database.transaction import Tx
 from farm.store.operations.events import record_event
 
 _SPEC = TypeAdapter(StandingSpec)
+_STANDING = sa.select(standing_matrices).where(standing_matrices.c.ended_at.is_(None))
 #: Digests that one statement names.
 _DIGESTS_AT_ONCE = 1000
 
@@ -42,17 +44,26 @@ class StandingMatrix:
 
 def list_standing(connection: Connection) -> list[StandingMatrix]:
     """Return the matrices that stand, by name."""
-    query = sa.select(standing_matrices).where(standing_matrices.c.ended_at.is_(None))
-    rows = connection.execute(query.order_by(standing_matrices.c.name))
+    rows = connection.execute(_STANDING.order_by(standing_matrices.c.name))
     return [to_record(StandingMatrix, row) for row in rows]
 
 
 def find_standing(connection: Connection, name: str) -> StandingMatrix | None:
     """Return the matrix of a name that stands, or None."""
-    query = sa.select(standing_matrices).where(
-        standing_matrices.c.name == name, standing_matrices.c.ended_at.is_(None)
-    )
-    return find_record(connection, StandingMatrix, query)
+    return find_record(connection, StandingMatrix, _STANDING.where(standing_matrices.c.name == name))
+
+
+def get_standing(connection: Connection, standing_id: int) -> StandingMatrix:
+    """Return a matrix that stands.
+
+    Raises:
+        NotFound: there is none of this number.
+    """
+    query = _STANDING.where(standing_matrices.c.standing_id == standing_id)
+    if (standing := find_record(connection, StandingMatrix, query)) is None:
+        message = f"no matrix stands under the number {standing_id}"
+        raise NotFound(message, hint="`farm matrix standing` lists them")
+    return standing
 
 
 def put_standing(tx: Tx, spec: StandingSpec, *, next_due_at: datetime | None) -> int:
@@ -117,6 +128,12 @@ def queued_cells(connection: Connection, standing_id: int) -> dict[Digest, Queue
     return {digest: QueuedCell(matrix_id, index) for digest, matrix_id, index in connection.execute(query)}
 
 
+def last_matrix(connection: Connection, standing_id: int) -> MatrixId | None:
+    """Return the newest matrix of a standing one; None before the first."""
+    query = sa.select(sa.func.max(standing_cells.c.matrix_id))
+    return connection.execute(query.where(standing_cells.c.standing_id == standing_id)).scalar()
+
+
 def put_queued_cells(
     connection: Connection, standing_id: int, matrix_id: MatrixId, index_by_digest: Mapping[Digest, int]
 ) -> None:
@@ -140,8 +157,16 @@ def busy_devices(connection: Connection, matrix_ids: Sequence[MatrixId]) -> set[
         is_among(connection, jobs.c.matrix_id, matrix_ids),
         jobs.c.state.in_([literal(JobState.QUEUED), literal(JobState.ACTIVE)]),
     )
-    not_queued = sa.select(lazy_expansions.c.device_id).where(
+    expanding = {device_id for _, device_id in expanding_devices(connection, matrix_ids)}
+    return expanding | {*connection.execute(open_jobs.distinct()).scalars()}
+
+
+def expanding_devices(
+    connection: Connection, matrix_ids: Collection[MatrixId]
+) -> set[tuple[MatrixId, DeviceId]]:
+    """Return matrices and devices whose cells are not all stored yet."""
+    query = sa.select(lazy_expansions.c.matrix_id, lazy_expansions.c.device_id).where(
         is_among(connection, lazy_expansions.c.matrix_id, matrix_ids),
         lazy_expansions.c.cancelled_at.is_(None),
     )
-    return {*connection.execute(open_jobs.union(not_queued)).scalars()}
+    return {(matrix_id, device_id) for matrix_id, device_id in connection.execute(query)}

@@ -21,10 +21,10 @@ from farm.core.operations.event import FurtherWorkEvent
 from farm.database.engine import Database
 from farm.database.transaction import Tx, bind_tx
 from farm.services.matrices.current_expansion import expand_matrix
-from farm.services.matrices.lazy_expansion import expand_small
+from farm.services.matrices.lazy_expansion import store_and_expand
 from farm.services.matrices.standing.coverage import WantedCell, wanted_cells
 from farm.services.matrices.standing.schedule import check_schedule, next_time
-from farm.services.matrices.submit import PreparedMatrix, prepare_expanded, queue_if_unchanged
+from farm.services.matrices.submit import PreparedMatrix, prepare_expanded
 from farm.store.matrices import standing as standing_store
 from farm.store.matrices.standing import QueuedCell, StandingMatrix
 from farm.store.operations.events import record_event
@@ -74,20 +74,6 @@ def stand(tx: Tx, spec: StandingSpec) -> int:
     next_due_at = None if spec.schedule is None else check_schedule(spec.schedule, now=tx.now)
     expand_matrix(tx.connection, spec.matrix)
     return standing_store.put_standing(tx, spec, next_due_at=next_due_at)
-
-
-def get_standing(connection: Connection, standing_id: int) -> StandingMatrix:
-    """Return a matrix that stands.
-
-    Raises:
-        NotFound: there is none of this number.
-    """
-    for standing in standing_store.list_standing(connection):
-        if standing.standing_id == standing_id:
-            return standing
-    raise NotFound(
-        f"no matrix stands under the number {standing_id}", hint="`farm matrix standing` lists them"
-    )
 
 
 @dataclass(slots=True)
@@ -185,10 +171,9 @@ def queue_session(tx: Tx, session: PreparedSession) -> tuple[bool, MatrixId | No
         return True, None
     if standing_store.queued_cells(connection, standing.standing_id) != session.queued:
         return False, None
-    matrix_id = queue_if_unchanged(tx.by(standing.submitted_by), session.prepared)
+    matrix_id = store_and_expand(tx.by(standing.submitted_by), session.prepared)
     if matrix_id is None:
         return False, None
-    expand_small(tx, matrix_id)
     standing_store.put_problem(tx, standing, None)
     standing_store.put_next_due(tx, standing, session.next_due_at)
     standing_store.put_queued_cells(connection, standing.standing_id, matrix_id, session.index_by_digest)

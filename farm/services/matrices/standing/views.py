@@ -13,11 +13,10 @@ from farm.core.matrices.standing import Coverage
 from farm.database.transaction import Tx
 from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix
 from farm.services.matrices.standing.coverage import WantedCell, wanted_cells
-from farm.services.matrices.standing.sessions import get_standing
 from farm.store.devices.devices import device_labels
 from farm.store.matrices import standing as standing_store
-from farm.store.matrices.coverage import CellProgress, end_by_cell, expanding_devices, progress_by_version
-from farm.store.matrices.standing import StandingMatrix
+from farm.store.matrices.coverage import CellProgress, end_by_cell, progress_by_version
+from farm.store.matrices.standing import StandingMatrix, expanding_devices, get_standing, last_matrix
 from farm.wire.documents.matrices.standing import (
     CoverageCounts,
     CoveredDevice,
@@ -64,7 +63,7 @@ def standing_view(tx: Tx, standing_id: int) -> StandingView:
             devices=(),
             uncovered=(),
             more_uncovered=0,
-            last_matrix_id=_last_matrix(tx.connection, standing),
+            last_matrix_id=last_matrix(tx.connection, standing_id),
         )
     covered = _covered(tx, standing, expanded)
     labels = device_labels(tx.connection)
@@ -101,7 +100,7 @@ def standing_view(tx: Tx, standing_id: int) -> StandingView:
         ),
         uncovered=tuple(shown),
         more_uncovered=len(uncovered) + len(rejected) - len(shown),
-        last_matrix_id=_last_matrix(tx.connection, standing),
+        last_matrix_id=last_matrix(tx.connection, standing_id),
     )
 
 
@@ -109,11 +108,6 @@ def _summary(standing: StandingMatrix) -> StandingSummary:
     spec = standing.spec
     by = standing.submitted_by.removeprefix("user:")
     return StandingSummary.of(standing, harness=spec.matrix.harness, schedule=spec.schedule, submitted_by=by)
-
-
-def _last_matrix(connection: Connection, standing: StandingMatrix) -> MatrixId | None:
-    queued = standing_store.queued_cells(connection, standing.standing_id).values()
-    return max((cell.matrix_id for cell in queued), default=None)
 
 
 def _covered(tx: Tx, standing: StandingMatrix, expanded: MatrixExpansion) -> list[_Covered]:
