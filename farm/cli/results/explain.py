@@ -311,8 +311,7 @@ def number_report(view: JobExplanation) -> Text:
     lines: list[Line] = [*_job_lines(view)]
     lines += [("value", "none: the job has no measurement")] if run is None else run_lines(run)
     lines.append(("used", view.use))
-    is_left_out = view.use is not None and view.use.startswith("left out")
-    if view.trace and run is not None and (run.quality not in COUNTED or is_left_out):
+    if view.trace and run is not None and (run.quality not in COUNTED or view.left_out):
         lines += trace_fields(view.trace, columns=_STRIP_COLUMNS)
     lines += device_lines(view.device)
     if view.gates is not None:

@@ -340,6 +340,7 @@ def explain_job(connection: Connection, job_id: JobId) -> JobExplanation:
     runs = [] if run is None else [run]
     evidence = next(iter(evidence_of(connection, [run.attempt_id for run in runs]).values()), None)
     place, size = positions_in_blocks(connection, cell).get(job_id, (None, None))
+    left_out = _left_out_reason(connection, matrix, cell, run)
     return JobExplanation.of(
         matrix.spec,
         job=detail,
@@ -353,7 +354,8 @@ def explain_job(connection: Connection, job_id: JobId) -> JobExplanation:
         trace=run_trace(evidence.trace) if evidence else None,
         place=place,
         block_size=size,
-        use=_use(connection, matrix, cell, run),
+        use=_use(connection, cell, run, left_out),
+        left_out=left_out is not None,
         cells=_comparisons(connection, cell),
     )
 
@@ -373,7 +375,7 @@ def _comparisons(connection: Connection, cell: CellRow) -> tuple[CellId, ...]:
     return tuple(other.cell_id for other in cells if other.baseline_index == cell.index)
 
 
-def _use(connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun | None) -> str | None:
+def _use(connection: Connection, cell: CellRow, run: MeasuredRun | None, left_out: str | None) -> str | None:
     """Describe the use of the number in the comparison of its own cell."""
     if run is None:
         return None
@@ -382,7 +384,15 @@ def _use(connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun
             return "in no comparison: the matrix compares nothing to it"
         is_valid = run.quality in COUNTED
         return "as a baseline's, in the rounds of those that are compared to it" if is_valid else None
-    inputs = _comparison(connection, matrix, cell)
-    left_out = inputs.compare()[0].excluded if inputs else ()
-    reasons = [skip.reason for skip in left_out if block_key(skip) == block_key(run)]
-    return f"left out: {reasons[0]}" if reasons else "it counts, as one round"
+    return "it counts, as one round" if left_out is None else f"left out: {left_out}"
+
+
+def _left_out_reason(
+    connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun | None
+) -> str | None:
+    """Return why the number is left out of the comparison of its own cell; None where it is not."""
+    inputs = None if run is None or cell.baseline_index is None else _comparison(connection, matrix, cell)
+    if run is None or inputs is None:
+        return None
+    left_out = inputs.compare()[0].excluded
+    return next((skip.reason for skip in left_out if block_key(skip) == block_key(run)), None)

@@ -1,36 +1,15 @@
 """`farm compare`: the matrix of two files, and what cannot be compared."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from farm.client.farm_client import FarmClient
-from tests.cli.run.test_run import DEFINITION, run
-from tests.support.farm.http_farm import HttpFarm, http_farm
-from tests.support.farm.service_fixture import model_file, phone
-
-
-@pytest.fixture(scope="module")
-def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpFarm]:
-    """A farm with two phones that nobody looks after any more: what is submitted stays queued."""
-    folder = tmp_path_factory.mktemp("farm")
-    with http_farm(folder / "data") as farm, pytest.MonkeyPatch.context() as patch:
-        agent = farm.enroll()
-        answer = agent.exchange(devices=(phone("phone-1", device_model="Pixel 8"), phone("phone-2")))
-        assert answer.status_code == 200, answer.text
-        patch.setenv("FARM_URL", farm.url)
-        (folder / "infer").write_text("#!/bin/sh\n")
-        (folder / "infer.yaml").write_text(DEFINITION)
-        assert run("harness", "add", "infer", folder / "infer", "--definition", folder / "infer.yaml") == 0
-        yield farm
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+from tests.cli.run.test_run import run
+from tests.support.farm.http_farm import HttpFarm
+from tests.support.farm.service_fixture import model_file
 
 
 def net(name: str, *, marker: str, format: str = "lite") -> Path:

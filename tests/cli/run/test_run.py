@@ -1,7 +1,6 @@
 """`farm run` against the farm's own API: what it registers and submits, and what it refuses."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +22,6 @@ backends:
   cpu: {}
   gpu: {arguments: --gpu, proof: on (.*)}
 """
-
-
-@pytest.fixture(scope="module")
-def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpFarm]:
-    """A farm with two phones that nobody looks after any more: what is submitted stays queued."""
-    folder = tmp_path_factory.mktemp("farm")
-    with http_farm(folder / "data") as farm, pytest.MonkeyPatch.context() as patch:
-        agent = farm.enroll()
-        answer = agent.exchange(devices=(phone("phone-1", device_model="Pixel 8"), phone("phone-2")))
-        assert answer.status_code == 200, answer.text
-        patch.setenv("FARM_URL", farm.url)
-        (folder / "infer").write_text("#!/bin/sh\n")
-        (folder / "infer.yaml").write_text(DEFINITION)
-        assert run("harness", "add", "infer", folder / "infer", "--definition", folder / "infer.yaml") == 0
-        yield farm
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def run(*words: str | Path) -> int:

@@ -221,5 +221,7 @@ class JobExplanation(Wire):
     block_size: int | None
     #: Its use in the comparison of its cell, or the reason against; None where nothing is compared.
     use: str | None
+    #: Whether it is left out of the comparison of its own cell.
+    left_out: bool = False
     #: Cells whose comparisons may use it: its own, or those that are compared to it.
     cells: tuple[CellId, ...]
