@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from farm.cli.access.credentials import create_private_file
 from farm.cli.shell.address import DEFAULT_URL, connect, connect_to, data_dir, find_running, find_url
-from farm.cli.shell.formatting import local_time_text, seconds
 from farm.cli.shell.identity import require_identity
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_json, print_notice, show
@@ -19,6 +18,7 @@ from farm.clock import SystemClock
 from farm.core.errors import InvalidInput
 from farm.core.operations.role import Role
 from farm.database.transaction import bind_tx
+from farm.presentation.text import local_time_text, seconds
 from farm.wire.documents.access import (
     MAX_JOIN_VALID_S,
     MIN_VALID_S,

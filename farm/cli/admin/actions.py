@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from farm.blobs.owner import find_owner, set_owner
-from farm.cli.shell.formatting import local_time_text, plural
 from farm.cli.shell.identity import require_identity
 from farm.cli.shell.output import err
 from farm.cli.shell.settings import farm_config
@@ -25,6 +24,7 @@ from farm.database.connect import check_server, display_url, open_database, url_
 from farm.database.engine import Database, opened_engine
 from farm.database.migrate import SchemaState, check_newest, schema_state, upgrade
 from farm.database.transaction import bind_tx
+from farm.presentation.text import local_time_text, plural
 from farm.services.files.backup.backup import Backup, find_backup, make_backup, read_manifest, verify_backup
 from farm.services.files.backup.restore import RestoreResult, begin_epoch, check_empty, restore_backup
 from farm.store.operations.database_copy import Progress

@@ -6,15 +6,15 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect, data_dir, show_view
-from farm.cli.shell.formatting import join_or_dash, local_time_text, plural
 from farm.cli.shell.options import Data, Json
 from farm.cli.shell.output import print_data, print_done, print_json, print_notice
 from farm.cli.shell.settings import farm_config
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.base.units import size_text
 from farm.core.errors import InvalidInput
+from farm.presentation.labels import device_name
+from farm.presentation.text import join_or_dash, local_time_text, plural
 from farm.wire.documents.files.storage import (
     ArtifactEviction,
     ArtifactUse,

@@ -17,7 +17,6 @@ from farm.cli.devices.report import (
 from farm.cli.devices.usage import usage_of_weeks, usage_report
 from farm.cli.events.alarms import warn_of_alarms
 from farm.cli.shell.address import connect, show_view
-from farm.cli.shell.formatting import plural, seconds
 from farm.cli.shell.identity import operator_request, print_change
 from farm.cli.shell.options import DeviceName, Json, Reason, Yes
 from farm.cli.shell.output import confirm, print_data, print_json, print_notice, show
@@ -26,6 +25,7 @@ from farm.core.devices.device import Admin
 from farm.core.errors import DeviceError, InvalidInput
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.core.upkeep.device_settings import MANUAL_STEPS, SettingState
+from farm.presentation.text import plural, seconds
 from farm.wire.documents.devices import (
     DeviceActionView,
     DeviceDetail,

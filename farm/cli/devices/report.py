@@ -1,22 +1,21 @@
 """Devices as text: their state, the table of `farm device list`, the sheet of `farm device show`."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.shell.formatting import EMPTY_CELL, age_text, device_kind, local_time_text, plural
 from farm.cli.shell.tables import Listing, name, number, prose, sections, sheet
 from farm.core.base.units import size_text
 from farm.core.devices.condition import Condition
-from farm.core.devices.device import Blocker, Cluster, DeviceFacts, Gpu, NnapiDriver, Presence
+from farm.core.devices.device import Cluster, DeviceFacts, Gpu, NnapiDriver
 from farm.core.operations.event import Event
 from farm.core.results.ceiling_history import CeilingHistory
 from farm.core.upkeep.device_settings import NOT_SET, DeviceSettingsRecord, SettingResult, SettingState
-from farm.core.upkeep.recovery import Recovery, RecoveryStep
+from farm.presentation.device_state import device_state_text, find_remedy, recovery_text, since_text
+from farm.presentation.text import EMPTY_CELL, device_kind, local_time_text, plural
 from farm.wire.documents.devices import DeviceDetail, DeviceView, PastAttempt
 
 _GHZ = 1_000_000_000
@@ -136,88 +135,6 @@ def _count_text(count: int, state: SettingState) -> str:
 def _setting_state(result: SettingResult) -> str:
     text = _STATE_TEXT[result.state]
     return f"{text}, was {result.original or NOT_SET}" if result.ours else text
-
-
-_PRESENCE_TEXT: Mapping[str, str] = {
-    Presence.NO_PERMISSION: "no USB permission",
-    Presence.WRONG_MODE: "in recovery/bootloader",
-}
-_BLOCKER_TEXT: Mapping[str, str] = {
-    Blocker.SESSION_NOT_LIVE: "agent not connected",
-    Blocker.PENDING: "awaiting admission",
-    Blocker.HEALTH_UNKNOWN: "awaiting check",
-    Blocker.HEALTH_SUSPECT: "suspect, awaiting check",
-    Blocker.HEALTH_BAD: "bad",
-    Blocker.DEVICE_ACTION: "maintenance",
-    Blocker.NOT_CLEANED: "being cleaned up",
-    Blocker.CPU_SHARED: "waiting for shared CPU",
-    Blocker.HOST_FULL: "waiting for host capacity",
-}
-#: Blockers that need an operator; the others end without one.
-_OPERATOR_CODES = (Blocker.SESSION_NOT_LIVE, Blocker.NOT_ONLINE, Blocker.PENDING, Blocker.HEALTH_BAD)
-
-
-def device_state_text(view: DeviceView) -> str:
-    """Return `free`, `running job 7`, `reserved by anna until 2026-11-20 18:40, finishing job 7`, `bad`."""
-    first = view.blocked_by[0] if view.blocked_by else None
-    if first is None:
-        return "free"
-    if first == Blocker.BUSY:
-        return f"running job {view.job_id}"
-    if first in (Blocker.HEALTH_UNKNOWN, Blocker.HEALTH_SUSPECT) and view.job_id is not None:
-        return f"being checked (job {view.job_id})"
-    text = _blocker_text(view, first)
-    return text if view.job_id is None else f"{text}, finishing job {view.job_id}"
-
-
-def since_text(view: DeviceView, now: datetime | None = None) -> str:
-    """Return how long the device has been in this state; `-` if that is unknown."""
-    return EMPTY_CELL if view.since is None else age_text(view.since, now or datetime.now(UTC))
-
-
-def find_remedy(view: DeviceView) -> str | None:
-    """Return why a device needs an operator and what the operator can do; None if it needs none."""
-    first = view.blocked_by[0] if view.blocked_by else None
-    if first in (Blocker.HEALTH_UNKNOWN, Blocker.HEALTH_SUSPECT) and view.why and "deferred" in view.why:
-        return f"{view.name}: {view.why}"
-    if first == Blocker.CORDONED and view.why:
-        return f"{view.name}: cordoned: {view.why}"
-    if first not in _OPERATOR_CODES or view.advice is None:
-        return None
-    cause = (
-        _detail(view) if first == Blocker.NOT_ONLINE else view.why if first == Blocker.HEALTH_BAD else None
-    )
-    tried = recovery_text(view.recovery) if view.recovery is not None else None
-    return ": ".join(part for part in (view.name, cause, tried, view.advice) if part)
-
-
-def recovery_text(recovery: Recovery) -> str:
-    """Return `tried reprobe, reconnect; next: reboot`."""
-    tried = ", ".join(
-        _step_text(attempt.step) for attempt in recovery.tries if attempt.step is not RecoveryStep.HUMAN
-    )
-    if recovery.failed:
-        return f"tried {tried or 'nothing'}; no effect"
-    planned = f"next: {_step_text(recovery.next)}" if recovery.next is not None else ""
-    return "; ".join(part for part in (tried and f"tried {tried}", planned) if part)
-
-
-def _step_text(step: RecoveryStep) -> str:
-    return "needs an operator" if step is RecoveryStep.HUMAN else step.replace("_", " ")
-
-
-def _detail(view: DeviceView) -> str | None:
-    """Return why it is not online, unless that only repeats its presence."""
-    return None if view.detail and view.presence in view.detail else view.detail
-
-
-def _blocker_text(view: DeviceView, first: str) -> str:
-    if first == Blocker.RESERVED:
-        return f"reserved by {view.reserved_by} until {local_time_text(view.reserved_until)}"
-    if first == Blocker.NOT_ONLINE:
-        return _PRESENCE_TEXT.get(view.presence, view.presence)
-    # A newer farm may have other codes.
-    return _BLOCKER_TEXT.get(first, first.replace("_", " "))
 
 
 _table = Listing[DeviceView](

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from farm.cli.shell.formatting import device_kind, local_time_text, plural
 from farm.cli.shell.tables import Column, Listing, name, number, prose, sections
 from farm.core.operations.usage import UsageState, week_before, week_named
+from farm.presentation.text import device_kind, local_time_text, plural
 from farm.wire.documents.devices import DeviceUsage, ModelUsage, UsageView
 
 _DAY_S = 86400

@@ -9,13 +9,13 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from farm.cli.shell.address import connect, show_view
-from farm.cli.shell.formatting import local_time_text, plural
 from farm.cli.shell.identity import operator_request
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_done, print_notice
 from farm.cli.shell.tables import Listing, name, prose
 from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmError
+from farm.presentation.text import local_time_text, plural
 from farm.wire.documents.operations import AlarmView, ClearRequest
 
 app = typer.Typer()

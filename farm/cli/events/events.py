@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import seconds
 from farm.cli.shell.options import JsonLines
 from farm.cli.shell.output import print_data, print_json_line, print_notice
 from farm.client.connection import QueryValue
 from farm.client.farm_client import FarmClient
 from farm.core.errors import FarmFault
+from farm.presentation.text import seconds
 from farm.wire.documents.operations import EventPage, LoggedEvent
 
 _WHO_WIDTH = 14

@@ -20,7 +20,6 @@ from farm.cli.matrices.matrix import exit_code_of, follow
 from farm.cli.matrices.report import jobs_line
 from farm.cli.results.speedups import print_speedups
 from farm.cli.shell.address import connect_to, data_dir, find_running
-from farm.cli.shell.formatting import plural
 from farm.cli.shell.next_steps import demo_commands, demo_detach_text
 from farm.cli.shell.output import err, print_json, print_notice
 from farm.client.farm_client import FarmClient
@@ -28,6 +27,7 @@ from farm.core.base.ids import DeviceId, MatrixId
 from farm.core.base.units import elapsed_text
 from farm.core.devices.device import Admin, Health, Presence
 from farm.core.errors import DeviceTimeout, FarmError, FarmFault, InvalidInput
+from farm.presentation.text import plural
 from farm.variants.model_zoo import recipes_of
 from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.matrices.matrices import SpeedupView

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 import typer
 
 from farm.cli.shell.address import data_dir
-from farm.cli.shell.formatting import plural
 from farm.cli.shell.next_steps import farm_commands
 from farm.cli.shell.output import print_notice
 from farm.cli.shell.settings import farm_config
 from farm.config import FarmConfig
 from farm.core.base.address import is_loopback, web_address
 from farm.logconfig import configure_logging
+from farm.presentation.text import plural
 
 _DEFAULT_PORT = 8470
 

@@ -12,11 +12,9 @@ from rich.text import Text
 
 from farm.cli.files.program_upload import add_program
 from farm.cli.jobs.attempt import attempt_report
-from farm.cli.matrices.labels import device_name
 from farm.cli.matrices.report import current_work
 from farm.cli.run.matrix import RunOptions, harness_spec
 from farm.cli.shell.address import connect, show_view
-from farm.cli.shell.formatting import local_time_text, plural, seconds
 from farm.cli.shell.next_steps import watch_again_text
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import out, print_data, print_json, print_notice, show
@@ -32,6 +30,8 @@ from farm.core.matrices.matrix import value_text
 from farm.core.programs.abi import ANY_ABI
 from farm.core.programs.bundle import PLAIN_COMMAND
 from farm.core.runs.measurement import Outcome
+from farm.presentation.labels import device_name
+from farm.presentation.text import local_time_text, plural, seconds
 from farm.wire.documents.files.harness_definition import definition_from_text
 from farm.wire.documents.files.programs import (
     AdapterView,

@@ -18,7 +18,6 @@ from farm.cli.files.local_variants import (
     missing_input_hint,
 )
 from farm.cli.shell.address import connect, data_dir, show_view
-from farm.cli.shell.formatting import EMPTY_CELL, is_listed, local_time_text, since_time
 from farm.cli.shell.options import Json, Limit, NamePart, Since
 from farm.cli.shell.output import err, print_data, print_json, print_notice, show
 from farm.cli.shell.tables import Field, Listing, name, number, prose, sections, text_report
@@ -26,6 +25,7 @@ from farm.core.base.spec_errors import name_hint
 from farm.core.base.units import size_text
 from farm.core.errors import NotFound
 from farm.core.models.variant import Fidelity, Manifest, TensorSpec, Variant
+from farm.presentation.text import EMPTY_CELL, is_listed, local_time_text, since_time
 from farm.variants.model_zoo import recipes_of
 
 _DIGEST_PREFIX = re.compile(r"[0-9a-f]{6,64}")

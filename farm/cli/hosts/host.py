@@ -9,9 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from farm.cli.devices.report import device_table, event_table
-from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect, show_view
-from farm.cli.shell.formatting import EMPTY_CELL, local_time_text, plural
 from farm.cli.shell.identity import operator_request, print_change
 from farm.cli.shell.options import Json, Reason, Yes
 from farm.cli.shell.output import confirm, print_notice
@@ -22,6 +20,8 @@ from farm.core.base.units import duration_text, elapsed_text
 from farm.core.checks.failures import HostIncident
 from farm.core.devices.device import Blocker
 from farm.core.errors import InvalidInput
+from farm.presentation.labels import device_name
+from farm.presentation.text import EMPTY_CELL, local_time_text, plural
 from farm.wire.documents.devices import OperatorRequest
 from farm.wire.documents.hosts import HostDetail, HostRetirementPlan, HostView, LimitRequest
 

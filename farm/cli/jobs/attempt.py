@@ -12,9 +12,7 @@ from farm.cli.jobs.energy import energy_fields
 from farm.cli.jobs.job import metric_text
 from farm.cli.jobs.profile import profile_fields
 from farm.cli.jobs.trace_strip import trace_fields
-from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import show_view
-from farm.cli.shell.formatting import EMPTY_CELL, duration_or_nothing, failure_text, local_time_text, plural
 from farm.cli.shell.options import Json
 from farm.cli.shell.tables import Field, Line, text_report
 from farm.core.base.ids import AttemptId
@@ -25,6 +23,8 @@ from farm.core.jobs.run_order import Predecessor, RunOrder
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, RunError
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, SampleKind
 from farm.core.runs.plan import PlanFile, RunPlan
+from farm.presentation.labels import device_name
+from farm.presentation.text import EMPTY_CELL, duration_or_nothing, failure_text, local_time_text, plural
 from farm.wire.documents.matrices.matrices import AttemptView
 from farm.wire.documents.results.results import EnergyImport, ReadingView
 

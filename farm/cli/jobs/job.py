@@ -8,9 +8,7 @@ import typer
 from rich.text import Text
 
 from farm.cli.jobs.pending import job_why
-from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect, show_view
-from farm.cli.shell.formatting import failure_text, local_time_text, round_text
 from farm.cli.shell.options import JobNumber, Json
 from farm.cli.shell.output import print_notice
 from farm.cli.shell.tables import Field, text_report
@@ -19,6 +17,8 @@ from farm.core.base.units import duration_text, elapsed_text
 from farm.core.errors import NotFound
 from farm.core.runs.derived.sustained import is_sustained
 from farm.core.runs.measurement import Metric
+from farm.presentation.labels import device_name
+from farm.presentation.text import failure_text, local_time_text, round_text
 from farm.wire.documents.results.explain import AttemptSummary, JobDetail, MeasurementView
 
 

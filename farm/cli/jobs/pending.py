@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from farm.cli.shell.address import show_view
-from farm.cli.shell.formatting import age_text, plural
 from farm.cli.shell.options import JobNumber, Json, MatrixNumber
 from farm.core.base.ids import JobId, MatrixId
 from farm.core.jobs.job import JobState
 from farm.core.jobs.pending_reasons import PendingReason
+from farm.presentation.text import age_text, plural
 from farm.wire.documents.matrices.pending import (
     DevicePendingView,
     JobPendingView,

@@ -36,7 +36,6 @@ from farm.cli.results.gate import (
 )
 from farm.cli.run.result import print_result, result_document
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import plural, since_time
 from farm.cli.shell.next_steps import farm_command, watch_again_text
 from farm.cli.shell.options import (
     AllowMissing,
@@ -57,6 +56,7 @@ from farm.core.base.ids import MatrixId
 from farm.core.errors import Blame, InvalidInput
 from farm.core.results.statistics.gate import GateOutcome
 from farm.core.runs.measurement import Outcome
+from farm.presentation.text import plural, since_time
 from farm.wire.documents.matrices.matrices import MatrixView
 from farm.wire.documents.matrices.plans import CancellationView
 

@@ -8,14 +8,14 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from farm.cli.matrices.file import send_file
-from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import device_kind, elapsed_range, plural, plural_range, range_text
 from farm.cli.shell.options import Json, MatrixFile
 from farm.cli.shell.output import print_notice, show
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.matrices.estimate import EstimateBasis
 from farm.core.matrices.matrix import RejectionKind, key_text
+from farm.presentation.labels import device_name
+from farm.presentation.text import device_kind, elapsed_range, plural, plural_range, range_text
 from farm.wire.documents.matrices.plans import MatrixPlanView, PlannedDevice, RejectedGroup
 
 #: Cells named for each reason; the rest are counted.

@@ -7,8 +7,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.matrices.labels import NamedDevice, device_name, shared_setup_text, short_labels
-from farm.cli.shell.formatting import (
+from farm.cli.shell.next_steps import farm_command
+from farm.cli.shell.tables import Listing, name, number, prose
+from farm.core.base.ids import DeviceId
+from farm.core.base.units import elapsed_text
+from farm.core.jobs.job import JobState
+from farm.core.runs.measurement import Outcome, Quality
+from farm.presentation.labels import NamedDevice, device_name, shared_setup_text, short_labels
+from farm.presentation.text import (
     counts_text,
     duration_or_nothing,
     failure_text,
@@ -20,12 +26,6 @@ from farm.cli.shell.formatting import (
     round_text,
     time_left_text,
 )
-from farm.cli.shell.next_steps import farm_command
-from farm.cli.shell.tables import Listing, name, number, prose
-from farm.core.base.ids import DeviceId
-from farm.core.base.units import elapsed_text
-from farm.core.jobs.job import JobState
-from farm.core.runs.measurement import Outcome, Quality
 from farm.wire.documents.matrices.matrices import (
     CellView,
     DeviceProgress,

@@ -6,9 +6,7 @@ import typer
 from rich.console import RenderableType
 
 from farm.cli.matrices.file import send_file
-from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import counts_text, local_time_text, plural
 from farm.cli.shell.next_steps import farm_command
 from farm.cli.shell.options import Json, MatrixFile
 from farm.cli.shell.output import print_done, print_notice, show
@@ -16,6 +14,8 @@ from farm.cli.shell.tables import Listing, name, number, prose, sections, sheet
 from farm.client.farm_client import FarmClient
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import NotFound
+from farm.presentation.labels import device_name
+from farm.presentation.text import counts_text, local_time_text, plural
 from farm.wire.documents.matrices.standing import (
     CoverageCounts,
     CoveredDevice,

@@ -9,7 +9,6 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.matrices.labels import device_name
 from farm.cli.matrices.report import (
     current_work,
     progress_line,
@@ -17,10 +16,11 @@ from farm.cli.matrices.report import (
     time_left,
     total_text,
 )
-from farm.cli.shell.formatting import plural, range_text
 from farm.cli.shell.next_steps import farm_command
 from farm.core.base.units import elapsed_text
 from farm.core.errors import FarmFault
+from farm.presentation.labels import device_name
+from farm.presentation.text import plural, range_text
 from farm.wire.documents.matrices.matrices import MatrixView
 
 POLL_S = 1.0

@@ -11,17 +11,6 @@ from farm.cli.jobs.attempt import predecessor_text
 from farm.cli.jobs.job import flags, job_headline, run_lines
 from farm.cli.jobs.trace_strip import WIDTH, trace_fields
 from farm.cli.shell.address import show_view
-from farm.cli.shell.formatting import (
-    EMPTY_CELL,
-    block_text,
-    counts_text,
-    device_kind,
-    failure_text,
-    join_or_dash,
-    local_time_text,
-    plural,
-    round_text,
-)
 from farm.cli.shell.options import JobNumber, Json
 from farm.cli.shell.tables import Field, Line, text_report
 from farm.core.base.ids import CellId, JobId
@@ -32,6 +21,17 @@ from farm.core.models.variant import Manifest
 from farm.core.results.looks.look import LookStop
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import COUNTED
+from farm.presentation.text import (
+    EMPTY_CELL,
+    block_text,
+    counts_text,
+    device_kind,
+    failure_text,
+    join_or_dash,
+    local_time_text,
+    plural,
+    round_text,
+)
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.explain import (
     CellExplanation,

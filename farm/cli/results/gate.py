@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.matrices.labels import device_name
-from farm.cli.shell.formatting import plural
 from farm.cli.shell.output import print_notice
 from farm.core.base.units import ratio_text
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS, USUAL_ROUNDS, RejectionKind
 from farm.core.results.statistics.gate import GateOutcome, judge_gate
 from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS
+from farm.presentation.labels import device_name
+from farm.presentation.text import plural
 from farm.wire.documents.matrices.matrices import GateRowView, GateView, MatrixView, SpeedupView
 
 _GATE = re.compile(r"not-slower(?:=([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?%)?")

@@ -8,11 +8,11 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from farm.cli.matrices.labels import short_labels
-from farm.cli.shell.formatting import EMPTY_CELL, change_text
 from farm.cli.shell.tables import Listing, name, number
 from farm.core.base.units import ratio_text
 from farm.core.errors import InvalidInput
+from farm.presentation.labels import short_labels
+from farm.presentation.text import EMPTY_CELL, change_text
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 ByOption = Annotated[

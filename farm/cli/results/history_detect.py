@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.shell.formatting import plural
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_data, print_json, print_notice
 from farm.cli.shell.tables import Listing, name, number, prose
@@ -15,6 +14,7 @@ from farm.core.errors import InvalidInput
 from farm.core.results.history.changes.detect import detect as detect_changes
 from farm.core.results.history.changes.points import Change
 from farm.core.results.history.changes.points_csv import PointTable, point_table
+from farm.presentation.text import plural
 
 PointsFile = Annotated[Path, typer.Argument(metavar="POINTS", help="Points as CSV; - is stdin.")]
 

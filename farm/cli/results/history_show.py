@@ -12,13 +12,13 @@ import typer
 from rich.text import Text
 
 from farm.cli.jobs.bars import bar
-from farm.cli.matrices.labels import device_name, short_labels
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import device_kind, past_moment, plural
 from farm.cli.shell.options import Json, PastSince
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice
 from farm.core.base.units import duration_text, ratio_text
 from farm.core.errors import InvalidInput
+from farm.presentation.labels import device_name, short_labels
+from farm.presentation.text import device_kind, past_moment, plural
 from farm.wire.documents.results.history import HistoryPoint, SeriesHistory, VersionPart
 
 #: Between two points of which a version changed.

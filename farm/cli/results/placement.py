@@ -7,9 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.matrices.labels import device_name
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import EMPTY_CELL
 from farm.cli.shell.next_steps import farm_command
 from farm.cli.shell.options import Json, MatrixArgument, MatrixOption, selected_matrix
 from farm.cli.shell.output import print_data, print_json, print_notice
@@ -17,6 +15,8 @@ from farm.cli.shell.tables import Column, Listing, prose
 from farm.core.base.ids import DeviceId
 from farm.core.matrices.matrix import value_text
 from farm.core.runs.measurement import Quality
+from farm.presentation.labels import device_name
+from farm.presentation.text import EMPTY_CELL
 from farm.wire.documents.results.results import PlacedSeries
 
 _STYLES = {Quality.FALLBACK: "red", Quality.UNPROVEN: "yellow"}

@@ -9,12 +9,12 @@ from typing import Annotated
 import typer
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import EMPTY_CELL, plural, seconds
 from farm.cli.shell.options import Json, MatrixArgument, MatrixOption, selected_matrix
 from farm.cli.shell.output import print_data, print_json, print_notice
 from farm.cli.shell.tables import Listing, name, prose
 from farm.client.farm_client import FarmClient
 from farm.core.results.reparse import ReparseChange, ReparseKind
+from farm.presentation.text import EMPTY_CELL, plural, seconds
 from farm.wire.documents.results.results import ReparsePage, ReparseRequest
 
 #: The attempts with a different reading.

@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import plural
 from farm.cli.shell.options import Json, ShortYes
 from farm.cli.shell.output import print_done, print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import AttemptId, CellId, MatrixId
 from farm.core.errors import InvalidInput
+from farm.presentation.text import plural
 from farm.wire.documents.results.history import RetractRequest
 
 

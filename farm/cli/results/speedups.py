@@ -8,18 +8,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from farm.cli.matrices.labels import device_name, shared_flags_text, short_labels
 from farm.cli.results.gate import GateOption, judge, print_gate
 from farm.cli.results.group_speedups import ByOption, check_by, group_tables
-from farm.cli.results.speedup_notes import DISCOVERY, discovered_rows, legend, notes
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import (
-    EMPTY_CELL,
-    change_text,
-    device_kind,
-    duration_or_nothing,
-    past_moment,
-)
 from farm.cli.shell.next_steps import farm_command
 from farm.cli.shell.options import (
     At,
@@ -35,6 +26,15 @@ from farm.core.errors import InvalidInput
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import ENERGY_METRICS, Verdict
+from farm.presentation.labels import device_name, shared_flags_text, short_labels
+from farm.presentation.speedup_notes import DISCOVERY, discovered_rows, legend, notes
+from farm.presentation.text import (
+    EMPTY_CELL,
+    change_text,
+    device_kind,
+    duration_or_nothing,
+    past_moment,
+)
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 _HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")

@@ -27,12 +27,12 @@ from farm.cli.run.matrix import (
 )
 from farm.cli.run.run import run_spec, submit_spec
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import seconds
 from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout, WatchToEnd
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.matrices.matrix import USUAL_ROUNDS
 from farm.core.models.variant import Manifest, Precision, Variant, variant_name
+from farm.presentation.text import seconds
 from farm.wire.documents.files.programs import HarnessView
 
 _DIGEST_SHOWN = 8

@@ -5,15 +5,15 @@ from itertools import chain, groupby
 
 from rich.text import Text
 
-from farm.cli.matrices.labels import device_name
 from farm.cli.matrices.report import metric_table, missing_cells, not_run_table
 from farm.cli.results.speedups import print_speedups
-from farm.cli.shell.formatting import EMPTY_CELL, device_kind, duration_or_nothing, plural
 from farm.cli.shell.next_steps import farm_command
 from farm.cli.shell.output import first_rows, out, print_notice
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.base.units import duration_text
 from farm.core.runs.measurement import MIN_ROUNDS, CellSummary, Quality
+from farm.presentation.labels import device_name
+from farm.presentation.text import EMPTY_CELL, device_kind, duration_or_nothing, plural
 from farm.wire.documents.matrices.matrices import GateView, MatrixResults, MatrixView, SpeedupView
 from farm.wire.documents.results.results import ResultView
 

@@ -17,12 +17,12 @@ from farm.cli.results.gate import (
 )
 from farm.cli.run.matrix import RunOptions, harness_spec, listed_backends, program_spec
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import seconds
 from farm.cli.shell.next_steps import watch_again_text, watch_text
 from farm.cli.shell.options import DeviceNames, Json, Metrics, ProcessTimeout, WatchToEnd
 from farm.cli.shell.output import print_done, print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput
+from farm.presentation.text import seconds
 
 
 def run(

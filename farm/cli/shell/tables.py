@@ -11,7 +11,7 @@ from rich.table import Column as RichColumn
 from rich.table import Table
 from rich.text import Text
 
-from farm.cli.shell.formatting import EMPTY_CELL
+from farm.presentation.text import EMPTY_CELL
 
 V = TypeVar("V")
 #: Heading and value. An empty heading continues the field above; without a value the field is left out.

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from farm.cli.devices.report import device_report, device_state_text, device_table, find_remedy, since_text
-from farm.cli.shell.formatting import local_time_text
+from farm.cli.devices.report import device_report, device_table
 from farm.core.devices.condition import Condition, ThermalStatus
 from farm.core.devices.device import Blocker, DeviceFacts, Presence
 from farm.core.devices.remediation import advice, sort_for_display
 from farm.core.upkeep.recovery import FailureMode, Recovery, RecoveryAttempt, RecoveryStep
+from farm.presentation.device_state import device_state_text, find_remedy, since_text
+from farm.presentation.text import local_time_text
 from farm.wire.documents.devices import DeviceDetail, DeviceView
 from tests.support.sample_views import NOON, device_view
 

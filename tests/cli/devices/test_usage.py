@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 from farm.cli.devices.usage import usage_of_weeks, usage_report
-from farm.cli.shell.formatting import local_time_text
 from farm.core.operations.usage import UsageState, week_named
+from farm.presentation.text import local_time_text
 from farm.wire.documents.devices import DeviceUsage, ModelUsage, UsageView
 from tests.cli.devices.test_table import shown
 from tests.support.sample_views import NOON

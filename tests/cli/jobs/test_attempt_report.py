@@ -6,10 +6,10 @@ import pytest
 
 from farm.cli.jobs.attempt import attempt_report
 from farm.cli.matrices.report import log_hint
-from farm.cli.shell.formatting import local_time_text
 from farm.core.base.ids import digest_of
 from farm.core.jobs.run_order import Predecessor, RunOrder
 from farm.core.runs.measurement import Better, Metric, Outcome, SampleKind
+from farm.presentation.text import local_time_text
 from farm.wire.documents.results.results import ReadingView
 from tests.support.sample_views import NOON, attempt_view, evidence, job_view
 

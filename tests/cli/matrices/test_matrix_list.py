@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from farm.cli.shell.formatting import is_listed, since_time
 from farm.core.errors import InvalidInput
+from farm.presentation.text import is_listed, since_time
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from farm.cli.results.history_show import CSV_COLUMNS, csv_lines, sparkline, trends_text
-from farm.cli.shell.formatting import past_moment
 from farm.core.devices.controls import ControlLevel
 from farm.core.errors import InvalidInput
 from farm.core.results.history.changes.points_csv import point_table
+from farm.presentation.text import past_moment
 from farm.wire.documents.results.history import HistoryPoint, SeriesHistory, VersionPart
 
 START = datetime(2026, 5, 2, 12, tzinfo=UTC)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from farm.cli.devices.report import find_remedy
 from farm.core.base.ids import JobId
 from farm.core.jobs.attempt import AttemptState
 from farm.core.jobs.retry import FIRST_PAUSE, LONGEST_PAUSE, MAX_RETURNS
 from farm.database.transaction import bind_tx
+from farm.presentation.device_state import find_remedy
 from farm.services.checks.device_detail import device_detail
 from farm.services.checks.requested import request_check
 from farm.services.jobs.pending_reasons import job_waiting

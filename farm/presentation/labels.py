@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from farm.cli.shell.formatting import EMPTY_CELL
 from farm.core.matrices.matrix import value_text
+from farm.presentation.text import EMPTY_CELL
 from farm.wire.documents.matrices.cell_setup import CellSetup
 
 #: Fields whose values do not say what they are about.

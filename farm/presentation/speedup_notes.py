@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 
-from farm.cli.matrices.labels import device_name
-from farm.cli.shell.formatting import plural
 from farm.core.base.units import ratio_text
 from farm.core.results.looks.basis import IntervalKind
 from farm.core.results.pairing import SUPERSEDED_BLOCK
 from farm.core.results.statistics.families import FALSE_DISCOVERIES, discoveries, named_by_chance
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.runs.measurement import Verdict
+from farm.presentation.labels import device_name
+from farm.presentation.text import plural
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 LEGEND = (
