@@ -1,6 +1,7 @@
 """The database itself forbids what must never be, whoever writes."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -80,6 +81,22 @@ POINT = {
     "newest": True,
 }
 COMPARED_POINT = {**POINT, "baseline_series_id": 1, "baseline_slot": 1, "baseline_ns": 1.0}
+CHANGE = {
+    "cause": "file",
+    "scope": {},
+    "delta": 0.1,
+    "se_delta": 0.01,
+    "is_slower": True,
+    "before_at": NOW,
+    "since_at": NOW,
+    "told_at": NOW,
+    "recorded_at": NOW,
+    "devices": 1,
+    "of_devices": 1,
+    "versions": [],
+    "first_cell_id": 1,
+    "state": "new",
+}
 ALARM = {
     "kind": "device_silent",
     "subject": "device",
@@ -183,6 +200,12 @@ BROKEN: dict[str, Sequence[Insert]] = {
         (tables.points, COMPARED_POINT),
         (tables.points, {**COMPARED_POINT, "cell_id": 2}),
     ],
+    "uq_changes_first_cell": [(tables.changes, CHANGE), (tables.changes, {**CHANGE, "delta": 0.2})],
+    "ck_changes_cause_known": [(tables.changes, {**CHANGE, "cause": "weather"})],
+    "ck_changes_state_known": [(tables.changes, {**CHANGE, "state": "boring"})],
+    "ck_changes_direction_of_size": [(tables.changes, {**CHANGE, "delta": -0.1})],
+    "ck_changes_levels_in_order": [(tables.changes, {**CHANGE, "before_at": NOW + timedelta(seconds=1)})],
+    "ck_changes_devices_of_all": [(tables.changes, {**CHANGE, "devices": 2})],
     "ck_point_progress_one_row": [
         (tables.point_progress, {"progress_id": 2, "measurement_id": 0, "version": 0})
     ],

@@ -31,6 +31,8 @@ class AlarmKind(StrEnum):
     CLOCK_STEPPED = "clock_stepped"
     #: What ran before on a phone, or how late in its block, shows in the time of its runs.
     ORDER_SHOWS = "order_shows"
+    #: Something has become slower, and stays so.
+    REGRESSION = "regression"
 
 
 class AlarmSubject(StrEnum):
@@ -40,6 +42,7 @@ class AlarmSubject(StrEnum):
     HOST = "host"
     CELL = "cell"
     SERIES = "series"
+    CHANGE = "change"
     #: A machine that runs a farm process, by its name.
     FARM = "farm"
 

@@ -32,6 +32,7 @@ class EventSubject(StrEnum):
     STORAGE = "storage"
     DATABASE = "database"
     LEADER_LEASE = "leader_lease"
+    CHANGE = "change"
 
 
 class WorkEvent(StrEnum):
@@ -52,12 +53,14 @@ class WorkEvent(StrEnum):
 
 
 class RetractionEvent(StrEnum):
-    """Measurements that a person withdraws."""
+    """Measurements that a person withdraws, and changes that a person judges."""
 
     #: A person withdrew the measurement of a job, for the reason: it is compared with none any more.
     RETRACTED = "job_retracted"
     #: A person took that back: the measurement counts again.
     REINSTATED = "job_reinstated"
+    #: A user gave a change in the history of series another state, for the reason.
+    CHANGE_DECIDED = "change_decided"
 
 
 class FurtherWorkEvent(StrEnum):
@@ -88,8 +91,7 @@ class DeviceEvent(StrEnum):
     NUMBERED = "device_numbered"
     #: Another host's agent sees it now.
     MOVED = "device_moved"
-    #: Another host's agent says that it has the phone, too, or an agent that it has several phones of one
-    #: serial number, and neither is believed; recorded once a minute at most.
+    #: Two agents have the phone, or one has several of its serial number; recorded once a minute at most.
     CLAIM_REFUSED = "device_claim_refused"
     #: The report of its agent on it changed.
     PRESENCE_CHANGED = "device_presence_changed"
@@ -141,8 +143,7 @@ class FleetEvent(StrEnum):
 
     #: An operator set how many runs it may have at once.
     HOST_LIMITED = "host_limited"
-    #: Something is wrong with the host, its agent's files, a USB controller, or several phones of it: none is
-    #: blamed.
+    #: Something is wrong with the host, its agent's files, a USB controller, or several phones of it.
     INCIDENT_OPENED = "incident_opened"
     #: It is over.
     INCIDENT_ENDED = "incident_ended"

@@ -1,5 +1,7 @@
 """The schema: every table, with the rule each constraint enforces and the query each index serves."""
 
+from farm.database.tables.changes import changed_series as changed_series
+from farm.database.tables.changes import changes as changes
 from farm.database.tables.columns import UtcTime as UtcTime
 from farm.database.tables.columns import is_one_of as is_one_of
 from farm.database.tables.columns import literal as literal

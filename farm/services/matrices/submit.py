@@ -109,8 +109,7 @@ def queue_matrix(
 
     Raises like `find_submitted_matrix`.
     """
-    # Look again, now under the write lock: of two concurrent requests with one key, the second finds the
-    # first one's matrix.
+    # Again under the write lock: of two concurrent requests with one key, the second finds the first one's.
     if (submitted_id := find_submitted_matrix(tx.connection, idempotency, actor=tx.actor)) is not None:
         return submitted_id
     matrix_id = _store_matrix(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)

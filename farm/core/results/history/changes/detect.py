@@ -1,5 +1,6 @@
 """Detection of changes, day by day: points in, changes out; it never looks ahead."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -318,7 +319,15 @@ class Detector:
             told=day,
             z=candidate.z,
             evidence=names,
+            se=_standard_error(candidate),
         )
+
+
+def _standard_error(candidate: Candidate) -> float:
+    """Return the standard error of the size of a change."""
+    if candidate.precision > 0:
+        return math.sqrt(1.0 / candidate.precision)
+    return abs(candidate.size / candidate.z)
 
 
 def _waves(points: Sequence[Point]) -> list[list[Point]]:

@@ -23,6 +23,8 @@ class Cause(StrEnum):
     DEVICE = "device"
     #: A slow change without a first day of a new level.
     DRIFT = "drift"
+    #: How it was measured: the farm knows the control level of each session, a file of points does not.
+    METHOD = "method"
 
 
 class Point(NamedTuple):
@@ -82,6 +84,8 @@ class Change:
     z: float
     #: The series whose values show it.
     evidence: Sequence[str]
+    #: Standard error of `delta`, by the noise between sessions.
+    se: float
 
     @property
     def delta_percent(self) -> float:

@@ -1,0 +1,237 @@
+"""Changes that are recorded: written by detection, listed, and decided on by people."""
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId, SeriesId
+from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.recorded_change import (
+    ChangedSeries,
+    ChangedVersion,
+    ChangeState,
+    FoundChange,
+    KnownChange,
+    SeriesPair,
+)
+from farm.database.rows import find_record, is_among, to_record
+from farm.database.tables import changed_series, changes, series
+from farm.database.transaction import Tx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedChange:
+    """A change as it is stored."""
+
+    change_id: int
+    cause: Cause
+    scope: dict[str, str]
+    delta: float
+    se_delta: float
+    before_at: datetime
+    since_at: datetime
+    told_at: datetime
+    recorded_at: datetime
+    devices: int
+    of_devices: int
+    versions: tuple[ChangedVersion, ...]
+    gone_at: datetime | None
+    state: ChangeState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeFilter:
+    """Which changes are listed."""
+
+    since: datetime | None = None
+    device_id: DeviceId | None = None
+    model: str | None = None
+    cause: Cause | None = None
+    state: ChangeState | None = None
+    #: False: only those that made something slower, and that the points still show.
+    all: bool = False
+
+
+def known_changes(connection: Connection, *, since: datetime | None) -> list[KnownChange]:
+    """Return what is recorded of changes that began at a time or later, or of all."""
+    query = sa.select(changes)
+    if since is not None:
+        query = query.where(changes.c.since_at >= since)
+    rows = connection.execute(query.order_by(changes.c.change_id)).all()
+    pairs: defaultdict[int, set[SeriesPair]] = defaultdict(set)
+    columns = changed_series.c.change_id, changed_series.c.series_id, changed_series.c.baseline_series_id
+    of_these = is_among(connection, changed_series.c.change_id, [row.change_id for row in rows])
+    for change_id, series_id, baseline_id in connection.execute(sa.select(*columns).where(of_these)):
+        pairs[change_id].add((series_id, baseline_id))
+    return [
+        to_record(KnownChange, row, is_gone=row.gone_at is not None, pairs=frozenset(pairs[row.change_id]))
+        for row in rows
+    ]
+
+
+def add_change(tx: Tx, change: FoundChange) -> int | None:
+    """Record a change; None, and no change, if another process has recorded it."""
+    insert = (postgresql if tx.connection.dialect.name == "postgresql" else sqlite).insert
+    values = {
+        **_values(change),
+        "told_at": change.told_at,
+        "recorded_at": tx.now,
+        "first_cell_id": min(each.cell_id for each in change.series),
+        "state": ChangeState.NEW,
+    }
+    unless_known = (
+        insert(changes)
+        .values(**values)
+        .on_conflict_do_nothing(index_elements=["first_cell_id", "cause", "is_slower"])
+    )
+    change_id: int | None = tx.connection.execute(
+        unless_known.returning(changes.c.change_id)
+    ).scalar_one_or_none()
+    if change_id is not None:
+        _add_series(tx, change_id, change.series)
+    return change_id
+
+
+def update_change(tx: Tx, change_id: int, change: FoundChange) -> None:
+    """Replace the numbers and the evidence of a change; its state stays."""
+    of_change = changed_series.c.change_id == change_id
+    tx.connection.execute(changed_series.delete().where(of_change))
+    tx.connection.execute(
+        changes.update().where(changes.c.change_id == change_id).values(**_values(change), gone_at=None)
+    )
+    _add_series(tx, change_id, change.series)
+
+
+def _values(change: FoundChange) -> dict[str, Any]:
+    return {
+        "cause": change.cause,
+        "scope": dict(change.scope),
+        "delta": change.delta,
+        "se_delta": change.se_delta,
+        "is_slower": change.is_slower,
+        "before_at": change.before_at,
+        "since_at": change.since_at,
+        "devices": change.devices,
+        "of_devices": change.of_devices,
+        "versions": [asdict(version) for version in change.versions],
+    }
+
+
+def _add_series(tx: Tx, change_id: int, own: Sequence[ChangedSeries]) -> None:
+    rows = [{"change_id": change_id, **asdict(each)} for each in own]
+    tx.connection.execute(changed_series.insert(), rows)
+
+
+def set_gone(tx: Tx, change_id: int, *, is_gone: bool) -> bool:
+    """Say whether the points show a change no more; False if that was said already."""
+    moved = tx.connection.execute(
+        changes.update()
+        .where(
+            changes.c.change_id == change_id,
+            changes.c.gone_at.is_(None) if is_gone else changes.c.gone_at.is_not(None),
+        )
+        .values(gone_at=tx.now if is_gone else None)
+    )
+    return moved.rowcount == 1
+
+
+def set_state(tx: Tx, change_id: int, state: ChangeState) -> None:
+    """Store what a person says of a change."""
+    tx.connection.execute(changes.update().where(changes.c.change_id == change_id).values(state=state))
+
+
+def find_change(connection: Connection, change_id: int) -> RecordedChange | None:
+    """Return a change by its number, or None."""
+    return find_record(connection, RecordedChange, sa.select(changes).where(changes.c.change_id == change_id))
+
+
+def changes_query(which: ChangeFilter, *, before: RecordedChange | None, limit: int) -> sa.Select[Any]:
+    """Return the query of the next changes of a listing, those told last first."""
+    query = sa.select(changes).order_by(changes.c.told_at.desc(), changes.c.change_id.desc()).limit(limit)
+    if before is not None:
+        place = sa.tuple_(changes.c.told_at, changes.c.change_id)
+        query = query.where(place < sa.tuple_(_time(before.told_at), sa.literal(before.change_id)))
+    if which.since is not None:
+        query = query.where(changes.c.told_at >= which.since)
+    if which.cause is not None:
+        query = query.where(changes.c.cause == which.cause)
+    if which.state is not None:
+        query = query.where(changes.c.state == which.state)
+    if not which.all:
+        query = query.where(changes.c.is_slower, changes.c.gone_at.is_(None))
+    if which.device_id is not None or which.model is not None:
+        of_change = (
+            sa.select(changed_series.c.change_id)
+            .join(series, series.c.series_id == changed_series.c.series_id)
+            .where(changed_series.c.change_id == changes.c.change_id)
+        )
+        if which.device_id is not None:
+            of_change = of_change.where(series.c.device_id == which.device_id)
+        if which.model is not None:
+            of_change = of_change.where(series.c.model == which.model)
+        query = query.where(of_change.exists())
+    return query
+
+
+def _time(at: datetime) -> sa.BindParameter[datetime]:
+    return sa.literal(at, type_=changes.c.told_at.type)
+
+
+def list_changes(
+    connection: Connection, which: ChangeFilter, *, before: RecordedChange | None, limit: int
+) -> list[RecordedChange]:
+    """Return the next changes of a listing, those told last first."""
+    query = changes_query(which, before=before, limit=limit)
+    return [to_record(RecordedChange, row) for row in connection.execute(query)]
+
+
+def series_of_change(connection: Connection, change_id: int, *, limit: int) -> list[ChangedSeries]:
+    """Return the series that show a change, by their numbers."""
+    query = (
+        sa.select(changed_series)
+        .where(changed_series.c.change_id == change_id)
+        .order_by(changed_series.c.series_id, changed_series.c.cell_id)
+        .limit(limit)
+    )
+    return [to_record(ChangedSeries, row) for row in connection.execute(query)]
+
+
+def count_series(connection: Connection, change_ids: Collection[int]) -> dict[int, int]:
+    """Return the number of series of each of these changes."""
+    query = (
+        sa.select(changed_series.c.change_id, sa.func.count())
+        .where(is_among(connection, changed_series.c.change_id, change_ids))
+        .group_by(changed_series.c.change_id)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesMark:
+    """A change in the trend of a series."""
+
+    series_id: SeriesId
+    baseline_series_id: SeriesId | None
+    cell_id: int
+    change: RecordedChange
+
+
+def marks_of_series(connection: Connection, series_ids: Collection[SeriesId]) -> list[SeriesMark]:
+    """Return the changes that series show, by their first cells; those that are gone are left out."""
+    query = (
+        sa.select(
+            changed_series.c.series_id, changed_series.c.baseline_series_id, changed_series.c.cell_id, changes
+        )
+        .join(changes, changes.c.change_id == changed_series.c.change_id)
+        .where(is_among(connection, changed_series.c.series_id, series_ids), changes.c.gone_at.is_(None))
+        .order_by(changes.c.change_id)
+    )
+    return [
+        to_record(SeriesMark, row, change=to_record(RecordedChange, row)) for row in connection.execute(query)
+    ]

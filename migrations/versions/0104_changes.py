@@ -1,0 +1,100 @@
+"""Changes in the history of series: what was found, and its evidence."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0104"
+down_revision = "0103"
+branch_labels = None
+depends_on = None
+
+_BIG_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+_CAUSES = "cause IN ('file', 'program', 'os', 'device', 'drift', 'method')"
+_STATES = "state IN ('new', 'acknowledged', 'expected', 'fixed', 'invalid', 'infrastructure')"
+_ALARM_KIND = "ck_alarms_kind_known"
+_ALARM_KINDS = (
+    "device_silent",
+    "recovery_failed",
+    "device_unauthorized",
+    "identity_clash",
+    "report_implausible",
+    "reference_drift",
+    "placement_changed",
+    "cell_silent",
+    "host_incident",
+    "clock_stepped",
+    "order_shows",
+)
+
+
+def upgrade() -> None:
+    _replace_alarm_kinds((*_ALARM_KINDS, "regression"))
+    _create_changes()
+
+
+def _create_changes() -> None:
+    op.create_table(
+        "changes",
+        sa.Column("change_id", _BIG_ID, nullable=False),
+        sa.Column("cause", sa.Text(), nullable=False),
+        sa.Column("scope", sa.JSON(), nullable=False),
+        sa.Column("delta", sa.Double(), nullable=False),
+        sa.Column("se_delta", sa.Double(), nullable=False),
+        sa.Column("is_slower", sa.Boolean(), nullable=False),
+        sa.Column("before_at", sa.BigInteger(), nullable=False),
+        sa.Column("since_at", sa.BigInteger(), nullable=False),
+        sa.Column("told_at", sa.BigInteger(), nullable=False),
+        sa.Column("recorded_at", sa.BigInteger(), nullable=False),
+        sa.Column("devices", sa.Integer(), nullable=False),
+        sa.Column("of_devices", sa.Integer(), nullable=False),
+        sa.Column("versions", sa.JSON(), nullable=False),
+        sa.Column("first_cell_id", _BIG_ID, nullable=False),
+        sa.Column("gone_at", sa.BigInteger(), nullable=True),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.CheckConstraint(_CAUSES, name=op.f("ck_changes_cause_known")),
+        sa.CheckConstraint(_STATES, name=op.f("ck_changes_state_known")),
+        sa.CheckConstraint("is_slower = (delta > 0)", name=op.f("ck_changes_direction_of_size")),
+        sa.CheckConstraint("before_at <= since_at", name=op.f("ck_changes_levels_in_order")),
+        sa.CheckConstraint("devices <= of_devices", name=op.f("ck_changes_devices_of_all")),
+        sa.ForeignKeyConstraint(["first_cell_id"], ["cells.cell_id"], name=op.f("fk_changes_first_cell_id")),
+        sa.PrimaryKeyConstraint("change_id", name=op.f("pk_changes")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("uq_changes_first_cell", "changes", ["first_cell_id", "cause", "is_slower"], unique=True)
+    op.create_index("ix_changes_told_at", "changes", ["told_at", "change_id"], unique=False)
+    op.create_index("ix_changes_since_at", "changes", ["since_at"], unique=False)
+    op.create_table(
+        "changed_series",
+        sa.Column("change_id", _BIG_ID, autoincrement=False, nullable=False),
+        sa.Column("cell_id", _BIG_ID, autoincrement=False, nullable=False),
+        sa.Column("series_id", _BIG_ID, nullable=False),
+        sa.Column("baseline_series_id", _BIG_ID, nullable=True),
+        sa.Column("delta", sa.Double(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["baseline_series_id"], ["series.series_id"], name=op.f("fk_changed_series_baseline_series_id")
+        ),
+        sa.ForeignKeyConstraint(["cell_id"], ["cells.cell_id"], name=op.f("fk_changed_series_cell_id")),
+        sa.ForeignKeyConstraint(
+            ["change_id"], ["changes.change_id"], name=op.f("fk_changed_series_change_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["series_id"], ["series.series_id"], name=op.f("fk_changed_series_series_id")
+        ),
+        sa.PrimaryKeyConstraint("change_id", "cell_id", name=op.f("pk_changed_series")),
+    )
+    op.create_index("ix_changed_series_series", "changed_series", ["series_id", "change_id"], unique=False)
+
+
+def downgrade() -> None:
+    op.drop_table("changed_series")
+    op.drop_table("changes")
+    # The older schema has no word for it.
+    op.execute("DELETE FROM alarms WHERE kind = 'regression'")
+    _replace_alarm_kinds(_ALARM_KINDS)
+
+
+def _replace_alarm_kinds(kinds: tuple[str, ...]) -> None:
+    listed = ", ".join(f"'{kind}'" for kind in kinds)
+    with op.batch_alter_table("alarms", table_kwargs={"sqlite_autoincrement": True}) as batch_op:
+        batch_op.drop_constraint(op.f(_ALARM_KIND), type_="check")
+        batch_op.create_check_constraint(op.f(_ALARM_KIND), f"kind IN ({listed})")
