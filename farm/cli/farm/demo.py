@@ -18,7 +18,7 @@ from farm.cli.files.local_variants import build_and_register
 from farm.cli.matrices.file import send_file
 from farm.cli.matrices.matrix import exit_code_of, follow
 from farm.cli.matrices.report import jobs_line
-from farm.cli.results.speedups import print_speedups
+from farm.cli.results.speedups.command import print_speedups
 from farm.cli.shell.address import connect_to, data_dir, find_running
 from farm.cli.shell.next_steps import demo_commands, demo_detach_text
 from farm.cli.shell.output import err, print_json, print_notice

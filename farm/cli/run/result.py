@@ -6,7 +6,7 @@ from itertools import chain, groupby
 from rich.text import Text
 
 from farm.cli.matrices.report import metric_table, missing_cells, not_run_table
-from farm.cli.results.speedups import print_speedups
+from farm.cli.results.speedups.command import print_speedups
 from farm.cli.shell.next_steps import farm_command
 from farm.cli.shell.output import first_rows, out, print_notice
 from farm.cli.shell.tables import Listing, name, number, prose

@@ -111,7 +111,11 @@ _COMMANDS_BY_PANEL = {
             "run.compare:compare",
             "Compare two model files or variants on devices: B against A. Ctrl-C detaches.",
         ),
-        ("speedups", "results.speedups:speedups", "Compare every candidate with its baseline, by device."),
+        (
+            "speedups",
+            "results.speedups.command:speedups",
+            "Compare every candidate with its baseline, by device.",
+        ),
         ("history", "results.history:app", "History: the results of series over time, and their changes."),
         ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),
         ("variant", "files.variant:app", "Variants: the model files that are measured."),

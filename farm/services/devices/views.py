@@ -19,7 +19,7 @@ from farm.core.jobs.retry import JOB_DEFERRED
 from farm.core.operations.event import DeviceEvent, EventKind, EventSubject
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
-from farm.store.devices.devices import Device
+from farm.store.devices.devices import Device, DeviceName
 from farm.store.jobs import attempts
 from farm.store.jobs.jobs import find_open_check
 from farm.store.operations.event_log import last_events
@@ -62,13 +62,13 @@ def device_named(connection: Connection, name: str) -> Device:
         NotFound: there is none.
         InvalidInput: several begin so.
     """
-    fleet = devices.list_devices(connection)
+    fleet = devices.list_device_names(connection)
     exact = [device for device in fleet if name == device.device_id]
     exact = exact or [device for device in fleet if name == device.label]
     matches = exact or [device for device in fleet if _matches_prefix(device, name)]
     match matches:
         case [device]:
-            return device
+            return devices.get_device(connection, device.device_id)
         case []:
             hint = f"known here: {_names(fleet)}" if fleet else "no phone was seen yet: docs/devices.md"
             raise NotFound(f"no device `{name}`", hint=hint)
@@ -109,12 +109,12 @@ def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[Blocker, ...
     return {device.device_id: tuple(_blockers(device, load)) for device in devices.list_devices(connection)}
 
 
-def _matches_prefix(device: Device, name: str) -> bool:
+def _matches_prefix(device: DeviceName, name: str) -> bool:
     return bool(name) and any(text.startswith(name) for text in (device.device_id, device.label or ""))
 
 
-def _names(fleet: Sequence[Device]) -> str:
-    names = [device.name for device in fleet]
+def _names(fleet: Sequence[DeviceName]) -> str:
+    names = [device.shown for device in fleet]
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 

@@ -184,10 +184,9 @@ def _views(
     """Return the cell's own comparison, and the one of its baseline with its replica."""
     anchor = baseline or cell
     replica = next((row for row in cells if row.replica > 1 and row.baseline_index == anchor.index), None)
-    device = devices.get_device(connection, cell.device_id)
     wanted = [cell] if replica is None or replica == cell else [cell, replica]
     compared = with_priors(connection, list(comparisons_of(connection, matrix, wanted)))
-    views = speedup_views(connection, compared, {device.device_id: device})
+    views = speedup_views(connection, compared)
     own = next((view for view in views if view.cell_id == cell.cell_id), None)
     return own, next(
         (view for view in views if replica is not None and view.cell_id == replica.cell_id), None

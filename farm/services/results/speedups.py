@@ -214,20 +214,19 @@ def list_speedups(
     behind = -1 if after is None else _candidate(connection, matrix_id, after).index
     size = min(limit, first_page_size(matrix))
     candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)
-    device_by_id = devices_by_id(connection)
     compared = with_priors(connection, list(comparisons_of(connection, matrix, candidates)))
-    return speedup_views(connection, compared, device_by_id, across_controls=across_controls)
+    return speedup_views(connection, compared, across_controls=across_controls)
 
 
 def speedup_views(
     connection: Connection,
     compared: Iterable[SpeedupInputs],
-    device_by_id: Mapping[DeviceId, Device],
     *,
     across_controls: bool = False,
 ) -> list[SpeedupView]:
     """Return comparisons, those of A/A pairs with the alarms of their device."""
     inputs = list(compared)
+    device_by_id = devices.devices_by_id(connection, {item.candidate.device_id for item in inputs})
     with_duplicates = {item.candidate.device_id for item in inputs if item.candidate.replica > 1}
     alarms = {device_id: aa_alarms(connection, device_id) for device_id in sorted(with_duplicates)}
     return [
@@ -253,11 +252,6 @@ def with_priors(connection: Connection, compared: Sequence[SpeedupInputs]) -> li
         item if item.key is None else replace(item, prior=priors[item.matrices[-1]].get(item.key))
         for item in compared
     ]
-
-
-def devices_by_id(connection: Connection) -> dict[DeviceId, Device]:
-    """Return each device, as it is now."""
-    return {device.device_id: device for device in devices.list_devices(connection)}
 
 
 def comparisons_of(
@@ -327,6 +321,6 @@ def candidate_filter(connection: Connection, *, device: str | None, model: str |
 
 
 def _check_model(connection: Connection, model: str) -> None:
-    models = {variant.manifest.model for variant in variant_store.list_variants(connection)}
+    models = variant_store.list_models(connection)
     if model not in models:
         raise NotFound(f"no model `{model}`", hint=name_hint(model, models) or "the farm has no models yet")

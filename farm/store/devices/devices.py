@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -151,6 +151,30 @@ def devices_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> di
     for row in connection.execute(_OF_HOSTS_QUERY, {"host_ids": list(host_ids)}) if devices_by_host else ():
         devices_by_host[HostId(row.host_id)].append(to_record(Device, row))
     return devices_by_host
+
+
+def devices_by_id(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, Device]:
+    """Return devices by their ids; an unknown id is missing."""
+    query = _ALL_QUERY.where(devices.c.device_id.in_(list(device_ids)))
+    return {row.device_id: to_record(Device, row) for row in connection.execute(query)}
+
+
+class DeviceName(NamedTuple):
+    """What a person may call a device."""
+
+    device_id: DeviceId
+    label: str | None
+
+    @property
+    def shown(self) -> str:
+        """Return the label if it has one, else the id."""
+        return self.label or self.device_id
+
+
+def list_device_names(connection: Connection) -> list[DeviceName]:
+    """Return the names of all devices in the order of their ids."""
+    query = sa.select(devices.c.device_id, devices.c.label).order_by(devices.c.device_id)
+    return [DeviceName._make(row) for row in connection.execute(query)]
 
 
 def device_labels(connection: Connection) -> dict[DeviceId, str]:

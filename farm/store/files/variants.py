@@ -52,6 +52,11 @@ def list_variants(connection: Connection) -> list[Variant]:
     return [to_record(Variant, row) for row in connection.execute(_LISTED)]
 
 
+def list_models(connection: Connection) -> list[str]:
+    """Return the names of all models that variants are of."""
+    return list(connection.execute(sa.select(variants.c.model).distinct()).scalars())
+
+
 def variants_page(connection: Connection, *, after: VariantId, limit: int) -> list[Variant]:
     """Return up to `limit` variants that were registered after one, oldest first."""
     query = _LISTED.where(variants.c.variant_id > after).limit(limit)

@@ -2,31 +2,46 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from statistics import geometric_mean
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
-from farm.core.devices.device import DeviceFacts
+from farm.core.results.history.chosen_labels import check_chosen
+from farm.core.results.history.session_point import SessionPoint
 from farm.core.results.statistics.interval import bounded_exp, log_interval
+from farm.services.results.history.past_points import newest_points_at
 from farm.services.results.history.session_points import pending_points
-from farm.services.results.speedups import candidate_filter, devices_by_id
-from farm.store.results.history.points import DevicePoint, newest_of_devices
-from farm.store.results.history.trends import PointCell, TrendSeries, cells_of_points, series_by_id
+from farm.services.results.speedups import candidate_filter
+from farm.store.results.history.newest_points import (
+    Comparison,
+    DevicePoint,
+    DeviceTraits,
+    SlotPair,
+    comparisons_of_points,
+    devices_with_model,
+    list_comparisons,
+    list_device_traits,
+    newest_points,
+)
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 #: Devices of which a group has an interval.
 MIN_DEVICES = 3
-#: The slots of candidate and baseline.
-_Comparison = tuple[int, int]
 #: What devices have in common, and whether they are virtual.
 _Group = tuple[str | None, bool]
 
 
 def group_speedups(
-    connection: Connection, by: GroupBy, *, model: str | None = None, since: datetime | None = None
+    connection: Connection,
+    by: GroupBy,
+    *,
+    model: str | None = None,
+    baseline: str | None = None,
+    candidate: str | None = None,
+    since: datetime | None = None,
+    at: datetime | None = None,
 ) -> list[GroupSpeedupView]:
     """Return the speedup of each comparison over the devices of each group.
 
@@ -37,36 +52,52 @@ def group_speedups(
         connection: the database.
         by: what the devices of a group have in common.
         model: only of this model.
+        baseline: only against baselines with these words in their label.
+        candidate: only candidates with these words in their label.
         since: only devices with a measurement at this time or later.
+        at: as known then, of the sessions that had ended by then.
 
     Raises:
-        NotFound: there is no such model.
+        NotFound: there is no such model, baseline or candidate.
+        InvalidInput: too much was retracted or parsed again since `at`.
     """
     candidate_filter(connection, device=None, model=model)
-    device_by_id = devices_by_id(connection)
-    group_by_device = {
-        device_id: _group(device.facts, by) for device_id, device in device_by_id.items() if device.facts
-    }
-    points = _newest_points(connection, list(group_by_device), model=model, since=since)
-    series = series_by_id(connection, {point.series_id for point in points})
-    measured: defaultdict[tuple[_Group, str | None], set[DeviceId]] = defaultdict(set)
-    compared: defaultdict[tuple[_Group, _Comparison], list[DevicePoint]] = defaultdict(list)
-    for point in points:
-        group = group_by_device[point.device_id]
-        measured[group, series[point.series_id].model].add(point.device_id)
-        compared[group, (point.slot, point.baseline_slot)].append(point)
-    newest = {key: max(own, key=lambda point: point.ended_at) for key, own in compared.items()}
-    cells = cells_of_points(connection, [point.cell_id for point in newest.values()])
+    traits = {own.device_id: own for own in list_device_traits(connection)}
+    if at is None:
+        computed = _computed(pending_points(connection).values())
+        known = [*list_comparisons(connection), *comparisons_of_points(connection, computed)]
+    else:
+        computed = newest_points_at(connection, at)
+        known = comparisons_of_points(connection, computed)
+    comparisons = {own.slots: own for own in reversed(known) if model is None or own.model == model}
+    chosen = _chosen(comparisons.values(), baseline=baseline, candidate=candidate)
+    stored = newest_points(connection, chosen, since=since) if at is None else []
+    recent = [
+        point
+        for point in (*stored, *computed)
+        if point.slots in comparisons
+        and point.device_id in traits
+        and (since is None or point.ended_at >= since)
+    ]
+    measured: defaultdict[str | None, set[DeviceId]] = defaultdict(set)
+    for point in recent:
+        measured[comparisons[point.slots].model].add(point.device_id)
+    if at is None and len(chosen) < len(comparisons):
+        for name, own in measured.items():
+            own |= devices_with_model(connection, traits.keys() - own, name, since=since)
+    group_by_device = {device_id: _group(own, by) for device_id, own in traits.items()}
+    compared: defaultdict[tuple[_Group, SlotPair], list[DevicePoint]] = defaultdict(list)
+    for point in _one_of_each(point for point in recent if point.slots in chosen):
+        compared[group_by_device[point.device_id], point.slots].append(point)
     views = [
         _view(
             by,
             group,
-            own,
-            series[newest[group, comparison].series_id],
-            cells[newest[group, comparison].cell_id],
-            of_devices=len(measured[group, series[own[0].series_id].model]),
+            points_of_group,
+            comparisons[slots],
+            of_devices=sum(group_by_device[its] == group for its in measured[comparisons[slots].model]),
         )
-        for (group, comparison), own in compared.items()
+        for (group, slots), points_of_group in compared.items()
     ]
     return sorted(
         views,
@@ -74,80 +105,63 @@ def group_speedups(
     )
 
 
-def _group(facts: DeviceFacts, by: GroupBy) -> _Group:
+def _chosen(
+    comparisons: Collection[Comparison], *, baseline: str | None, candidate: str | None
+) -> set[SlotPair]:
+    """Return the comparisons whose labels have the words that are asked for."""
+    chosen = [*comparisons]
+    if baseline is not None:
+        baselines = check_chosen("baseline", baseline, [own.baseline for own in comparisons])
+        chosen = [own for own in chosen if own.baseline in baselines]
+    if candidate is not None:
+        candidates = check_chosen("candidate", candidate, [own.candidate for own in chosen])
+        chosen = [own for own in chosen if own.candidate in candidates]
+    return {own.slots for own in chosen}
+
+
+def _group(traits: DeviceTraits, by: GroupBy) -> _Group:
     value_by_kind = {
-        GroupBy.DEVICE_MODEL: facts.device_model,
-        GroupBy.SOC: facts.soc,
-        GroupBy.ANDROID: facts.android,
+        GroupBy.DEVICE_MODEL: traits.device_model,
+        GroupBy.SOC: traits.soc,
+        GroupBy.ANDROID: traits.android,
         GroupBy.ALL: "all devices",
     }
-    return value_by_kind[by], facts.virtual
+    return value_by_kind[by], traits.virtual
 
 
-def _newest_points(
-    connection: Connection,
-    device_ids: Collection[DeviceId],
-    *,
-    model: str | None,
-    since: datetime | None,
-) -> list[DevicePoint]:
-    """Return one point for each device and comparison, those that are to be computed yet among them."""
-    stored = newest_of_devices(connection, device_ids, model=model, since=since)
-    found = {(point.device_id, point.slot, point.baseline_slot): point for point in stored}
-    known = {*device_ids}
-    for of_session in reversed(pending_points(connection).values()):
-        computed = [point for point in of_session if point.device_id in known]
-        models = {
-            series_id: own.model
-            for series_id, own in series_by_id(connection, {point.series_id for point in computed}).items()
-        }
-        for point in computed:
-            values = point.values
-            if (
-                point.baseline_slot is None
-                or values.time_ns is None
-                or values.baseline_ns is None
-                or point.replica > 1
-                or (model is not None and models[point.series_id] != model)
-                or (since is not None and point.ended_at < since)
-            ):
-                continue
-            key = point.device_id, point.slot, point.baseline_slot
-            if key not in found or found[key].matrix_id <= point.matrix_id:
-                found[key] = DevicePoint(
-                    device_id=point.device_id,
-                    matrix_id=point.matrix_id,
-                    cell_id=point.cell_id,
-                    series_id=point.series_id,
-                    slot=point.slot,
-                    baseline_slot=point.baseline_slot,
-                    time_ns=values.time_ns,
-                    baseline_ns=values.baseline_ns,
-                    ended_at=point.ended_at,
-                )
-    return [found[key] for key in sorted(found)]
+def _computed(sessions: Iterable[Sequence[SessionPoint]]) -> list[DevicePoint]:
+    """Return what sessions showed of comparisons whose points are not stored yet."""
+    return [
+        device_point for points in sessions for point in points if (device_point := DevicePoint.of(point))
+    ]
+
+
+def _one_of_each(points: Iterable[DevicePoint]) -> list[DevicePoint]:
+    """Return the point of the newest matrix for each device and comparison."""
+    newest: dict[tuple[DeviceId, SlotPair], DevicePoint] = {}
+    for point in points:
+        key = point.device_id, point.slots
+        if key not in newest or newest[key].matrix_id <= point.matrix_id:
+            newest[key] = point
+    return [newest[key] for key in sorted(newest)]
 
 
 def _view(
-    by: GroupBy,
-    group: _Group,
-    points: Sequence[DevicePoint],
-    series: TrendSeries,
-    cell: PointCell,
-    *,
-    of_devices: int,
+    by: GroupBy, group: _Group, points: Sequence[DevicePoint], comparison: Comparison, *, of_devices: int
 ) -> GroupSpeedupView:
-    logs = [math.log(point.baseline_ns) - math.log(point.time_ns) for point in points]
+    times = [math.log(point.time_ns) for point in points]
+    baseline_times = [math.log(point.baseline_ns) for point in points]
+    logs = [its - own for its, own in zip(baseline_times, times, strict=True)]
     mean = math.fsum(logs) / len(logs)
     interval = log_interval(logs) if len(logs) >= MIN_DEVICES else None
     return GroupSpeedupView(
         by=by,
         group=group[0],
         virtual=group[1],
-        model=series.model,
-        harness=series.harness,
-        baseline=cell.baseline_label or "",
-        candidate=cell.label,
+        model=comparison.model,
+        harness=comparison.harness,
+        baseline=comparison.baseline,
+        candidate=comparison.candidate,
         devices=len(points),
         of_devices=of_devices,
         speedup=math.exp(mean),
@@ -155,7 +169,7 @@ def _view(
         ci_high=None if interval is None else bounded_exp(interval.high),
         low=math.exp(min(logs)),
         high=math.exp(max(logs)),
-        baseline_ns=geometric_mean([point.baseline_ns for point in points]),
-        candidate_ns=geometric_mean([point.time_ns for point in points]),
+        baseline_ns=math.exp(math.fsum(baseline_times) / len(logs)),
+        candidate_ns=math.exp(math.fsum(times) / len(logs)),
         measured_until=max(point.ended_at for point in points),
     )

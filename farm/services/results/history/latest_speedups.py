@@ -5,7 +5,7 @@ measured since a session's points were computed is found by its marks.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,11 +21,10 @@ from farm.services.results.speedups import (
     SpeedupInputs,
     candidate_filter,
     comparisons_of,
-    devices_by_id,
     speedup_views,
     with_priors,
 )
-from farm.store.devices.devices import Device
+from farm.store.devices.devices import list_device_names
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CandidateFilter
 from farm.store.results.history.points import (
@@ -72,9 +71,8 @@ def list_latest_speedups(
     Raises like `list_speedups`.
     """
     among = candidate_filter(connection, device=device, model=model)
-    device_by_id = devices_by_id(connection)
     as_known_at(connection, at)
-    pairs = _Pairs(connection, among, device_by_id, since=since, at=at, pooled=pooled)
+    pairs = _Pairs(connection, among, since=since, at=at, pooled=pooled)
     behind = None if after is None else _pair_at(connection, after)
     chosen: list[list[SpeedupInputs]] = []
     for keys in pairs.after(behind, size=limit):
@@ -82,9 +80,7 @@ def list_latest_speedups(
         if len(chosen) >= limit:
             break
     of_pairs = [_pooled(connection, own, across_controls=across_controls) for own in chosen[:limit]]
-    return speedup_views(
-        connection, with_priors(connection, of_pairs), device_by_id, across_controls=across_controls
-    )
+    return speedup_views(connection, with_priors(connection, of_pairs), across_controls=across_controls)
 
 
 class _Pairs:
@@ -94,7 +90,6 @@ class _Pairs:
         self,
         connection: Connection,
         among: CandidateFilter,
-        device_by_id: Mapping[DeviceId, Device],
         *,
         since: datetime | None,
         at: datetime | None,
@@ -103,7 +98,11 @@ class _Pairs:
         self._connection = connection
         self._model = among.model
         # Not ordered by the database: by its locale texts may come in another order than here.
-        self._device_ids = sorted(device_by_id) if among.device_id is None else [among.device_id]
+        self._device_ids = (
+            sorted(name.device_id for name in list_device_names(connection))
+            if among.device_id is None
+            else [among.device_id]
+        )
         self._since = since
         self._pooled = pooled
         self._until = None if at is None else matrices.newest_matrix_at(connection, at)

@@ -15,10 +15,17 @@ from farm.core.results.statistics.interval import CONFIDENCE, bounded_exp
 from farm.core.runs.measurement import MIN_ROUNDS
 from farm.core.runs.stats import t_quantile
 from farm.services.results.history.session_points import pending_points
-from farm.services.results.speedups import candidate_filter, devices_by_id
-from farm.store.devices.devices import Device
+from farm.services.results.speedups import candidate_filter
+from farm.store.devices.devices import devices_by_id
 from farm.store.results.history.points import points_of_series
-from farm.store.results.history.trends import PointCell, TrendSeries, cells_of_points, series_page
+from farm.store.results.history.stale_points import pending_sessions
+from farm.store.results.history.trends import (
+    NamePart,
+    PointCell,
+    TrendSeries,
+    cells_of_points,
+    series_page,
+)
 from farm.store.results.provenance import facts_by_id
 from farm.wire.documents.results.history import (
     MAX_HISTORY_PAGE,
@@ -60,13 +67,18 @@ def list_histories(
         InvalidInput: several devices begin so.
     """
     among = candidate_filter(connection, device=device, model=model)
-    device_by_id = devices_by_id(connection)
+    pending = {session.device_id for session in pending_sessions(connection)} if variant else ()
     behind = after or SeriesId(0)
     while page := series_page(
-        connection, device_id=among.device_id, model=among.model, after=behind, limit=limit
+        connection,
+        device_id=among.device_id,
+        model=among.model,
+        named=None if variant is None else NamePart(variant, except_on=pending),
+        after=behind,
+        limit=limit,
     ):
         behind = page[-1].series_id
-        found = _Histories(connection, page, since).views(device_by_id)
+        found = _Histories(connection, page, since).views()
         listed = [view for view in found if variant is None or _matches(view, variant)]
         if listed:
             return listed
@@ -81,6 +93,7 @@ class _Histories:
     """The histories of some series, read by one statement for each table."""
 
     def __init__(self, connection: Connection, page: Sequence[TrendSeries], since: datetime | None) -> None:
+        self._connection = connection
         self._page = {own.series_id: own for own in page}
         points = _current_points(connection, self._page, since)
         counted = [point for point in points if point.values.rounds and point.replica == 1]
@@ -91,8 +104,10 @@ class _Histories:
         facts_ids = {point.values.facts_id for point in counted if point.values.facts_id is not None}
         self._facts = facts_by_id(connection, sorted(facts_ids))
 
-    def views(self, device_by_id: Mapping[DeviceId, Device]) -> Iterator[SeriesHistory]:
+    def views(self) -> Iterator[SeriesHistory]:
         """Yield the histories in the order of series."""
+        device_ids = {self._page[series_id].device_id for series_id, _ in self._points}
+        device_by_id = devices_by_id(self._connection, device_ids)
         names = self._build_names()
         for series_id, baseline_id in sorted(self._points, key=lambda key: (key[0], key[1] or 0)):
             points = self._points[series_id, baseline_id]

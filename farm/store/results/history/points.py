@@ -250,54 +250,6 @@ def _series_of_cell(of: sa.FromClause) -> sa.ScalarSelect[int]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DevicePoint:
-    """The newest numbers of a comparison on a device."""
-
-    device_id: DeviceId
-    matrix_id: MatrixId
-    cell_id: CellId
-    series_id: SeriesId
-    slot: int
-    baseline_slot: int
-    time_ns: float
-    baseline_ns: float
-    ended_at: datetime
-
-
-_DEVICE_POINT = [points.c[name] for name in DevicePoint.__dataclass_fields__]
-
-
-def newest_of_slots(connection: Connection, slot: int, baseline_slot: int) -> list[DevicePoint]:
-    """Return the newest points of one comparison over all devices."""
-    query = sa.select(*_DEVICE_POINT).where(
-        _NEWEST,
-        points.c.slot == slot,
-        points.c.baseline_slot == baseline_slot,
-        points.c.replica == 1,
-        points.c.rounds > 0,
-    )
-    return [DevicePoint(**row._mapping) for row in connection.execute(query)]
-
-
-def newest_of_devices(
-    connection: Connection, device_ids: Collection[DeviceId], *, model: str | None, since: datetime | None
-) -> list[DevicePoint]:
-    """Return the newest points of all comparisons of a model, or of all models, on some devices."""
-    query = sa.select(*_DEVICE_POINT).where(
-        _NEWEST,
-        points.c.device_id.in_(device_ids),
-        points.c.baseline_slot.is_not(None),
-        points.c.replica == 1,
-        points.c.rounds > 0,
-    )
-    if model is not None:
-        query = query.join(series, series.c.series_id == points.c.series_id).where(series.c.model == model)
-    if since is not None:
-        query = query.where(points.c.ended_at >= since)
-    return [DevicePoint(**row._mapping) for row in connection.execute(query)]
-
-
 def find_pair(connection: Connection, cell_id: CellId) -> PairKey | None:
     """Return the pair that the point of a cell is of; None without a point, or a baseline."""
     query = sa.select(points).where(points.c.cell_id == cell_id, points.c.baseline_series_id.is_not(None))

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, Digest, SeriesId
 from farm.database.rows import is_among, to_record
-from farm.database.tables import cells, programs, series, variants
+from farm.database.tables import cells, points, programs, series, variants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +37,39 @@ class PointCell:
     baseline_program_digest: Digest | None
 
 
+@dataclass(frozen=True, slots=True)
+class NamePart:
+    """A text in the label or the file's name at the newest point of a series, in any case."""
+
+    text: str
+    #: Devices whose series are returned whatever they are named: they have points that are not stored yet.
+    except_on: Collection[DeviceId] = ()
+
+    def condition(self) -> sa.ColumnElement[bool]:
+        """Return the condition on series."""
+        has_it = (
+            sa.exists()
+            .where(points.c.series_id == series.c.series_id, sa.text("points.newest"))
+            .where(cells.c.cell_id == points.c.cell_id)
+            .where(
+                sa.or_(
+                    cells.c.label.icontains(self.text, autoescape=True),
+                    sa.exists().where(
+                        variants.c.variant_id == cells.c.variant_id,
+                        variants.c.name.icontains(self.text, autoescape=True),
+                    ),
+                )
+            )
+        )
+        return sa.or_(has_it, series.c.device_id.in_(list(self.except_on))) if self.except_on else has_it
+
+
 def series_page(
     connection: Connection,
     *,
     device_id: DeviceId | None,
     model: str | None,
+    named: NamePart | None = None,
     after: SeriesId,
     limit: int,
 ) -> list[TrendSeries]:
@@ -52,6 +80,8 @@ def series_page(
         query = query.where(series.c.device_id == device_id)
     if model is not None:
         query = query.where(series.c.model == model)
+    if named is not None:
+        query = query.where(named.condition())
     return [to_record(TrendSeries, row) for row in connection.execute(query)]
 
 

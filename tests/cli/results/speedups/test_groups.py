@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.console import Console
 
-from farm.cli.results.group_speedups import group_tables
+from farm.cli.results.speedups.groups import group_tables
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 from tests.support.sample_views import NOON
 

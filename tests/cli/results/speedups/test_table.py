@@ -1,6 +1,7 @@
 """The speedup table as people see it."""
 
-from farm.cli.results.speedups import pivot_tables, speedup_table, with_short_labels
+from farm.cli.results.speedups.pivot import pivot_tables
+from farm.cli.results.speedups.table import speedup_table, with_short_labels
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.pairing import Side
 from farm.core.results.speedup import LeftOut

@@ -1,0 +1,1 @@
+"""Comparisons of candidates with baselines: tables of them, and their command."""

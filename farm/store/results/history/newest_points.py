@@ -1,0 +1,179 @@
+"""The newest points of comparisons over devices, read from one index as plain tuples."""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple, Self
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import CellId, DeviceId, MatrixId
+from farm.core.results.history.session_point import SessionPoint
+from farm.database.rows import is_among
+from farm.database.tables import cells, device_facts, devices, matrices, points, series, variants
+
+
+class DevicePoint(NamedTuple):
+    """The newest numbers of a comparison on a device; a plain tuple, because there may be many thousands."""
+
+    device_id: DeviceId
+    matrix_id: MatrixId
+    cell_id: CellId
+    slot: int
+    baseline_slot: int
+    time_ns: float
+    baseline_ns: float
+    ended_at: datetime
+
+    @property
+    def slots(self) -> "SlotPair":
+        """Return what is compared."""
+        return SlotPair(self.slot, self.baseline_slot)
+
+    @classmethod
+    def of(cls, point: SessionPoint) -> Self | None:
+        """Return a point as it is stored; None for what has no ratio, and for duplicates of baselines."""
+        values = point.values
+        if point.baseline_slot is None or point.replica > 1:
+            return None
+        if values.time_ns is None or values.baseline_ns is None:
+            return None
+        return cls(
+            device_id=point.device_id,
+            matrix_id=point.matrix_id,
+            cell_id=point.cell_id,
+            slot=point.slot,
+            baseline_slot=point.baseline_slot,
+            time_ns=values.time_ns,
+            baseline_ns=values.baseline_ns,
+            ended_at=point.ended_at,
+        )
+
+
+class SlotPair(NamedTuple):
+    """What is compared on all devices: the slots of candidate and baseline."""
+
+    slot: int
+    baseline_slot: int
+
+
+class Comparison(NamedTuple):
+    """A pair of slots that was compared, with the names that it has in one of its cells."""
+
+    slots: SlotPair
+    #: None if the harness runs no model.
+    model: str | None
+    harness: str
+    candidate: str
+    baseline: str
+
+
+class DeviceTraits(NamedTuple):
+    """What groups of devices are made by; None: not reported."""
+
+    device_id: DeviceId
+    device_model: str | None
+    soc: str | None
+    android: str | None
+    virtual: bool
+
+
+_POINT = [points.c[name] for name in DevicePoint._fields]
+#: The condition of the index `ix_points_newest_of_slot`, which holds all columns of a `DevicePoint`.
+_COMPARED = sa.text(
+    "points.newest AND points.replica = 1 AND points.rounds > 0 AND points.baseline_slot IS NOT NULL"
+)
+
+
+def list_comparisons(connection: Connection) -> list[Comparison]:
+    """Return the comparisons that some device has newest points of.
+
+    One step into the index for each of them, however many devices there are.
+    """
+    slots = (points.c.slot, points.c.baseline_slot)
+    first = sa.select(points.c.cell_id, *slots).where(_COMPARED).order_by(*slots).limit(1).subquery()
+    found = sa.select(first).cte("found", recursive=True)
+    following = (
+        sa.select(points.c.cell_id)
+        .where(_COMPARED, sa.tuple_(*slots) > sa.tuple_(found.c.slot, found.c.baseline_slot))
+        .order_by(*slots)
+        .limit(1)
+        .correlate(found)
+        .scalar_subquery()
+    )
+    next_point = points.alias("next_point")
+    found = found.union_all(
+        sa.select(next_point.c.cell_id, next_point.c.slot, next_point.c.baseline_slot).select_from(
+            found.join(next_point, next_point.c.cell_id == following)
+        )
+    )
+    rows = connection.execute(sa.select(found))
+    return _named(connection, {SlotPair(slot, its_slot): CellId(cell_id) for cell_id, slot, its_slot in rows})
+
+
+def comparisons_of_points(connection: Connection, known: Iterable[DevicePoint]) -> list[Comparison]:
+    """Return the comparisons of points, whether they are stored or not."""
+    return _named(connection, {point.slots: point.cell_id for point in known})
+
+
+def _named(connection: Connection, cell_by_slots: Mapping[SlotPair, CellId]) -> list[Comparison]:
+    its = cells.alias("its")
+    is_baseline = sa.and_(its.c.matrix_id == cells.c.matrix_id, its.c.cell_index == cells.c.baseline_index)
+    query = (
+        sa.select(cells.c.cell_id, variants.c.model, matrices.c.harness, cells.c.label, its.c.label)
+        .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
+        .join(its, is_baseline)
+        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+        .where(is_among(connection, cells.c.cell_id, [*cell_by_slots.values()]))
+    )
+    names = {row[0]: row[1:] for row in connection.execute(query)} if cell_by_slots else {}
+    return [Comparison(slots, *names[cell_id]) for slots, cell_id in cell_by_slots.items()]
+
+
+def newest_points(
+    connection: Connection, comparisons: Collection[SlotPair], *, since: datetime | None = None
+) -> list[DevicePoint]:
+    """Return the newest points of comparisons on all devices; with `since`, those that ended since then."""
+    query = sa.select(*_POINT).where(_COMPARED)
+    if since is not None:
+        query = query.where(points.c.ended_at >= since)
+    of_one = query.where(
+        points.c.slot == sa.bindparam("slot"), points.c.baseline_slot == sa.bindparam("baseline_slot")
+    )
+    return [
+        DevicePoint._make(row)
+        for pair in comparisons
+        for row in connection.execute(of_one, pair._asdict())
+    ]
+
+
+def devices_with_model(
+    connection: Connection,
+    device_ids: Collection[DeviceId],
+    model: str | None,
+    *,
+    since: datetime | None = None,
+) -> set[DeviceId]:
+    """Return those devices that have newest points of any comparison of a model."""
+    own = (
+        sa.exists()
+        .where(_COMPARED, points.c.device_id == devices.c.device_id)
+        .where(series.c.series_id == points.c.series_id, series.c.model.is_not_distinct_from(model))
+    )
+    if since is not None:
+        own = own.where(points.c.ended_at >= since)
+    query = sa.select(devices.c.device_id).where(devices.c.device_id.in_(device_ids), own)
+    return {DeviceId(device_id) for device_id in connection.execute(query).scalars()}
+
+
+def list_device_traits(connection: Connection) -> list[DeviceTraits]:
+    """Return what groups of devices are made by, of each device whose facts are known."""
+    facts = device_facts.c.facts
+    query = sa.select(
+        devices.c.device_id,
+        facts["device_model"].as_string(),
+        facts["soc"].as_string(),
+        facts["android"].as_string(),
+        facts["virtual"].as_boolean(),
+    ).join(device_facts, device_facts.c.facts_id == devices.c.facts_id)
+    return [DeviceTraits(*row[:4], virtual=bool(row[4])) for row in connection.execute(query)]

@@ -1,0 +1,65 @@
+"""Points as of a moment: of the sessions that had ended by then, and the sessions that changed since."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.database.tables import cells, measurements, points
+from farm.store.results.history.newest_points import DevicePoint
+from farm.store.results.history.stale_points import MeasuredSession
+
+
+def sessions_superseded_since(connection: Connection, at: datetime, *, limit: int) -> list[MeasuredSession]:
+    """Return the sessions whose measurements were retracted or parsed again since a time, up to `limit`."""
+    query = (
+        sa.select(cells.c.matrix_id, cells.c.device_id)
+        .distinct()
+        .join(measurements, measurements.c.cell_id == cells.c.cell_id)
+        .where(
+            measurements.c.superseded_at.is_not(None),
+            measurements.c.superseded_at > at,
+            measurements.c.measured_at <= at,
+        )
+        .limit(limit)
+    )
+    return [MeasuredSession(row.matrix_id, row.device_id) for row in connection.execute(query)]
+
+
+def points_ended_by(
+    connection: Connection, at: datetime, *, without: Collection[MeasuredSession]
+) -> list[DevicePoint]:
+    """Return the last point of each comparison on each device that had ended by a time.
+
+    A step into the index of a series for each of them, however many matrices there are.
+
+    Args:
+        connection: the database.
+        at: the time.
+        without: sessions whose points do not count.
+    """
+    own = points.alias("own")
+    last = (
+        sa.select(own.c.cell_id)
+        .where(
+            own.c.series_id == points.c.series_id,
+            own.c.baseline_series_id == points.c.baseline_series_id,
+            own.c.replica == 1,
+            own.c.rounds > 0,
+            own.c.ended_at <= at,
+        )
+        .order_by(own.c.matrix_id.desc(), own.c.cell_id.desc())
+        .limit(1)
+        .correlate(points)
+    )
+    if without:
+        session = sa.tuple_(own.c.matrix_id, own.c.device_id)
+        last = last.where(session.not_in([tuple(each) for each in without]))
+    found = points.alias("found")
+    query = (
+        sa.select(*(found.c[name] for name in DevicePoint._fields))
+        .select_from(points.join(found, found.c.cell_id == last.scalar_subquery()))
+        .where(sa.text("points.newest"), points.c.replica == 1, points.c.baseline_slot.is_not(None))
+    )
+    return [DevicePoint._make(row) for row in connection.execute(query)]
