@@ -25,11 +25,24 @@ _ALARM_KINDS = (
     "clock_stepped",
     "order_shows",
 )
+_NEWEST_KEY = ("slot", "baseline_slot", "device_id")
+_NEWEST_COVERING = (*_NEWEST_KEY, "matrix_id", "cell_id", "time_ns", "baseline_ns", "ended_at")
+_NEWEST_COMPARED = "newest AND replica = 1 AND rounds > 0 AND baseline_slot IS NOT NULL"
 
 
 def upgrade() -> None:
     _replace_alarm_kinds((*_ALARM_KINDS, "regression"))
     _create_changes()
+    _replace_newest_index(_NEWEST_COVERING, _NEWEST_COMPARED)
+    superseded = sa.text("superseded_at IS NOT NULL")
+    op.create_index(
+        "ix_measurements_superseded_at",
+        "measurements",
+        ["superseded_at"],
+        unique=False,
+        sqlite_where=superseded,
+        postgresql_where=superseded,
+    )
 
 
 def _create_changes() -> None:
@@ -86,11 +99,20 @@ def _create_changes() -> None:
 
 
 def downgrade() -> None:
+    op.drop_index("ix_measurements_superseded_at", table_name="measurements")
+    _replace_newest_index(_NEWEST_KEY, "newest")
     op.drop_table("changed_series")
     op.drop_table("changes")
     # The older schema has no word for it.
     op.execute("DELETE FROM alarms WHERE kind = 'regression'")
     _replace_alarm_kinds(_ALARM_KINDS)
+
+
+def _replace_newest_index(columns: tuple[str, ...], condition: str) -> None:
+    name = "ix_points_newest_of_slot"
+    op.drop_index(name, table_name="points")
+    which = sa.text(condition)
+    op.create_index(name, "points", list(columns), unique=False, sqlite_where=which, postgresql_where=which)
 
 
 def _replace_alarm_kinds(kinds: tuple[str, ...]) -> None:

@@ -61,13 +61,19 @@ sa.Index(
     unique=True,
     **where("newest"),
 )
-# The newest points of one comparison over all devices.
+# The newest points of one comparison over all devices, with all that is read of them: rows of a thousand
+# devices lie on a thousand pages, and their entries here beside each other.
 sa.Index(
     "ix_points_newest_of_slot",
     points.c.slot,
     points.c.baseline_slot,
     points.c.device_id,
-    **where("newest"),
+    points.c.matrix_id,
+    points.c.cell_id,
+    points.c.time_ns,
+    points.c.baseline_ns,
+    points.c.ended_at,
+    **where("newest AND replica = 1 AND rounds > 0 AND baseline_slot IS NOT NULL"),
 )
 
 #: Sessions whose points are to be computed, or computed again.

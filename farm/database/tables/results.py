@@ -112,6 +112,12 @@ sa.Index(
 )
 # Speedups: the measurements of a matrix's cells.
 sa.Index("ix_measurements_cell_id", measurements.c.cell_id)
+# What was retracted or parsed again since a time: answers as of a moment before.
+sa.Index(
+    "ix_measurements_superseded_at",
+    measurements.c.superseded_at,
+    **where("superseded_at IS NOT NULL"),
+)
 # History of one series.
 sa.Index("ix_measurements_series_id", measurements.c.series_id, measurements.c.measured_at)
 

@@ -141,9 +141,7 @@ def newest_points(
         points.c.slot == sa.bindparam("slot"), points.c.baseline_slot == sa.bindparam("baseline_slot")
     )
     return [
-        DevicePoint._make(row)
-        for pair in comparisons
-        for row in connection.execute(of_one, pair._asdict())
+        DevicePoint._make(row) for pair in comparisons for row in connection.execute(of_one, pair._asdict())
     ]
 
 

@@ -110,7 +110,10 @@ def plan_of(farm: FarmRig, statements: list[str]) -> str:
 @pytest.mark.parametrize(
     ("statement", "index"),
     [
-        ("SELECT * FROM points WHERE newest AND slot = 1 AND baseline_slot = 2", "ix_points_newest_of_slot"),
+        (
+            "SELECT cell_id FROM measurements WHERE superseded_at IS NOT NULL AND superseded_at > 5",
+            "ix_measurements_superseded_at",
+        ),
         (
             "SELECT * FROM points WHERE newest AND device_id = 'a' AND baseline_series_id > 0",
             # Either of the two: in an empty table they cost PostgreSQL the same.
