@@ -62,6 +62,7 @@ from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.matrices.standing import StandingSummary, StandingView
 from farm.wire.documents.operations import AlarmView, ClearRequest, EventPage
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
+from farm.wire.documents.results.rerun import RerunPlan
 from farm.wire.documents.results.results import (
     EnergyImport,
     PlacedSeries,
@@ -182,6 +183,14 @@ class FarmClient(ResultQueries):
         """Submit a matrix again, or only its cells without a valid measurement; once."""
         path = f"/matrices/{matrix_id}/rerun"
         return self._post_once(MatrixView, path, {"failed": failed}, lost_hint=_LOST_HINT)
+
+    def plan_rerun(self, attempt_id: AttemptId) -> RerunPlan:
+        """Return how the number of an attempt would be measured again; nothing is queued."""
+        return self._get(RerunPlan, f"/attempts/{attempt_id}/rerun")
+
+    def rerun_attempt(self, attempt_id: AttemptId) -> MatrixView:
+        """Measure the number of an attempt again, once."""
+        return self._post_once(MatrixView, f"/attempts/{attempt_id}/rerun", {}, lost_hint=_LOST_HINT)
 
     def stand_matrix(self, spec: Mapping[str, object]) -> StandingView:
         """Let a matrix stand, or replace the one of its name; `spec` is the matrix file as read."""

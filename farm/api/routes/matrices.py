@@ -10,7 +10,7 @@ from fastapi import APIRouter, Header, Query
 from farm.api.context import Context, Farm
 from farm.api.http.authorization import Submitter, Viewer
 from farm.api.http.past_times import past_time
-from farm.core.base.ids import CellId, IdempotencyKey, JobId, MatrixId, idempotency_key
+from farm.core.base.ids import AttemptId, CellId, IdempotencyKey, JobId, MatrixId, idempotency_key
 from farm.core.errors import FarmBusy
 from farm.services.jobs.pending_reasons import job_waiting, matrix_waiting
 from farm.services.matrices.cancel import CancelProgress, cancel_chunk
@@ -31,6 +31,7 @@ from farm.services.matrices.views import (
     matrix_view,
 )
 from farm.services.results.explanations import explain_cell, explain_job, job_detail
+from farm.services.results.rerun import plan_rerun, prepare_number_rerun
 from farm.store.matrices.matrices import MatrixFilter
 from farm.wire.base import REQUEST_KEY_HEADER, Count
 from farm.wire.documents.matrices.matrices import (
@@ -46,6 +47,7 @@ from farm.wire.documents.matrices.matrix import matrix_spec
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
 from farm.wire.documents.matrices.plans import CancellationView, CancelRequest, MatrixPlanView, RerunRequest
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
+from farm.wire.documents.results.rerun import RerunPlan
 
 router = APIRouter(prefix="/api/v1")
 
@@ -173,6 +175,23 @@ async def post_rerun(
     idempotency = idempotency_key(key, f"matrices/{matrix_id}/rerun", rerun.model_dump())
     prepare = partial(prepare_rerun, matrix_id=source_id, failed=rerun.failed)
     return await submit(farm, idempotency, prepare, actor=caller.actor, rerun_of=source_id)
+
+
+@router.get("/attempts/{attempt_id}/rerun")
+async def get_number_rerun(attempt_id: Count, _: Viewer, farm: Farm) -> RerunPlan:
+    """Return how the number of an attempt is measured again, and what is no longer the same."""
+    return await farm.database.read_async(plan_rerun, AttemptId(attempt_id))
+
+
+@router.post("/attempts/{attempt_id}/rerun", status_code=201)
+async def post_number_rerun(
+    attempt_id: Count, caller: Submitter, farm: Farm, key: RequestKeyHeader = None
+) -> MatrixView:
+    """Measure the number of an attempt again, by the same files, in a matrix; the key as for a matrix."""
+    idempotency = idempotency_key(key, f"attempts/{attempt_id}/rerun", {})
+    plan = await farm.database.read_async(plan_rerun, AttemptId(attempt_id))
+    prepare = partial(prepare_number_rerun, attempt_id=AttemptId(attempt_id))
+    return await submit(farm, idempotency, prepare, actor=caller.actor, rerun_of=plan.matrix_id)
 
 
 @router.get("/matrices/{matrix_id}/cells")

@@ -112,6 +112,11 @@ _COMMANDS_BY_PANEL = {
             "Compare two model files or variants on devices: B against A. Ctrl-C detaches.",
         ),
         (
+            "rerun",
+            "run.rerun:rerun",
+            "Measure one number again as it was made: the same files, program, settings and device.",
+        ),
+        (
             "speedups",
             "results.speedups.command:speedups",
             "Compare every candidate with its baseline, by device.",

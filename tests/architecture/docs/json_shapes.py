@@ -21,6 +21,7 @@ from farm.wire.documents.matrices.standing import StandingSummary, StandingView
 from farm.wire.documents.operations import AlarmView
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.history import GroupSpeedupView, SeriesHistory
+from farm.wire.documents.results.rerun import RerunPlan, RerunResult
 from farm.wire.documents.results.results import PlacedSeries
 
 #: By command, without `farm` and `--json`.
@@ -46,6 +47,9 @@ SHAPES: dict[str, Any] = {
     "job show ID": JobDetail,
     "job why ID": JobPendingView,
     "attempt show ID": AttemptView,
+    "rerun ATTEMPT --dry-run": RerunPlan,
+    "rerun ATTEMPT --no-watch": MatrixView,
+    "rerun ATTEMPT": RerunResult,
     "explain cell ID": CellExplanation,
     "explain job ID": JobExplanation,
     "placement": list[PlacedSeries],

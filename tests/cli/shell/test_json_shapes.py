@@ -11,7 +11,7 @@ from tests.cli.matrices.test_matrix import MATRIX, Measured, document, measured,
 
 __all__ = ["measured", "original"]
 #: These wait for an agent, which this farm has not.
-WAITING = {"run", "compare A B", "matrix submit FILE --watch", "matrix rerun ID --watch"}
+WAITING = {"run", "compare A B", "matrix submit FILE --watch", "matrix rerun ID --watch", "rerun ATTEMPT"}
 
 
 def test_every_listed_command_prints_its_documents(
@@ -42,6 +42,7 @@ def test_every_listed_command_prints_its_documents(
             "NAME": names.get(noun),
             "FILE": file,
             "MODEL": "mobilenet_v2",
+            "ATTEMPT": ids["attempt"],
         }
         replaced |= {"MODEL": "mobilenet_v2", "GROUP": "soc"}
         return [replaced.get(word, word) for word in command.split()]
