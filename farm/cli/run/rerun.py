@@ -6,11 +6,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from farm.cli.matrices.labels import device_name
 from farm.cli.matrices.matrix import exit_code_of, follow, submission_text
 from farm.cli.run.result import result_document
 from farm.cli.shell.address import connect
-from farm.cli.shell.formatting import EMPTY_CELL, local_time_text, plural_range, range_text
 from farm.cli.shell.next_steps import farm_command, watch_again_text, watch_text
 from farm.cli.shell.options import Json, WatchToEnd
 from farm.cli.shell.output import print_data, print_done, print_json, print_notice, show
@@ -18,6 +16,8 @@ from farm.cli.shell.tables import Field, text_report
 from farm.core.base.ids import AttemptId
 from farm.core.base.units import duration_text, ratio_text
 from farm.core.runs.measurement import CellSummary
+from farm.presentation.labels import device_name
+from farm.presentation.text import EMPTY_CELL, local_time_text, plural_range, range_text
 from farm.wire.documents.matrices.matrices import MatrixResults, SpeedupView
 from farm.wire.documents.results.rerun import RerunDifference, RerunPlan, RerunResult
 from farm.wire.documents.results.results import ResultView
@@ -143,7 +143,7 @@ def agreement_text(agrees: bool | None) -> str:
         return "One of the two has no interval: nothing says whether they agree."
     if agrees:
         return "The intervals overlap: the number was made again."
-    return "The intervals do not overlap: something is not as it was, or the sessions differ."
+    return "The intervals do not overlap: something changed, or the sessions differ."
 
 
 _Interval = tuple[float, float] | None
