@@ -18,10 +18,11 @@ CONCLUSIONS = {
     3: ("failure", "The model or the harness failed"),
     4: ("action_required", "A device gave no answer"),
     5: ("action_required", "A host of the farm has a fault"),
-    6: ("action_required", "The farm cannot be reached"),
+    6: ("action_required", "The farm has a fault"),
     7: ("failure", "Slower"),
     8: ("action_required", "Undecided"),
     9: ("action_required", "Nothing was measured"),
+    10: ("action_required", "The farm cannot be reached"),
 }
 #: Longer summaries are refused by GitHub.
 LONGEST = 65_000

@@ -176,8 +176,11 @@ class FarmClient(ResultQueries):
         return self._post(MatrixPlanView, "/matrices/plan", {"spec": spec})
 
     def cancel_matrix(self, matrix_id: MatrixId, *, device: str | None = None) -> CancellationView:
-        """Cancel the unfinished jobs of a matrix, or of its part on one device."""
-        return self._post(CancellationView, f"/matrices/{matrix_id}/cancel", {"device": device})
+        """Cancel the unfinished jobs of a matrix, or of its part on one device; return when it is done."""
+        while True:
+            view = self._post(CancellationView, f"/matrices/{matrix_id}/cancel", {"device": device})
+            if view.is_done:
+                return view
 
     def rerun_matrix(self, matrix_id: MatrixId, *, failed: bool) -> MatrixView:
         """Submit a matrix again, or only its cells without a valid measurement; once."""

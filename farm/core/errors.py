@@ -71,9 +71,9 @@ class Blame(StrEnum):
         return EXIT_CODES[self]
 
 
-#: By blame, and by answer of a gate: the only table of exit codes.
+#: By blame, by answer of a gate, and where no farm answers: the only table of exit codes.
 EXIT_CODES = {"user": 2, "variant": 3, "device": 4, "host": 5, "farm": 6}
-EXIT_CODES |= {"passed": 0, "slower": 7, "undecided": 8, "not_measured": 9}
+EXIT_CODES |= {"passed": 0, "slower": 7, "undecided": 8, "not_measured": 9, "unreachable": 10}
 
 
 class FarmError(Exception):

@@ -18,6 +18,7 @@ from farm.services.access.refused_requests import ANONYMOUS_AGENT, record_refusa
 from farm.services.agents.heartbeats import ExchangeCall
 from farm.services.agents.sessions import open_session
 from farm.services.hosts.clocks import record_host_clock
+from farm.services.results.pair_starts import compare_starts
 from farm.wire.agents.plausibility import ReceivedExchange
 from farm.wire.agents.protocol import (
     ClockReport,
@@ -119,7 +120,8 @@ async def _settle(
     incoming = [
         IncomingReport(host_id=host, attempt_id=attempt_id, body=body, at=now) for attempt_id, body in reports
     ]
-    answers = await farm.reports.ask(await farm.report_parser.parse(incoming))
+    parsed = await farm.report_parser.parse(incoming)
+    answers = await farm.reports.ask(await farm.database.read_async(compare_starts, parsed))
     farm.to_grow.set()
     farm.to_compute_points.set()
     for answer in answers:

@@ -13,7 +13,7 @@ from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, CellId, IdempotencyKey, JobId, MatrixId, idempotency_key
 from farm.core.errors import FarmBusy
 from farm.services.jobs.pending_reasons import job_waiting, matrix_waiting
-from farm.services.matrices.cancel import CancelProgress, cancel_chunk
+from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.lazy_expansion import store_and_expand
 from farm.services.matrices.plan import plan_matrix
 from farm.services.matrices.submit import (
@@ -58,6 +58,8 @@ PageSize = Annotated[int, Query(ge=1, le=MAX_JOBS_PAGE)]
 RequestKeyHeader = Annotated[str | None, Header(alias=REQUEST_KEY_HEADER)]
 #: The farm may change between preparing and storing a matrix, which is rare.
 MAX_TRIES = 10
+#: Clients wait a minute for an answer.
+ANSWER_CANCEL_WITHIN_S = 10.0
 
 
 @router.post("/matrices", status_code=201)
@@ -154,16 +156,20 @@ async def get_matrix(matrix_id: Count, _: Viewer, farm: Farm) -> MatrixView:
 async def post_cancel(
     matrix_id: Count, cancellation: CancelRequest, caller: Submitter, farm: Farm
 ) -> CancellationView:
-    """End what is left of a matrix; again is no error. It is cancelled when this returns."""
-    progress: CancelProgress | None = None
-    while progress is None or not progress.is_done:
+    """End what is left of a matrix; again is no error. Of a large one a part: then `is_done` is false.
+
+    Whoever asks again until it is done waits for as long as it takes, without a long answer.
+    """
+    until_s = farm.clock.monotonic() + ANSWER_CANCEL_WITHIN_S
+    while True:
         # Of a large matrix in several transactions: agents have their turn between them.
-        progress = await farm.database.change_async(
+        view = await farm.database.change_async(
             farm.bind(cancel_chunk, actor=caller.actor),
             MatrixId(matrix_id),
             device=cancellation.device,
         )
-    return progress.view
+        if view.is_done or farm.clock.monotonic() >= until_s:
+            return view
 
 
 @router.post("/matrices/{matrix_id}/rerun", status_code=201)

@@ -314,7 +314,7 @@ def follow_to_end(
     judged = None
     if gate is not None:
         speedups = iter(compared := list(speedups))
-        judged = judge(gate, compared, view)
+        judged = judge(gate, compared, view, allow_missing=allow_missing)
     if as_json:
         print_json(result_document(view, results, speedups, gate=judged))
     else:

@@ -112,13 +112,21 @@ def deciding_rounds(rounds: object, gate: Gate | None, *, margin: object = None)
     return {"at_least": max(MIN_ROUNDS, min(count, at_most - 1)), "at_most": at_most, **until}
 
 
-def judge(gate: Gate, compared: Sequence[SpeedupView], matrix: MatrixView | None = None) -> GateView:
+def judge(
+    gate: Gate,
+    compared: Sequence[SpeedupView],
+    matrix: MatrixView | None = None,
+    *,
+    allow_missing: bool = False,
+) -> GateView:
     """Return what a gate says of comparisons; A/A pairs are not asked.
 
     Args:
         gate: what is asked.
         compared: all comparisons of a matrix, or of several.
-        matrix: whose cells that cannot run are asked, too; those that it excludes itself are not.
+        matrix: whose cells that cannot run are asked, too, and do not pass; those that it excludes itself
+            are not.
+        allow_missing: cells whose files are missing may have no answer.
     """
     asked = [view for view in compared if not view.aa]
     margin = gate.margin
@@ -129,13 +137,16 @@ def judge(gate: Gate, compared: Sequence[SpeedupView], matrix: MatrixView | None
     undecided = [row.further_rounds for row in rows if row.outcome is GateOutcome.UNDECIDED]
     further = [rounds for rounds in undecided if rounds is not None]
     rejected = () if matrix is None else matrix.rejected_list
-    not_run = sum(rejection.kind is not RejectionKind.EXCLUDED for rejection in rejected)
+    not_run = [rejection.kind for rejection in rejected if rejection.kind is not RejectionKind.EXCLUDED]
+    if outcome is GateOutcome.PASSED and not all(kind.wants_file and allow_missing for kind in not_run):
+        outcome = GateOutcome.UNDECIDED
     return GateView(
         matrix_id=None if matrix is None else matrix.matrix_id,
         outcome=outcome,
         margin=margin,
         answered=sum(row.outcome in (GateOutcome.PASSED, GateOutcome.SLOWER) for row in rows),
-        asked=len(rows) + not_run,
+        asked=len(rows) + len(not_run),
+        not_run=len(not_run),
         further_rounds=max(further, default=0) if len(further) == len(undecided) else None,
         rows=tuple(
             GateRowView.of(row, view, cell_id=view.cell_id) for row, view in zip(rows, asked, strict=True)
@@ -185,8 +196,9 @@ def whole_text(view: GateView) -> str:
         case GateOutcome.NOT_MEASURED:
             return f"nothing was measured, {coverage}"
         case GateOutcome.UNDECIDED:
+            not_run = f"{plural(view.not_run, 'cell')} cannot run" if view.not_run else ""
             further = further_text(view.further_rounds)
-            return f"undecided, {coverage}{f'; {further}' if further else ''}"
+            return "; ".join(filter(None, [f"undecided, {coverage}", not_run, further]))
         case _:
             return f"{view.outcome}, {coverage}"
 

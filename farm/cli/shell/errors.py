@@ -9,17 +9,17 @@ import typer
 
 from farm.cli.shell.output import print_notice
 from farm.core.base.spec_errors import closest_name
-from farm.core.errors import FarmError, HostDiskFull, InvalidInput
+from farm.core.errors import EXIT_CODES, FarmError, FarmUnreachable, HostDiskFull, InvalidInput
 
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 def report_error(error: FarmError) -> int:
-    """Print the error and its hint; return the exit code for its blame."""
+    """Print the error and its hint; return the exit code for its blame, or that of a farm out of reach."""
     print_notice(f"error: {error.message}")
     print_notice(f"hint: {error.hint}")
-    return error.blame.exit_code
+    return EXIT_CODES["unreachable"] if isinstance(error, FarmUnreachable) else error.blame.exit_code
 
 
 def translate_system_error(error: OSError) -> FarmError | None:

@@ -238,8 +238,8 @@ def _print_version(wanted: bool) -> None:
 
 
 _EPILOG = (
-    "Exit codes: 0 success, 2 wrong input, 3 model or harness, 4 device, 5 host, 6 farm; of --gate: "
-    "7 slower, 8 undecided, 9 nothing measured."
+    "Exit codes: 0 success, 2 wrong input, 3 model or harness, 4 device, 5 host, 6 farm, "
+    "10 no farm answers; of --gate: 7 slower, 8 undecided, 9 nothing measured."
 )
 
 

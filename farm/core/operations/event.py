@@ -42,7 +42,7 @@ class WorkEvent(StrEnum):
     MATRIX_SUBMITTED = "matrix_submitted"
     #: A user ended what was left of a matrix; each job that this ended has an event of its own.
     MATRIX_CANCELLED = "matrix_cancelled"
-    #: A round of a device gave a measurement that was not valid: its cells are queued once more.
+    #: A block gave a measurement that was not valid, or a pair that began apart: it is queued once more.
     BLOCK_REPEATED = "block_repeated"
     #: A job that belongs to no matrix was queued: a check.
     JOB_QUEUED = "job_queued"

@@ -1,6 +1,6 @@
 """Cancellation of a matrix: no further job is started, and running ones are stopped."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
@@ -36,18 +36,9 @@ CHUNK_JOBS = 3000
 INTERRUPTED_AFTER = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelProgress:
-    """The jobs cancelled so far."""
-
-    view: CancellationView
-    #: Nothing is left to cancel. Until then, the remaining jobs may start.
-    is_done: bool
-
-
 def cancel_chunk(
     tx: Tx, matrix_id: MatrixId, *, device: str | None = None, limit: int | None = CHUNK_JOBS
-) -> CancelProgress:
+) -> CancellationView:
     """Finish queued and active jobs as cancelled; finished ones stay. Doing it again changes nothing.
 
     This is one of several transactions: it cancels at most `limit` queued jobs, and the active ones with the
@@ -83,7 +74,7 @@ def _find_interrupted(tx: Tx) -> Cancellation | None:
     return next_interrupted(tx, before=tx.now - INTERRUPTED_AFTER)
 
 
-def _cancel_next(tx: Tx, cancellation: Cancellation, *, name: str, limit: int | None) -> CancelProgress:
+def _cancel_next(tx: Tx, cancellation: Cancellation, *, name: str, limit: int | None) -> CancellationView:
     matrix_id, device_id = cancellation.matrix_id, cancellation.device_id
     cancel = partial(jobs.cancel_jobs, tx, matrix_id, device_id=device_id)
     cancel_growth(tx, matrix_id, device_id=device_id)
@@ -108,14 +99,14 @@ def _cancel_next(tx: Tx, cancellation: Cancellation, *, name: str, limit: int | 
     else:
         put_cancellation(tx.connection, cancellation)
         notify_no_other_hosts(tx.connection)
-    view = CancellationView(
+    return CancellationView(
         matrix_id=matrix_id,
         name=name,
         queued=cancellation.cancelled_jobs,
         active=len(active),
         finished=cancellation.finished_jobs,
+        is_done=is_done,
     )
-    return CancelProgress(view=view, is_done=is_done)
 
 
 def _record_end(tx: Tx, cancellation: Cancellation, *, active_jobs: int) -> None:

@@ -10,15 +10,18 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.api.agents.expansion_worker import ExpansionWorker
+from farm.api.routes import matrices as routes
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import MatrixId
 from farm.database.tables import job_templates
-from farm.database.transaction import bind_tx
+from farm.database.transaction import Tx, bind_tx
+from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.lazy_expansion import open_row_builder, put_row_batch
 from farm.services.matrices.submit import submit_matrix
 from farm.store.matrices.lazy_expansion import next_batches, remaining_jobs
 from farm.ticks import run_reminders
 from farm.wire.documents.matrices.matrix import matrix_spec
+from farm.wire.documents.matrices.plans import CancellationView
 from tests.support.farm.api_server import served_farm
 from tests.support.farm.service_fixture import FarmRig, checked_rig
 
@@ -90,6 +93,28 @@ def test_cells_are_told_on_pages_too(client: FarmClient) -> None:
     cells = list(client.cells(submitted.matrix_id))
     assert [cell.index for cell in cells] == list(range(2400))
     assert cells[:2000] == list(shown.cell_list)
+
+
+def test_a_cancellation_that_takes_long_is_answered_in_parts_until_it_is_done(
+    client: FarmClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted = client.submit_matrix({**SPEC, "rounds": 2})
+    for _ in range(TRIES):
+        if not client.matrix(submitted.matrix_id).not_queued:
+            break
+    cancelled: list[CancellationView] = []
+
+    def cancel_ten(tx: Tx, matrix_id: MatrixId, *, device: str | None = None) -> CancellationView:
+        cancelled.append(cancel_chunk(tx, matrix_id, device=device, limit=10))
+        return cancelled[-1]
+
+    monkeypatch.setattr(routes, "cancel_chunk", cancel_ten)
+    monkeypatch.setattr(routes, "ANSWER_CANCEL_WITHIN_S", 0.0)
+    view = client.cancel_matrix(submitted.matrix_id)
+    jobs = CELLS * 2 * 2
+    assert [part.is_done for part in cancelled] == [False] * (jobs // 10) + [True]
+    assert view == cancelled[-1]
+    assert (view.queued + view.active, view.finished) == (jobs, 0)
 
 
 @pytest.fixture

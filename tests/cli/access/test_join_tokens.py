@@ -72,7 +72,7 @@ def test_a_farm_that_refuses_leaves_no_file_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FARM_URL", "http://127.0.0.1:9")
-    assert token_command("create", "--out", str(tmp_path / "token")) == 6
+    assert token_command("create", "--out", str(tmp_path / "token")) == 10
     assert not (tmp_path / "token").exists()
 
 

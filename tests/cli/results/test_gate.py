@@ -14,11 +14,12 @@ from farm.cli.results.gate import (
     summary_text,
     write_summary,
 )
+from farm.core.matrices.matrix import RejectionKind
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.results.statistics.gate import GateOutcome
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.matrices.matrix import ROUNDS_MODEL
-from tests.support.sample_views import duplicate_view, speedup_view
+from tests.support.sample_views import duplicate_view, matrix_view, speedup_view
 
 GATE = Gate(margin=0.03)
 NOTHING: dict[str, Any] = {
@@ -64,6 +65,32 @@ def test_each_answer_has_its_exit_code_and_coverage(
     judged = judge(GATE, views)
     assert (judged.outcome, judged.outcome.exit_code) == (outcome, code)
     assert (judged.answered, judged.asked) == coverage
+
+
+@pytest.mark.parametrize(
+    ("kind", "allow_missing", "outcome"),
+    [
+        ("excluded", False, GateOutcome.PASSED),
+        ("unsupported", False, GateOutcome.UNDECIDED),
+        ("unsupported", True, GateOutcome.UNDECIDED),
+        ("no_program", True, GateOutcome.UNDECIDED),
+        ("no_variant", False, GateOutcome.UNDECIDED),
+        ("no_variant", True, GateOutcome.PASSED),
+        ("expired", True, GateOutcome.PASSED),
+    ],
+)
+def test_a_cell_that_cannot_run_does_not_pass(
+    kind: str, allow_missing: bool, outcome: GateOutcome, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (rejection,) = matrix_view().rejected_list
+    matrix = matrix_view(rejected_list=(rejection.model_copy(update={"kind": RejectionKind(kind)}),))
+    judged = judge(GATE, [PASSED], matrix, allow_missing=allow_missing)
+    assert (judged.outcome, judged.answered, judged.not_run) == (outcome, 1, int(kind != "excluded"))
+    assert judge(GATE, [SLOWER], matrix, allow_missing=allow_missing).outcome is GateOutcome.SLOWER
+    if outcome is GateOutcome.UNDECIDED:
+        print_gate(GATE, judged, can_decide=True)
+        told = capsys.readouterr().err
+        assert told == "gate not-slower=3%: undecided, 1 of 2 cells answered; 1 cell cannot run\n"
 
 
 def test_without_a_margin_that_of_the_matrix_counts() -> None:

@@ -13,7 +13,7 @@ from farm.services.jobs.views import attempt_view
 from farm.services.results.explanations import explain_cell, explain_job
 from farm.services.results.placements import list_placements
 from farm.wire.agents.protocol import Assignment
-from tests.services.results.test_settle_batch import hosted
+from tests.services.results.settle.test_settle_batch import hosted
 from tests.support.farm.service_fixture import FarmRig, good_evidence
 
 _HEAD = "trace 1\nstart 100.00\npause 0.5\npolicy policy4 300000 2367000 4 5 6 7\ngpu kgsl 800000000\n"

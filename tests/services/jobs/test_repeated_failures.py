@@ -32,7 +32,7 @@ def test_after_two_equal_failures_the_other_rounds_are_not_run(farm: FarmRig, ho
     assert attempts_at_matrices(farm) == 2
     assert {(job["outcome"], job["code"]) for job in jobs} == {("failed", "run.failed")}
     said = [str(job["message"]) for job in jobs]
-    assert sum(message.startswith("not run, because two rounds ended so: ") for message in said) == 3
+    assert sum(message.startswith("not run, because two starts ended so: ") for message in said) == 3
 
 
 def test_two_failures_of_different_kinds_stop_nothing(farm: FarmRig, host: HostRig) -> None:

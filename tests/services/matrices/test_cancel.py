@@ -238,7 +238,7 @@ def test_what_is_cancelled_in_several_transactions_comes_to_what_one_does(
         # Until the last of them, what is under way goes on.
         assert outcomes(farm, matrix_id).get("active", 0) == (0 if found.is_done else 1)
     assert steps == 3
-    assert (found.view.queued, found.view.active, found.view.finished) == (9, 1, 0)
+    assert (found.queued, found.active, found.finished) == (9, 1, 0)
     assert outcomes(farm, matrix_id) == {"cancelled": 10}
     (event,) = farm.rows("SELECT cause FROM events WHERE kind = 'matrix_cancelled'")
     assert event["cause"] == "all devices: 9 queued and 1 active jobs"

@@ -12,10 +12,10 @@ from farm.database.notifications import ALL_HOSTS, HostNotification
 from farm.database.transaction import bind_tx
 from farm.services.matrices.cancel import (
     INTERRUPTED_AFTER,
-    CancelProgress,
     cancel_chunk,
     continue_cancellations,
 )
+from farm.wire.documents.matrices.plans import CancellationView
 from tests.support.database.sent_statements import sent_to
 from tests.support.farm.service_fixture import FarmRig, HostRig, phase
 
@@ -35,7 +35,7 @@ def host(farm: FarmRig) -> HostRig:
 
 def cancel_some(
     farm: FarmRig, matrix_id: MatrixId, *, device: str | None = None, limit: int = 4
-) -> CancelProgress:
+) -> CancellationView:
     service = bind_tx(cancel_chunk, now=farm.clock.now(), actor="user:ann")
     return farm.write(service, matrix_id, device=device, limit=limit)
 
@@ -88,7 +88,7 @@ def test_a_repeated_request_goes_on_where_the_first_was_interrupted(farm: FarmRi
     cancel_some(farm, matrix_id)
     progress = cancel_some(farm, matrix_id, limit=100)
     assert progress.is_done
-    assert (progress.view.queued, progress.view.active, progress.view.finished) == (20, 0, 0)
+    assert (progress.queued, progress.active, progress.finished) == (20, 0, 0)
     assert cancellations(farm) == []
 
 
@@ -119,7 +119,7 @@ def test_a_job_that_returns_to_the_queue_meanwhile_is_cancelled_too(farm: FarmRi
     while not (progress := cancel_some(farm, matrix_id)).is_done:
         pass
     assert states(farm, matrix_id) == {"finished": 20}
-    assert (progress.view.queued, progress.view.active) == (19, 1)
+    assert (progress.queued, progress.active) == (19, 1)
 
 
 def test_the_part_of_one_device_goes_on_after_a_crash_and_the_rest_stays(

@@ -118,12 +118,14 @@ def test_the_sides_of_each_round_say_how_far_apart_they_began(farm: FarmRig, hos
     assert (view.speedup.distance.largest_min, view.speedup.distance.pairs) == (pytest.approx(1.5), 5)
 
 
-def test_a_round_in_which_the_device_restarted_is_left_out(farm: FarmRig, host: HostRig) -> None:
+def test_a_block_in_which_the_device_restarted_is_left_out_and_run_again(
+    farm: FarmRig, host: HostRig
+) -> None:
     matrix_id = measured(farm, host, restart=4, aa=False)
     view = explained(farm, cells(farm, matrix_id)["int8-core"])
     (left_out,) = view.left_out
     assert (left_out.round, left_out.reason, left_out.restarted) == (2, RESTARTED, True)
-    assert [each.round for each in view.rounds] == [1, 3, 4, 5]
+    assert [(each.round, each.repeat) for each in view.rounds] == [(1, 0), (2, 1), (3, 0), (4, 0), (5, 0)]
 
 
 def test_both_sides_say_file_program_proof_and_conditions(farm: FarmRig, host: HostRig) -> None:

@@ -15,7 +15,7 @@ from farm.core.results.settle.report import IncomingReport, ParsedReport, Report
 from farm.core.runs.measurement import Outcome
 from farm.services.results.settle import receive_reports
 from farm.wire.agents.protocol import Assignment
-from tests.services.results.test_settle_batch import evidence_of, hosted
+from tests.services.results.settle.test_settle_batch import evidence_of, hosted
 from tests.support.database.sent_statements import sent_to
 from tests.support.farm.service_fixture import FarmRig, HostRig, report_body
 

@@ -13,7 +13,7 @@ NO_NNAPI = (
 )
 
 #: Before the message of a round that was not run any more.
-NOT_RUN = "not run, because two rounds ended so: "
+NOT_RUN = "not run, because two starts ended so: "
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.lazy_expansion import expand_small
 from farm.services.matrices.submit import prepare_rerun, queue_matrix
 from farm.services.matrices.submit import submit_matrix as store_matrix
+from farm.services.results.pair_starts import compare_starts
 from farm.services.results.parse import JobContexts, parse, report_subjects
 from farm.services.results.settle import receive_reports
 from farm.wire.documents.matrices.plans import CancellationView
@@ -22,7 +23,7 @@ def receive(connection: Connection, reports: Sequence[IncomingReport]) -> list[R
     """Parse reports and settle them."""
     subjects = report_subjects(connection, reports, JobContexts())
     parsed = [parse(report, subject) for report, subject in zip(reports, subjects, strict=True)]
-    return receive_reports(connection, parsed)
+    return receive_reports(connection, compare_starts(connection, parsed))
 
 
 def settle(tx: Tx, host_id: HostId, attempt_id: AttemptId, body: bytes) -> ReportAnswer:
@@ -36,7 +37,7 @@ def settle(tx: Tx, host_id: HostId, attempt_id: AttemptId, body: bytes) -> Repor
 
 def cancel_matrix(tx: Tx, matrix_id: MatrixId, *, device: str | None = None) -> CancellationView:
     """Cancel all jobs of a matrix, or those on one device."""
-    return cancel_chunk(tx, matrix_id, device=device, limit=None).view
+    return cancel_chunk(tx, matrix_id, device=device, limit=None)
 
 
 def rerun_matrix(tx: Tx, matrix_id: MatrixId, *, failed: bool) -> MatrixId:

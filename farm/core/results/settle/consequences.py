@@ -121,8 +121,8 @@ def end_job(job: Job, outcome: AttemptOutcome, *, now: datetime, actor: str) -> 
 def end_other_rounds(
     history: RetryContext, outcome: AttemptOutcome, *, now: datetime, actor: str
 ) -> tuple[Consequence, ...]:
-    """Finish the other rounds of a cell that ended twice in the same way: they would end so, too."""
-    message = f"not run, because two rounds ended so: {outcome.message}"
+    """Finish the other starts of a cell of which two ended in the same way: they would end so, too."""
+    message = f"not run, because two starts ended so: {outcome.message}"
     same = replace(outcome, message=message)
     return tuple(end for peer in history.same_cell for end in end_job(peer, same, now=now, actor=actor))
 
@@ -276,7 +276,7 @@ def check_after_loss(
 
 def may_be_repeated(measured: NewMeasurement) -> bool:
     """Tell whether the block of a measurement is queued again, unless that was done too often."""
-    return measured.assessment.quality in _CURABLE
+    return measured.apart is not None or measured.assessment.quality in _CURABLE
 
 
 def is_block_repeatable(job: Job, qualities: Sequence[Quality]) -> bool:
@@ -290,9 +290,9 @@ def is_block_repeatable(job: Job, qualities: Sequence[Quality]) -> bool:
 
 
 def repeated_block(
-    block: BlockContext | None, job: Job, quality: Quality, *, now: datetime
+    block: BlockContext | None, job: Job, measured: NewMeasurement, *, now: datetime
 ) -> tuple[RepeatBlock, ...]:
-    """Queue the block of a measurement that is not valid once more, all of its cells side by side."""
+    """Queue the block of a measurement that `may_be_repeated` once more, all of its cells side by side."""
     if block is None:
         return ()
     key = f"{block.seed}/{job.device_id}/{job.round}/{job.repeat + 1}/{job.block}/"
@@ -302,7 +302,7 @@ def repeated_block(
             job=job,
             cells=tuple(block.cell_by_index[index] for index in shuffled(block.cell_by_index, key)),
             virtual_time=block.virtual_time,
-            cause=f"job {job.job_id} is {quality}",
+            cause=measured.apart or f"job {job.job_id} is {measured.assessment.quality}",
         ),
     )
 

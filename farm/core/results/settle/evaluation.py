@@ -217,7 +217,7 @@ def _settle_counted(
     if (measured := reading.measured) is not None:
         effects += placement_change(measured, context.last_places.get(measured.series.digest), now=now)
         effects.append(AddMeasurement(measured=measured))
-        effects += repeated_block(further.block, job, measured.assessment.quality, now=now)
+        effects += repeated_block(further.block, job, measured, now=now)
     job_effects = _decide_job(run, outcome, further.job, now=now)
     effects += job_effects
     if job.kind is JobKind.CHECK and further.check is not None and _ends_job(job_effects, job):

@@ -53,6 +53,8 @@ class NewMeasurement:
     cpu_s: float | None = None
     parser_version: int
     measured_at: datetime
+    #: Why its block is run again although it is valid: the device was too different before another of a pair.
+    apart: str | None = None
     #: Of a job that ended otherwise there is none: what is read of it later is kept, and counts for nothing.
     accepted: bool = True
 

@@ -35,7 +35,7 @@ class RetryContext:
     queued_alike: tuple[Job, ...] = ()
     #: Of the devices concerned, those in service.
     active_devices: frozenset[DeviceId] = frozenset()
-    #: Queued jobs of the same cell, where another round of it ended with the same outcome and code.
+    #: Queued jobs of the same cell, where another start of it ended with the same outcome and code.
     same_cell: tuple[Job, ...] = ()
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Protocol
 
+from farm.core.jobs.retry import CHRONIC_AFTER
+
 RESTARTED = "the device restarted between the baseline and the candidate"
 
 #: Sides of a pair begin at most so far apart, °C. A device that cools between two runs of a block by more has
@@ -50,6 +52,14 @@ def difference_of_starts(baseline: RunStart, candidate: RunStart) -> str | None:
             )
             return f"{temperatures}: at most {MAX_START_APART_C:.0f} °C apart"
     return None
+
+
+def is_always_apart(pairs: Sequence[tuple[RunStart, RunStart]]) -> bool:
+    """Tell whether none of many pairs of two cells could count for how its sides began.
+
+    Their device does not start them alike, and running them again does not change that.
+    """
+    return len(pairs) >= CHRONIC_AFTER and all(difference_of_starts(*pair) for pair in pairs)
 
 
 def restarted_between(boot_id: str | None, other_boot_id: str | None) -> bool | None:

@@ -161,7 +161,7 @@ def _consequences(connection: Connection, report: ParsedReport, context: ReportC
 
 
 def _doomed_jobs(connection: Connection, job: Job, outcome: AttemptOutcome) -> tuple[Job, ...]:
-    """Read the queued jobs of a cell of which another round ended as this one does."""
+    """Read the queued jobs of a cell of which another start ended as this one does."""
     if outcome.outcome not in (Outcome.FAILED, Outcome.UNSUPPORTED) or job.matrix_id is None:
         return ()
     of_cell = jobs.c.cell_id == job.cell_id

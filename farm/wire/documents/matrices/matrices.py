@@ -271,6 +271,8 @@ class GateView(Wire):
     #: Cells that are passed or slower, and cells that the matrix asks for, those that cannot run among them.
     answered: int
     asked: int
+    #: Cells that cannot run, other than those that the matrix excludes: with any, nothing passes.
+    not_run: int = 0
     #: Rounds that would probably decide all that are undecided; None for more than 1000.
     further_rounds: int | None
     rows: tuple[GateRowView, ...]

@@ -27,6 +27,8 @@ class CancellationView(Wire):
     active: int
     #: Jobs that were finished before, and stay as they are.
     finished: int
+    #: False: some are left to cancel, and may start until then. The same request goes on with them.
+    is_done: bool = True
 
 
 class RerunRequest(Wire):
