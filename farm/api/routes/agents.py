@@ -16,9 +16,9 @@ from farm.core.results.settle.report import IncomingReport, ReportAnswer
 from farm.services.access.enrollment import check_join_token, enroll
 from farm.services.access.refused_requests import ANONYMOUS_AGENT, record_refusal
 from farm.services.agents.heartbeats import ExchangeCall
+from farm.services.agents.pair_starts import compare_starts
 from farm.services.agents.sessions import open_session
 from farm.services.hosts.clocks import record_host_clock
-from farm.services.results.pair_starts import compare_starts
 from farm.wire.agents.plausibility import ReceivedExchange
 from farm.wire.agents.protocol import (
     ClockReport,

@@ -62,6 +62,8 @@ ENERGY_METRICS = ("battery_energy", "rails_energy", EXTERNAL_ENERGY)
 SUSTAINED_METRICS = ("sustained_for", "sustained_peak", "sustained_decay", "first_ceiling")
 #: Measurements of these qualities enter a speedup.
 COUNTED = frozenset({Quality.VALID, Quality.NOISY})
+#: In those of these the device slowed itself down.
+DISTURBED = frozenset({Quality.CAPPED, Quality.THROTTLED, Quality.SWAPPED})
 
 #: The accelerator of a reading whose evidence does not say.
 UNKNOWN_ACCELERATOR = "unknown"

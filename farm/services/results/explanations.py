@@ -17,7 +17,7 @@ from farm.core.results.pairing import RoundPair, block_key, block_of
 from farm.core.results.statistics.interval import CONFIDENCE
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import COUNTED, Quality
+from farm.core.runs.measurement import COUNTED, DISTURBED
 from farm.phone.condition.run_trace import run_trace
 from farm.services.files.harnesses import adapter_of, default_of_flags
 from farm.services.results.speedups import SpeedupInputs, comparisons_of, speedup_views, with_priors
@@ -50,7 +50,6 @@ from farm.wire.documents.results.explain import (
 )
 from farm.wire.storable_text import make_storable
 
-_DISTURBED = frozenset({Quality.CAPPED, Quality.THROTTLED, Quality.SWAPPED})
 #: By job, its place in its block, from 1, and how many ran there.
 PositionByJob = Mapping[JobId, tuple[int, int]]
 OrderByAttempt = Mapping[AttemptId, RunOrder]
@@ -111,7 +110,7 @@ def _disturbed(
     connection: Connection, runs: Sequence[MeasuredRun], labels: Mapping[CellId, str]
 ) -> DisturbedRun | None:
     """Return the newest run in which the device slowed itself down, with its samples."""
-    run = next((run for run in reversed(runs) if run.quality in _DISTURBED), None)
+    run = next((run for run in reversed(runs) if run.quality in DISTURBED), None)
     if run is None:
         return None
     evidence = evidence_of(connection, [run.attempt_id]).get(run.attempt_id)

@@ -9,11 +9,11 @@ from farm.core.errors import FarmError
 from farm.core.matrices.matrix import MatrixSpec
 from farm.core.results.settle.report import IncomingReport, ReportAnswer
 from farm.database.transaction import Tx
+from farm.services.agents.pair_starts import compare_starts
 from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.lazy_expansion import expand_small
 from farm.services.matrices.submit import prepare_rerun, queue_matrix
 from farm.services.matrices.submit import submit_matrix as store_matrix
-from farm.services.results.pair_starts import compare_starts
 from farm.services.results.parse import JobContexts, parse, report_subjects
 from farm.services.results.settle import receive_reports
 from farm.wire.documents.matrices.plans import CancellationView

@@ -53,20 +53,13 @@ from farm.core.results.settle.report_context import (
     LastPlacement,
     RetryContext,
 )
-from farm.core.runs.measurement import COUNTED, UNKNOWN_ACCELERATOR, Outcome, Quality
+from farm.core.runs.measurement import COUNTED, DISTURBED, UNKNOWN_ACCELERATOR, Outcome, Quality
 from farm.core.runs.placement import Placement, placement_text
 
 _PLACEMENT_HINT = "`farm placement` shows where series run; `farm attempt show ID` has the proof of one run"
 
 #: Another try can cure these; what fell back once will fall back again.
-_CURABLE = (
-    Quality.THROTTLED,
-    Quality.CAPPED,
-    Quality.SWAPPED,
-    Quality.SHORT,
-    Quality.UNPLUGGED,
-    Quality.UNCONTROLLED,
-)
+_CURABLE = DISTURBED | {Quality.SHORT, Quality.UNPLUGGED, Quality.UNCONTROLLED}
 
 
 def retry_or_end_job(
@@ -122,8 +115,7 @@ def end_other_rounds(
     history: RetryContext, outcome: AttemptOutcome, *, now: datetime, actor: str
 ) -> tuple[Consequence, ...]:
     """Finish the other starts of a cell of which two ended in the same way: they would end so, too."""
-    message = f"not run, because two starts ended so: {outcome.message}"
-    same = replace(outcome, message=message)
+    same = replace(outcome, message=f"not run, because two starts ended so: {outcome.message}")
     return tuple(end for peer in history.same_cell for end in end_job(peer, same, now=now, actor=actor))
 
 
@@ -246,11 +238,10 @@ def device_health(
         return ()
     failures = blames.count(Blame.DEVICE)
     cause = f"{failures} of its last {len(blames)} attempts failed through the phone"
-    device_id = attempt.device_id
     return (
         ChangeHealth(
             at=now,
-            device_id=device_id,
+            device_id=attempt.device_id,
             sources=(Health.GOOD,),
             to=Health.SUSPECT,
             cause=cause,
@@ -280,10 +271,9 @@ def may_be_repeated(measured: NewMeasurement) -> bool:
 
 
 def is_block_repeatable(job: Job, qualities: Sequence[Quality]) -> bool:
-    """Tell whether a job's block is within its budget of repeats.
+    """Tell whether a job's block is within its budget of repeats, by all qualities of the job's cell.
 
-    For a cell that never was valid that ends after a few blocks: it would have all others measured three
-    times for nothing. `qualities` are those of the cell's measurements, this one included.
+    A cell that never was valid would have all others measured three times for nothing.
     """
     is_chronic = len(qualities) > CHRONIC_AFTER and COUNTED.isdisjoint(qualities)
     return not is_chronic and job.repeat + 1 < MAX_BLOCKS
