@@ -41,6 +41,7 @@ from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarm_scan import AlarmScan
 from farm.services.operations.order_check import OrderCheck
 from farm.services.periodic.leader_election import PeriodicLeader, PeriodicScan, serving_period_since
+from farm.services.results.history.change_sweep import ChangeSweep
 from farm.ticks import run_periodic_tasks, run_reminders, run_sweeps
 
 _log = structlog.get_logger(__name__)
@@ -52,6 +53,8 @@ _SCRUB_EVERY_S, _SCRUB_BYTES = 60.0, 32 * 1024 * 1024
 _ORDER_CHECK_EVERY_S = 60.0
 #: Schedules have minutes.
 _STANDING_EVERY_S = 60.0
+#: How often is looked for points that were stored since the last search for changes.
+_CHANGES_EVERY_S = 10.0
 #: A command that checks for a running farm holds the lock for microseconds.
 _LOCK_TRIES, _LOCK_TRY_S = 5, 0.05
 
@@ -157,6 +160,7 @@ async def _background_tasks(
     sweep = Sweeper(context.database, context.blobs, options.config.storage_rules, clock)
     scrub = Scrubber(context.database, context.blobs, clock, bytes_per_call=_SCRUB_BYTES)
     leader = _periodic_leader(options.config, context)
+    changes = ChangeSweep(context.database, clock)
     notifier = AlarmNotifier(context.database, options.config.alarm_argv, clock)
     async with (
         run_periodic_tasks(context.database, leader),
@@ -180,6 +184,7 @@ async def _background_tasks(
             every_s=_STANDING_EVERY_S,
             should_run=lambda: leader.is_leader,
         ),
+        run_sweeps(changes, every_s=_CHANGES_EVERY_S, should_run=lambda: leader.is_leader),
         run_reminders(context.to_expand, every_s=leader.every_s, should_run=lambda: leader.is_leader),
         run_reminders(context.to_grow, every_s=leader.every_s, should_run=lambda: leader.is_leader),
         run_reminders(context.to_compute_points, every_s=leader.every_s, should_run=lambda: leader.is_leader),
@@ -195,6 +200,7 @@ async def _background_tasks(
             yield tasks
         finally:
             (folder / ANNOUNCEMENT).unlink(missing_ok=True)
+            changes.stop()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

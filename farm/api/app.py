@@ -20,6 +20,7 @@ from farm.api.http.problems import install_problem_handlers
 from farm.api.http.request_bodies import RequestBodyGuard
 from farm.api.routes import access as access_routes
 from farm.api.routes import agents as agent_routes
+from farm.api.routes import changes as change_routes
 from farm.api.routes import devices as device_routes
 from farm.api.routes import farm as farm_routes
 from farm.api.routes import files as file_routes
@@ -46,6 +47,7 @@ ROUTERS = (
     matrix_routes.router,
     standing_routes.router,
     result_routes.router,
+    change_routes.router,
     file_routes.router,
     device_routes.router,
     host_routes.router,

@@ -5,7 +5,10 @@ from datetime import datetime
 
 from farm.client.connection import FarmConnection, QueryValue
 from farm.core.base.ids import CellId, MatrixId
+from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.recorded_change import ChangeState
 from farm.wire.documents.matrices.matrices import SpeedupView
+from farm.wire.documents.results.changes import ChangeDetail, ChangeStateRequest, ChangeView
 from farm.wire.documents.results.history import (
     GroupBy,
     GroupSpeedupView,
@@ -66,6 +69,32 @@ class ResultQueries(FarmConnection):
         return self._get(
             list[GroupSpeedupView], "/speedups/groups", by=by, model=model, since=time_text(since)
         )
+
+    def changes(
+        self,
+        *,
+        since: datetime | None = None,
+        device: str | None = None,
+        model: str | None = None,
+        cause: Cause | None = None,
+        state: ChangeState | None = None,
+        every: bool = False,
+    ) -> Iterator[ChangeView]:
+        """Yield the changes that were found, those told last first; without `every`, only what is slower."""
+        filters: dict[str, QueryValue] = {"device": device, "model": model, "cause": cause, "state": state}
+        filters |= {"since": time_text(since), "all": every or None}
+        after: int | None = None
+        while page := self._get(list[ChangeView], "/changes", **filters, after=after):
+            yield from page
+            after = page[-1].change_id
+
+    def change(self, change_id: int) -> ChangeDetail:
+        """Return a change with its evidence."""
+        return self._get(ChangeDetail, f"/changes/{change_id}")
+
+    def set_change_state(self, change_id: int, request: ChangeStateRequest) -> ChangeView:
+        """Say what a change is, for a reason."""
+        return self._post(ChangeView, f"/changes/{change_id}/state", request.model_dump(mode="json"))
 
     def retract(self, request: RetractRequest) -> RetractPage:
         """Withdraw the next measurements for a reason, or let them count again."""

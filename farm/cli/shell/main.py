@@ -122,6 +122,11 @@ _COMMANDS_BY_PANEL = {
             "Compare every candidate with its baseline, by device.",
         ),
         ("history", "results.history:app", "History: the results of series over time, and their changes."),
+        (
+            "regressions",
+            "results.regressions:app",
+            "Regressions: what became slower, since when, on which devices, and because of what.",
+        ),
         ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),
         ("variant", "files.variant:app", "Variants: the model files that are measured."),
         ("harness", "files.harness:app", "Harnesses: benchmark programs and the parsers of their output."),

@@ -16,9 +16,9 @@ _SAME_DRIFT_WITHIN = timedelta(days=45)
 class ChangeState(StrEnum):
     """What people say of a change."""
 
-    #: Nobody has said anything of it.
+    #: Not judged yet.
     NEW = "new"
-    #: Somebody looks at it.
+    #: A person looks at it.
     ACKNOWLEDGED = "acknowledged"
     #: It is meant to be so.
     EXPECTED = "expected"
@@ -150,3 +150,14 @@ def same_changes(sought: Sequence[SoughtChange], known: Sequence[KnownChange]) -
             same[place] = change
             taken.add(change.change_id)
     return same
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectedChanges:
+    """What a detection is to record."""
+
+    added: Sequence[FoundChange]
+    #: By number: changes whose evidence is another than recorded.
+    updated: Sequence[tuple[int, FoundChange]]
+    #: Changes that the points show no more.
+    gone: Sequence[int]

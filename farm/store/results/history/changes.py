@@ -128,17 +128,10 @@ def _add_series(tx: Tx, change_id: int, own: Sequence[ChangedSeries]) -> None:
     tx.connection.execute(changed_series.insert(), rows)
 
 
-def set_gone(tx: Tx, change_id: int, *, is_gone: bool) -> bool:
-    """Say whether the points show a change no more; False if that was said already."""
-    moved = tx.connection.execute(
-        changes.update()
-        .where(
-            changes.c.change_id == change_id,
-            changes.c.gone_at.is_(None) if is_gone else changes.c.gone_at.is_not(None),
-        )
-        .values(gone_at=tx.now if is_gone else None)
-    )
-    return moved.rowcount == 1
+def set_gone(tx: Tx, change_id: int) -> bool:
+    """Say that the points show a change no more; False if that was said already."""
+    shown = sa.and_(changes.c.change_id == change_id, changes.c.gone_at.is_(None))
+    return tx.connection.execute(changes.update().where(shown).values(gone_at=tx.now)).rowcount == 1
 
 
 def set_state(tx: Tx, change_id: int, state: ChangeState) -> None:

@@ -120,8 +120,10 @@ class PointNames:
         self._connection = connection
         self._series: dict[SeriesId, tuple[str | None, str]] = {}
         self._builds: dict[FactsId, str] = {}
-        self._files = _digests(connection, variants.c.variant_id, variants.c.digest)
-        self._programs = _digests(connection, programs.c.program_id, programs.c.digest)
+        files = connection.execute(sa.select(variants.c.variant_id, variants.c.name, variants.c.digest))
+        self._files = {variant_id: (name, Digest(digest)) for variant_id, name, digest in files}
+        used = connection.execute(sa.select(programs.c.program_id, programs.c.digest))
+        self._programs = {program_id: Digest(digest) for program_id, digest in used}
 
     def model_and_harness(self, series_id: SeriesId) -> tuple[str | None, str]:
         """Return the model of a series, None without one, and its harness."""
@@ -134,7 +136,11 @@ class PointNames:
 
     def file(self, point: DetectionPoint) -> Digest | None:
         """Return the digest of the model file of a point."""
-        return None if point.variant_id is None else self._files[point.variant_id]
+        return None if point.variant_id is None else self._files[point.variant_id][1]
+
+    def variant(self, point: DetectionPoint) -> str | None:
+        """Return the name of the model file of a point."""
+        return None if point.variant_id is None else self._files[point.variant_id][0]
 
     def program(self, point: DetectionPoint) -> Digest:
         """Return the digest of the program of a point."""
@@ -150,7 +156,3 @@ class PointNames:
             facts = {row.facts_id: _FACTS.validate_python(row.facts, strict=False) for row in rows}
             self._builds |= build_names(facts)
         return self._builds[point.facts_id]
-
-
-def _digests(connection: Connection, key: sa.Column[int], digest: sa.Column[str]) -> dict[int, Digest]:
-    return {number: Digest(text) for number, text in connection.execute(sa.select(key, digest))}

@@ -320,6 +320,7 @@ class Detector:
             z=candidate.z,
             evidence=names,
             se=_standard_error(candidate),
+            version=None if candidate.break_ is None else candidate.break_.version,
         )
 
 

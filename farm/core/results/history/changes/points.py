@@ -86,6 +86,8 @@ class Change:
     evidence: Sequence[str]
     #: Standard error of `delta`, by the noise between sessions.
     se: float
+    #: The new version that it is attributed to; None without one.
+    version: str | None
 
     @property
     def delta_percent(self) -> float:

@@ -35,6 +35,12 @@ _ENOUGH = 10
 #: Sessions before the noise of a series takes part in that of all.
 _POOLED_FROM = 6
 _UNKNOWN_SIGMA = 0.03
+#: Sessions since a break that are believed to be more than outliers where they agree.
+_AGREEING = 2
+#: They count as at most so many standard deviations each.
+_MOST_AGREED = 6.0
+CAP = 8.0
+CAP = 8.0
 
 
 class Scan(NamedTuple):
@@ -198,7 +204,9 @@ class RatioHistory:
         center, n_before = row_medians(before)
         n_after = np.sum(~np.isnan(after), axis=1)
         unit = np.maximum(sigma[:, None], np.nan_to_num(self.errors[rows]))
-        z = np.clip((reference - center[:, None]) / unit, -CLIP, CLIP)
+        z = (reference - center[:, None]) / unit
+        limit = _agreed(np.where(is_after, z, np.nan), n_after)[:, None]
+        z = np.clip(z, -limit, limit)
         z = np.where(np.isnan(z), 0.0, z)
         sums_after = np.where(is_after, z, 0.0).sum(axis=1)
         sums_before = np.where(is_after, 0.0, z).sum(axis=1)
@@ -273,3 +281,13 @@ class RatioHistory:
         inflation = np.sqrt((1.0 + correlation) / (1.0 - correlation))
         is_possible = n - _RAMPS[None, :] >= LEAST_REFERENCE
         return np.where(is_possible, dot / np.sqrt(norm) / inflation, 0.0)
+
+
+def _agreed(after: Floats, counts: Ints) -> Floats:
+    """Return the score that the sessions of each row are clipped at: where all agree on more, that much.
+
+    One session may be broken, and several hardly in the same direction by as much.
+    """
+    direction = np.sign(np.nan_to_num(row_medians(after)[0]))
+    least = np.where(np.isnan(after), np.inf, direction[:, None] * after).min(axis=1)
+    return np.where(counts >= _AGREEING, np.clip(least, CLIP, _MOST_AGREED), CLIP)

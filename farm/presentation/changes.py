@@ -1,0 +1,119 @@
+"""Changes in the history of series, as text for terminals and pages."""
+
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+
+from farm.core.base.units import ratio_text
+from farm.core.results.history.change_text import dates_text, effect_text, scope_text, version_text
+from farm.presentation.text import EMPTY_CELL, change_text, local_time_text
+from farm.wire.documents.results.changes import ChangeDetail, ChangedSeriesView, ChangeView
+
+_HEADINGS = ("change", "time", "since", "devices", "cause", "state")
+_INDENT = "        "
+
+
+def change_what(change: ChangeView) -> str:
+    """Return what changed: `mobilenet_v2 int8-core on phone-1, 3 series`."""
+    scope = dict(change.scope)
+    if change.device_label is not None:
+        scope["device"] = change.device_label
+    return scope_text(scope) + (f", {change.series} series" if change.series > 1 else "")
+
+
+def change_since(change: ChangeView) -> str:
+    """Return the interval of dates in which it happened, in the local time zone."""
+    before, since = (at.astimezone().date() for at in (change.before_at, change.since_at))
+    return dates_text(before, since)
+
+
+def change_devices(change: ChangeView) -> str:
+    """Return `3 of 4`: the devices that show it, of those that measured the same."""
+    return f"{change.devices} of {change.of_devices}"
+
+
+def change_lines(changes: Sequence[ChangeView], *, width: int) -> Iterator[str]:
+    """Yield the lines of a list of changes: what is counted in columns, what has names below it."""
+    rows = [
+        (
+            str(change.change_id),
+            effect_text(change.delta, change.se_delta),
+            change_since(change),
+            change_devices(change),
+            str(change.cause),
+            f"{change.state}{', gone' if change.gone_at else ''}",
+        )
+        for change in changes
+    ]
+    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
+    yield _row(_HEADINGS, widths)
+    for change, row in zip(changes, rows, strict=True):
+        yield _row(row, widths)
+        versions = "".join(f", {version_text(version)}" for version in change.versions)
+        yield from wrap(
+            f"{change_what(change)}{versions}",
+            width,
+            initial_indent=_INDENT,
+            subsequent_indent=_INDENT,
+            break_on_hyphens=False,
+        )
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    first, *others = zip(cells, widths, strict=True)
+    padded = [first[0].rjust(first[1]), *(cell.ljust(size) for cell, size in others)]
+    return "  ".join(padded).rstrip()
+
+
+def change_fields(detail: ChangeDetail) -> list[tuple[str, object]]:
+    """Return what is known of a change, by name."""
+    change = detail.change
+    fields: list[tuple[str, object]] = [
+        ("what", change_what(change)),
+        ("time", effect_text(change.delta, change.se_delta)),
+        (
+            "since",
+            f"after {local_time_text(change.before_at)}, by {local_time_text(change.since_at)}",
+        ),
+        ("cause", change.cause),
+        ("devices", f"{change_devices(change)} show it"),
+        ("state", change.state),
+    ]
+    fields += [
+        (f"{version.part}", f"{version.old or EMPTY_CELL} → {version.new or EMPTY_CELL}")
+        for version in change.versions
+    ]
+    if change.gone_at is not None:
+        gone = f"since {local_time_text(change.gone_at)} what is measured shows it no more"
+        fields.append(("evidence", f"{gone}: retracted, or parsed again"))
+    fields += [
+        (
+            "judged",
+            f"{local_time_text(decision.decided_at)} {decision.decided_by.removeprefix('user:')}:"
+            f" {decision.state}, {decision.reason}",
+        )
+        for decision in detail.decisions
+    ]
+    return fields
+
+
+def series_times(view: ChangedSeriesView) -> str:
+    """Return `43.1 → 18.7 ms`."""
+    return change_text(view.before_ns, view.after_ns)
+
+
+def series_speedups(view: ChangedSeriesView) -> str:
+    """Return `1.82x → 0.91x`; `-` for what is compared with none."""
+    if view.before_speedup is None and view.after_speedup is None:
+        return EMPTY_CELL
+    before, after = (
+        EMPTY_CELL if value is None else ratio_text(value)
+        for value in (view.before_speedup, view.after_speedup)
+    )
+    return f"{before} → {after}"
+
+
+def series_matrices(view: ChangedSeriesView) -> str:
+    """Return `11 → 12 to 15`: the last matrix of the old level, and those of the new one."""
+    before = EMPTY_CELL if view.before_matrix_id is None else str(view.before_matrix_id)
+    first, last = view.after_matrix_ids[0], view.after_matrix_ids[-1]
+    return f"{before} → {first}" + ("" if first == last else f" to {last}")

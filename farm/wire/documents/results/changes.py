@@ -1,0 +1,101 @@
+"""Documents about changes in the history of series: what was found, its evidence, and what people say."""
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+
+from farm.core.base.ids import DeviceId, MatrixId, SeriesId
+from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.recorded_change import ChangedVersion, ChangeState
+from farm.wire.base import Wire
+from farm.wire.documents.files.programs import Text
+
+#: Changes that one answer lists at most, and series of one change.
+MAX_CHANGES_PAGE = 200
+MAX_CHANGED_SERIES = 100
+
+
+class ChangeView(Wire):
+    """GET /api/v1/changes: a lasting change of one series or of many, those told last first."""
+
+    change_id: int
+    cause: Cause
+    state: ChangeState
+    #: What the changed series have in common: model, variant, harness, device, program, os.
+    scope: dict[str, str]
+    #: Of the device that all changed series are on; None for several devices, or without a label.
+    device_label: str | None
+    #: The change of the logarithm of time: + is slower; and its standard error between sessions.
+    delta: float
+    se_delta: float
+    #: New time over old time, with its 95 % interval: 2 is twice as slow.
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    #: The last session of the old level, and the first of the new one: it happened between them.
+    before_at: datetime
+    since_at: datetime
+    #: The time up to which what was measured was enough to tell.
+    told_at: datetime
+    #: Since when the points show it no more: measurements were retracted or parsed again; None: they do.
+    gone_at: datetime | None
+    #: Devices that show it, of those that measured the same before and since.
+    devices: int
+    of_devices: int
+    #: Series that show it.
+    series: int
+    #: What has another version since, that of the cause first.
+    versions: tuple[ChangedVersion, ...]
+
+
+class ChangedSeriesView(Wire):
+    """A series that shows a change, with its sessions on both sides, 20 at most on each."""
+
+    series_id: SeriesId
+    baseline_series_id: SeriesId | None
+    device_id: DeviceId
+    device_label: str | None
+    model: str | None
+    harness: str
+    label: str
+    baseline: str | None
+    #: The change of the logarithm of time by this series alone; None without a session on both sides.
+    delta: float | None
+    before_sessions: int
+    after_sessions: int
+    #: Medians over sessions, nanoseconds; None without a session.
+    before_ns: float | None
+    after_ns: float | None
+    #: Baseline time over time; None without a baseline.
+    before_speedup: float | None
+    after_speedup: float | None
+    #: The matrix of the last session of the old level, and those of the new one.
+    before_matrix_id: MatrixId | None
+    after_matrix_ids: tuple[MatrixId, ...]
+
+
+class ChangeDecision(Wire):
+    """What a person said of a change."""
+
+    state: ChangeState
+    reason: str
+    decided_by: str
+    decided_at: datetime
+
+
+class ChangeDetail(Wire):
+    """GET /api/v1/changes/ID: a change with its evidence."""
+
+    change: ChangeView
+    #: The first 100 of its series.
+    evidence: tuple[ChangedSeriesView, ...]
+    #: Newest first.
+    decisions: tuple[ChangeDecision, ...]
+
+
+class ChangeStateRequest(Wire):
+    """POST /api/v1/changes/ID/state: say what a change is."""
+
+    state: ChangeState
+    reason: Annotated[Text, Field(min_length=1)]

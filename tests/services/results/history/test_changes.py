@@ -1,0 +1,244 @@
+"""Changes: detected in stored points, recorded once, with one alarm each, and judged by people."""
+
+import math
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import MatrixId
+from farm.core.errors import NotFound
+from farm.core.operations.alarm import AlarmKind
+from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.recorded_change import (
+    ChangedPart,
+    ChangedSeries,
+    ChangedVersion,
+    ChangeState,
+    DetectedChanges,
+    FoundChange,
+)
+from farm.database.tables import points
+from farm.database.transaction import bind_tx
+from farm.services.operations.alarms import list_alarms
+from farm.services.results.history.change_sweep import record_all
+from farm.services.results.history.changes import change_detail, decide, list_changes, record_change
+from farm.services.results.history.detection import detect_recorded
+from farm.store.results.history.changes import ChangeFilter, changes_query
+from farm.wire.documents.results.changes import ChangeStateRequest, ChangeView
+from tests.services.results.history.test_groups_and_lists import plan_of
+from tests.services.results.history.test_latest_speedups import measured
+from tests.support.farm.copied_sessions import copy_session
+from tests.support.farm.points import compute_points
+from tests.support.farm.service_fixture import FarmRig, HostRig
+
+INT8 = "SELECT digest FROM variants WHERE name LIKE '%int8%' ORDER BY variant_id"
+
+
+def rows_of_points(connection: Connection, which: sa.ColumnElement[bool]) -> list[dict[str, Any]]:
+    return [dict(row) for row in connection.execute(sa.select(points).where(which)).mappings()]
+
+
+def detected(farm: FarmRig) -> DetectedChanges:
+    return farm.read(detect_recorded, now=farm.clock.now())
+
+
+def search(farm: FarmRig) -> list[ChangeView]:
+    """All changes after a search in the stored points."""
+    record_all(farm.database, detected(farm), farm.clock)
+    return farm.read(list_changes, all=True)
+
+
+AXES = {
+    "model": "mobilenet_v2",
+    "precision": ["float32", "int8-core"],
+    "format": "torchscript",
+    "backend": "cpu",
+    "warmup": [1, 2, 3, 4],
+}
+
+
+@pytest.fixture
+def history(farm: FarmRig, host: HostRig) -> FarmRig:
+    """Thirty sessions of four pairs; in the last ten, int8 has a file that takes 1.3 times as long."""
+    source = measured(farm, host, axes=AXES, rounds=2)
+    compute_points(farm)
+    farm.variant("int8-core", edition="2")
+    (newer,) = farm.rows("SELECT max(variant_id) AS id FROM variants")
+    for day in range(1, 30):
+        is_new = day >= 20
+        copy_session(
+            farm,
+            source,
+            days=day,
+            slower=1.3 if is_new else 1.0,
+            variant_id=newer["id"] if is_new else None,
+        )
+    farm.clock.advance(31 * 86400)
+    return farm
+
+
+def test_a_file_that_is_slower_is_one_change_with_its_digests_and_evidence(history: FarmRig) -> None:
+    (change,) = search(history)
+    assert (change.cause, change.state, change.series) == (Cause.FILE, ChangeState.NEW, 4)
+    assert change.ratio_low < 1.3 < change.ratio_high * 1.01
+    assert (change.devices, change.of_devices) == (1, 1)
+    assert change.scope["model"] == "mobilenet_v2"
+    assert "int8" in change.scope["variant"]
+    (version,) = change.versions
+    digests = [row["digest"] for row in history.rows(INT8)]
+    assert [version.old, version.new] == digests
+    assert change.since_at - change.before_at < timedelta(days=1, seconds=1)
+    detail = history.read(change_detail, change.change_id)
+    assert len(detail.evidence) == 4
+    for own in detail.evidence:
+        assert own.before_sessions == 20
+        assert own.after_sessions == 10
+        assert own.delta == pytest.approx(math.log(1.3), abs=0.02)
+        assert own.before_speedup == pytest.approx(2.0, rel=0.05)
+        assert (own.before_matrix_id, own.after_matrix_ids[0]) == (20, 21)
+
+
+def test_a_search_that_is_repeated_or_interrupted_records_each_change_once(history: FarmRig) -> None:
+    first = detected(history)
+    assert len(first.added) == 1
+    # Two processes have searched, or one that was killed before it said so.
+    record_all(history.database, first, history.clock)
+    record_all(history.database, first, history.clock)
+    assert detected(history) == DetectedChanges(added=[], updated=[], gone=[])
+    assert len(history.read(list_changes, all=True)) == 1
+
+
+def test_a_change_whose_evidence_is_retracted_is_kept_and_said_to_be_gone(history: FarmRig) -> None:
+    (change,) = search(history)
+    new = points.c.matrix_id > 20
+    kept = [dict(row) for row in history.read(rows_of_points, new)]
+    history.write(lambda connection: connection.execute(points.delete().where(new)))
+    (gone,) = search(history)
+    assert (gone.change_id, gone.delta) == (change.change_id, change.delta)
+    assert gone.gone_at is not None
+    assert history.read(list_changes) == []
+    assert history.read(change_detail, change.change_id).evidence == ()
+    # Again is no news.
+    assert search(history) == [gone]
+    history.write(lambda connection: connection.execute(points.insert(), kept))
+    assert search(history) == [change]
+
+
+def test_the_newest_points_alone_show_the_same_change(history: FarmRig) -> None:
+    (whole,) = detected(history).added
+    cut = history.read(detect_recorded, now=history.clock.now(), most_points=25 * 8)
+    (change,) = cut.added
+    assert change.series == whole.series
+    assert change.delta == pytest.approx(whole.delta, abs=0.005)
+    assert (change.since_at, change.told_at) == (whole.since_at, whole.told_at)
+    # What was told in the first half of the days that are read is not recorded: too little came before it.
+    assert history.read(detect_recorded, now=history.clock.now(), most_points=14 * 8).added == []
+
+
+def recorded(farm: FarmRig, source: MatrixId, **changes: Any) -> int | None:
+    """A change as a detection finds it, recorded."""
+    rows = farm.read(rows_of_points, points.c.matrix_id == source)
+    (row,) = [row for row in rows if row["baseline_slot"] is not None]
+    values: dict[str, Any] = {
+        "cause": Cause.FILE,
+        "scope": {"model": "mobilenet_v2", "variant": "int8-core", "device": "phone-1"},
+        "delta": 0.05,
+        "se_delta": 0.004,
+        "before_at": farm.clock.now() - timedelta(days=2),
+        "since_at": farm.clock.now() - timedelta(days=1),
+        "told_at": farm.clock.now(),
+        "devices": 1,
+        "of_devices": 2,
+        "versions": [ChangedVersion(part=ChangedPart.FILE, old="a" * 64, new="b" * 64)],
+        "series": [
+            ChangedSeries(
+                series_id=row["series_id"],
+                baseline_series_id=row["baseline_series_id"],
+                cell_id=row["cell_id"],
+                delta=0.05,
+            )
+        ],
+    }
+    found = FoundChange(**{**values, **changes})
+    return farm.write(bind_tx(record_change, now=farm.clock.now()), found)
+
+
+@pytest.fixture
+def source(farm: FarmRig, host: HostRig) -> MatrixId:
+    matrix_id = measured(farm, host, rounds=2)
+    compute_points(farm)
+    return matrix_id
+
+
+def test_a_change_raises_one_alarm_which_ends_when_a_person_judges_it(
+    farm: FarmRig, source: MatrixId
+) -> None:
+    change_id = recorded(farm, source)
+    assert change_id is not None
+    assert recorded(farm, source) is None
+    (alarm,) = farm.read(list_alarms)
+    assert (alarm.kind, alarm.subject_id) == (AlarmKind.REGRESSION, str(change_id))
+    assert alarm.message.startswith("mobilenet_v2 int8-core on phone-1: +5.1 % (+4.3 to +6.0), file aaaaaaaa")
+    service = bind_tx(decide, now=farm.clock.now(), actor="user:ann")
+    view = farm.write(service, change_id, ChangeStateRequest(state=ChangeState.EXPECTED, reason="float16"))
+    assert view.state is ChangeState.EXPECTED
+    assert farm.read(list_alarms) == []
+    farm.write(service, change_id, ChangeStateRequest(state=ChangeState.NEW, reason="it was not"))
+    decisions = farm.read(change_detail, change_id).decisions
+    assert [(each.state, each.reason, each.decided_by) for each in decisions] == [
+        (ChangeState.NEW, "it was not", "user:ann"),
+        (ChangeState.EXPECTED, "float16", "user:ann"),
+    ]
+    # Once for each change, whatever is said of it.
+    assert farm.read(list_alarms) == []
+    with pytest.raises(NotFound, match="no change 99"):
+        farm.write(service, 99, ChangeStateRequest(state=ChangeState.FIXED, reason="r"))
+
+
+@pytest.mark.parametrize("quiet", [{"delta": -0.05}, {"told_days_ago": 8}])
+def test_improvements_and_what_was_told_long_ago_raise_no_alarm(
+    farm: FarmRig, source: MatrixId, quiet: dict[str, float]
+) -> None:
+    days = quiet.pop("told_days_ago", 0)
+    assert recorded(farm, source, told_at=farm.clock.now() - timedelta(days=days), **quiet) is not None
+    assert farm.read(list_alarms) == []
+
+
+def test_changes_are_filtered_by_time_device_model_cause_and_state(farm: FarmRig, source: MatrixId) -> None:
+    slower = recorded(farm, source)
+    begin = farm.clock.now() + timedelta(seconds=1)
+    farm.clock.advance(10)
+    quicker = recorded(farm, source, delta=-0.05, cause=Cause.OS)
+    drift = recorded(farm, source, cause=Cause.DRIFT)
+
+    def listed(**which: Any) -> list[int]:
+        return [view.change_id for view in farm.read(list_changes, **which)]
+
+    assert listed() == [drift, slower]
+    assert listed(all=True) == [drift, quicker, slower]
+    assert listed(all=True, since=begin) == [drift, quicker]
+    assert listed(cause=Cause.FILE) == [slower]
+    assert listed(state=ChangeState.FIXED) == []
+    assert listed(device="phone-1", model="mobilenet_v2") == [drift, slower]
+    assert listed(limit=1) == [drift]
+    assert listed(after=drift, all=True) == [quicker, slower]
+    with pytest.raises(NotFound, match="no model"):
+        listed(model="other")
+    with pytest.raises(NotFound, match="no change 99"):
+        listed(after=99)
+
+
+def test_the_changes_since_a_time_are_an_index_range(farm: FarmRig, source: MatrixId) -> None:
+    which = ChangeFilter(since=farm.clock.now(), model="mobilenet_v2")
+
+    def compiled(connection: Connection) -> str:
+        query = changes_query(which, before=None, limit=20)
+        return str(query.compile(connection, compile_kwargs={"literal_binds": True}))
+
+    plan = plan_of(farm, [farm.read(compiled)])
+    assert "ix_changes_told_at" in plan
+    assert "SCAN changed_series" not in plan
+    assert "Seq Scan" not in plan
