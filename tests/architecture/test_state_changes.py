@@ -25,6 +25,8 @@ STATELESS = {
     "series": "a name for what is measured",
     "measurements": "told by the end of its job",
     "points": "computed from measurements",
+    "changes": "computed from points; what people say of them has its events",
+    "changed_series": "part of a change",
     "stale_points": "the progress of computing points",
     "standing_matrices": "what people and the farm do with it has its events",
     "standing_cells": "told by the matrix that measures them",

@@ -54,7 +54,7 @@ def says_later(answer: httpx.Response) -> None:
 def every_get(farm: HttpFarm) -> list[str]:
     """Each route that only looks, with something in the place of names; files need no database."""
     paths: dict[str, dict[str, object]] = farm.http.get("/openapi.json").json()["paths"]
-    names = ("matrix_id", "job_id", "cell_id", "attempt_id", "device_action_id", "standing_id")
+    names = ("matrix_id", "job_id", "cell_id", "attempt_id", "device_action_id", "standing_id", "change_id")
     found = [path for path, verbs in paths.items() if "get" in verbs and "/blobs/" not in path]
     for name in names:
         found = [path.replace(f"{{{name}}}", "1") for path in found]

@@ -19,6 +19,7 @@ from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingVi
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.matrices.standing import StandingSummary, StandingView
 from farm.wire.documents.operations import AlarmView
+from farm.wire.documents.results.changes import ChangeDetail, ChangeView
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.history import GroupSpeedupView, SeriesHistory
 from farm.wire.documents.results.rerun import RerunPlan, RerunResult
@@ -28,6 +29,9 @@ from farm.wire.documents.results.results import PlacedSeries
 SHAPES: dict[str, Any] = {
     "speedups": list[SpeedupView],
     "history show MODEL": list[SeriesHistory],
+    "regressions": list[ChangeView],
+    "regressions show CHANGE": ChangeDetail,
+    "regressions set CHANGE STATE --reason TEXT": ChangeView,
     "speedups --by GROUP": list[GroupSpeedupView],
     "run": MatrixResults,
     "compare A B": MatrixResults,

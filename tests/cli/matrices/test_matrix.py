@@ -17,6 +17,7 @@ from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.api_server import served_farm
+from tests.support.farm.changes import recorded_change
 from tests.support.farm.service_fixture import FarmRig, ended, good_evidence, phase, torch_output
 from tests.support.sample_views import NOON
 
@@ -45,6 +46,8 @@ class Measured:
     open: MatrixId
     cells: dict[str, int]
     active: JobId
+    #: A regression that was found.
+    change: int
 
 
 def _evidence(assignment: Assignment) -> Evidence:
@@ -70,8 +73,10 @@ def _measure(folder: Path) -> Measured:
     (assignment,) = host.exchange().assignments
     host.exchange([phase(assignment, AttemptState.MEASURING)])
     cells = {cell.label: cell.cell_id for cell in rig.matrix(done).cell_list}
+    change = recorded_change(rig)
+    assert change is not None
     rig.close()
-    return Measured(done=done, times=times, open=opened, cells=cells, active=assignment.job_id)
+    return Measured(done=done, times=times, open=opened, cells=cells, active=assignment.job_id, change=change)
 
 
 @pytest.fixture(scope="module")

@@ -43,6 +43,9 @@ def test_every_listed_command_prints_its_documents(
             "FILE": file,
             "MODEL": "mobilenet_v2",
             "ATTEMPT": ids["attempt"],
+            "CHANGE": measured.change,
+            "STATE": "acknowledged",
+            "TEXT": "seen",
         }
         replaced |= {"MODEL": "mobilenet_v2", "GROUP": "soc"}
         return [replaced.get(word, word) for word in command.split()]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import ClassVar
 
 from farm.core.base.ids import CellId, SeriesId
 from farm.core.results.history.changes.points import Cause
@@ -97,6 +98,36 @@ class FoundChange:
     def is_slower(self) -> bool:
         """Return whether it takes more time since."""
         return self.delta > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedChange:
+    """A change as it is recorded."""
+
+    #: Part of a document: unknown keys are refused, as in every document of `farm.wire`.
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
+
+    change_id: int
+    cause: Cause
+    state: ChangeState
+    #: What the changed series have in common: model, variant, harness, device, program, os.
+    scope: Mapping[str, str]
+    #: The change of the logarithm of time: + is slower; and its standard error between sessions.
+    delta: float
+    se_delta: float
+    #: The last session of the old level, and the first of the new one: it happened between them.
+    before_at: datetime
+    since_at: datetime
+    #: The time up to which what was measured was enough to tell, and at which the farm recorded it.
+    told_at: datetime
+    recorded_at: datetime
+    #: Since when the points show it no more: measurements were retracted or parsed again; None: they do.
+    gone_at: datetime | None
+    #: Devices that show it, of those that measured the same before and since.
+    devices: int
+    of_devices: int
+    #: What has another version since, that of the cause first.
+    versions: tuple[ChangedVersion, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime, timedelta
 from statistics import median
 
@@ -14,7 +15,7 @@ from farm.core.operations.event import EventSubject, RetractionEvent
 from farm.core.results.history.change_evidence import EvidencePoint, SeriesLevels
 from farm.core.results.history.change_text import change_text, effect_bounds
 from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.recorded_change import ChangedSeries, ChangeState, FoundChange
+from farm.core.results.history.recorded_change import ChangedSeries, ChangeState, FoundChange, RecordedChange
 from farm.core.results.statistics.interval import bounded_exp
 from farm.database.transaction import Tx
 from farm.services.operations.alarms import clear_alarm
@@ -25,7 +26,7 @@ from farm.store.operations.alarms import add_alarm
 from farm.store.operations.event_log import last_events
 from farm.store.operations.events import record_event
 from farm.store.results.history import changes as change_store
-from farm.store.results.history.changes import ChangeFilter, RecordedChange
+from farm.store.results.history.changes import ChangeFilter
 from farm.store.results.history.detection_points import PointNames
 from farm.store.results.history.trends import PointCell, cells_of_points
 from farm.wire.documents.results.changes import (
@@ -191,8 +192,8 @@ def _views(connection: Connection, changes: Sequence[RecordedChange]) -> list[Ch
     for change in changes:
         low, high = effect_bounds(change.delta, change.se_delta)
         views.append(
-            ChangeView.of(
-                change,
+            ChangeView(
+                **{field.name: getattr(change, field.name) for field in fields(change)},
                 device_label=labels.get(DeviceId(change.scope.get("device", ""))),
                 ratio=bounded_exp(change.delta),
                 ratio_low=bounded_exp(low),

@@ -14,35 +14,15 @@ from farm.core.base.ids import DeviceId, SeriesId
 from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.recorded_change import (
     ChangedSeries,
-    ChangedVersion,
     ChangeState,
     FoundChange,
     KnownChange,
+    RecordedChange,
     SeriesPair,
 )
 from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import changed_series, changes, series
 from farm.database.transaction import Tx
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedChange:
-    """A change as it is stored."""
-
-    change_id: int
-    cause: Cause
-    scope: dict[str, str]
-    delta: float
-    se_delta: float
-    before_at: datetime
-    since_at: datetime
-    told_at: datetime
-    recorded_at: datetime
-    devices: int
-    of_devices: int
-    versions: tuple[ChangedVersion, ...]
-    gone_at: datetime | None
-    state: ChangeState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

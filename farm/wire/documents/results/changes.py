@@ -1,13 +1,13 @@
 """Documents about changes in the history of series: what was found, its evidence, and what people say."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 from pydantic import Field
 
 from farm.core.base.ids import DeviceId, MatrixId, SeriesId
-from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.recorded_change import ChangedVersion, ChangeState
+from farm.core.results.history.recorded_change import ChangeState, RecordedChange
 from farm.wire.base import Wire
 from farm.wire.documents.files.programs import Text
 
@@ -16,37 +16,18 @@ MAX_CHANGES_PAGE = 200
 MAX_CHANGED_SERIES = 100
 
 
-class ChangeView(Wire):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeView(RecordedChange):
     """GET /api/v1/changes: a lasting change of one series or of many, those told last first."""
 
-    change_id: int
-    cause: Cause
-    state: ChangeState
-    #: What the changed series have in common: model, variant, harness, device, program, os.
-    scope: dict[str, str]
     #: Of the device that all changed series are on; None for several devices, or without a label.
     device_label: str | None
-    #: The change of the logarithm of time: + is slower; and its standard error between sessions.
-    delta: float
-    se_delta: float
     #: New time over old time, with its 95 % interval: 2 is twice as slow.
     ratio: float
     ratio_low: float
     ratio_high: float
-    #: The last session of the old level, and the first of the new one: it happened between them.
-    before_at: datetime
-    since_at: datetime
-    #: The time up to which what was measured was enough to tell.
-    told_at: datetime
-    #: Since when the points show it no more: measurements were retracted or parsed again; None: they do.
-    gone_at: datetime | None
-    #: Devices that show it, of those that measured the same before and since.
-    devices: int
-    of_devices: int
     #: Series that show it.
     series: int
-    #: What has another version since, that of the cause first.
-    versions: tuple[ChangedVersion, ...]
 
 
 class ChangedSeriesView(Wire):

@@ -13,23 +13,20 @@ from farm.core.errors import NotFound
 from farm.core.operations.alarm import AlarmKind
 from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.recorded_change import (
-    ChangedPart,
-    ChangedSeries,
-    ChangedVersion,
     ChangeState,
     DetectedChanges,
-    FoundChange,
 )
 from farm.database.tables import points
 from farm.database.transaction import bind_tx
 from farm.services.operations.alarms import list_alarms
 from farm.services.results.history.change_sweep import record_all
-from farm.services.results.history.changes import change_detail, decide, list_changes, record_change
+from farm.services.results.history.changes import change_detail, decide, list_changes
 from farm.services.results.history.detection import detect_recorded
 from farm.store.results.history.changes import ChangeFilter, changes_query
 from farm.wire.documents.results.changes import ChangeStateRequest, ChangeView
 from tests.services.results.history.test_groups_and_lists import plan_of
 from tests.services.results.history.test_latest_speedups import measured
+from tests.support.farm.changes import recorded_change
 from tests.support.farm.copied_sessions import copy_session
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig
@@ -138,34 +135,6 @@ def test_the_newest_points_alone_show_the_same_change(history: FarmRig) -> None:
     assert history.read(detect_recorded, now=history.clock.now(), most_points=14 * 8).added == []
 
 
-def recorded(farm: FarmRig, source: MatrixId, **changes: Any) -> int | None:
-    """A change as a detection finds it, recorded."""
-    rows = farm.read(rows_of_points, points.c.matrix_id == source)
-    (row,) = [row for row in rows if row["baseline_slot"] is not None]
-    values: dict[str, Any] = {
-        "cause": Cause.FILE,
-        "scope": {"model": "mobilenet_v2", "variant": "int8-core", "device": "phone-1"},
-        "delta": 0.05,
-        "se_delta": 0.004,
-        "before_at": farm.clock.now() - timedelta(days=2),
-        "since_at": farm.clock.now() - timedelta(days=1),
-        "told_at": farm.clock.now(),
-        "devices": 1,
-        "of_devices": 2,
-        "versions": [ChangedVersion(part=ChangedPart.FILE, old="a" * 64, new="b" * 64)],
-        "series": [
-            ChangedSeries(
-                series_id=row["series_id"],
-                baseline_series_id=row["baseline_series_id"],
-                cell_id=row["cell_id"],
-                delta=0.05,
-            )
-        ],
-    }
-    found = FoundChange(**{**values, **changes})
-    return farm.write(bind_tx(record_change, now=farm.clock.now()), found)
-
-
 @pytest.fixture
 def source(farm: FarmRig, host: HostRig) -> MatrixId:
     matrix_id = measured(farm, host, rounds=2)
@@ -176,9 +145,9 @@ def source(farm: FarmRig, host: HostRig) -> MatrixId:
 def test_a_change_raises_one_alarm_which_ends_when_a_person_judges_it(
     farm: FarmRig, source: MatrixId
 ) -> None:
-    change_id = recorded(farm, source)
+    change_id = recorded_change(farm)
     assert change_id is not None
-    assert recorded(farm, source) is None
+    assert recorded_change(farm) is None
     (alarm,) = farm.read(list_alarms)
     assert (alarm.kind, alarm.subject_id) == (AlarmKind.REGRESSION, str(change_id))
     assert alarm.message.startswith("mobilenet_v2 int8-core on phone-1: +5.1 % (+4.3 to +6.0), file aaaaaaaa")
@@ -203,16 +172,16 @@ def test_improvements_and_what_was_told_long_ago_raise_no_alarm(
     farm: FarmRig, source: MatrixId, quiet: dict[str, float]
 ) -> None:
     days = quiet.pop("told_days_ago", 0)
-    assert recorded(farm, source, told_at=farm.clock.now() - timedelta(days=days), **quiet) is not None
+    assert recorded_change(farm, told_at=farm.clock.now() - timedelta(days=days), **quiet) is not None
     assert farm.read(list_alarms) == []
 
 
 def test_changes_are_filtered_by_time_device_model_cause_and_state(farm: FarmRig, source: MatrixId) -> None:
-    slower = recorded(farm, source)
+    slower = recorded_change(farm)
     begin = farm.clock.now() + timedelta(seconds=1)
     farm.clock.advance(10)
-    quicker = recorded(farm, source, delta=-0.05, cause=Cause.OS)
-    drift = recorded(farm, source, cause=Cause.DRIFT)
+    quicker = recorded_change(farm, delta=-0.05, cause=Cause.OS)
+    drift = recorded_change(farm, cause=Cause.DRIFT)
 
     def listed(**which: Any) -> list[int]:
         return [view.change_id for view in farm.read(list_changes, **which)]
