@@ -2,7 +2,8 @@
 
     python benchmarks/calibration.py [--quick] [--matrices N] [--virtual MINUTES]
 
-Not named after statistics: that module of the standard library would be hidden from all other benchmarks.
+All goals of the statistics are among its rows, each MET or MISSED; it ends with 1 where one is missed. Not
+named after statistics: that module of the standard library would be hidden from all other benchmarks.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from benchmarks.calibration_looks import pooled_rows, sequential_rows
 from benchmarks.calibration_row import Row as _Row
 from benchmarks.calibration_row import at_most as _at_most
 from benchmarks.machine import machine_facts
+from benchmarks.order_alarms import order_rows
 from benchmarks.simulated_matrix import Logs, Noise, simulated_starts, star
 from benchmarks.simulated_start import VALUE_NS, simulated_start
 from farm.core.devices.condition import Gates
@@ -129,11 +131,13 @@ def _null_rows(random: np.random.Generator, matrices: int) -> Iterator[_Row]:
                 joined.append(_compare(logs[_BASELINE], slower, duplicate=logs[_DUPLICATE]))
             yield _at_most(f"A/A alarms, {name}, {rounds} rounds", _alarms(plain), 0.05, allowed=error)
             covered = _coverage(joined, 1 / 1.03)
+            # The order takes a ramp out of the speedup, and the interval still holds it: a safe error.
+            most = 1.0 if noise is _ramp else 0.97
             yield _Row(
                 what=f"coverage of a true 3 %, {name}, {rounds} rounds",
                 measured=f"{covered:.1%}",
-                aim="93 to 97 %",
-                holds=0.93 <= covered <= 0.97,
+                aim="93 to 97 %" if most < 1 else ">= 93 %",
+                holds=0.93 <= covered <= most,
             )
 
 
@@ -356,6 +360,7 @@ def main() -> None:
     print(machine_facts())
     print(f"simulated: {matrices} matrices for each figure, seed {given.seed}\n")
     print(f"{'':58}{'measured':>10}  aim")
+    missed = 0
     for rows in (
         _null_rows,
         _missing_rows,
@@ -369,14 +374,24 @@ def main() -> None:
         gate_rows,
         _join_rows,
         _block_rows,
+        order_rows,
     ):
-        for row in rows(np.random.default_rng(given.seed), matrices):
-            print(row, flush=True)
+        missed += _print_rows(rows(np.random.default_rng(given.seed), matrices))
     if given.virtual is not None:
         from benchmarks.virtual_starts import virtual_rows
 
-        for row in virtual_rows(given.virtual):
-            print(row, flush=True)
+        missed += _print_rows(virtual_rows(given.virtual))
+    print(f"\ngoals missed: {missed}")
+    sys.exit(missed > 0 and not given.quick)
+
+
+def _print_rows(rows: Iterator[_Row]) -> int:
+    """Print rows as they come, and return how many goals are missed."""
+    missed = 0
+    for row in rows:
+        print(row, flush=True)
+        missed += not row.holds
+    return missed
 
 
 if __name__ == "__main__":

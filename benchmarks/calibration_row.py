@@ -14,7 +14,8 @@ class Row:
     holds: bool
 
     def __str__(self) -> str:
-        return f"{self.what:58}{self.measured:>10}  {self.aim:10}{'' if self.holds else '  MISSED'}".rstrip()
+        verdict = "" if not self.aim else "MET" if self.holds else "MISSED"
+        return f"{self.what:58}{self.measured:>10}  {self.aim:19}{verdict}".rstrip()
 
 
 def at_most(what: str, value: float, aim: float, *, allowed: float = 0.0) -> Row:

@@ -3,25 +3,27 @@
     python -m benchmarks.order_alarms [SCANS]
 
 Each scan is of three matrices on one device, of a baseline and eight candidates, in the farm's own orders.
+`benchmarks/calibration.py` prints its goals with fewer scans.
 """
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.calibration_row import Row, at_most, two_errors
 from benchmarks.machine import machine_facts
 from farm.core.base.ids import DeviceId
 from farm.core.matrices.blocks import BLOCK_CANDIDATES, BlockPlan
-from farm.core.results.statistics.carry_over import (
+from farm.core.results.statistics.carry_over import order_effects
+from farm.core.results.statistics.order_effect import (
     ALARM_LEVEL,
     OrderedStart,
     OrderEffect,
     OrderEffectKind,
-    order_effects,
 )
 
 Logs = npt.NDArray[np.float64]
@@ -121,18 +123,20 @@ def scan(random: np.random.Generator, scenario: Scenario) -> tuple[OrderEffect, 
 
 
 _BALANCED = BLOCK_CANDIDATES
+#: Nothing moves a ratio: the order is without effect, or balanced against it.
 NULLS = {
-    "iid, 2 %": Scenario(),
+    "iid, 2 %, a round is one shuffled block": Scenario(),
     "AR(1) drift": Scenario(noise=_drift),
     "AR(1) drift, 2 cells, 20 rounds": Scenario(noise=_drift, cells=2, rounds=20),
-    "heat ramps": Scenario(noise=_ramp),
-    "warming up": Scenario(noise=_warming),
-    "bimodal cores": Scenario(noise=_bimodal),
+    "heat ramps, 10 % over the matrix": Scenario(noise=_ramp),
+    "warming up, 10 % within its first quarter": Scenario(noise=_warming),
     "heavy tails": Scenario(noise=_heavy),
+    "bimodal cores": Scenario(noise=_bimodal),
+    "AR(1) drift, 50 cells in one block": Scenario(noise=_drift, cells=50),
     "AR(1) drift, balanced blocks": Scenario(noise=_drift, candidates=_BALANCED),
     "heat ramps, balanced blocks": Scenario(noise=_ramp, candidates=_BALANCED),
     "heavy tails, balanced blocks": Scenario(noise=_heavy, candidates=_BALANCED),
-    "AR(1) drift, 50 cells": Scenario(noise=_drift, cells=50),
+    "heat that starts over in each block, 3 %, balanced": Scenario(late=math.log(1.03), candidates=_BALANCED),
 }
 #: Large scans, and those with an effect, are fewer: shares near 0 take more than others to know.
 _FEWER = 10
@@ -142,12 +146,71 @@ EFFECTS = {
     "3 % after a hot cell, AR(1) drift": Scenario(noise=_drift, carried=math.log(1.03)),
     "3 % after a hot cell, heavy tails": Scenario(noise=_heavy, carried=math.log(1.03)),
     "the last of a block 3 % slower, iid, 2 %": Scenario(late=math.log(1.03)),
+    "the last of a block 3 % slower, balanced blocks": Scenario(late=math.log(1.03), candidates=_BALANCED),
+    "the last of a block 3 % slower, 6 blocks": Scenario(late=math.log(1.03), cells=12, rounds=2),
     "the last of a block 3 % slower, AR(1)": Scenario(noise=_drift, late=math.log(1.03)),
+    "the last of a block 20 % slower, AR(1)": Scenario(noise=_drift, late=math.log(1.2)),
 }
 
 
-def _alarms(scans: list[tuple[OrderEffect, ...]]) -> list[OrderEffect]:
-    return [effects[0] for effects in scans if any(effect.is_alarming for effect in effects)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectFigures:
+    """What scans with an effect say of it."""
+
+    scans: int
+    #: That raise an alarm of it.
+    found: float
+    #: Of all scans, the mean estimate, and those whose interval holds the truth.
+    mean: float
+    covered: float
+
+
+def false_alarms(scenario: Scenario, scans: int) -> tuple[int, int]:
+    """Return how many scans raise an alarm, and how many are as certain, whatever the size of the effect."""
+    random = np.random.default_rng(1)
+    results = [scan(random, scenario) for _ in range(scans)]
+    alarms = sum(any(effect.is_alarming for effect in effects) for effects in results)
+    return alarms, sum(effects[0].p_value < ALARM_LEVEL for effects in results if effects)
+
+
+def effect_figures(scenario: Scenario, scans: int) -> EffectFigures:
+    """Simulate scans with an effect of the hot cell, or of the place."""
+    random = np.random.default_rng(1)
+    kind = OrderEffectKind.PREDECESSOR if scenario.carried else OrderEffectKind.PLACE
+    truth = math.expm1(scenario.carried or scenario.late)
+    found, own = 0, []
+    for _ in range(scans):
+        effects = scan(random, scenario)
+        first = next(iter(effects), None)
+        is_right = first is not None and first.kind is kind and first.series in (None, scenario.cells - 1)
+        found += is_right and first is not None and first.is_alarming
+        # Of predecessors only the one that is named has an interval.
+        own += [e for e in effects if e.kind is kind and e.series in (None, scenario.cells - 1)]
+    return EffectFigures(
+        scans=scans,
+        found=found / scans,
+        mean=float(np.mean([effect.effect for effect in own])) if own else math.nan,
+        covered=sum(effect.low <= truth <= effect.high for effect in own) / max(1, len(own)),
+    )
+
+
+def order_rows(_random: np.random.Generator, matrices: int) -> Iterator[Row]:
+    """Yield the goals of the check, with a scan for fifty matrices of the other rows."""
+    scans = max(10, matrices // 50)
+    small = [scenario for scenario in NULLS.values() if scenario.cells < 20]
+    alarms = sum(false_alarms(scenario, scans)[0] for scenario in small)
+    checks = scans * len(small)
+    what = f"alarms of the order without an effect, {checks:,} checks"
+    yield at_most(what, alarms / checks, ALARM_LEVEL, allowed=two_errors(ALARM_LEVEL, checks))
+    allowed = two_errors(0.05, scans)
+    for name, scenario in EFFECTS.items():
+        covered = effect_figures(scenario, scans).covered
+        yield Row(
+            what=f"coverage, {name}",
+            measured=f"{covered:.1%}",
+            aim=">= 93 %",
+            holds=covered >= 0.93 - allowed,
+        )
 
 
 def main() -> None:
@@ -155,24 +218,16 @@ def main() -> None:
     scans = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
     print(machine_facts())
     print(f"simulated: {scans} scans of {MATRICES} matrices for each figure without an effect\n")
+    print(f"{'':50}{'checks':>8}  alarms  p < 0.001")
     for name, scenario in NULLS.items():
-        random = np.random.default_rng(1)
         number = scans if scenario.cells < 20 else max(1, scans // _FEWER)
-        results = [scan(random, scenario) for _ in range(number)]
-        alarms, likely = len(_alarms(results)), sum(r[0].p_value < ALARM_LEVEL for r in results if r)
-        print(f"false alarms, {name:40}{alarms:4} of {number}   p < 0.001: {likely}", flush=True)
+        alarms, likely = false_alarms(scenario, number)
+        print(f"{name:50}{number:8}{alarms:8}{likely:11}", flush=True)
+    print(f"\n{'':50}{'checks':>8}   found  mean effect  covered")
     for name, scenario in EFFECTS.items():
-        random = np.random.default_rng(1)
-        found = _alarms([scan(random, scenario) for _ in range(max(1, scans // _FEWER))])
-        wanted = OrderEffectKind.PREDECESSOR if scenario.carried else OrderEffectKind.PLACE
-        right = [
-            e for e in found if e.kind is wanted and (e.series is None or e.series == scenario.cells - 1)
-        ]
-        truth = math.expm1(scenario.carried or scenario.late)
-        covered = sum(e.low <= truth <= e.high for e in right) / max(1, len(right))
-        mean = float(np.mean([e.effect for e in right])) if right else math.nan
-        share = len(right) / max(1, scans // _FEWER)
-        print(f"found, {name:47}{share:9.1%}   effect {mean:.2%}, covered {covered:.0%}", flush=True)
+        figures = effect_figures(scenario, max(1, scans // _FEWER))
+        shares = f"{figures.found:8.1%}{figures.mean:13.2%}{figures.covered:9.1%}"
+        print(f"{name:50}{figures.scans:8}{shares}", flush=True)
 
 
 if __name__ == "__main__":

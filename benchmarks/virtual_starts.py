@@ -19,9 +19,11 @@ from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer
 from agents.device.facts import read_facts
 from benchmarks.calibration_row import Row
+from benchmarks.simulated_matrix import star
 from benchmarks.simulated_start import VALUE_NS, simulated_start
-from farm.core.matrices.blocks import balanced_order
-from farm.core.results.pairing import paired_rounds
+from farm.core.base.ids import DeviceId
+from farm.core.matrices.blocks import BLOCK_CANDIDATES, BlockPlan
+from farm.core.results.pairing import JoinedValue, paired_rounds
 from farm.core.results.speedup import Speedup, speedup
 from farm.core.results.statistics.families import alarm_share
 from farm.core.results.statistics.verdict import DIRECTED
@@ -29,7 +31,7 @@ from farm.core.runs.measurement import Reading
 from farm.core.runs.stats import summarize_samples
 
 _ROUNDS = 10
-_CELLS = (0, 1)
+_CELLS = 2
 #: Of a process start; the program's own work.
 _WORK_S = 0.05
 
@@ -41,7 +43,7 @@ def virtual_rows(minutes: float) -> Iterator[Row]:
     widths = [
         math.log(result.ci_high / result.ci_low) / 2 for result in results if result.ci_low and result.ci_high
     ]
-    starts = len(results) * _ROUNDS * len(_CELLS)
+    starts = len(results) * _ROUNDS * _CELLS
     yield Row(
         what=f"A/A alarms, {starts:,} real starts, {len(results)} matrices",
         measured=f"{share.alarms / share.pairs:.1%}",
@@ -74,24 +76,23 @@ async def _measure(until_s: float) -> list[Speedup]:
 
 
 async def _matrix(phone: Phone, program: str, *, seed: int) -> Speedup:
-    """Run one matrix of two equal cells, and compare them."""
-    sides: tuple[list[float], list[float]] = ([], [])
-    for round in range(_ROUNDS):
-        for cell in balanced_order(_CELLS, round=round, key=str(seed)):
-            await phone.start([program, "--iter=20", f"--warmup={WARMUP}"], sampling=False)
-            printed = samples_us((await phone.finish()).stdout.decode())
-            reading = Reading(
-                samples_ns=tuple(1000 * sample for sample in printed),
-                expected_samples=len(printed),
-                actual_backend="cpu",
-                accelerator="cpu",
-                proof="cpu",
-                clock_step_ns=1000,
-            )
-            sides[cell].append(summarize_samples(reading).value_ns)
-    starts = [
-        [simulated_start(round, math.log(value / VALUE_NS), step_ns=1000) for round, value in enumerate(side)]
-        for side in sides
-    ]
-    pairs, excluded = paired_rounds(*starts)
+    """Run one matrix of two equal cells as the farm plans it, and compare them."""
+    sides: tuple[list[JoinedValue], list[JoinedValue]] = ([], [])
+    plan = BlockPlan(star(1), device_id=DeviceId("phone-1"), seed=seed, candidates=BLOCK_CANDIDATES)
+    for planned in plan.starts(0, _ROUNDS * plan.starts_of_round):
+        await phone.start([program, "--iter=20", f"--warmup={WARMUP}"], sampling=False)
+        printed = samples_us((await phone.finish()).stdout.decode())
+        reading = Reading(
+            samples_ns=tuple(1000 * sample for sample in printed),
+            expected_samples=len(printed),
+            actual_backend="cpu",
+            accelerator="cpu",
+            proof="cpu",
+            clock_step_ns=1000,
+        )
+        log = math.log(summarize_samples(reading).value_ns / VALUE_NS)
+        sides[planned.cell_index].append(
+            simulated_start(planned.round, log, block=planned.block, step_ns=1000)
+        )
+    pairs, excluded = paired_rounds(*sides)
     return speedup(pairs, excluded=excluded)

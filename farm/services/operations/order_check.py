@@ -12,13 +12,7 @@ from farm.clock import Clock
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
 from farm.core.results.pairing import BlockKey, block_key
-from farm.core.results.statistics.carry_over import (
-    MIN_BLOCKS,
-    OrderedStart,
-    OrderEffect,
-    OrderEffectKind,
-    order_effects,
-)
+from farm.core.results.statistics.order_effect import MIN_BLOCKS, OrderedStart, OrderEffect, OrderEffectKind
 from farm.core.results.statistics.pair_distance import restarted_between
 from farm.core.runs.measurement import COUNTED
 from farm.database.engine import Database
@@ -59,6 +53,9 @@ class OrderCheck:
 
     def __call__(self) -> None:
         """Check the next few devices."""
+        # It imports numpy, which no other service needs.
+        from farm.core.results.statistics.carry_over import order_effects
+
         now = self.clock.now()
         self._newest_measurement, measured = self.database.read(
             measured_devices, after=self._newest_measurement, at_most=_MEASUREMENTS
@@ -162,6 +159,7 @@ def effect_text(effect: OrderEffect, labels: Mapping[Hashable, str]) -> str:
     )
     bounds = f"{low:.1f} to {high:.1f} %"
     if effect.kind is OrderEffectKind.PLACE:
-        return f"the last runs of a block take {size} than its first ({bounds}, {effect.count} blocks)"
+        longer = f"the last runs of a block take {size} than its first ({bounds}, {effect.count} blocks)"
+        return f"{longer}, which moves ratios by up to {100 * abs(effect.moved):.1f} %"
     label = labels.get(effect.series, "one series")
     return f"runs after {label} take {size} than after others ({bounds}, {effect.count} runs)"

@@ -17,27 +17,23 @@ Permutations are drawn by a generator of a fixed seed: the same starts give the 
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from farm.core.results.statistics.interval import CONFIDENCE
+from farm.core.results.statistics.order_effect import MIN_BLOCKS, OrderedStart, OrderEffect, OrderEffectKind
 from farm.core.runs.stats import t_quantile
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    _Numbers = npt.NDArray[np.float64]
-    _Indexes = npt.NDArray[np.int64]
+_Numbers = npt.NDArray[np.float64]
+_Indexes = npt.NDArray[np.int64]
 
 #: With fewer, nothing is tested.
-MIN_STARTS, MIN_BLOCKS, MIN_FOLLOWERS = 30, 5, 5
-#: Of both tests together, and the smallest effect that matters, as a fraction.
-ALARM_LEVEL, ALARM_EFFECT = 0.001, 0.01
-#: An alarm lasts for as long as the effect is likelier than this.
-CLEAR_LEVEL = 0.05
+MIN_STARTS, MIN_FOLLOWERS = 30, 5
 _TESTS = 2
 #: Far-off values count as if they were this many standard deviations off.
 _CLIPPED_AT = 3.0
@@ -49,58 +45,9 @@ _SWEEPS = 20
 #: Sums that differ by less are equal.
 _ROUNDING = 1e-6
 _NEARLY = 0.9
+_LEAST_HELD = 0.1
 _PRIOR_STARTS = 5
 _SEED = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderedStart:
-    """One start on a device, among all of them in the order in which they ran."""
-
-    matrix: Hashable
-    #: Of the matrix; and what it is in any matrix.
-    cell: Hashable
-    series: Hashable
-    #: Of the matrix: its round, number and repeat.
-    block: Hashable
-    #: The logarithm of its time; None where it does not count; it is still a predecessor.
-    log: float | None
-    #: Whether nothing came between the start before it and this one: no health check, no restart.
-    follows: bool
-
-
-class OrderEffectKind(StrEnum):
-    """What shows in the time."""
-
-    PREDECESSOR = "predecessor"
-    PLACE = "place"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OrderEffect:
-    """How much the order moves times, with its interval, as a fraction: 0.03 is 3 % slower."""
-
-    kind: OrderEffectKind
-    #: What slows or speeds up the start after it; None for the place.
-    series: Hashable | None
-    #: Of the last start in a block against the first; or of one after that series against others.
-    effect: float
-    low: float
-    high: float
-    #: The chance of so much where the order does not matter, by either of the tests.
-    p_value: float
-    #: Starts after that series; or blocks.
-    count: int
-
-    @property
-    def is_alarming(self) -> bool:
-        """Tell whether it is certain enough, and large enough to matter."""
-        return self.p_value < ALARM_LEVEL and abs(self.effect) > ALARM_EFFECT
-
-    @property
-    def is_over(self) -> bool:
-        """Tell whether an alarm of it is to be cleared."""
-        return self.p_value >= CLEAR_LEVEL or abs(self.effect) <= ALARM_EFFECT
 
 
 def order_effects(starts: Sequence[OrderedStart]) -> tuple[OrderEffect, ...]:
@@ -109,8 +56,6 @@ def order_effects(starts: Sequence[OrderedStart]) -> tuple[OrderEffect, ...]:
     Args:
         starts: of some matrices, in the order in which they ran, those that do not count among them.
     """
-    import numpy as np
-
     counted = np.array([place for place, start in enumerate(starts) if start.log is not None], dtype=np.int64)
     if len(counted) < MIN_STARTS:
         return ()
@@ -124,15 +69,13 @@ def order_effects(starts: Sequence[OrderedStart]) -> tuple[OrderEffect, ...]:
 class _Data:
     """Starts as arrays of one number each, and what cells and blocks leave of their logarithms."""
 
-    def __init__(self, starts: Sequence[OrderedStart], counted: "_Indexes") -> None:
-        import numpy as np
-
+    def __init__(self, starts: Sequence[OrderedStart], counted: _Indexes) -> None:
         own = [starts[place] for place in counted]
         #: The place of each among all starts: the nearest thing to a time that all have.
         self.at: _Numbers = counted.astype(np.float64)
         self.cell, self.cells = _numbered([(start.matrix, start.cell) for start in own])
         self.block, self.blocks = _numbered([(start.matrix, start.block) for start in own])
-        matrix, _ = _numbered([start.matrix for start in own])
+        matrix, self.matrices = _numbered([start.matrix for start in own])
         self.matrix_of_block: _Indexes = np.zeros(self.blocks, dtype=np.int64)
         self.matrix_of_block[self.block] = matrix
         names = list(dict.fromkeys(start.series for start in starts))
@@ -151,10 +94,8 @@ class _Data:
         self.left, self.level = self.without_cells_and_blocks(logs)
         self.scaled = self._scaled()
 
-    def without_cells_and_blocks(self, values: "_Numbers") -> tuple["_Numbers", "_Numbers"]:
+    def without_cells_and_blocks(self, values: _Numbers) -> tuple[_Numbers, _Numbers]:
         """Return what is left of values by least squares, and the level of each block."""
-        import numpy as np
-
         left, level = values - values.mean(), np.zeros(self.blocks)
         for _ in range(_SWEEPS):
             left = left - _means(left, self.cell, self.cells)[self.cell]
@@ -163,10 +104,8 @@ class _Data:
             left = left - shift[self.block]
         return left, level
 
-    def _scaled(self) -> "_Numbers":
+    def _scaled(self) -> _Numbers:
         """Return what is left in standard deviations of its cell, clipped: few values decide nothing."""
-        import numpy as np
-
         variance = _robust_variance(self.left)
         if variance == 0.0:
             return np.zeros_like(self.left)
@@ -180,8 +119,6 @@ class _Data:
 
 
 def _predecessor_effect(data: _Data) -> OrderEffect | None:
-    import numpy as np
-
     known = data.before >= 0
     counts = np.bincount(data.before[known], minlength=len(data.series))
     total = int(known.sum())
@@ -193,7 +130,7 @@ def _predecessor_effect(data: _Data) -> OrderEffect | None:
     block, scaled, before = block[in_blocks], scaled[in_blocks], data.before[known][in_blocks]
     errors = np.sqrt(np.where(is_tested, counts * (1 - counts / total), 1.0))
 
-    def distances(predecessors: "_Indexes") -> "_Numbers":
+    def distances(predecessors: _Indexes) -> _Numbers:
         sums = _sums(scaled, predecessors, len(data.series))
         return np.where(is_tested, sums / errors, 0.0)
 
@@ -216,8 +153,6 @@ def _predecessor_effect(data: _Data) -> OrderEffect | None:
 
 def _estimate(data: _Data, series: int, *, p_value: float) -> OrderEffect | None:
     """Return the effect of one predecessor by least squares beside cells and blocks."""
-    import numpy as np
-
     follows = (data.before == series).astype(np.float64)
     own, _ = data.without_cells_and_blocks(follows)
     information = float(own @ own)
@@ -234,16 +169,14 @@ def _estimate(data: _Data, series: int, *, p_value: float) -> OrderEffect | None
         series=data.series[series],
         p_value=p_value,
         count=int(follows.sum()),
+        moved=mean,
     )
 
 
 def _place_effect(data: _Data) -> OrderEffect | None:
-    import numpy as np
-
     sizes = np.bincount(data.block, minlength=data.blocks)
     centres = _means(data.at, data.block, data.blocks)
     off_centre = data.at - centres[data.block]
-    trend = _trends(data, centres)[data.block] * off_centre
     # From -1/2 at the first of a block to 1/2 at the last, in the order in which they ran.
     spans = np.zeros(data.blocks)
     np.maximum.at(spans, data.block, np.abs(off_centre))
@@ -251,32 +184,60 @@ def _place_effect(data: _Data) -> OrderEffect | None:
     if usable.sum() < MIN_BLOCKS:
         return None
     place = off_centre / (2 * np.where(spans > 0, spans, 1.0))[data.block]
+    left, _ = data.without_cells_and_blocks(data.logs - _trends(data, centres)[data.block] * off_centre)
     scale = math.sqrt(_robust_variance(data.left)) or 1.0
-    clipped = np.clip((data.left - trend) / scale, -_CLIPPED_AT, _CLIPPED_AT)
+    clipped = np.clip(left / scale, -_CLIPPED_AT, _CLIPPED_AT)
 
-    def slopes(left: "_Numbers") -> "_Numbers":
-        return _sums(place * left, data.block, data.blocks)[usable]
+    def slopes(values: _Numbers) -> _Numbers:
+        return _sums(place * values, data.block, data.blocks)[usable]
 
-    seen, squares = slopes(clipped), slopes(place)
+    seen = slopes(clipped)
     generator = np.random.Generator(np.random.PCG64(_SEED))
 
     def draw(number: int) -> int:
         signs = generator.integers(0, 2, size=(number, len(seen))) * 2.0 - 1.0
         return int((np.abs(signs @ seen) >= abs(seen.sum()) - _ROUNDING).sum())
 
-    raw = slopes(data.left - trend)
+    # Cells take their part of the place where their places differ by chance: only the rest of it counts.
+    raw, squares = slopes(left), slopes(data.without_cells_and_blocks(place)[0])
     mean = float(raw.sum() / squares.sum())
     rest = raw - mean * squares
     count = len(seen)
-    error = math.sqrt(float(rest @ rest) * count / (count - 1)) / float(squares.sum())
-    half = t_quantile((1 + CONFIDENCE) / 2, count - 1) * error
-    return _effect(OrderEffectKind.PLACE, mean, half, series=None, p_value=_p_value(draw), count=count)
+    # What is left varies less than times do, by the share of cells, whether their places differ or not.
+    held = 1 - (data.cells - data.matrices) / max(1, len(left) - data.blocks)
+    variance = (
+        float(rest @ rest) * count / (count - 1) / (float(slopes(place).sum()) * max(held, _LEAST_HELD))
+    )
+    half = t_quantile((1 + CONFIDENCE) / 2, count - 1) * math.sqrt(variance / float(squares.sum()))
+    return _effect(
+        OrderEffectKind.PLACE,
+        mean,
+        half,
+        series=None,
+        p_value=_p_value(draw),
+        count=count,
+        moved=mean * _largest_imbalance(data, place),
+    )
 
 
-def _trends(data: _Data, centres: "_Numbers") -> "_Numbers":
+def _largest_imbalance(data: _Data, place: _Numbers) -> float:
+    """Return how far apart the mean places of two cells lie at most, over the blocks that both are in.
+
+    A balanced order makes this small: by so much of an effect of the place their ratio is off.
+    """
+    by_block: defaultdict[int, list[tuple[int, float]]] = defaultdict(list)
+    for block, cell, at in zip(data.block.tolist(), data.cell.tolist(), place.tolist(), strict=True):
+        by_block[block].append((cell, at))
+    apart: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
+    for starts in by_block.values():
+        for (cell, at), (other, other_at) in combinations(sorted(starts), 2):
+            apart[cell, other].append(at - other_at)
+    known = (differences for differences in apart.values() if len(differences) >= MIN_BLOCKS)
+    return max((abs(math.fsum(own)) / len(own) for own in known), default=0.0)
+
+
+def _trends(data: _Data, centres: _Numbers) -> _Numbers:
     """Return the slope from the block before to the block after each, for a step of one start."""
-    import numpy as np
-
     order = np.lexsort((centres, data.matrix_of_block))
     slopes = np.zeros(data.blocks)
     for place, block in enumerate(order):
@@ -298,6 +259,7 @@ def _effect(
     series: Hashable | None,
     p_value: float,
     count: int,
+    moved: float,
 ) -> OrderEffect:
     return OrderEffect(
         kind=kind,
@@ -307,6 +269,7 @@ def _effect(
         high=math.expm1(mean + half),
         p_value=p_value,
         count=count,
+        moved=math.expm1(moved),
     )
 
 
@@ -325,27 +288,19 @@ def _p_value(draw: Callable[[int], int]) -> float:
     return min(1.0, _TESTS * (larger + 1) / (drawn + 1))
 
 
-def _numbered(names: Sequence[Any]) -> tuple["_Indexes", int]:
-    import numpy as np
-
+def _numbered(names: Sequence[Any]) -> tuple[_Indexes, int]:
     number = {name: index for index, name in enumerate(dict.fromkeys(names))}
     return np.array([number[name] for name in names], dtype=np.int64), len(number)
 
 
-def _sums(values: "_Numbers", groups: "_Indexes", count: int) -> "_Numbers":
-    import numpy as np
-
+def _sums(values: _Numbers, groups: _Indexes, count: int) -> _Numbers:
     return np.asarray(np.bincount(groups, weights=values, minlength=count), dtype=np.float64)
 
 
-def _means(values: "_Numbers", groups: "_Indexes", count: int) -> "_Numbers":
-    import numpy as np
-
+def _means(values: _Numbers, groups: _Indexes, count: int) -> _Numbers:
     return _sums(values, groups, count) / np.maximum(np.bincount(groups, minlength=count), 1)
 
 
-def _robust_variance(values: "_Numbers") -> float:
+def _robust_variance(values: _Numbers) -> float:
     """Return the variance by the median of the distances from 0, as of a normal distribution."""
-    import numpy as np
-
     return float((1.4826 * np.median(np.abs(values))) ** 2)

@@ -7,13 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from farm.core.matrices.blocks import balanced_order
-from farm.core.results.statistics.carry_over import (
-    OrderedStart,
-    OrderEffect,
-    OrderEffectKind,
-    order_effects,
-)
+from farm.core.matrices.blocks import balanced_order, shuffled
+from farm.core.results.statistics.carry_over import order_effects
+from farm.core.results.statistics.order_effect import OrderedStart, OrderEffect, OrderEffectKind
 
 CELLS, ROUNDS = 6, 12
 Shift = Callable[[int, int, int | None], float]
@@ -31,8 +27,19 @@ def late(_start: int, place: int, _before: int | None) -> float:
     return math.log(1.03) * place / (CELLS - 1)
 
 
+def balanced(round: int, key: str) -> list[int]:
+    """The farm's own order."""
+    return balanced_order(range(CELLS), round=round, key=key)
+
+
 def starts(
-    shift: Shift, *, seed: int = 1, noise: float = 0.01, matrices: int = 2, rounds: int = ROUNDS
+    shift: Shift,
+    *,
+    seed: int = 1,
+    noise: float = 0.01,
+    matrices: int = 2,
+    rounds: int = ROUNDS,
+    order: Callable[[int, str], list[int]] = balanced,
 ) -> list[OrderedStart]:
     """Starts in the farm's own order, cells far apart, each with the shift of its place in the order."""
     random = np.random.default_rng(seed)
@@ -40,8 +47,7 @@ def starts(
     for matrix in range(matrices):
         before: int | None = None
         for round in range(rounds):
-            order = balanced_order(range(CELLS), round=round + 1, key=f"{seed}/{matrix}/")
-            for place, cell in enumerate(order):
+            for place, cell in enumerate(order(round + 1, f"{seed}/{matrix}/")):
                 log = cell + random.normal(0.0, noise) + shift(round * CELLS + place, place, before)
                 made.append(
                     OrderedStart(
@@ -73,12 +79,39 @@ def test_a_cell_that_slows_whatever_follows_it_is_named_with_how_much() -> None:
     assert not effect(found, OrderEffectKind.PLACE).is_alarming
 
 
-def test_blocks_that_get_slower_towards_their_end_show() -> None:
-    found = order_effects(starts(late))
-    first = found[0]
-    assert (first.kind, first.series, first.count) == (OrderEffectKind.PLACE, None, 2 * ROUNDS)
-    assert first.is_alarming
-    assert first.low < 0.03 < first.high
+def test_blocks_that_get_slower_towards_their_end_show_and_alarm_where_ratios_are_moved() -> None:
+    balanced = order_effects(starts(late))[0]
+    assert (balanced.kind, balanced.series, balanced.count) == (OrderEffectKind.PLACE, None, 2 * ROUNDS)
+    assert balanced.low < 0.03 < balanced.high
+    assert balanced.p_value < 0.001
+    # Each cell had each place equally often: no ratio is moved, and intervals are wider.
+    assert balanced.moved == pytest.approx(0.0)
+    assert not balanced.is_alarming
+    assert balanced.is_over
+    by_chance = order_effects(starts(much_later, order=only_shuffled))[0]
+    assert (by_chance.kind, by_chance.is_alarming, by_chance.is_over) == (OrderEffectKind.PLACE, True, False)
+    assert 0.01 < by_chance.moved < by_chance.effect
+    assert not order_effects(starts(much_later))[0].is_alarming
+
+
+def much_later(_start: int, place: int, _before: int | None) -> float:
+    return math.log(1.1) * place / (CELLS - 1)
+
+
+def only_shuffled(round: int, key: str) -> list[int]:
+    return shuffled(range(CELLS), f"{key}{round}")
+
+
+def test_the_interval_of_the_place_holds_the_truth_as_often_as_it_says() -> None:
+    covered = [
+        own.low < 0.03 < own.high
+        for own in (
+            effect(order_effects(starts(late, seed=seed, rounds=5)), OrderEffectKind.PLACE)
+            for seed in range(200)
+        )
+    ]
+    # 95 % of 200 are 190 with a deviation of 3; what cells took of the slope made this 165.
+    assert 180 <= sum(covered) <= 199
 
 
 @pytest.mark.parametrize(
