@@ -5,6 +5,7 @@ import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -15,6 +16,7 @@ from farm.core.checks.check_schedule import CheckRules
 from farm.core.errors import InvalidInput
 from farm.core.jobs.timeouts import AgentTimeouts
 from farm.core.operations.alarm import AlarmRules
+from farm.core.operations.mail_server import mail_addresses, mail_server
 from farm.core.operations.retention import StorageRules
 
 #: The default port of a farm.
@@ -23,7 +25,7 @@ DEFAULT_PORT = 8470
 #: The shortest time that history may be kept.
 MIN_HISTORY_DAYS = 30
 #: Settings that are left out of messages.
-_SECRETS = frozenset({"database_url"})
+_SECRETS = frozenset({"database_url", "alarm_webhook", "smtp_url"})
 
 
 class FarmConfig(BaseSettings):
@@ -75,6 +77,12 @@ class FarmConfig(BaseSettings):
     history_keep_days: Annotated[int, Field(ge=0)] = 1095
     #: A program, with its arguments, that gets each alarm as JSON on its stdin; None: none.
     alarm_command: str | None = None
+    #: An http(s) address that each alarm is posted to as JSON; None: none.
+    alarm_webhook: SecretStr | None = None
+    #: `smtp://user:password@host:587?from=farm@example.org`, or smtps: the server that sends mail of alarms.
+    smtp_url: SecretStr | None = None
+    #: Addresses, with commas between them, that get a mail of each alarm; None: no mail.
+    alarm_mail: Annotated[str | None, Field(validate_default=True)] = None
     #: Interval of the checks of a good device without work.
     check_every_h: Annotated[float, Field(gt=0)] = 24.0
     #: Number of jobs after which a good device is checked, before its next one.
@@ -104,6 +112,31 @@ class FarmConfig(BaseSettings):
     def _is_a_command(cls, value: str | None) -> str | None:
         if value is not None and not shlex.split(value):
             raise ValueError("it names no program")
+        return value
+
+    @field_validator("alarm_webhook")
+    @classmethod
+    def _is_a_web_address(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            parts = urlsplit(value.get_secret_value())
+            if parts.scheme not in ("http", "https") or not parts.hostname:
+                raise ValueError("it must begin with http:// or https://, and name a host")
+        return value
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _is_a_mail_server(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            mail_server(value.get_secret_value())
+        return value
+
+    @field_validator("alarm_mail")
+    @classmethod
+    def _can_be_sent(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None:
+            mail_addresses(value)
+            if info.data.get("smtp_url") is None:
+                raise ValueError("mail needs a server: FARM_SMTP_URL=smtp://host:25")
         return value
 
     @field_validator("history_keep_days")

@@ -27,6 +27,7 @@ from farm.config import FarmConfig
 from farm.core.base.address import host_and_port, web_address
 from farm.core.base.ids import DeviceId
 from farm.core.errors import InvalidInput
+from farm.core.operations.mail_server import mail_addresses, mail_server
 from farm.database.connect import check_server, open_database, retry_while_busy
 from farm.database.migrate import upgrade
 from farm.database.transaction import bind_tx
@@ -37,6 +38,12 @@ from farm.services.files.retention import Sweeper
 from farm.services.files.verification import Scrubber
 from farm.services.matrices.cancel import continue_cancellations
 from farm.services.matrices.standing.sessions import StandingSweep
+from farm.services.operations.alarm_channels import (
+    AlarmChannel,
+    CommandChannel,
+    MailChannel,
+    WebhookChannel,
+)
 from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarm_scan import AlarmScan
 from farm.services.operations.order_check import OrderCheck
@@ -161,11 +168,11 @@ async def _background_tasks(
     scrub = Scrubber(context.database, context.blobs, clock, bytes_per_call=_SCRUB_BYTES)
     leader = _periodic_leader(options.config, context)
     changes = ChangeSweep(context.database, clock)
-    notifier = AlarmNotifier(context.database, options.config.alarm_argv, clock)
+    notifier = AlarmNotifier(context.database, _alarm_channels(options.config), clock)
     async with (
         run_periodic_tasks(context.database, leader),
         run_sweeps(
-            notifier, every_s=leader.every_s, should_run=lambda: bool(notifier.command) and leader.is_leader
+            notifier, every_s=leader.every_s, should_run=lambda: bool(notifier.channels) and leader.is_leader
         ),
         run_sweeps(sweep, every_s=options.config.sweep_every_s, should_run=lambda: leader.is_leader),
         run_sweeps(scrub, every_s=_SCRUB_EVERY_S, should_run=lambda: leader.is_leader),
@@ -205,6 +212,19 @@ async def _background_tasks(
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.to_thread(stop_devices, folder / "virtual")
+
+
+def _alarm_channels(config: FarmConfig) -> list[AlarmChannel]:
+    """Return the channels that the settings name."""
+    channels: list[AlarmChannel] = []
+    if config.alarm_argv:
+        channels.append(CommandChannel(config.alarm_argv))
+    if config.alarm_webhook is not None:
+        channels.append(WebhookChannel(config.alarm_webhook.get_secret_value()))
+    if config.alarm_mail is not None and config.smtp_url is not None:
+        server = mail_server(config.smtp_url.get_secret_value())
+        channels.append(MailChannel(server, mail_addresses(config.alarm_mail)))
+    return channels
 
 
 def _periodic_leader(config: FarmConfig, context: Context) -> PeriodicLeader:

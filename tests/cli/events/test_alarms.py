@@ -5,7 +5,6 @@ import os
 import select
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
 from farm.core.operations.diagnostic import Severity
 from farm.database import tables
 from farm.database.transaction import bind_tx
+from farm.services.operations.alarm_channels import CHANNEL_S, AlarmChannel, CommandChannel
 from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarms import clear_alarm
 from farm.store.operations.alarms import MAX_NOTIFY_ATTEMPTS, add_alarm
@@ -113,8 +113,12 @@ def test_doctor_warns_of_open_alarms_of_the_farm_that_runs_here(farm: HttpFarm) 
     assert check_alarms(read_alarms(None)) == []
 
 
-def teller(farm: HttpFarm, script: str) -> AlarmNotifier:
-    return AlarmNotifier(farm.context.database, (sys.executable, "-c", script), farm.context.clock)
+def teller(farm: HttpFarm, script: str, *, command_s: float = CHANNEL_S) -> AlarmNotifier:
+    return notifier(farm, CommandChannel((sys.executable, "-c", script), command_s=command_s))
+
+
+def notifier(farm: HttpFarm, *channels: AlarmChannel) -> AlarmNotifier:
+    return AlarmNotifier(farm.context.database, channels, farm.context.clock)
 
 
 def test_the_operators_command_gets_each_alarm_once_as_json(farm: HttpFarm, tmp_path: Path) -> None:
@@ -162,8 +166,7 @@ def test_a_command_that_leaves_something_in_the_background_took_the_alarm(
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     tell(farm)
-    left = teller(farm, f"import subprocess; subprocess.Popen(['cat', {str(gate)!r}])")
-    replace(left, command_s=10.0)()
+    teller(farm, f"import subprocess; subprocess.Popen(['cat', {str(gate)!r}])", command_s=10.0)()
     notified_at = farm.http.get("/api/v1/alarms").json()[0]["notified_at"]
     gate.open("wb").close()
     assert notified_at is not None
@@ -175,7 +178,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(farm: HttpFarm, 
     held = os.open(gate, os.O_RDONLY | os.O_NONBLOCK)
     tell(farm)
     script = f"import subprocess; subprocess.run(['sh', '-c', 'exec 3>{gate}; echo x >&3; sleep 60'])"
-    replace(teller(farm, script), command_s=3.0)()
+    teller(farm, script, command_s=3.0)()
     assert farm.http.get("/api/v1/alarms").json()[0]["notified_at"] is None
     assert os.read(held, 10) == b"x\n"
     ended, _, _ = select.select([held], [], [], 20)
@@ -186,7 +189,7 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(farm: HttpFarm, 
 
 def test_a_command_that_is_not_there_stops_nothing(farm: HttpFarm) -> None:
     tell(farm)
-    AlarmNotifier(farm.context.database, ("/nonexistent/tell",), farm.context.clock)()
+    notifier(farm, CommandChannel(("/nonexistent/tell",)))()
     assert farm.http.get("/api/v1/alarms").json()[0]["notified_at"] is None
 
 

@@ -1,0 +1,148 @@
+"""The channels that carry alarms to people: a command, a webhook, mail. Each blocks, bounded in time."""
+
+import os
+import signal
+import smtplib
+import socket
+import ssl
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from email.message import EmailMessage
+from tempfile import TemporaryFile
+from typing import Protocol
+
+import httpx
+from pydantic_core import to_json
+
+from farm.core.base.address import is_loopback
+from farm.core.operations.alarm import Alarm
+from farm.core.operations.mail_server import MailServer
+
+#: What takes longer is given up, and tried again.
+CHANNEL_S = 30.0
+
+
+class AlarmNotTakenError(Exception):
+    """A channel did not take an alarm; the message says why, without secrets."""
+
+
+class AlarmChannel(Protocol):
+    """Carries alarms to people."""
+
+    @property
+    def name(self) -> str: ...
+
+    def send(self, alarm: Alarm) -> None:
+        """Carry one alarm.
+
+        Raises:
+            AlarmNotTakenError: it was not taken.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class CommandChannel:
+    """Runs a command with the alarm as JSON on its stdin; exit code 0 takes it."""
+
+    command: Sequence[str]
+    command_s: float = CHANNEL_S
+    name: str = "command"
+
+    def send(self, alarm: Alarm) -> None:
+        """Run the command."""
+        try:
+            exit_code = self._exit_code(to_json(alarm) + b"\n")
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise AlarmNotTakenError(str(error)) from error
+        if exit_code != 0:
+            raise AlarmNotTakenError(f"exit code {exit_code}")
+
+    def _exit_code(self, document: bytes) -> int:
+        """Return the exit code of the command. Its output is discarded; its errors go where ours do.
+
+        No pipe of it is waited for: what it leaves in the background may hold that for ever.
+        """
+        with TemporaryFile() as stdin:
+            stdin.write(document)
+            stdin.seek(0)
+            process = subprocess.Popen(
+                self.command, stdin=stdin, stdout=subprocess.DEVNULL, start_new_session=True
+            )
+        try:
+            return process.wait(timeout=self.command_s)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookChannel:
+    """Posts the alarm as JSON; an answer of 200 to 299 takes it. Redirects are not followed."""
+
+    url: str
+    timeout_s: float = CHANNEL_S
+    name: str = "webhook"
+
+    def send(self, alarm: Alarm) -> None:
+        """Post the alarm."""
+        headers = {"content-type": "application/json"}
+        try:
+            answer = httpx.post(self.url, content=to_json(alarm), headers=headers, timeout=self.timeout_s)
+        except httpx.HTTPError as error:
+            # The message of some errors has the address, which may hold a token.
+            raise AlarmNotTakenError(type(error).__name__) from error
+        if not answer.is_success:
+            raise AlarmNotTakenError(f"status {answer.status_code}")
+
+
+@dataclass(frozen=True, slots=True)
+class MailChannel:
+    """Sends the alarm as mail, with its JSON attached."""
+
+    server: MailServer
+    to: Sequence[str]
+    timeout_s: float = CHANNEL_S
+    name: str = "mail"
+
+    def send(self, alarm: Alarm) -> None:
+        """Send the mail."""
+        try:
+            with self._connect() as smtp:
+                smtp.send_message(self._message(alarm))
+        except (OSError, smtplib.SMTPException) as error:
+            raise AlarmNotTakenError(f"{type(error).__name__}: {error}") from error
+
+    def _connect(self) -> smtplib.SMTP:
+        server, context = self.server, ssl.create_default_context()
+        if server.is_tls:
+            smtp: smtplib.SMTP = smtplib.SMTP_SSL(
+                server.host, server.port, timeout=self.timeout_s, context=context
+            )
+        else:
+            smtp = smtplib.SMTP(server.host, server.port, timeout=self.timeout_s)
+            smtp.ehlo()
+            if smtp.has_extn("starttls"):
+                smtp.starttls(context=context)
+            elif server.user is not None and not is_loopback(server.host):
+                smtp.close()
+                raise smtplib.SMTPException("the server offers no encryption, so no password is sent to it")
+        if server.user is not None:
+            smtp.login(server.user, server.password or "")
+        return smtp
+
+    def _message(self, alarm: Alarm) -> EmailMessage:
+        message = EmailMessage()
+        summary = " ".join(alarm.message.split())
+        message["Subject"] = f"[benchfarm] {alarm.kind}: {summary}"[:200]
+        message["From"] = self.server.sender or f"benchfarm@{socket.gethostname()}"
+        message["To"] = ", ".join(self.to)
+        message["Message-ID"] = f"<alarm-{alarm.alarm_id}-{alarm.raised_at:%Y%m%d%H%M%S}@benchfarm>"
+        message.set_content(f"{alarm.message}\n\nhint: {alarm.hint}\nsince: {alarm.raised_at.isoformat()}\n")
+        message.add_attachment(
+            to_json(alarm, indent=2), maintype="application", subtype="json", filename="alarm.json"
+        )
+        return message

@@ -1,0 +1,180 @@
+"""Alarms reach a web server and a mail server; what one of them did not take, that one is sent again."""
+
+import json
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email import message_from_bytes, policy
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from farm.core.operations.alarm import Alarm, AlarmKind, AlarmSubject, DueAlarm
+from farm.core.operations.mail_server import mail_server
+from farm.database.transaction import bind_tx
+from farm.services.operations.alarm_channels import AlarmNotTakenError, MailChannel, WebhookChannel
+from farm.services.operations.alarm_notifier import AlarmNotifier
+from farm.services.operations.alarms import list_alarms
+from farm.store.operations.alarms import add_alarm
+from tests.support.farm.service_fixture import FarmRig
+
+ALARM = Alarm(
+    alarm_id=7,
+    kind=AlarmKind.REGRESSION,
+    subject=AlarmSubject.CHANGE,
+    subject_id="3",
+    message="mobilenet_v2 int8-core: +5.1 %",
+    hint="`farm regressions show 3` has the evidence",
+    raised_at=datetime(2026, 11, 20, tzinfo=UTC),
+    cleared_at=None,
+    cleared_by=None,
+    notified_at=None,
+)
+
+
+class WebServer:
+    """Answers posts with the statuses that it was given, in turn, and keeps their bodies."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses = list(statuses)
+        self.bodies: list[Any] = []
+        self.url = ""
+
+    def answer(self, body: bytes) -> int:
+        self.bodies.append(json.loads(body))
+        return self.statuses.pop(0) if len(self.statuses) > 1 else self.statuses[0]
+
+
+@contextmanager
+def web_server(*statuses: int) -> Iterator[WebServer]:
+    server = WebServer(*statuses)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(server.answer(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        server.url = f"http://127.0.0.1:{listening.server_address[1]}/hook?token=secret"
+        thread = threading.Thread(target=listening.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            listening.shutdown()
+            thread.join()
+
+
+class MailServerStub:
+    """An SMTP server (RFC 5321) without encryption, which keeps what it takes."""
+
+    def __init__(self, refusal: str | None = None) -> None:
+        self.refusal = refusal
+        self.recipients: list[str] = []
+        self.mails: list[Any] = []
+        self.port = 0
+
+    def serve(self, handler: socketserver.StreamRequestHandler) -> None:
+        def say(line: str) -> None:
+            handler.wfile.write(f"{line}\r\n".encode())
+
+        say("220 here")
+        while line := handler.rfile.readline().decode().strip():
+            verb = line.split()[0].upper()
+            if verb == "RCPT":
+                self.recipients.append(line)
+                say(self.refusal or "250 ok")
+            elif verb == "DATA":
+                say("354 go on")
+                text = b""
+                while (part := handler.rfile.readline()) != b".\r\n":
+                    text += part
+                self.mails.append(message_from_bytes(text, policy=policy.default))
+                say("250 taken")
+            elif verb == "QUIT":
+                say("221 bye")
+                return
+            else:
+                say("250 ok")
+
+
+@contextmanager
+def smtp_server(refusal: str | None = None) -> Iterator[MailServerStub]:
+    server = MailServerStub(refusal)
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            server.serve(self)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as listening:
+        server.port = listening.server_address[1]
+        thread = threading.Thread(target=listening.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            listening.shutdown()
+            thread.join()
+
+
+def mail_channel(server: MailServerStub) -> MailChannel:
+    address = f"smtp://127.0.0.1:{server.port}?from=farm@example.org"
+    return MailChannel(mail_server(address), ["ann@example.org", "ben@example.org"])
+
+
+def test_a_webhook_gets_the_json_that_the_command_gets() -> None:
+    with web_server(204) as server:
+        WebhookChannel(server.url).send(ALARM)
+    (body,) = server.bodies
+    assert (body["alarm_id"], body["kind"], body["message"]) == (7, "regression", ALARM.message)
+
+
+def test_a_webhook_that_fails_says_why_and_no_secret() -> None:
+    with web_server(500) as server, pytest.raises(AlarmNotTakenError, match=r"^status 500$"):
+        WebhookChannel(server.url).send(ALARM)
+    with pytest.raises(AlarmNotTakenError, match=r"^ConnectError$"):
+        WebhookChannel(server.url).send(ALARM)
+
+
+def test_a_mail_has_the_message_and_its_json() -> None:
+    with smtp_server() as server:
+        mail_channel(server).send(ALARM)
+    (mail,) = server.mails
+    assert (mail["to"], mail["from"]) == ("ann@example.org, ben@example.org", "farm@example.org")
+    assert mail["subject"] == "[benchfarm] regression: mobilenet_v2 int8-core: +5.1 %"
+    assert ALARM.hint in mail.get_body(("plain",)).get_content()
+    (attached,) = mail.iter_attachments()
+    assert json.loads(attached.get_content())["alarm_id"] == 7
+    assert len(server.recipients) == 2
+
+
+def test_mail_that_no_recipient_gets_was_not_taken() -> None:
+    with smtp_server("550 no such user") as server, pytest.raises(AlarmNotTakenError, match="Recipients"):
+        mail_channel(server).send(ALARM)
+    with pytest.raises(AlarmNotTakenError, match="refused"):
+        mail_channel(server).send(ALARM)
+
+
+def test_an_alarm_is_sent_again_by_the_channel_that_did_not_take_it(farm: FarmRig) -> None:
+    due = DueAlarm(
+        kind=AlarmKind.REGRESSION, subject=AlarmSubject.CHANGE, subject_id="3", message="m", hint="h"
+    )
+    farm.write(bind_tx(add_alarm, now=farm.clock.now()), due)
+    with web_server(503, 200) as web, smtp_server() as mail:
+        notify = AlarmNotifier(farm.database, [WebhookChannel(web.url), mail_channel(mail)], farm.clock)
+        notify()
+        assert farm.read(list_alarms)[0].notified_at is None
+        # Not before the pause is over.
+        notify()
+        assert len(web.bodies) == 1
+        farm.clock.advance(600)
+        notify()
+    assert farm.read(list_alarms)[0].notified_at is not None
+    assert (len(web.bodies), len(mail.mails)) == (2, 1)
