@@ -1,9 +1,10 @@
 """Questions over a long history, their cost at half of it, and what points cost beside ingest.
 
-A session of one virtual device is measured by the farm's own services, and copied by SQL: devices x matrices
-of equal cells. The farm then computes all points, as its worker does, at half of the matrices and at all.
-Every figure is set against another one of the same run: half of the history, ingest without points, and,
-where duckdb and pyarrow are installed (the extra `bench`), DuckDB over Parquet that is sorted by its key.
+A session of one virtual device is measured by the farm's own services, and copied by SQL with its points:
+devices x matrices of equal cells. Questions are asked at half of the matrices and at all; then measurements
+are inserted again, and their points computed, as the farm's worker does. Every figure is set
+against another one of the same run: half of the history, ingest without points, and, where duckdb and pyarrow
+are installed (the extra `bench`), DuckDB over Parquet that is sorted by its key.
 
     .venv/bin/python benchmarks/history.py [--quick] [--devices N] [--cells N] [--matrices N]
 
@@ -11,7 +12,6 @@ where duckdb and pyarrow are installed (the extra `bench`), DuckDB over Parquet 
 """
 
 import argparse
-import math
 import sys
 import tempfile
 import time
@@ -26,13 +26,13 @@ import sqlalchemy as sa
 from machine import machine_facts
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import MatrixId
-from farm.core.results.statistics.interval import log_interval
+from farm.api.agents.point_worker import MARK_AT_ONCE
 from farm.database import tables
 from farm.database.engine import opened_engine
 from farm.database.migrate import upgrade
 from farm.database.transaction import bind_tx
 from farm.services.matrices.views import list_matrix_summaries
+from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.session_points import (
     QUIET_S,
@@ -42,8 +42,8 @@ from farm.services.results.history.session_points import (
 )
 from farm.services.results.history.trends import list_histories
 from farm.store.matrices.matrices import MatrixFilter
-from farm.store.results.history.points import newest_of_slots
 from farm.store.results.history.stale_points import has_unmarked, mark_measured
+from farm.wire.documents.results.history import GroupBy
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.database.postgres import NoPostgres, running_postgres
@@ -89,6 +89,7 @@ class History:
             # Of no effect within a transaction.
             sa.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA foreign_keys=OFF"))
             engine.dispose()
+        self.compute()
         self._write(partial(_copy_devices, devices=devices))
 
     def grow(self, matrices: int) -> None:
@@ -104,14 +105,19 @@ class History:
         """Compute all points that are due; the measurements of these sessions, and the seconds."""
         rig, began_s, sessions = self.rig, time.perf_counter(), 0
         now = rig.clock.now()
-        while rig.read(has_unmarked):
-            rig.write(bind_tx(mark_measured, now=now), limit=2000)
+        self.mark()
         later = now + timedelta(seconds=QUIET_S)
         while due := rig.read(find_due_session, now=later):
             computed = rig.read(session_points, due.session)
             rig.write(bind_tx(store_points, now=later), due, computed)
             sessions += 1
         return sessions * self.size, time.perf_counter() - began_s
+
+    def mark(self) -> None:
+        """Mark the sessions of all measurements, as the worker does."""
+        now = self.rig.clock.now()
+        while self.rig.read(has_unmarked):
+            self.rig.write(bind_tx(mark_measured, now=now), limit=MARK_AT_ONCE)
 
     def _write(self, service: Callable[[Connection], None]) -> None:
         """Write past the rules of foreign keys: jobs and attempts of copies do not matter here."""
@@ -225,6 +231,30 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
             "measured_at": f"t.measured_at + m.n * {day}",
         },
     )
+    if first > 1:
+        connection.execute(tables.points.update().where(sa.text("newest")).values(newest=False))
+    else:
+        connection.execute(tables.points.update().values(newest=last == 1))
+    noise = f"(1 + 0.001 * mod(t.cell_id * 7919 + {session} * 104729, 20))"
+    _copy(
+        connection,
+        tables.points,
+        source,
+        f"{only_first} AND t.device_id = 'phone-0' AND {is_new}",
+        {
+            "cell_id": f"t.cell_id + {session} * {cells}",
+            "matrix_id": "1 + m.n",
+            "device_id": "'phone-' || d.n",
+            "series_id": f"t.series_id + d.n * {own}",
+            "baseline_series_id": f"t.baseline_series_id + d.n * {own}",
+            "time_ns": f"t.time_ns * {noise}",
+            "began_at": f"t.began_at + m.n * {day}",
+            "ended_at": f"t.ended_at + m.n * {day}",
+            "newest": f"m.n = {last - 1}",
+        },
+    )
+    newest = sa.select(sa.func.max(tables.measurements.c.measurement_id)).scalar_subquery()
+    connection.execute(tables.point_progress.update().values(measurement_id=newest))
 
 
 def _p50_ms(ask: Callable[[], object], times: int = _TIMES) -> float:
@@ -238,42 +268,50 @@ def _p50_ms(ask: Callable[[], object], times: int = _TIMES) -> float:
 
 def _questions(history: History) -> dict[str, Callable[[], object]]:
     rig = history.rig
-    pair = "SELECT slot, baseline_slot FROM points WHERE baseline_slot IS NOT NULL ORDER BY cell_id LIMIT 1"
-    (slots,) = rig.rows(pair)
+    labels = rig.rows(
+        "SELECT label FROM cells WHERE matrix_id = 1 AND device_id = 'phone-0' ORDER BY cell_index"
+    )
+    baseline, candidate = (row["label"] for row in labels[:2])
     last = rig.rows("SELECT MAX(created_at) AS at FROM matrices")[0]["at"]
     since = tables.UtcTime().process_result_value(last - 5 * 86_400_000_000, rig.database.engine.dialect)
 
     def over_all_devices() -> object:
-        points = rig.read(newest_of_slots, slots["slot"], slots["baseline_slot"])
-        logs = [math.log(point.baseline_ns / point.time_ns) for point in points]
-        return log_interval(logs) if len(logs) > 1 else logs
+        (view,) = rig.read(
+            group_speedups, GroupBy.ALL, model="mobilenet_v2", baseline=baseline, candidate=candidate
+        )
+        assert view.devices == history.devices, view
+        return view
 
     matrices = bind_tx(list_matrix_summaries, now=rig.clock.now())
+
+    def listed(**which: object) -> object:
+        return rig.read(matrices, limit=10, which=MatrixFilter(**which))  # type: ignore[arg-type]
+
     return {
         "latest speedup over all devices": over_all_devices,
+        "all speedups over all devices": lambda: rig.read(group_speedups, GroupBy.ALL),
         "trend of one series": lambda: rig.read(list_histories, device="phone-0", limit=1),
+        "the same, found by its label": lambda: rig.read(list_histories, device="phone-0", variant=candidate),
         "speedups of one device": lambda: rig.read(list_latest_speedups, device="phone-0", pooled=3),
-        "matrices of five days": lambda: rig.read(matrices, limit=10, which=MatrixFilter(since=since)),
+        "first page of all speedups": lambda: rig.read(list_latest_speedups, limit=20, pooled=3),
+        "matrices of five days": lambda: listed(since=since),
+        "matrices of a name": lambda: listed(name="nightly 1"),
+        "matrices of a person": lambda: listed(submitted_by="user"),
     }
 
 
-def _ingest(history: History, matrices: int) -> tuple[float, float]:
-    """Return measurements per second that are inserted in batches, without and with their points."""
+def _ingest(history: History, measurements: int) -> tuple[float, float, float]:
+    """Return measurements per second that are inserted in batches: alone, with marks, and with points."""
     rig = history.rig
-    rates = []
-    for with_points in (False, True):
-        history.grow(history._matrices + matrices)
-        newest = MatrixId(history._matrices - matrices)
-        rows = _take_measurements(rig, newest)
-        began_s = time.perf_counter()
-        for start in range(0, len(rows), _BATCH):
-            rig.write(_insert, rows[start : start + _BATCH])
-        if with_points:
-            history.compute()
-        rates.append(len(rows) / (time.perf_counter() - began_s))
-        if not with_points:
-            history.compute()
-    return rates[0], rates[1]
+    rows = _take_measurements(rig, limit=measurements)
+    began_s = time.perf_counter()
+    for start in range(0, len(rows), _BATCH):
+        rig.write(_insert, rows[start : start + _BATCH])
+    inserted_s = time.perf_counter() - began_s
+    history.mark()
+    marked_s = time.perf_counter() - began_s
+    history.compute()
+    return len(rows) / inserted_s, len(rows) / marked_s, len(rows) / (time.perf_counter() - began_s)
 
 
 def _insert(connection: Connection, rows: Sequence[Mapping[str, object]]) -> None:
@@ -281,17 +319,18 @@ def _insert(connection: Connection, rows: Sequence[Mapping[str, object]]) -> Non
     connection.execute(tables.measurements.insert(), [dict(row) for row in rows])
 
 
-def _take_measurements(rig: FarmRig, after: MatrixId) -> list[Mapping[str, object]]:
-    """Remove the measurements of the newest matrices, to insert them again."""
-    of_newest = sa.select(tables.cells.c.cell_id).where(tables.cells.c.matrix_id > after)
-    which = tables.measurements.c.cell_id.in_(of_newest)
+def _take_measurements(rig: FarmRig, *, limit: int) -> list[Mapping[str, object]]:
+    """Remove the newest measurements, to insert them again."""
+    own = tables.measurements
 
     def take(connection: Connection) -> list[Mapping[str, object]]:
-        rows = [
-            dict(row) for row in connection.execute(sa.select(tables.measurements).where(which)).mappings()
-        ]
-        connection.execute(tables.measurements.delete().where(which))
-        return rows
+        _ignore_foreign_keys(connection)
+        newest = sa.select(own).order_by(own.c.measurement_id.desc()).limit(limit)
+        rows = [dict(row) for row in connection.execute(newest).mappings()]
+        last = rows[-1]["measurement_id"]
+        connection.execute(own.delete().where(own.c.measurement_id >= last))
+        connection.execute(tables.point_progress.update().values(measurement_id=last - 1))
+        return rows[::-1]
 
     return rig.write(take)
 
@@ -304,15 +343,22 @@ def _duckdb_ms(rig: FarmRig, folder: Path, *, cells: int) -> float | None:
         import pyarrow.parquet
     except ImportError:
         return None
-    rows = rig.rows(
-        "SELECT mod(c.cell_index, :cells) AS variant, c.device_id AS device, m.measured_at AS at,"
-        " c.matrix_id AS session, m.value_ns AS value"
-        " FROM measurements m JOIN cells c ON c.cell_id = m.cell_id ORDER BY 1, 2, 3",
-        cells=cells,
+    names = ("variant", "device", "measured_at", "session", "value")
+    rows_sql = (
+        f"SELECT mod(c.cell_index, {cells}), c.device_id, m.measured_at, c.matrix_id, m.value_ns"
+        " FROM measurements m JOIN cells c ON c.cell_id = m.cell_id"
     )
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    path = folder / "measurements.parquet"
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    unsorted, path = folder / "unsorted.parquet", folder / "measurements.parquet"
+    writer = None
+    with rig.database.engine.connect() as database:
+        for rows in (
+            database.execution_options(stream_results=True).exec_driver_sql(rows_sql).partitions(200_000)
+        ):
+            table = pyarrow.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+            writer = writer or pyarrow.parquet.ParquetWriter(unsorted, table.schema)
+            writer.write_table(table)
+    assert writer is not None
+    writer.close()
     query = f"""
         WITH of_pair AS (SELECT * FROM '{path}' WHERE variant IN (0, 1)),
         last AS (SELECT device, MAX(session) AS session FROM of_pair WHERE variant = 1 GROUP BY device),
@@ -322,6 +368,8 @@ def _duckdb_ms(rig: FarmRig, folder: Path, *, cells: int) -> float | None:
         JOIN means c ON c.device = b.device AND b.variant = 0 AND c.variant = 1
     """
     connection = duckdb.connect()
+    in_order = f"SELECT * FROM '{unsorted}' ORDER BY variant, device, measured_at"
+    connection.execute(f"COPY ({in_order}) TO '{path}' (FORMAT parquet)")
     return _p50_ms(lambda: connection.execute(query).fetchall(), 10)
 
 
@@ -332,10 +380,8 @@ def _measure(name: str, url: str | None, options: argparse.Namespace) -> None:
             history = History(rig, devices=options.devices, cells=options.cells)
             half = max(1, options.matrices // 2)
             history.grow(half)
-            history.compute()
             before = {question: _p50_ms(ask) for question, ask in _questions(history).items()}
             history.grow(options.matrices)
-            count, spent_s = history.compute()
             total = options.matrices * options.devices * history.size
             print(f"\n{name}: {total:,} measurements, {options.devices} devices, {options.cells} cells")
             after = {question: _p50_ms(ask) for question, ask in _questions(history).items()}
@@ -350,11 +396,10 @@ def _measure(name: str, url: str | None, options: argparse.Namespace) -> None:
                 ratio = duckdb_ms / newest_ms
                 title = "the same by DuckDB over Parquet"
                 print(f"  {title:34}{duckdb_ms:8.2f} ms  {ratio:5.1f} x that of points")
-            print(f"  points are computed of {count / spent_s:,.0f} measurements/s")
-            plain, with_points = _ingest(history, max(1, options.matrices // 10))
+            plain, marked, with_points = _ingest(history, options.ingest)
             print(
-                f"  inserts in batches of {_BATCH}: {plain:,.0f}/s, with their points {with_points:,.0f}/s,"
-                f" {with_points / plain:.2f} of it"
+                f"  inserts in batches of {_BATCH}: {plain:,.0f}/s, with marks {marked:,.0f}/s,"
+                f" with their points {with_points:,.0f}/s, {with_points / plain:.2f} of it"
             )
         finally:
             rig.close()
@@ -367,6 +412,7 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=100)
     parser.add_argument("--cells", type=int, default=10, help="of a device, the baseline among them")
     parser.add_argument("--matrices", type=int, default=20)
+    parser.add_argument("--ingest", type=int, default=20_000, help="so many measurements are inserted again")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="on this one only")
     options = parser.parse_args()
     if options.quick:

@@ -62,13 +62,14 @@ def device_named(connection: Connection, name: str) -> Device:
         NotFound: there is none.
         InvalidInput: several begin so.
     """
+    if device := devices.find_device(connection, DeviceId(name)):
+        return device
     fleet = devices.list_device_names(connection)
-    exact = [device for device in fleet if name == device.device_id]
-    exact = exact or [device for device in fleet if name == device.label]
-    matches = exact or [device for device in fleet if _matches_prefix(device, name)]
+    exact = [own for own in fleet if name == own.label]
+    matches = exact or [own for own in fleet if _matches_prefix(own, name)]
     match matches:
-        case [device]:
-            return devices.get_device(connection, device.device_id)
+        case [match]:
+            return devices.get_device(connection, match.device_id)
         case []:
             hint = f"known here: {_names(fleet)}" if fleet else "no phone was seen yet: docs/devices.md"
             raise NotFound(f"no device `{name}`", hint=hint)

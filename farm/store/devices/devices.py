@@ -159,6 +159,9 @@ def devices_by_id(connection: Connection, device_ids: Collection[DeviceId]) -> d
     return {row.device_id: to_record(Device, row) for row in connection.execute(query)}
 
 
+_NAMES_QUERY = sa.select(devices.c.device_id, devices.c.label).order_by(devices.c.device_id)
+
+
 class DeviceName(NamedTuple):
     """What a person may call a device."""
 
@@ -173,8 +176,7 @@ class DeviceName(NamedTuple):
 
 def list_device_names(connection: Connection) -> list[DeviceName]:
     """Return the names of all devices in the order of their ids."""
-    query = sa.select(devices.c.device_id, devices.c.label).order_by(devices.c.device_id)
-    return [DeviceName._make(row) for row in connection.execute(query)]
+    return [DeviceName._make(row) for row in connection.execute(_NAMES_QUERY).all()]
 
 
 def device_labels(connection: Connection) -> dict[DeviceId, str]:

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
 
 from sqlalchemy.engine import Connection
 
@@ -62,7 +63,7 @@ def group_speedups(
         InvalidInput: too much was retracted or parsed again since `at`.
     """
     candidate_filter(connection, device=None, model=model)
-    traits = {own.device_id: own for own in list_device_traits(connection)}
+    group_by_device = _groups(list_device_traits(connection), by)
     if at is None:
         computed = _computed(pending_points(connection).values())
         known = [*list_comparisons(connection), *comparisons_of_points(connection, computed)]
@@ -71,24 +72,23 @@ def group_speedups(
         known = comparisons_of_points(connection, computed)
     comparisons = {own.slots: own for own in reversed(known) if model is None or own.model == model}
     chosen = _chosen(comparisons.values(), baseline=baseline, candidate=candidate)
-    stored = newest_points(connection, chosen, since=since) if at is None else []
-    recent = [
-        point
-        for point in (*stored, *computed)
-        if point.slots in comparisons
-        and point.device_id in traits
-        and (since is None or point.ended_at >= since)
-    ]
     measured: defaultdict[str | None, set[DeviceId]] = defaultdict(set)
-    for point in recent:
-        measured[comparisons[point.slots].model].add(point.device_id)
+    later: defaultdict[SlotPair, list[DevicePoint]] = defaultdict(list)
+    for point in computed:
+        if since is None or point.ended_at >= since:
+            later[point.slots].append(point)
+    compared: defaultdict[tuple[_Group, SlotPair], list[DevicePoint]] = defaultdict(list)
+    for slots, comparison in comparisons.items():
+        stored = newest_points(connection, slots, since=since) if at is None and slots in chosen else []
+        points = _one_of_each(stored, later[slots], group_by_device.keys())
+        measured[comparison.model].update(points)
+        if slots in chosen:
+            for device_id, point in points.items():
+                compared[group_by_device[device_id], slots].append(point)
     if at is None and len(chosen) < len(comparisons):
         for name, own in measured.items():
-            own |= devices_with_model(connection, traits.keys() - own, name, since=since)
-    group_by_device = {device_id: _group(own, by) for device_id, own in traits.items()}
-    compared: defaultdict[tuple[_Group, SlotPair], list[DevicePoint]] = defaultdict(list)
-    for point in _one_of_each(point for point in recent if point.slots in chosen):
-        compared[group_by_device[point.device_id], point.slots].append(point)
+            if others := group_by_device.keys() - own:
+                own |= devices_with_model(connection, name, among=others, since=since)
     views = [
         _view(
             by,
@@ -119,14 +119,16 @@ def _chosen(
     return {own.slots for own in chosen}
 
 
-def _group(traits: DeviceTraits, by: GroupBy) -> _Group:
-    value_by_kind = {
-        GroupBy.DEVICE_MODEL: traits.device_model,
-        GroupBy.SOC: traits.soc,
-        GroupBy.ANDROID: traits.android,
-        GroupBy.ALL: "all devices",
-    }
-    return value_by_kind[by], traits.virtual
+#: The trait that devices of a group have in common; none if all devices are one group.
+_TRAIT_BY_KIND = {GroupBy.DEVICE_MODEL: "device_model", GroupBy.SOC: "soc", GroupBy.ANDROID: "android"}
+
+
+def _groups(traits: Iterable[DeviceTraits], by: GroupBy) -> dict[DeviceId, _Group]:
+    """Return the group of each device."""
+    if by is GroupBy.ALL:
+        return {own.device_id: ("all devices", bool(own.virtual)) for own in traits}
+    trait = attrgetter(_TRAIT_BY_KIND[by])
+    return {own.device_id: (trait(own), bool(own.virtual)) for own in traits}
 
 
 def _computed(sessions: Iterable[Sequence[SessionPoint]]) -> list[DevicePoint]:
@@ -136,14 +138,16 @@ def _computed(sessions: Iterable[Sequence[SessionPoint]]) -> list[DevicePoint]:
     ]
 
 
-def _one_of_each(points: Iterable[DevicePoint]) -> list[DevicePoint]:
-    """Return the point of the newest matrix for each device and comparison."""
-    newest: dict[tuple[DeviceId, SlotPair], DevicePoint] = {}
-    for point in points:
-        key = point.device_id, point.slots
-        if key not in newest or newest[key].matrix_id <= point.matrix_id:
-            newest[key] = point
-    return [newest[key] for key in sorted(newest)]
+def _one_of_each(
+    stored: Iterable[DevicePoint], computed: Iterable[DevicePoint], known: Collection[DeviceId]
+) -> dict[DeviceId, DevicePoint]:
+    """Return the point of the newest matrix on each device; a computed one counts before a stored one."""
+    newest = {point.device_id: point for point in stored if point.device_id in known}
+    for point in computed:
+        own = newest.get(point.device_id)
+        if point.device_id in known and (own is None or own.matrix_id <= point.matrix_id):
+            newest[point.device_id] = point
+    return newest
 
 
 def _view(

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -75,7 +75,7 @@ class DeviceTraits(NamedTuple):
     device_model: str | None
     soc: str | None
     android: str | None
-    virtual: bool
+    virtual: bool | None
 
 
 _POINT = [points.c[name] for name in DevicePoint._fields]
@@ -85,11 +85,8 @@ _COMPARED = sa.text(
 )
 
 
-def list_comparisons(connection: Connection) -> list[Comparison]:
-    """Return the comparisons that some device has newest points of.
-
-    One step into the index for each of them, however many devices there are.
-    """
+def _comparisons_query() -> sa.Select[Any]:
+    """Return the query of all comparisons: a step into the index for each, however many devices there are."""
     slots = (points.c.slot, points.c.baseline_slot)
     first = sa.select(points.c.cell_id, *slots).where(_COMPARED).order_by(*slots).limit(1).subquery()
     found = sa.select(first).cte("found", recursive=True)
@@ -107,7 +104,33 @@ def list_comparisons(connection: Connection) -> list[Comparison]:
             found.join(next_point, next_point.c.cell_id == following)
         )
     )
-    rows = connection.execute(sa.select(found))
+    return sa.select(found)
+
+
+# Built once: that takes longer than their answers.
+_ITS = cells.alias("its")
+_COMPARISONS_QUERY = _comparisons_query()
+_NAMES_QUERY = (
+    sa.select(cells.c.cell_id, variants.c.model, matrices.c.harness, cells.c.label, _ITS.c.label)
+    .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
+    .join(_ITS, sa.and_(_ITS.c.matrix_id == cells.c.matrix_id, _ITS.c.cell_index == cells.c.baseline_index))
+    .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+)
+_NEWEST_QUERY = sa.select(*_POINT).where(
+    _COMPARED,
+    points.c.slot == sa.bindparam("slot"),
+    points.c.baseline_slot == sa.bindparam("baseline_slot"),
+)
+_TRAITS_QUERY = sa.select(
+    devices.c.device_id,
+    *(device_facts.c.facts[name].as_string() for name in ("device_model", "soc", "android")),
+    device_facts.c.facts["virtual"].as_boolean(),
+).join(device_facts, device_facts.c.facts_id == devices.c.facts_id)
+
+
+def list_comparisons(connection: Connection) -> list[Comparison]:
+    """Return the comparisons that some device has newest points of."""
+    rows = connection.execute(_COMPARISONS_QUERY).all()
     return _named(connection, {SlotPair(slot, its_slot): CellId(cell_id) for cell_id, slot, its_slot in rows})
 
 
@@ -117,40 +140,23 @@ def comparisons_of_points(connection: Connection, known: Iterable[DevicePoint]) 
 
 
 def _named(connection: Connection, cell_by_slots: Mapping[SlotPair, CellId]) -> list[Comparison]:
-    its = cells.alias("its")
-    is_baseline = sa.and_(its.c.matrix_id == cells.c.matrix_id, its.c.cell_index == cells.c.baseline_index)
-    query = (
-        sa.select(cells.c.cell_id, variants.c.model, matrices.c.harness, cells.c.label, its.c.label)
-        .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
-        .join(its, is_baseline)
-        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-        .where(is_among(connection, cells.c.cell_id, [*cell_by_slots.values()]))
-    )
-    names = {row[0]: row[1:] for row in connection.execute(query)} if cell_by_slots else {}
+    if not cell_by_slots:
+        return []
+    among = is_among(connection, cells.c.cell_id, [*cell_by_slots.values()])
+    names = {row[0]: row[1:] for row in connection.execute(_NAMES_QUERY.where(among)).all()}
     return [Comparison(slots, *names[cell_id]) for slots, cell_id in cell_by_slots.items()]
 
 
 def newest_points(
-    connection: Connection, comparisons: Collection[SlotPair], *, since: datetime | None = None
+    connection: Connection, slots: SlotPair, *, since: datetime | None = None
 ) -> list[DevicePoint]:
-    """Return the newest points of comparisons on all devices; with `since`, those that ended since then."""
-    query = sa.select(*_POINT).where(_COMPARED)
-    if since is not None:
-        query = query.where(points.c.ended_at >= since)
-    of_one = query.where(
-        points.c.slot == sa.bindparam("slot"), points.c.baseline_slot == sa.bindparam("baseline_slot")
-    )
-    return [
-        DevicePoint._make(row) for pair in comparisons for row in connection.execute(of_one, pair._asdict())
-    ]
+    """Return the newest points of a comparison on all devices; with `since`, those that ended since then."""
+    query = _NEWEST_QUERY if since is None else _NEWEST_QUERY.where(points.c.ended_at >= since)
+    return [DevicePoint._make(row) for row in connection.execute(query, slots._asdict()).all()]
 
 
 def devices_with_model(
-    connection: Connection,
-    device_ids: Collection[DeviceId],
-    model: str | None,
-    *,
-    since: datetime | None = None,
+    connection: Connection, model: str | None, *, among: Collection[DeviceId], since: datetime | None
 ) -> set[DeviceId]:
     """Return those devices that have newest points of any comparison of a model."""
     own = (
@@ -160,18 +166,10 @@ def devices_with_model(
     )
     if since is not None:
         own = own.where(points.c.ended_at >= since)
-    query = sa.select(devices.c.device_id).where(devices.c.device_id.in_(device_ids), own)
+    query = sa.select(devices.c.device_id).where(devices.c.device_id.in_(list(among)), own)
     return {DeviceId(device_id) for device_id in connection.execute(query).scalars()}
 
 
 def list_device_traits(connection: Connection) -> list[DeviceTraits]:
     """Return what groups of devices are made by, of each device whose facts are known."""
-    facts = device_facts.c.facts
-    query = sa.select(
-        devices.c.device_id,
-        facts["device_model"].as_string(),
-        facts["soc"].as_string(),
-        facts["android"].as_string(),
-        facts["virtual"].as_boolean(),
-    ).join(device_facts, device_facts.c.facts_id == devices.c.facts_id)
-    return [DeviceTraits(*row[:4], virtual=bool(row[4])) for row in connection.execute(query)]
+    return [DeviceTraits._make(row) for row in connection.execute(_TRAITS_QUERY).all()]

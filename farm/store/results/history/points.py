@@ -260,7 +260,7 @@ def find_pair(connection: Connection, cell_id: CellId) -> PairKey | None:
 def stored_points(connection: Connection, which: sa.ColumnElement[bool]) -> list[SessionPoint]:
     """Return the points of a condition, in the order of matrices."""
     query = sa.select(points).where(which).order_by(points.c.matrix_id, points.c.cell_id)
-    return [_point(row) for row in connection.execute(query)]
+    return [_point(row) for row in connection.execute(query).all()]
 
 
 def _point(row: sa.Row[*tuple[object, ...]]) -> SessionPoint:

@@ -133,20 +133,24 @@ def clear_mark(tx: Tx, stale: StaleSession) -> bool:
     return removed.rowcount == 1
 
 
+_MARKED_QUERY = sa.select(stale_points.c.matrix_id, stale_points.c.device_id)
+_UNMARKED_QUERY = (
+    sa.select(cells.c.matrix_id, cells.c.device_id)
+    .join(measurements, measurements.c.cell_id == cells.c.cell_id)
+    .where(measurements.c.measurement_id > sa.bindparam("progress"))
+)
+_PENDING_QUERY = _MARKED_QUERY.union(_UNMARKED_QUERY)
+
+
 def pending_sessions(
     connection: Connection, device_ids: Collection[DeviceId] | None = None
 ) -> list[MeasuredSession]:
     """Return the sessions whose stored points are not those of their measurements, the newest first."""
-    marked = sa.select(stale_points.c.matrix_id, stale_points.c.device_id)
-    unmarked = (
-        sa.select(cells.c.matrix_id, cells.c.device_id)
-        .join(measurements, measurements.c.cell_id == cells.c.cell_id)
-        .where(measurements.c.measurement_id > _progress(connection).measurement_id)
-    )
+    query = _PENDING_QUERY
     if device_ids is not None:
-        marked = marked.where(stale_points.c.device_id.in_(device_ids))
-        unmarked = unmarked.where(cells.c.device_id.in_(device_ids))
-    found = {
-        MeasuredSession(row.matrix_id, row.device_id) for row in connection.execute(marked.union(unmarked))
-    }
+        query = _MARKED_QUERY.where(stale_points.c.device_id.in_(device_ids)).union(
+            _UNMARKED_QUERY.where(cells.c.device_id.in_(device_ids))
+        )
+    rows = connection.execute(query, {"progress": _progress(connection).measurement_id}).all()
+    found = {MeasuredSession(row.matrix_id, row.device_id) for row in rows}
     return sorted(found, key=lambda session: (-session.matrix_id, session.device_id))

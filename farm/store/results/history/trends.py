@@ -92,30 +92,33 @@ def series_by_id(connection: Connection, series_ids: Collection[SeriesId]) -> di
     return {row.series_id: to_record(TrendSeries, row) for row in connection.execute(query)}
 
 
+_BASELINE, _ITS_VARIANT = cells.alias("baseline"), variants.alias("baseline_variant")
+_ITS_PROGRAM = programs.alias("baseline_program")
+#: Built once: that takes longer than the answer.
+_CELLS_QUERY = (
+    sa.select(
+        cells.c.cell_id,
+        cells.c.label,
+        variants.c.name.label("variant"),
+        variants.c.digest.label("variant_digest"),
+        programs.c.digest.label("program_digest"),
+        _BASELINE.c.label.label("baseline_label"),
+        _ITS_VARIANT.c.digest.label("baseline_variant_digest"),
+        _ITS_PROGRAM.c.digest.label("baseline_program_digest"),
+    )
+    .select_from(cells)
+    .join(programs, programs.c.program_id == cells.c.program_id)
+    .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+    .outerjoin(
+        _BASELINE,
+        sa.and_(_BASELINE.c.matrix_id == cells.c.matrix_id, _BASELINE.c.cell_index == cells.c.baseline_index),
+    )
+    .outerjoin(_ITS_VARIANT, _ITS_VARIANT.c.variant_id == _BASELINE.c.variant_id)
+    .outerjoin(_ITS_PROGRAM, _ITS_PROGRAM.c.program_id == _BASELINE.c.program_id)
+)
+
+
 def cells_of_points(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, PointCell]:
     """Return what ran in cells."""
-    baseline, its_variant = cells.alias("baseline"), variants.alias("baseline_variant")
-    its_program = programs.alias("baseline_program")
-    is_baseline = sa.and_(
-        baseline.c.matrix_id == cells.c.matrix_id, baseline.c.cell_index == cells.c.baseline_index
-    )
-    query = (
-        sa.select(
-            cells.c.cell_id,
-            cells.c.label,
-            variants.c.name.label("variant"),
-            variants.c.digest.label("variant_digest"),
-            programs.c.digest.label("program_digest"),
-            baseline.c.label.label("baseline_label"),
-            its_variant.c.digest.label("baseline_variant_digest"),
-            its_program.c.digest.label("baseline_program_digest"),
-        )
-        .select_from(cells)
-        .join(programs, programs.c.program_id == cells.c.program_id)
-        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
-        .outerjoin(baseline, is_baseline)
-        .outerjoin(its_variant, its_variant.c.variant_id == baseline.c.variant_id)
-        .outerjoin(its_program, its_program.c.program_id == baseline.c.program_id)
-        .where(is_among(connection, cells.c.cell_id, cell_ids))
-    )
-    return {row.cell_id: to_record(PointCell, row) for row in connection.execute(query)}
+    query = _CELLS_QUERY.where(is_among(connection, cells.c.cell_id, cell_ids))
+    return {row.cell_id: to_record(PointCell, row) for row in connection.execute(query).all()}
