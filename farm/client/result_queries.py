@@ -27,15 +27,22 @@ class ResultQueries(FarmConnection):
         matrix_id: MatrixId | None = None,
         device: str | None = None,
         model: str | None = None,
+        baseline: str | None = None,
+        candidate: str | None = None,
+        name: str | None = None,
+        mine: bool = False,
         across_controls: bool = False,
         since: datetime | None = None,
         at: datetime | None = None,
     ) -> Iterator[SpeedupView]:
         """Yield every candidate against its baseline, filtered by matrix, device and model, page by page.
 
-        With `since`, only of sessions since then; with `at`, as known then.
+        With words of a baseline's or a candidate's label, only such pairs, planned or not; with `name` or
+        `mine`, only of matrices of this name or of the caller; with `since`, only of sessions since then;
+        with `at`, as known then.
         """
         filters: dict[str, QueryValue] = {"matrix_id": matrix_id, "device": device, "model": model}
+        filters |= {"baseline": baseline, "candidate": candidate, "name": name, "mine": mine or None}
         filters |= {"since": time_text(since), "at": time_text(at)}
         last: CellId | None = None
         while page := self._get(
@@ -63,11 +70,25 @@ class ResultQueries(FarmConnection):
             after = page[-1].series_id
 
     def group_speedups(
-        self, by: GroupBy, *, model: str | None = None, since: datetime | None = None
+        self,
+        by: GroupBy,
+        *,
+        model: str | None = None,
+        baseline: str | None = None,
+        candidate: str | None = None,
+        since: datetime | None = None,
+        at: datetime | None = None,
     ) -> list[GroupSpeedupView]:
-        """Return the newest speedups over devices that have something in common."""
+        """Return the newest speedups over devices that have something in common; with `at`, as known then."""
+        times = {"since": time_text(since), "at": time_text(at)}
         return self._get(
-            list[GroupSpeedupView], "/speedups/groups", by=by, model=model, since=time_text(since)
+            list[GroupSpeedupView],
+            "/speedups/groups",
+            by=by,
+            model=model,
+            baseline=baseline,
+            candidate=candidate,
+            **times,
         )
 
     def changes(

@@ -14,6 +14,7 @@ from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, CellId, MatrixId, VariantId
 from farm.core.errors import InvalidInput
 from farm.core.models.variant import Variant
+from farm.core.results.history.chosen_labels import PairChoice
 from farm.services.files.registration import register_variant
 from farm.services.jobs.views import attempt_view
 from farm.services.operations.alarms import step_text
@@ -21,6 +22,7 @@ from farm.services.results.energy_import import import_energy
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.store.files.variants import variants_page
+from farm.store.matrices.matrices import MatrixFilter
 from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count
 from farm.wire.documents.matrices.matrices import AttemptView, FarmView, SpeedupView, VariantRegistration
 from farm.wire.documents.results.results import EnergyImport
@@ -80,11 +82,15 @@ async def post_energy(
 
 @router.get("/speedups")
 async def get_speedups(
-    _: Viewer,
+    caller: Viewer,
     farm: Farm,
     matrix_id: Count | None = None,
     device: str | None = Query(default=None, max_length=128),
     model: str | None = Query(default=None, max_length=128),
+    baseline: str | None = Query(default=None, max_length=256),
+    candidate: str | None = Query(default=None, max_length=256),
+    name: str | None = Query(default=None, max_length=256),
+    mine: bool = False,
     across_controls: bool = False,
     since: datetime | None = None,
     at: datetime | None = None,
@@ -94,20 +100,29 @@ async def get_speedups(
     """Return a page of comparisons: of one matrix, or else the newest of each pair.
 
     They are those behind the comparison of the cell `after`; an empty page is the end. With `at`, they are as
-    known then; `since` is of those of all matrices.
+    known then. With a baseline or a candidate, they are of pairs with these words in their labels, planned or
+    not. `since`, `name` and `mine` are of those of all matrices.
     """
     now = farm.clock.now()
     begin = past_time("since", since, now=now)
-    if matrix_id is not None and begin is not None:
-        raise InvalidInput("since: goes with the comparisons of all matrices", hint="leave one of them out")
+    for option, value in (("since", begin), ("name", name), ("mine", mine or None)):
+        if matrix_id is not None and value is not None:
+            hint = "leave one of them out"
+            raise InvalidInput(f"{option}: goes with the comparisons of all matrices", hint=hint)
+    which = MatrixFilter(name=name, submitted_by=caller.actor if mine else None)
     list_page = partial(
-        partial(list_latest_speedups, since=begin)
+        partial(list_latest_speedups, since=begin, which=which if name is not None or mine else None)
         if matrix_id is None
         else partial(list_speedups, matrix_id=MatrixId(matrix_id)),
         at=past_time("at", at, now=now),
         device=device,
         model=model,
         across_controls=across_controls,
+        choice=(
+            None
+            if baseline is None and candidate is None
+            else PairChoice(baseline=baseline, candidate=candidate)
+        ),
         after=None if after is None else CellId(after),
         limit=limit,
     )

@@ -81,14 +81,20 @@ async def get_group_speedups(
     farm: Farm,
     by: GroupBy,
     model: str | None = Query(default=None, max_length=128),
+    baseline: str | None = Query(default=None, max_length=256),
+    candidate: str | None = Query(default=None, max_length=256),
     since: datetime | None = None,
+    at: datetime | None = None,
 ) -> list[GroupSpeedupView]:
     """Return the newest speedups over devices that have something in common, each device counted once."""
     return await farm.database.read_async(
         group_speedups,
         by,
         model=model,
+        baseline=baseline,
+        candidate=candidate,
         since=past_time("since", since, now=farm.clock.now()),
+        at=past_time("at", at, now=farm.clock.now()),
     )
 
 

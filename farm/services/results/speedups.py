@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import NotFound
+from farm.core.results.history.chosen_labels import PairChoice
 from farm.core.results.looks.basis import IntervalBasis, compare_by_basis, rounds_of_last_look
 from farm.core.results.looks.look import Look
 from farm.core.results.metric_comparison import MetricComparison, MetricsByBlock, compare_metrics
@@ -31,13 +32,15 @@ from farm.database.known_at import as_known_at
 from farm.services.devices.views import device_named
 from farm.services.matrices.cell_setups import CellSetups, cell_setups
 from farm.services.matrices.views import first_page_size
+from farm.services.results.history.chosen_cells import ChosenCell, chosen_cells
 from farm.services.results.past_pairs import PairKey, aa_alarms, variance_priors
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.files import variants as variant_store
 from farm.store.jobs.counts import incomplete_cells
 from farm.store.matrices import matrices
-from farm.store.matrices.matrices import CandidateFilter, CellRow, Matrix, get_matrix, page_of_candidates
+from farm.store.matrices.candidates import CandidateFilter, page_of_candidates
+from farm.store.matrices.matrices import CellRow, Matrix, get_matrix
 from farm.store.results import measurements
 from farm.store.results.looks import looks_of_cells
 from farm.store.results.measurements import Measurement
@@ -47,6 +50,8 @@ from farm.wire.documents.matrices.matrices import SpeedupView
 
 #: For queries of the rows behind another one.
 AFTER_HINT = "`after` is the cell_id of the last comparison on the page before"
+#: Of a pair that the matrix did not plan.
+NEVER_TOGETHER = "never started in one block, and only starts of one block are compared"
 #: Of comparisons that are shown together there are so many at most.
 PAGE = 2000
 
@@ -72,6 +77,8 @@ class SpeedupInputs:
     metrics: Mapping[CellId, MetricsByBlock]
     #: What earlier matrices say of the variance of this pair.
     prior: VariancePrior | None = None
+    #: False: a person chose the baseline, which the matrix has not planned for this candidate.
+    is_planned: bool = True
     #: The matrices whose rounds are in it, the newest first: each was a look at the same question.
     matrices: tuple[MatrixId, ...]
 
@@ -111,13 +118,18 @@ class SpeedupInputs:
         """Return the comparison, the rule of its interval, and the rounds that it is made of."""
         pairs, excluded = self.pairs(across_controls=across_controls)
         is_alone = len(self.matrices) == 1
+        rounds = self.matrix.spec.rounds
+        # Reruns were not planned as one, and looks were at another baseline.
+        as_planned = is_alone and (self.is_planned or isinstance(rounds, int))
         result, basis = compare_by_basis(
             partial(self.with_confidence, pairs, excluded),
-            # Reruns were not planned as one.
-            self.matrix.spec.rounds if is_alone else len(pairs),
+            rounds if as_planned else len(pairs),
             self.looks,
-            is_complete=self.is_complete and is_alone,
+            is_complete=self.is_complete and as_planned,
         )
+        blocks = [{*map(block_key, side)} for side in self.sides]
+        if not self.is_planned and all(blocks) and blocks[0].isdisjoint(blocks[1]):
+            result = replace(result, reason=NEVER_TOGETHER)
         return result, basis, used_pairs(pairs, result.excluded)
 
     def compare(self, *, across_controls: bool = False) -> tuple[Speedup, list[RoundPair]]:
@@ -190,6 +202,7 @@ def list_speedups(
     device: str | None = None,
     model: str | None = None,
     across_controls: bool = False,
+    choice: PairChoice | None = None,
     at: datetime | None = None,
     after: CellId | None = None,
     limit: int = PAGE,
@@ -200,21 +213,27 @@ def list_speedups(
         device: only on this device: its id, its label, or the beginning of either.
         model: only of this model.
         across_controls: whether rounds count in which the phone was controlled in different degrees.
+        choice: only these pairs, which the matrix may not have planned.
         at: as known then: by what was measured, and not retracted or parsed again later.
         after: only those behind the one of this candidate.
         limit: so many at most, and fewer where a matrix has many rounds.
 
     Raises:
-        NotFound: there is no such matrix, device, model or candidate.
-        InvalidInput: several devices begin so.
+        NotFound: there is no such matrix, device, model, baseline or candidate.
+        InvalidInput: several devices begin so, or several baselines are named so.
     """
     among = candidate_filter(connection, device=device, model=model)
     matrix = get_matrix(connection, matrix_id)
     as_known_at(connection, at)
     behind = -1 if after is None else _candidate(connection, matrix_id, after).index
     size = min(limit, first_page_size(matrix))
-    candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)
-    compared = with_priors(connection, list(comparisons_of(connection, matrix, candidates)))
+    if choice is None:
+        candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)
+        compared = list(comparisons_of(connection, matrix, candidates))
+    else:
+        chosen = chosen_cells(connection, matrix_id, among, choice, after=behind, limit=size)
+        compared = chosen_comparisons(connection, matrix, chosen)
+    compared = with_priors(connection, compared)
     return speedup_views(connection, compared, across_controls=across_controls)
 
 
@@ -303,6 +322,18 @@ def comparisons_of(
                 setups=setups,
                 metrics=metrics,
             )
+
+
+def chosen_comparisons(
+    connection: Connection, matrix: Matrix, chosen: Sequence[ChosenCell]
+) -> list[SpeedupInputs]:
+    """Return the comparisons of cells with the baselines that were chosen for them."""
+    planned = comparisons_of(connection, matrix, [own.cell for own in chosen if own.is_planned])
+    others = [own.cell for own in chosen if not own.is_planned]
+    # The looks of a matrix that grows were at other baselines.
+    unplanned = comparisons_of(connection, matrix, others, all_rounds=True)
+    compared = [*planned, *(replace(inputs, is_planned=False, looks=()) for inputs in unplanned)]
+    return sorted(compared, key=lambda inputs: inputs.candidate.index)
 
 
 def _candidate(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> CellRow:

@@ -167,6 +167,16 @@ class MatrixFilter:
     submitted_by: str | None = None
 
 
+def matching_among(
+    connection: Connection, which: MatrixFilter | None, matrix_ids: Collection[MatrixId]
+) -> set[MatrixId]:
+    """Return those of some matrices that are of a name or a person; all without a filter."""
+    if which is None or not matrix_ids:
+        return set(matrix_ids)
+    query = matching_matrices(which).where(is_among(connection, matrices.c.matrix_id, matrix_ids))
+    return {MatrixId(row.matrix_id) for row in connection.execute(query)}
+
+
 def list_matrices(
     connection: Connection,
     *,
@@ -190,11 +200,21 @@ def matrices_query(
         # Not the range of numbers, which both databases would prefer, and read to its end.
         since = sa.select(matrices.c.matrix_id).where(matrices.c.created_at >= which.since)
         query = query.where(matrices.c.matrix_id.in_(since))
+    return query.where(*_named(which))
+
+
+def _named(which: MatrixFilter) -> list[sa.ColumnElement[bool]]:
+    conditions: list[sa.ColumnElement[bool]] = []
     if which.submitted_by is not None:
-        query = query.where(matrices.c.submitted_by == which.submitted_by)
+        conditions.append(matrices.c.submitted_by == which.submitted_by)
     if which.name is not None:
-        query = query.where(matrices.c.name.icontains(which.name, autoescape=True))
-    return query
+        conditions.append(matrices.c.name.icontains(which.name, autoescape=True))
+    return conditions
+
+
+def matching_matrices(which: MatrixFilter) -> sa.Select[tuple[int]]:
+    """Return the query of the numbers of matrices of a name or a person, as a condition of other queries."""
+    return sa.select(matrices.c.matrix_id).where(*_named(which))
 
 
 def cell_counts(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, int]:
@@ -338,40 +358,3 @@ def page_of_rejections(
         for index, (device_id, label, kind, reason) in enumerate(cells, start=first)
         if index > after
     ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateFilter:
-    """A filter of cells; None does not restrict."""
-
-    device_id: DeviceId | None = None
-    model: str | None = None
-    devices: Collection[DeviceId] | None = None
-
-    def conditions(self) -> list[sa.ColumnElement[bool]]:
-        """Return the conditions on rows of cells joined with their variants."""
-        conditions: list[sa.ColumnElement[bool]] = []
-        if self.device_id is not None:
-            conditions.append(cells.c.device_id == self.device_id)
-        if self.model is not None:
-            conditions.append(variants.c.model == self.model)
-        if self.devices is not None:
-            conditions.append(cells.c.device_id.in_(self.devices))
-        return conditions
-
-
-def page_of_candidates(
-    connection: Connection, matrix_id: MatrixId, which: CandidateFilter, *, after: int, limit: int
-) -> list[CellRow]:
-    """Return up to `limit` matching cells with a baseline whose index is above `after`, by index."""
-    query = (
-        CELLS_WITH_MODELS.where(
-            cells.c.matrix_id == matrix_id,
-            cells.c.cell_index > after,
-            cells.c.baseline_index.is_not(None),
-            *which.conditions(),
-        )
-        .order_by(cells.c.cell_index)
-        .limit(limit)
-    )
-    return [to_record(CellRow, row) for row in connection.execute(query)]

@@ -22,6 +22,7 @@ from farm.store.jobs import counts as job_counts
 from farm.store.jobs import durations as job_durations
 from farm.store.jobs import jobs as job_store
 from farm.store.matrices import equivalent_cells, lazy_expansion, matrices
+from farm.store.matrices.candidates import CandidateFilter, page_of_candidates
 from farm.store.operations import alarms as alarm_store
 from farm.store.operations import event_log, heartbeats
 from farm.store.results import evidence as evidence_store
@@ -229,7 +230,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_measurements_cell_id (cell_id=?)",
     ),
     "a page of candidates": (
-        lambda c: matrices.page_of_candidates(c, MatrixId(1), matrices.CandidateFilter(), after=7, limit=100),
+        lambda c: page_of_candidates(c, MatrixId(1), CandidateFilter(), after=7, limit=100),
         "(matrix_id=? AND cell_index>?)",
     ),
     "the baselines of a page": (

@@ -1,7 +1,9 @@
 """`farm speedups`: comparisons by device, over groups of devices, or as a pivot."""
 
+import math
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Protocol, TypeVar
 
 import typer
 
@@ -16,6 +18,7 @@ from farm.cli.shell.options import (
     Json,
     MatrixArgument,
     MatrixOption,
+    NamePart,
     PastSince,
     selected_matrix,
 )
@@ -26,6 +29,13 @@ from farm.wire.documents.matrices.matrices import SpeedupView
 
 #: Rows named with their cells below a table.
 _ROWS_NUMBERED = 4
+
+
+class Order(StrEnum):
+    """The order of candidates within a table."""
+
+    TIME = "time"
+    SPEEDUP = "speedup"
 
 
 def speedups(
@@ -43,6 +53,18 @@ def speedups(
     pivot: Annotated[
         bool, typer.Option("--pivot", help="Candidates by devices, with times and marks.")
     ] = False,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Against the cell with these words in its label, planned or not."),
+    ] = None,
+    candidate: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Only candidates with these words in their label.")
+    ] = None,
+    part: NamePart = None,
+    mine: Annotated[bool, typer.Option("--mine", help="Only of matrices that you submitted.")] = False,
+    sort: Annotated[
+        Order | None, typer.Option(help="Order of rows: the shortest time, or the best speedup, first.")
+    ] = None,
     gate: GateOption = None,
     since: PastSince = None,
     at: At = None,
@@ -58,21 +80,29 @@ def speedups(
     """
     matrix_id = selected_matrix(number, matrix)
     begin, known_at = past_moment(since, option="--since"), past_moment(at, option="--at")
-    if matrix_id is not None and begin is not None:
-        raise InvalidInput("--since goes with all matrices, not with one", hint="leave one of them out")
+    for option, value in (("--since", begin), ("--name", part), ("--mine", mine or None)):
+        if matrix_id is not None and value is not None:
+            raise InvalidInput(f"{option} goes with all matrices, not with one", hint="leave one of them out")
     if begin is not None and known_at is not None and begin > known_at:
         raise InvalidInput("--since is later than --at", hint="give an earlier --since")
     if by is not None:
-        check_by(by, others=(matrix_id, device, gate, known_at, across_controls or None, pivot or None))
+        flags = (across_controls or None, pivot or None, mine or None)
+        check_by(by, others=(matrix_id, device, gate, part, *flags))
         with connect() as farm:
-            groups = farm.group_speedups(by, model=model, since=begin)
-        show(groups, group_tables, as_json=as_json)
+            groups = farm.group_speedups(
+                by, model=model, baseline=baseline, candidate=candidate, since=begin, at=known_at
+            )
+        show(in_order(groups, sort), group_tables, as_json=as_json)
         return
     with connect() as farm:
         views = farm.speedups(
             matrix_id=matrix_id,
             device=device,
             model=model,
+            baseline=baseline,
+            candidate=candidate,
+            name=part,
+            mine=mine,
             across_controls=across_controls,
             since=begin,
             at=known_at,
@@ -80,9 +110,9 @@ def speedups(
         if gate is not None:
             views = iter(compared := list(views))
         if as_json:
-            print_json_list(views)
+            print_json_list(views if sort is None else in_order(list(views), sort))
         else:
-            print_speedups(views, pivot=pivot)
+            print_speedups(views, pivot=pivot, order=sort)
     if across_controls and not as_json:
         print_notice(
             "Runs of different control levels are included: the difference may be caused by the controls."
@@ -93,8 +123,33 @@ def speedups(
         raise typer.Exit(judged.outcome.exit_code)
 
 
-def print_speedups(comparisons: Iterable[SpeedupView], *, pivot: bool = False) -> None:
-    """Print the table to stdout, and hints to stderr."""
+class _Timed(Protocol):
+    """A comparison with a time and a speedup."""
+
+    @property
+    def candidate_ns(self) -> float | None: ...
+    @property
+    def speedup(self) -> float | None: ...
+
+
+TimedT = TypeVar("TimedT", bound=_Timed)
+
+
+def in_order(views: Sequence[TimedT], order: Order | None) -> list[TimedT]:
+    """Return comparisons in an order, those without a time last; None: as they are."""
+    match order:
+        case None:
+            return [*views]
+        case Order.TIME:
+            return sorted(views, key=lambda view: view.candidate_ns or math.inf)
+        case Order.SPEEDUP:
+            return sorted(views, key=lambda view: -(view.speedup or 0.0))
+
+
+def print_speedups(
+    comparisons: Iterable[SpeedupView], *, pivot: bool = False, order: Order | None = None
+) -> None:
+    """Print the table to stdout, and hints to stderr; without an order, rows are as in their matrix."""
     views = first_rows(
         comparisons, where_all_are="--device and --model select fewer, `farm speedups --json` prints all."
     )
@@ -103,7 +158,9 @@ def print_speedups(comparisons: Iterable[SpeedupView], *, pivot: bool = False) -
         return
     console = out()
     draw = pivot_tables if pivot else speedup_table
-    console.print(draw(views, width=console.width), soft_wrap=True)
+    console.print(
+        draw(in_order(views, order), width=console.width, as_given=order is not None), soft_wrap=True
+    )
     print_notice(f"Details: {farm_command()} explain cell {_numbered_examples(views)}")
 
 

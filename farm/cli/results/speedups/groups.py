@@ -35,7 +35,8 @@ def check_by(by: GroupBy, *, others: Sequence[object]) -> None:
     """
     if any(other is not None for other in others):
         raise InvalidInput(
-            f"--by {by} goes with --model, --since and --json only", hint="leave the other options out"
+            f"--by {by} goes with --model, --baseline, --candidate, --sort, --since and --at",
+            hint="leave the other options out",
         )
 
 

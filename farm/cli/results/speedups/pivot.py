@@ -5,7 +5,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from farm.cli.results.speedups.table import GAP, setup_text, shared_settings, with_short_labels
+from farm.cli.results.speedups.table import GAP, by_cell, setup_text, shared_settings, with_short_labels
 from farm.core.base.units import ratio_text
 from farm.core.runs.measurement import Verdict
 from farm.presentation.labels import device_name
@@ -28,7 +28,7 @@ PIVOT_LEGEND = (
 )
 
 
-def pivot_tables(views: Sequence[SpeedupView], *, width: int) -> Text:
+def pivot_tables(views: Sequence[SpeedupView], *, width: int, as_given: bool = False) -> Text:
     """Return a table for each baseline: candidates by device, with times and marks of verdicts.
 
     Devices that do not fit beside each other follow in a further table.
@@ -38,7 +38,7 @@ def pivot_tables(views: Sequence[SpeedupView], *, width: int) -> Text:
         return -view.matrix_id, view.model or "", view.harness, view.baseline
 
     lines: list[str] = []
-    for _, own in groupby(sorted(views, key=lambda view: (*group(view), view.cell_id)), key=group):
+    for _, own in groupby(sorted(views if as_given else by_cell(views), key=group), key=group):
         full = list(own)
         shown, about = with_short_labels(full), setup_text(full)
         settings = shared_settings(shown)

@@ -1,6 +1,6 @@
 """The table of comparisons: by device, with intervals, verdicts and a legend."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -37,13 +37,21 @@ class _SpeedupRow:
     style: str
 
 
-def speedup_table(views: Sequence[SpeedupView], *, width: int) -> Text:
-    """Return the table for a terminal of `width` columns; rows that do not fit take two lines."""
-    in_order = sorted(views, key=lambda view: (*_group_key(view), view.cell_id))
+def speedup_table(views: Sequence[SpeedupView], *, width: int, as_given: bool = False) -> Text:
+    """Return the table for a terminal of `width` columns; rows that do not fit take two lines.
+
+    Rows of one device and model have the order of their matrix, or that in which they are given.
+    """
+    in_order = sorted(views if as_given else by_cell(views), key=_group_key)
     discoveries = discovered_rows(views)
     blocks = [_block(list(group), discoveries, width) for _, group in groupby(in_order, key=_group_key)]
     last = Text("\n".join(legend(views, width=width)), style="dim")
     return Text("\n\n").join([*blocks, last])
+
+
+def by_cell(views: Iterable[SpeedupView]) -> list[SpeedupView]:
+    """Return comparisons in the order of their matrices."""
+    return sorted(views, key=lambda view: view.cell_id)
 
 
 def _group_key(view: SpeedupView) -> tuple[str, str, str, int]:

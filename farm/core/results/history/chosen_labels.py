@@ -1,9 +1,65 @@
 """The comparisons that a person chooses by words of their labels."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput, NotFound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairChoice:
+    """Words of the labels of the pairs that are asked for; without a baseline, candidates have their own."""
+
+    baseline: str | None = None
+    candidate: str | None = None
+
+    def chosen(self, labels: Iterable[str]) -> "ChosenLabels":
+        """Return the labels of both sides.
+
+        Raises:
+            NotFound: a text means none of the labels that there are.
+        """
+        known = {*labels}
+        return ChosenLabels(
+            baseline=None if self.baseline is None else check_chosen("baseline", self.baseline, known),
+            candidate=None if self.candidate is None else check_chosen("candidate", self.candidate, known),
+            baseline_text=self.baseline or "",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenLabels:
+    """The labels of both sides; None: all, and as baseline the one that was planned."""
+
+    baseline: frozenset[str] | None
+    candidate: frozenset[str] | None
+    baseline_text: str
+
+    @property
+    def listed(self) -> frozenset[str] | None:
+        """Return the labels of either side; None: all."""
+        if self.baseline is None or self.candidate is None:
+            return None
+        return self.baseline | self.candidate
+
+    def is_candidate(self, label: str) -> bool:
+        """Tell whether a cell of this label is compared."""
+        return self.candidate is None or label in self.candidate
+
+    def baseline_among(self, labels: Iterable[str]) -> str | None:
+        """Return the label of the baseline among those of one device and model; None if there is none.
+
+        Raises:
+            InvalidInput: there are several.
+        """
+        found = sorted({*labels} & (self.baseline or frozenset()))
+        if len(found) > 1:
+            named = ", ".join(f"`{label}`" for label in found)
+            raise InvalidInput(
+                f"baseline `{self.baseline_text}` may be {named}", hint="say more of its label"
+            )
+        return found[0] if found else None
 
 
 def chosen_labels(text: str, labels: Iterable[str]) -> frozenset[str]:
@@ -31,14 +87,3 @@ def check_chosen(side: str, text: str, labels: Iterable[str]) -> frozenset[str]:
     if not found:
         raise NotFound(f"no {side} `{text}`", hint=name_hint(text, known) or "nothing was compared yet")
     return found
-
-
-def check_one_baseline(text: str, labels: Sequence[str]) -> None:
-    """Refuse a text that means several baselines.
-
-    Raises:
-        InvalidInput: it does.
-    """
-    if len(labels) > 1:
-        named = ", ".join(f"`{label}`" for label in sorted(labels))
-        raise InvalidInput(f"baseline `{text}` may be {named}", hint="say more of its label")

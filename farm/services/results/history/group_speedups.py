@@ -26,6 +26,7 @@ from farm.store.results.history.newest_points import (
     list_device_traits,
     newest_points,
 )
+from farm.store.results.history.past_points import points_ended_by
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 #: Devices of which a group has an interval.
@@ -65,10 +66,15 @@ def group_speedups(
     candidate_filter(connection, device=None, model=model)
     group_by_device = _groups(list_device_traits(connection), by)
     if at is None:
-        computed = _computed(pending_points(connection).values())
+        pending = pending_points(connection)
+        computed = _computed(pending.values())
+        if pending:
+            # The newest stored point may be one of theirs, which an older one takes the place of.
+            affected = {session.device_id for session in pending}
+            computed = [*points_ended_by(connection, None, without=pending, device_ids=affected), *computed]
         known = [*list_comparisons(connection), *comparisons_of_points(connection, computed)]
     else:
-        computed = newest_points_at(connection, at)
+        pending, computed = {}, newest_points_at(connection, at)
         known = comparisons_of_points(connection, computed)
     comparisons = {own.slots: own for own in reversed(known) if model is None or own.model == model}
     chosen = _chosen(comparisons.values(), baseline=baseline, candidate=candidate)
@@ -80,6 +86,7 @@ def group_speedups(
     compared: defaultdict[tuple[_Group, SlotPair], list[DevicePoint]] = defaultdict(list)
     for slots, comparison in comparisons.items():
         stored = newest_points(connection, slots, since=since) if at is None and slots in chosen else []
+        stored = [point for point in stored if (point.matrix_id, point.device_id) not in pending]
         points = _one_of_each(stored, later[slots], group_by_device.keys())
         measured[comparison.model].update(points)
         if slots in chosen:

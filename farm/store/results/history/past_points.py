@@ -6,6 +6,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.base.ids import DeviceId
 from farm.database.tables import cells, measurements, points
 from farm.store.results.history.newest_points import DevicePoint
 from farm.store.results.history.stale_points import MeasuredSession
@@ -28,16 +29,21 @@ def sessions_superseded_since(connection: Connection, at: datetime, *, limit: in
 
 
 def points_ended_by(
-    connection: Connection, at: datetime, *, without: Collection[MeasuredSession]
+    connection: Connection,
+    at: datetime | None,
+    *,
+    without: Collection[MeasuredSession],
+    device_ids: Collection[DeviceId] | None = None,
 ) -> list[DevicePoint]:
-    """Return the last point of each comparison on each device that had ended by a time.
+    """Return the last point of each comparison on each device, of those that had ended by a time.
 
     A step into the index of a series for each of them, however many matrices there are.
 
     Args:
         connection: the database.
-        at: the time.
+        at: the time; None: now.
         without: sessions whose points do not count.
+        device_ids: only on these devices.
     """
     own = points.alias("own")
     last = (
@@ -47,7 +53,7 @@ def points_ended_by(
             own.c.baseline_series_id == points.c.baseline_series_id,
             own.c.replica == 1,
             own.c.rounds > 0,
-            own.c.ended_at <= at,
+            sa.true() if at is None else own.c.ended_at <= at,
         )
         .order_by(own.c.matrix_id.desc(), own.c.cell_id.desc())
         .limit(1)
@@ -62,4 +68,6 @@ def points_ended_by(
         .select_from(points.join(found, found.c.cell_id == last.scalar_subquery()))
         .where(sa.text("points.newest"), points.c.replica == 1, points.c.baseline_slot.is_not(None))
     )
-    return [DevicePoint._make(row) for row in connection.execute(query)]
+    if device_ids is not None:
+        query = query.where(points.c.device_id.in_(list(device_ids)))
+    return [DevicePoint._make(row) for row in connection.execute(query).all()]

@@ -16,6 +16,7 @@ from farm.core.results.series import slot_number
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, measurements, points, series
 from farm.database.transaction import Tx
+from farm.store.matrices.matrices import MatrixFilter, matching_matrices
 
 _VALUES = [points.c[name] for name in PointValues.__dataclass_fields__]
 _RECIPE = TypeAdapter(Recipe)
@@ -41,6 +42,8 @@ class PairCell:
     cell_id: CellId
     matrix_id: MatrixId
     key: PairKey
+    #: The cell that it is compared with; None: the baseline that its matrix planned.
+    baseline_cell_id: CellId | None = None
 
 
 def slots_of_series(connection: Connection, series_ids: Collection[SeriesId]) -> dict[SeriesId, int]:
@@ -144,8 +147,12 @@ def newest_cells(
     *,
     model: str | None = None,
     since: datetime | None = None,
+    which: MatrixFilter | None = None,
 ) -> list[PairCell]:
-    """Return the newest cell of each pair of series that is compared on some devices."""
+    """Return the newest cell of each pair of series that is compared on some devices.
+
+    With `which`, only of pairs that a matching matrix has points of; the cell may be of another one.
+    """
     query = sa.select(points).where(
         points.c.device_id.in_(device_ids), _NEWEST, points.c.baseline_series_id.is_not(None)
     )
@@ -153,11 +160,28 @@ def newest_cells(
         query = query.join(series, series.c.series_id == points.c.series_id).where(series.c.model == model)
     if since is not None:
         query = query.where(points.c.ended_at >= since)
+    if which is not None:
+        own = points.alias("own")
+        query = query.where(
+            sa.exists()
+            .where(
+                own.c.series_id == points.c.series_id,
+                own.c.baseline_series_id == points.c.baseline_series_id,
+                own.c.matrix_id.in_(matching_matrices(which)),
+            )
+            .correlate(points)
+        )
     return [_pair_cell(row) for row in connection.execute(query)]
 
 
 def cells_of_pair(
-    connection: Connection, key: PairKey, *, until: MatrixId | None, since: datetime | None, limit: int
+    connection: Connection,
+    key: PairKey,
+    *,
+    until: MatrixId | None,
+    since: datetime | None,
+    which: MatrixFilter | None = None,
+    limit: int,
 ) -> list[PairCell]:
     """Return the cells of a pair of series, the newest first; `until` is the last matrix to consider."""
     query = (
@@ -174,6 +198,8 @@ def cells_of_pair(
         query = query.where(points.c.matrix_id <= until)
     if since is not None:
         query = query.where(points.c.ended_at >= since)
+    if which is not None:
+        query = query.where(points.c.matrix_id.in_(matching_matrices(which)))
     return [_pair_cell(row) for row in connection.execute(query)]
 
 

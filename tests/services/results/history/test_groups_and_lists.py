@@ -12,12 +12,21 @@ from farm.database.transaction import bind_tx
 from farm.services.matrices.views import list_matrix_summaries
 from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
+from farm.services.results.history.retractions import apply_retraction
 from farm.services.results.history.trends import list_histories
 from farm.store.matrices.matrices import MatrixFilter, matrices_query
-from farm.wire.documents.results.history import GroupBy, VersionPart
+from farm.wire.documents.results.history import GroupBy, RetractRequest, VersionPart
 from tests.services.results.history.test_latest_speedups import Unsteady, measured, register_program
 from tests.support.farm.points import compute_points
-from tests.support.farm.service_fixture import FarmRig, HostRig
+from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
+
+THREE_FLAGS = {
+    "model": "mobilenet_v2",
+    "precision": "float32",
+    "format": "torchscript",
+    "backend": "cpu",
+    "warmup": [0, 1, 2],
+}
 
 
 def test_a_group_counts_each_device_once_with_its_newest_session(farm: FarmRig, host: HostRig) -> None:
@@ -165,3 +174,50 @@ def test_the_cost_of_the_newest_speedups_does_not_grow_with_the_number_of_matric
         (view,) = farm.read(list_latest_speedups, pooled=2)
         counts.append((len(view.matrices), view.rounds))
     assert counts == [(1, 1), (2, 2), (2, 2), (2, 2)]
+
+
+def test_groups_are_of_the_comparisons_that_are_chosen(farm: FarmRig, host: HostRig) -> None:
+    host.plug_in("phone-2")
+    host.earn_health()
+    farm.submit(devices={"virtual": True}, rounds=5)
+    host.run(Unsteady(farm))
+    farm.submit(devices={"device_id": "phone-1"}, axes=THREE_FLAGS, baseline={"warmup": 0}, rounds=2)
+    host.run(good_evidence)
+    for compute in (lambda: 0, lambda: compute_points(farm)):
+        compute()
+        everything = farm.read(group_speedups, GroupBy.ALL)
+        assert len(everything) == 3
+        (int8,) = farm.read(group_speedups, GroupBy.ALL, candidate="INT8", baseline="float32")
+        assert int8 in everything
+        assert (int8.devices, int8.of_devices) == (2, 2)
+        (flag,) = farm.read(group_speedups, GroupBy.ALL, candidate="warmup=2")
+        assert flag in everything
+        assert (flag.devices, flag.of_devices) == (1, 2)
+        for words in (
+            {"baseline": "int9"},
+            {"candidate": "int9"},
+            {"baseline": "int8", "candidate": "float"},
+        ):
+            with pytest.raises(NotFound, match="^no "):
+                farm.read(group_speedups, GroupBy.ALL, **words)
+
+
+def test_groups_are_as_they_were_known_then(farm: FarmRig, host: HostRig) -> None:
+    moments = []
+    for slower in (1.0, 1.2, 1.4):
+        matrix_id = measured(farm, host, rounds=5, slower=slower)
+        farm.clock.advance(100)
+        compute_points(farm)
+        moments.append((farm.clock.now(), farm.read(group_speedups, GroupBy.ALL)))
+        farm.clock.advance(100)
+    request = RetractRequest(matrix_id=matrix_id, reason="a swollen battery")
+    farm.write(bind_tx(apply_retraction, now=farm.clock.now(), actor="user:ann"), request)
+    for compute in (lambda: 0, lambda: compute_points(farm)):
+        compute()
+        for at, known in moments:
+            assert farm.read(group_speedups, GroupBy.ALL, at=at) == known
+        assert farm.read(group_speedups, GroupBy.ALL, at=farm.clock.now()) == farm.read(
+            group_speedups, GroupBy.ALL
+        )
+        assert farm.read(group_speedups, GroupBy.ALL, at=moments[0][0] - timedelta(days=1)) == []
+    assert moments[2][1] != farm.read(group_speedups, GroupBy.ALL) != moments[0][1]

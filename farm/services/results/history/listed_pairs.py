@@ -1,0 +1,262 @@
+"""The pairs of a listing over all matrices, each with the newest cells that compare it."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import CellId, DeviceId, MatrixId
+from farm.core.errors import NotFound
+from farm.core.results.history.chosen_labels import ChosenLabels
+from farm.services.results.history.chosen_cells import ChosenCell
+from farm.services.results.speedups import (
+    AFTER_HINT,
+    SpeedupInputs,
+    chosen_comparisons,
+)
+from farm.store.devices.devices import list_device_names
+from farm.store.matrices import matrices
+from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix
+from farm.store.matrices.matrices import MatrixFilter
+from farm.store.results.history.chosen_sides import (
+    Side,
+    cells_of_sides,
+    find_side,
+    measured_sides,
+    newest_sides,
+)
+from farm.store.results.history.newest_points import list_comparisons
+from farm.store.results.history.points import (
+    PairCell,
+    PairKey,
+    cells_of_pair,
+    find_pair,
+    measured_pairs,
+    newest_cells,
+)
+from farm.store.results.history.stale_points import pending_sessions
+
+#: Devices whose pairs one statement reads.
+_DEVICES_AT_ONCE = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairScope:
+    """What is considered of a pair: the newest `pooled` matrices of those that match."""
+
+    #: The last matrix.
+    until: MatrixId | None
+    since: datetime | None
+    which: MatrixFilter | None
+    pooled: int
+
+
+def known_labels(connection: Connection) -> set[str]:
+    """Return the labels of all cells that some device has compared, or compares now."""
+    known = {name for own in list_comparisons(connection) for name in (own.candidate, own.baseline)}
+    pending = {session.matrix_id for session in pending_sessions(connection)}
+    return known | (labels_of_matrix(connection, pending) if pending else set())
+
+
+class ListedPairs:
+    """The pairs of a listing with their cells, in the order of devices and series."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        among: CandidateFilter,
+        scope: PairScope,
+        labels: ChosenLabels | None = None,
+    ) -> None:
+        self._labels = labels
+        self._connection = connection
+        self._model = among.model
+        # Not ordered by the database: by its locale texts may come in another order than here.
+        self._device_ids = (
+            sorted(name.device_id for name in list_device_names(connection))
+            if among.device_id is None
+            else [among.device_id]
+        )
+        self._scope = scope
+        self._pending: dict[PairKey, list[PairCell]] = {}
+
+    def after(self, key: PairKey | None, *, size: int) -> Iterator[list[PairKey]]:
+        """Yield the pairs behind one, some at once."""
+        first = "" if key is None else key.device_id
+        device_ids = [device_id for device_id in self._device_ids if device_id >= first]
+        for start in range(0, len(device_ids), _DEVICES_AT_ONCE):
+            some = device_ids[start : start + _DEVICES_AT_ONCE]
+            self._pending = self._measured_since(some)
+            keys = sorted({*self._stored_keys(some), *self._pending})
+            keys = [own for own in keys if key is None or own > key]
+            for place in range(0, len(keys), size):
+                yield keys[place : place + size]
+
+    def key_of(self, cell_id: CellId) -> PairKey:
+        """Return the pair that a cell is the candidate of; raises `NotFound` if it is of none."""
+        return _pair_at(self._connection, cell_id)
+
+    def _stored_keys(self, device_ids: Sequence[DeviceId]) -> Iterator[PairKey]:
+        scope = self._scope
+        cells = newest_cells(
+            self._connection, device_ids, model=self._model, since=scope.since, which=scope.which
+        )
+        for cell in self._chosen(cells):
+            yield cell.key
+
+    def _measured_since(self, device_ids: Collection[DeviceId]) -> dict[PairKey, list[PairCell]]:
+        """Return the cells of sessions whose points are not computed yet, the newest first."""
+        by_matrix: defaultdict[MatrixId, list[DeviceId]] = defaultdict(list)
+        for session in pending_sessions(self._connection, device_ids):
+            by_matrix[session.matrix_id].append(session.device_id)
+        among = matrices.matching_among(self._connection, self._scope.which, by_matrix)
+        found: dict[PairKey, list[PairCell]] = {}
+        for matrix_id in sorted(among, reverse=True):
+            if self._scope.until is None or matrix_id <= self._scope.until:
+                for cell in self._measured_in(matrix_id, by_matrix[matrix_id]):
+                    found.setdefault(cell.key, []).append(cell)
+        return found
+
+    def _measured_in(self, matrix_id: MatrixId, device_ids: Sequence[DeviceId]) -> list[PairCell]:
+        return self._chosen(
+            measured_pairs(
+                self._connection, matrix_id, device_ids, model=self._model, since=self._scope.since
+            )
+        )
+
+    def _chosen(self, cells: list[PairCell]) -> list[PairCell]:
+        """Return the cells whose labels are chosen."""
+        if self._labels is None:
+            return cells
+        label_by_cell = matrices.labels_by_cell(self._connection, [cell.cell_id for cell in cells])
+        return [cell for cell in cells if self._labels.is_candidate(label_by_cell[cell.cell_id])]
+
+    def compared(self, keys: Sequence[PairKey], *, across_controls: bool) -> Iterator[list[SpeedupInputs]]:
+        """Yield the comparisons of each pair, the newest first; pairs without a ratio are left out."""
+        cells = {key: self._cells(key) for key in keys}
+        inputs = _inputs(self._connection, [cell for own in cells.values() for cell in own])
+        for own in cells.values():
+            compared = [
+                inputs[cell.cell_id]
+                for cell in own
+                # Without a block of both sides there is no ratio yet.
+                if cell.cell_id in inputs
+                and inputs[cell.cell_id].compare(across_controls=across_controls)[0].ratio is not None
+            ]
+            if compared:
+                yield compared
+
+    def _cells(self, key: PairKey) -> list[PairCell]:
+        stored = self._stored_cells(key)
+        by_id = {cell.cell_id: cell for cell in (*stored, *self._pending.get(key, ()))}
+        newest_first = sorted(by_id.values(), key=lambda cell: (-cell.matrix_id, cell.cell_id))
+        return newest_first[: self._scope.pooled]
+
+    def _stored_cells(self, key: PairKey) -> list[PairCell]:
+        scope = self._scope
+        return cells_of_pair(
+            self._connection,
+            key,
+            until=scope.until,
+            since=scope.since,
+            which=scope.which,
+            limit=scope.pooled,
+        )
+
+
+class PairsAgainst(ListedPairs):
+    """Pairs of chosen labels, in matrices that measured both sides."""
+
+    def __init__(
+        self, connection: Connection, among: CandidateFilter, scope: PairScope, labels: ChosenLabels
+    ) -> None:
+        super().__init__(connection, among, scope)
+        self._choice = labels
+
+    def key_of(self, cell_id: CellId) -> PairKey:
+        side = find_side(self._connection, cell_id)
+        if side is not None:
+            own = [side.device_id]
+            for key in sorted({*self._stored_keys(own), *self._measured_since(own)}):
+                if key.series_id == side.series_id:
+                    return key
+        raise NotFound(f"nothing was compared in cell {cell_id}", hint=AFTER_HINT)
+
+    def _stored_keys(self, device_ids: Sequence[DeviceId]) -> Iterator[PairKey]:
+        sides = newest_sides(self._connection, device_ids, labels=self._choice.listed)
+        for key, _, _ in self._paired(sides):
+            yield key
+
+    def _paired(self, sides: Iterable[Side]) -> Iterator[tuple[PairKey, Side, Side]]:
+        """Yield each candidate with the baseline of its device and model."""
+        by_place: defaultdict[tuple[DeviceId, str | None], list[Side]] = defaultdict(list)
+        for side in sides:
+            if self._model is None or side.model == self._model:
+                by_place[side.device_id, side.model].append(side)
+        for (device_id, _), own in by_place.items():
+            label = self._choice.baseline_among(side.label for side in own)
+            for baseline in (side for side in own if side.label == label):
+                for side in own:
+                    if side.label != label and self._choice.is_candidate(side.label):
+                        key = PairKey(
+                            device_id=device_id,
+                            baseline_series_id=baseline.series_id,
+                            series_id=side.series_id,
+                            is_duplicate=False,
+                        )
+                        yield key, side, baseline
+
+    def _measured_in(self, matrix_id: MatrixId, device_ids: Sequence[DeviceId]) -> list[PairCell]:
+        sides = measured_sides(self._connection, matrix_id, device_ids, labels=self._choice.listed)
+        return [
+            PairCell(cell_id=side.cell_id, matrix_id=matrix_id, key=key, baseline_cell_id=baseline.cell_id)
+            for key, side, baseline in self._paired(sides)
+        ]
+
+    def _stored_cells(self, key: PairKey) -> list[PairCell]:
+        scope = self._scope
+        return cells_of_sides(
+            self._connection,
+            key,
+            until=scope.until,
+            since=scope.since,
+            which=scope.which,
+            limit=scope.pooled,
+        )
+
+
+def _inputs(connection: Connection, cells: Sequence[PairCell]) -> dict[CellId, SpeedupInputs]:
+    """Return what was measured of cells and of their baselines."""
+    by_matrix: defaultdict[MatrixId, list[PairCell]] = defaultdict(list)
+    for cell in cells:
+        by_matrix[cell.matrix_id].append(cell)
+    return {
+        inputs.candidate.cell_id: inputs
+        for matrix_id, own in by_matrix.items()
+        for inputs in chosen_comparisons(
+            connection, matrices.get_matrix(connection, matrix_id), list(_with_baselines(connection, own))
+        )
+    }
+
+
+def _with_baselines(connection: Connection, cells: Sequence[PairCell]) -> Iterator[ChosenCell]:
+    baseline_by_cell = {cell.cell_id: cell.baseline_cell_id for cell in cells}
+    wanted = {cell_id for pair in baseline_by_cell.items() for cell_id in pair if cell_id is not None}
+    rows = {row.cell_id: row for row in matrices.cells_by_id(connection, wanted)}
+    for cell_id, baseline_cell_id in baseline_by_cell.items():
+        if cell_id in rows:
+            row = rows[cell_id]
+            index = row.baseline_index if baseline_cell_id is None else rows[baseline_cell_id].index
+            yield ChosenCell(cell=replace(row, baseline_index=index), is_planned=index == row.baseline_index)
+
+
+def _pair_at(connection: Connection, cell_id: CellId) -> PairKey:
+    cell = matrices.find_cell(connection, cell_id)
+    if cell is not None:
+        for pair in measured_pairs(connection, cell.matrix_id, [cell.device_id], cell_id=cell_id):
+            return pair.key
+        if (key := find_pair(connection, cell_id)) is not None:
+            return key
+    raise NotFound(f"nothing was compared in cell {cell_id}", hint=AFTER_HINT)

@@ -1,0 +1,115 @@
+"""Series by the labels of their cells, and the matrices in which two of them were measured on one device."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
+from farm.database.tables import cells, measurements, points, variants
+from farm.store.matrices.matrices import MatrixFilter, matching_matrices
+from farm.store.results.history.points import PairCell, PairKey
+
+
+class Side(NamedTuple):
+    """A cell that can be one side of a comparison, and the series that it was measured as."""
+
+    device_id: DeviceId
+    model: str | None
+    label: str
+    series_id: SeriesId
+    matrix_id: MatrixId
+    cell_id: CellId
+
+
+_SIDE = (cells.c.device_id, variants.c.model, cells.c.label)
+
+
+def newest_sides(
+    connection: Connection, device_ids: Collection[DeviceId], *, labels: Collection[str] | None
+) -> list[Side]:
+    """Return the cells of the newest points of series on devices; without `labels`, whatever theirs."""
+    query = (
+        sa.select(*_SIDE, points.c.series_id, points.c.matrix_id, points.c.cell_id)
+        .select_from(points)
+        .join(cells, cells.c.cell_id == points.c.cell_id)
+        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+        .where(points.c.device_id.in_(list(device_ids)), sa.text("points.newest"), points.c.replica == 1)
+    )
+    return _sides(connection, query, labels)
+
+
+def measured_sides(
+    connection: Connection,
+    matrix_id: MatrixId,
+    device_ids: Collection[DeviceId],
+    *,
+    labels: Collection[str] | None,
+) -> list[Side]:
+    """Return the measured cells of a matrix on devices, whether their points are stored or not."""
+    series_id = (
+        sa.select(measurements.c.series_id)
+        .where(measurements.c.cell_id == cells.c.cell_id, measurements.c.accepted)
+        .order_by(measurements.c.measurement_id.desc())
+        .limit(1)
+        .correlate(cells)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(*_SIDE, series_id.label("series_id"), cells.c.matrix_id, cells.c.cell_id)
+        .select_from(cells)
+        .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+        .where(cells.c.matrix_id == matrix_id, cells.c.device_id.in_(list(device_ids)), cells.c.replica == 1)
+    )
+    found = query.subquery()
+    return _sides(connection, sa.select(found).where(found.c.series_id.is_not(None)), labels)
+
+
+def _sides(
+    connection: Connection, query: sa.Select[tuple[object, ...]], labels: Collection[str] | None
+) -> list[Side]:
+    if labels is not None:
+        query = query.where(query.selected_columns.label.in_(list(labels)))
+    return [Side._make(row) for row in connection.execute(query).all()]
+
+
+def cells_of_sides(
+    connection: Connection,
+    key: PairKey,
+    *,
+    until: MatrixId | None,
+    since: datetime | None,
+    which: MatrixFilter | None,
+    limit: int,
+) -> list[PairCell]:
+    """Return the cells of a series in matrices that measured another one, too, the newest first."""
+    own, its = points.alias("own"), points.alias("its")
+    query = (
+        sa.select(own.c.matrix_id, own.c.cell_id, its.c.cell_id.label("baseline_cell_id"))
+        .join(its, sa.and_(its.c.series_id == key.baseline_series_id, its.c.matrix_id == own.c.matrix_id))
+        .where(own.c.series_id == key.series_id, own.c.replica == 1, its.c.replica == 1)
+        .order_by(own.c.matrix_id.desc(), own.c.cell_id.desc())
+        .limit(limit)
+    )
+    if until is not None:
+        query = query.where(own.c.matrix_id <= until)
+    if since is not None:
+        query = query.where(own.c.ended_at >= since)
+    if which is not None:
+        query = query.where(own.c.matrix_id.in_(matching_matrices(which)))
+    return [
+        PairCell(matrix_id=matrix_id, cell_id=cell_id, key=key, baseline_cell_id=baseline_cell_id)
+        for matrix_id, cell_id, baseline_cell_id in connection.execute(query).all()
+    ]
+
+
+def find_side(connection: Connection, cell_id: CellId) -> Side | None:
+    """Return the newest side of the series that a cell was measured as; None if it was not measured."""
+    place = sa.select(cells.c.matrix_id, cells.c.device_id).where(cells.c.cell_id == cell_id)
+    for matrix_id, device_id in connection.execute(place).all():
+        for side in measured_sides(connection, matrix_id, [device_id], labels=None):
+            if side.cell_id == cell_id:
+                return side
+    return None
