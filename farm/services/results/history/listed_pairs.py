@@ -21,7 +21,7 @@ from farm.store.matrices import matrices
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix
 from farm.store.matrices.matrices import MatrixFilter
 from farm.store.results.history.chosen_sides import (
-    Side,
+    SeriesSide,
     cells_of_sides,
     find_side,
     measured_sides,
@@ -189,9 +189,9 @@ class PairsAgainst(ListedPairs):
         for key, _, _ in self._paired(sides):
             yield key
 
-    def _paired(self, sides: Iterable[Side]) -> Iterator[tuple[PairKey, Side, Side]]:
+    def _paired(self, sides: Iterable[SeriesSide]) -> Iterator[tuple[PairKey, SeriesSide, SeriesSide]]:
         """Yield each candidate with the baseline of its device and model."""
-        by_place: defaultdict[tuple[DeviceId, str | None], list[Side]] = defaultdict(list)
+        by_place: defaultdict[tuple[DeviceId, str | None], list[SeriesSide]] = defaultdict(list)
         for side in sides:
             if self._model is None or side.model == self._model:
                 by_place[side.device_id, side.model].append(side)

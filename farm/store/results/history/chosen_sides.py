@@ -13,7 +13,7 @@ from farm.store.matrices.matrices import MatrixFilter, matching_matrices
 from farm.store.results.history.points import PairCell, PairKey
 
 
-class Side(NamedTuple):
+class SeriesSide(NamedTuple):
     """A cell that can be one side of a comparison, and the series that it was measured as."""
 
     device_id: DeviceId
@@ -29,7 +29,7 @@ _SIDE = (cells.c.device_id, variants.c.model, cells.c.label)
 
 def newest_sides(
     connection: Connection, device_ids: Collection[DeviceId], *, labels: Collection[str] | None
-) -> list[Side]:
+) -> list[SeriesSide]:
     """Return the cells of the newest points of series on devices; without `labels`, whatever theirs."""
     query = (
         sa.select(*_SIDE, points.c.series_id, points.c.matrix_id, points.c.cell_id)
@@ -47,7 +47,7 @@ def measured_sides(
     device_ids: Collection[DeviceId],
     *,
     labels: Collection[str] | None,
-) -> list[Side]:
+) -> list[SeriesSide]:
     """Return the measured cells of a matrix on devices, whether their points are stored or not."""
     series_id = (
         sa.select(measurements.c.series_id)
@@ -69,10 +69,10 @@ def measured_sides(
 
 def _sides(
     connection: Connection, query: sa.Select[tuple[object, ...]], labels: Collection[str] | None
-) -> list[Side]:
+) -> list[SeriesSide]:
     if labels is not None:
         query = query.where(query.selected_columns.label.in_(list(labels)))
-    return [Side._make(row) for row in connection.execute(query).all()]
+    return [SeriesSide._make(row) for row in connection.execute(query).all()]
 
 
 def cells_of_sides(
@@ -105,7 +105,7 @@ def cells_of_sides(
     ]
 
 
-def find_side(connection: Connection, cell_id: CellId) -> Side | None:
+def find_side(connection: Connection, cell_id: CellId) -> SeriesSide | None:
     """Return the newest side of the series that a cell was measured as; None if it was not measured."""
     place = sa.select(cells.c.matrix_id, cells.c.device_id).where(cells.c.cell_id == cell_id)
     for matrix_id, device_id in connection.execute(place).all():

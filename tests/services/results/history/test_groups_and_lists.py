@@ -198,7 +198,7 @@ def test_groups_are_of_the_comparisons_that_are_chosen(farm: FarmRig, host: Host
             {"candidate": "int9"},
             {"baseline": "int8", "candidate": "float"},
         ):
-            with pytest.raises(NotFound, match="^no "):
+            with pytest.raises(NotFound):
                 farm.read(group_speedups, GroupBy.ALL, **words)
 
 
