@@ -43,6 +43,7 @@ class AlarmSubject(StrEnum):
     CELL = "cell"
     SERIES = "series"
     CHANGE = "change"
+    STANDING_MATRIX = "standing_matrix"
     #: A machine that runs a farm process, by its name.
     FARM = "farm"
 

@@ -10,7 +10,7 @@ from farm.core.devices.device import Admin
 from farm.core.operations.alarm import AlarmKey, AlarmKind, AlarmRules, AlarmSubject
 from farm.database.transaction import Tx
 from farm.services.operations.missing import CLAIM_CLASH_DURATION, device_findings, host_findings
-from farm.services.operations.stalled_work import overdue_findings, starved_findings
+from farm.services.operations.stalled_work import overdue_findings, standing_findings, starved_findings
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.operations import alarms as alarm_store
@@ -28,6 +28,7 @@ _SCANNED_KINDS = frozenset(
         (AlarmKind.IDENTITY_CLASH, AlarmSubject.DEVICE),
         (AlarmKind.HOST_INCIDENT, AlarmSubject.HOST),
         (AlarmKind.CELL_SILENT, AlarmSubject.CELL),
+        (AlarmKind.CELL_SILENT, AlarmSubject.STANDING_MATRIX),
     }
 )
 _SERIES = (AlarmKind.CELL_SILENT, AlarmSubject.SERIES)
@@ -49,6 +50,7 @@ class AlarmScan:
             *device_findings(Tx(connection, now), phones, self.rules, raised=open_keys, up_since=up_since),
             *host_findings(Tx(connection, now), phones, self.rules, raised=open_keys, up_since=up_since),
             *starved_findings(Tx(connection, now), self.rules, raised=open_keys, up_since=up_since),
+            *standing_findings(connection),
         ]
         _clear_others(Tx(connection, now), {finding.key for finding in findings}, up_since=up_since)
         _clear_of_retired(Tx(connection, now), phones)

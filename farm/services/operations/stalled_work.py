@@ -2,6 +2,9 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
+from shlex import quote
+
+from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
 from farm.core.base.units import elapsed_text
@@ -11,6 +14,7 @@ from farm.core.results.recurrence import find_overdue_interval
 from farm.database.transaction import Tx
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
+from farm.store.matrices.standing import blocked_standing_matrices
 from farm.store.operations.event_log import health_since
 from farm.store.results.recurrence import SeriesResults, result_times, starved_devices
 
@@ -43,6 +47,19 @@ def starved_findings(
         )
         if up_since <= before or finding.key in raised:
             yield finding
+
+
+def standing_findings(connection: Connection) -> Iterator[DueAlarm]:
+    """Yield the standing matrices that cannot go on."""
+    for blocked in blocked_standing_matrices(connection):
+        yield DueAlarm(
+            kind=AlarmKind.CELL_SILENT,
+            subject=AlarmSubject.STANDING_MATRIX,
+            subject_id=str(blocked.standing_id),
+            message=f"standing matrix {blocked.name}: {blocked.problem}",
+            hint=f"`farm matrix standing {quote(blocked.name)}` says what it has, and with --end ends it;"
+            " `farm matrix stand FILE` replaces it",
+        )
 
 
 def overdue_findings(tx: Tx, series_ids: Sequence[int]) -> Iterator[tuple[SeriesResults, DueAlarm]]:

@@ -38,7 +38,7 @@ class StandingMatrix:
     ended_at: datetime | None
     #: None without a schedule.
     next_due_at: datetime | None
-    #: The reason why it could not be expanded at the last look.
+    #: The reason why nothing could be queued at the last look.
     problem: str | None
 
 
@@ -51,6 +51,25 @@ def list_standing(connection: Connection) -> list[StandingMatrix]:
 def find_standing(connection: Connection, name: str) -> StandingMatrix | None:
     """Return the matrix of a name that stands, or None."""
     return find_record(connection, StandingMatrix, _STANDING.where(standing_matrices.c.name == name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedStanding:
+    """A matrix that stands and cannot go on."""
+
+    standing_id: int
+    name: str
+    problem: str
+
+
+def blocked_standing_matrices(connection: Connection) -> list[BlockedStanding]:
+    """Return the matrices that stand and cannot go on, by number."""
+    columns = (standing_matrices.c[name] for name in BlockedStanding.__dataclass_fields__)
+    query = sa.select(*columns).where(
+        standing_matrices.c.ended_at.is_(None), standing_matrices.c.problem.is_not(None)
+    )
+    rows = connection.execute(query.order_by(standing_matrices.c.standing_id))
+    return [to_record(BlockedStanding, row) for row in rows]
 
 
 def get_standing(connection: Connection, standing_id: int) -> StandingMatrix:
@@ -94,7 +113,7 @@ def end_standing(tx: Tx, standing: StandingMatrix) -> None:
 
 
 def put_problem(tx: Tx, standing: StandingMatrix, problem: str | None) -> None:
-    """Record why a standing matrix cannot be expanded now, or that it can again."""
+    """Record why a standing matrix cannot go on now, or that it can again."""
     if problem == standing.problem:
         return
     _update(tx.connection, standing.standing_id, problem=problem)

@@ -10,9 +10,11 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import MatrixId
 from farm.core.errors import MatrixInvalid
 from farm.core.matrices.standing import Coverage
+from farm.core.operations.alarm import AlarmSubject
 from farm.database.tables import standing_matrices
 from farm.database.transaction import bind_tx
 from farm.services.matrices.standing.sessions import (
+    OVERDUE_AFTER,
     StandingSweep,
     prepare_session,
     queue_next,
@@ -20,7 +22,9 @@ from farm.services.matrices.standing.sessions import (
     stand,
 )
 from farm.services.matrices.standing.views import end, list_standing_summaries, standing_view
+from farm.store.operations import alarms as alarm_store
 from farm.wire.documents.matrices.standing import StandingView, standing_spec
+from tests.support.farm.alarm_scan import Rounds
 from tests.support.farm.direct_calls import cancel_matrix
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended
 
@@ -295,3 +299,53 @@ def test_a_day_is_a_date() -> None:
     data = {"name": "a", "harness": "b", "devices": "all", "skip": [{"reason": "x", "until": "2027-01-31"}]}
     (skip,) = standing_spec(data).skip
     assert skip.until == date(2027, 1, 31)
+
+
+def alarms(farm: FarmRig, scan: Rounds) -> list[str]:
+    """The open alarms of standing matrices, by their messages."""
+    scan.look()
+    open_alarms = farm.read(alarm_store.open_alarms)
+    return [alarm.message for alarm in open_alarms if alarm.subject is AlarmSubject.STANDING_MATRIX]
+
+
+def test_a_standing_matrix_without_a_device_raises_one_alarm_until_it_goes_on_or_ends(
+    farm: FarmRig, host: HostRig
+) -> None:
+    scan = Rounds(farm)
+    standing_id = stands(farm)
+
+    def is_virtual(virtual: bool) -> list[str]:
+        host.plug_in("phone-1", virtual=virtual)
+        host.exchange()
+        look(farm)
+        return alarms(farm, scan)
+
+    (message,) = is_virtual(False)
+    assert message.startswith("standing matrix nightly: ")
+    assert is_virtual(False) == [message]
+    assert is_virtual(True) == []
+    assert is_virtual(False) == [message]
+    farm.write(bind_tx(end, now=farm.clock.now()), standing_id)
+    assert alarms(farm, scan) == []
+    assert len(farm.rows("SELECT alarm_id FROM alarms WHERE subject = 'standing_matrix'")) == 2
+
+
+def test_a_session_that_was_due_for_days_and_waits_for_the_last_one_raises_an_alarm(
+    farm: FarmRig, host: HostRig
+) -> None:
+    scan = Rounds(farm)
+    stands(farm, schedule="0 2 * * *")
+    first = look(farm)
+    farm.clock.advance(NIGHT.total_seconds())
+    assert look(farm) is None
+    assert alarms(farm, scan) == [], "it may end soon"
+    farm.clock.advance((NIGHT + OVERDUE_AFTER).total_seconds())
+    assert look(farm) is None
+    (message,) = alarms(farm, scan)
+    assert message.startswith(f"standing matrix nightly: matrix {first} is not over on any of its devices")
+    assert look(farm) is None
+    assert alarms(farm, scan) == [message]
+    host.run()
+    # The next session may be queued at once, or at the next time of the schedule.
+    look(farm)
+    assert alarms(farm, scan) == []

@@ -7,7 +7,7 @@ together: a farm that is killed in between queues the session later, once.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 from sqlalchemy.engine import Connection
@@ -26,11 +26,14 @@ from farm.services.matrices.standing.coverage import WantedCell, wanted_cells
 from farm.services.matrices.standing.schedule import check_schedule, next_time
 from farm.services.matrices.submit import PreparedMatrix, prepare_expanded
 from farm.store.matrices import standing as standing_store
+from farm.store.matrices.matrices import get_matrix
 from farm.store.matrices.standing import QueuedCell, StandingMatrix
 from farm.store.operations.events import record_event
 
 _log = structlog.get_logger(__name__)
 
+#: A session that is due for longer and cannot be queued is a problem.
+OVERDUE_AFTER = timedelta(days=2)
 #: What a session rests on changes between preparing and queueing it, which is rare.
 _MAX_TRIES = 5
 
@@ -47,7 +50,7 @@ class PreparedSession:
     #: Index in the prepared matrix by version digest.
     index_by_digest: Mapping[Digest, int] = field(default_factory=dict)
     next_due_at: datetime | None = None
-    #: Why the matrix cannot be expanded.
+    #: Why nothing can be queued.
     problem: str | None = None
     #: What it is measured for.
     cause: str = ""
@@ -134,7 +137,7 @@ def prepare_session(tx: Tx, name: str) -> PreparedSession | None:
     if is_due and standing.spec.schedule is not None:
         session = replace(session, next_due_at=next_time(standing.spec.schedule, after=tx.now))
     if not chosen:
-        return session
+        return replace(session, problem=_overdue_problem(tx, standing, wanted, queued))
     allowed = {cell.cell.index for cell in wanted}
     indexes = compared_cells(expanded.expansion.cells, {cell.cell.index for cell in chosen}) & allowed
     # Selected cells get new numbers, in their order.
@@ -148,6 +151,21 @@ def prepare_session(tx: Tx, name: str) -> PreparedSession | None:
         },
         cause="its schedule" if is_due else f"{len(missing)} missing cells",
     )
+
+
+def _overdue_problem(
+    tx: Tx, standing: StandingMatrix, wanted: Sequence[WantedCell], queued: Mapping[Digest, QueuedCell]
+) -> str | None:
+    """Return why a session is not queued that has been due for long; None where none is."""
+    last_id = standing_store.last_matrix(tx.connection, standing.standing_id)
+    if standing.spec.schedule is None or last_id is None or not wanted:
+        return None
+    since = max(get_matrix(tx.connection, last_id).created_at, standing.changed_at)
+    due_at = next_time(standing.spec.schedule, after=since)
+    if due_at is None or tx.now - due_at < OVERDUE_AFTER or _due(tx.connection, wanted, queued):
+        return None
+    due = f"the session that was due on {due_at:%Y-%m-%d}"
+    return f"matrix {last_id} is not over on any of its devices, and {due} waits for that"
 
 
 def _due(

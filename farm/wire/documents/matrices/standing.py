@@ -106,7 +106,7 @@ class StandingSummary(Wire):
     submitted_by: str
     created_at: datetime
     changed_at: datetime
-    #: The reason why it cannot be expanded now: nothing is queued for it until that is fixed.
+    #: The reason why nothing can be queued for it now.
     problem: str | None
 
 
