@@ -17,12 +17,13 @@ from farm.cli.shell.options import Json, PastSince
 from farm.cli.shell.output import first_rows, out, print_json_list, print_notice
 from farm.core.base.units import duration_text, ratio_text
 from farm.core.errors import InvalidInput
+from farm.core.results.history.change_text import dates_text, effect_text
 from farm.presentation.labels import device_name, short_labels
 from farm.presentation.text import device_kind, past_moment, plural
-from farm.wire.documents.results.history import HistoryPoint, SeriesHistory, VersionPart
+from farm.wire.documents.results.history import HistoryPoint, SeriesChange, SeriesHistory, VersionPart
 
-#: Between two points of which a version changed.
-_BREAK = "|"
+#: Between two points of which a version changed, and before the first point of a level that was found.
+_BREAK, _CHANGE = "|", "!"
 #: A trend whose values lie within this range is drawn flat, as a fraction: noise is no trend.
 _LEAST_RANGE = 0.02
 _PART_TEXT = {
@@ -60,7 +61,8 @@ CSV_COLUMNS = (
 )
 _LEGEND = (
     "speedup = baseline time / time: above 1 it is faster. Without a baseline, time.\n"
-    "Each bar is a session, or several where there are many; | is a changed version."
+    "Each bar is a session, or several where there are many; | is a changed version,\n"
+    "! a change that was found: `farm regressions show ID` has its evidence."
 )
 
 
@@ -146,7 +148,7 @@ def _trend_lines(view: SeriesHistory, name: str, width: int) -> Iterator[str]:
     time = f", {duration_text(last.time_ns)}" if last.speedup is not None else ""
     numbers = f"{ends}{interval}{time}"
     room = max(_LEAST_BARS, width - len(numbers) - 2 * len(_INDENT))
-    bars = sparkline(values, [bool(point.changed) for point in points], width=room)
+    bars = sparkline(values, _marks(view), width=room)
     yield f"{_INDENT}{bars}{_INDENT}{numbers}"
     breaks = [(before, point) for before, point in pairwise(points) if point.changed]
     if len(breaks) > _MAX_BREAKS:
@@ -155,6 +157,22 @@ def _trend_lines(view: SeriesHistory, name: str, width: int) -> Iterator[str]:
         changes = "; ".join(_change_text(part, before, point) for part in point.changed)
         line = f"{_INDENT}| {_day(point)}  {changes}"
         yield from wrap(line, width, subsequent_indent=2 * _INDENT, break_on_hyphens=False)
+
+    for change in view.changes[-_MAX_BREAKS:]:
+        line = f"{_INDENT}{_CHANGE} {_change_line(change)}"
+        yield from wrap(line, width, subsequent_indent=2 * _INDENT, break_on_hyphens=False)
+
+
+def _marks(view: SeriesHistory) -> list[str]:
+    """Return the mark before each point: of a change that was found, of a changed version, or none."""
+    begins = {change.cell_id for change in view.changes}
+    return [_CHANGE if point.cell_id in begins else _BREAK if point.changed else "" for point in view.points]
+
+
+def _change_line(change: SeriesChange) -> str:
+    dates = dates_text(*(at.astimezone().date() for at in (change.before_at, change.since_at)))
+    effect = effect_text(change.delta, change.se_delta)
+    return f"{dates}  change {change.change_id}: {effect}, {change.cause}, {change.state}"
 
 
 def _value_text(point: HistoryPoint) -> str:
@@ -190,14 +208,16 @@ def _short(digest: str | None) -> str:
     return "none" if digest is None else digest[:8]
 
 
-def sparkline(values: Sequence[float], is_break: Sequence[bool], *, width: int) -> str:
-    """Return a bar for each value on a logarithmic scale, with a mark before those that follow a break.
+def sparkline(values: Sequence[float], marks: Sequence[str], *, width: int) -> str:
+    """Return a bar for each value on a logarithmic scale, behind its mark; the first needs none.
 
-    Where there are more values than columns, neighbours between two breaks share a bar: their geometric mean.
+    Where there are more values than columns, neighbours between two marks share a bar: their geometric mean.
     """
     runs: list[list[float]] = []
-    for value, begins in zip(values, is_break, strict=True):
-        if begins or not runs:
+    between: list[str] = []
+    for value, mark in zip(values, marks, strict=True):
+        if mark or not runs:
+            between.append(mark if runs else "")
             runs.append([])
         runs[-1].append(math.log(value))
     space = max(len(runs), width - (len(runs) - 1))
@@ -207,7 +227,9 @@ def sparkline(values: Sequence[float], is_break: Sequence[bool], *, width: int) 
     if high - low < _LEAST_RANGE:
         # Flat, in the middle.
         low, high = low - 1.0, low + 1.0
-    return _BREAK.join("".join(bar(log, low, high) for log in run) for run in bars)
+    return "".join(
+        mark + "".join(bar(log, low, high) for log in run) for mark, run in zip(between, bars, strict=True)
+    )
 
 
 def _averaged(logs: Sequence[float], count: int) -> list[float]:

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from farm.cli.results.history_show import CSV_COLUMNS, csv_lines, sparkline, trends_text
+from farm.core.base.ids import CellId
 from farm.core.devices.controls import ControlLevel
 from farm.core.errors import InvalidInput
+from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.changes.points_csv import point_table
+from farm.core.results.history.recorded_change import ChangeState
 from farm.presentation.text import past_moment
-from farm.wire.documents.results.history import HistoryPoint, SeriesHistory, VersionPart
+from farm.wire.documents.results.history import HistoryPoint, SeriesChange, SeriesHistory, VersionPart
 
 START = datetime(2026, 5, 2, 12, tzinfo=UTC)
 
@@ -79,19 +82,40 @@ def test_a_trend_fits_eighty_columns_and_shows_where_a_version_changed() -> None
 
 
 @pytest.mark.parametrize(
-    ("values", "breaks", "drawn"),
+    ("values", "marks", "drawn"),
     [
-        ([1.0], [False], "▅"),
-        ([1.0, 1.001], [False, False], "▅▅"),
-        ([1.0, 2.0], [False, True], "▁|█"),
-        ([1.0] * 30 + [4.0] * 30, [False] * 60, "▁▁▁▁▁█████"),
-        ([1.0] * 3, [True] * 3, "▅|▅|▅"),
+        ([1.0], [""], "▅"),
+        ([1.0, 1.001], ["", ""], "▅▅"),
+        ([1.0, 2.0], ["", "|"], "▁|█"),
+        ([1.0] * 30 + [4.0] * 30, [""] * 60, "▁▁▁▁▁█████"),
+        ([1.0] * 3, ["|", "|", "!"], "▅|▅!▅"),
     ],
 )
-def test_bars_share_a_scale_and_are_parted_by_breaks(
-    values: list[float], breaks: list[bool], drawn: str
+def test_bars_share_a_scale_and_are_parted_by_marks(
+    values: list[float], marks: list[str], drawn: str
 ) -> None:
-    assert sparkline(values, breaks, width=10) == drawn
+    assert sparkline(values, marks, width=10) == drawn
+
+
+def test_a_change_that_was_found_is_marked_and_told_below() -> None:
+    change = SeriesChange(
+        change_id=7,
+        cell_id=CellId(20),
+        cause=Cause.PROGRAM,
+        state=ChangeState.NEW,
+        delta=0.05,
+        se_delta=0.004,
+        before_at=START + timedelta(days=19),
+        since_at=START + timedelta(days=20),
+    )
+    days = [point(day, speedup=2.0 if day < 20 else 1.9) for day in range(40)]
+    days[20] = point(20, speedup=1.9, program_digest="b" * 64, changed=(VersionPart.PROGRAM,))
+    view = history(*days).model_copy(update={"changes": (change,)})
+    text = trends_text([view], width=80).plain
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert "█!▁" in text
+    assert "  ! 2026-05-21 to 05-22  change 7: +5.1 % (+4.3 to +6.0), program, new" in text
+    assert "| 2026-05-22  program aaaaaaaa → bbbbbbbb" in text
 
 
 def test_the_file_of_points_is_one_that_detection_reads() -> None:

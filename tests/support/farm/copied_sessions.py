@@ -16,6 +16,21 @@ from tests.support.farm.service_fixture import FarmRig
 
 #: Sessions of quiet series differ by so much.
 NOISE = 0.01
+#: Four settings of two precisions.
+FOUR_PAIRS = {
+    "model": "mobilenet_v2",
+    "precision": ["float32", "int8-core"],
+    "format": "torchscript",
+    "backend": "cpu",
+    "warmup": [1, 2, 3, 4],
+}
+
+
+def another_file(farm: FarmRig, edition: str = "2") -> int:
+    """Register another file of int8; its number."""
+    farm.variant("int8-core", edition=edition)
+    (newest,) = farm.rows("SELECT max(variant_id) AS variant_id FROM variants")
+    return int(newest["variant_id"])
 
 
 def copy_session(

@@ -17,6 +17,7 @@ from farm.core.runs.stats import t_quantile
 from farm.services.results.history.session_points import pending_points
 from farm.services.results.speedups import candidate_filter
 from farm.store.devices.devices import devices_by_id
+from farm.store.results.history.changes import SeriesMark, marks_of_series
 from farm.store.results.history.points import points_of_series
 from farm.store.results.history.stale_points import pending_sessions
 from farm.store.results.history.trends import (
@@ -30,6 +31,7 @@ from farm.store.results.provenance import facts_by_id
 from farm.wire.documents.results.history import (
     MAX_HISTORY_PAGE,
     HistoryPoint,
+    SeriesChange,
     SeriesHistory,
     VersionPart,
 )
@@ -103,6 +105,9 @@ class _Histories:
             self._points[point.series_id, point.baseline_series_id].append(point)
         facts_ids = {point.values.facts_id for point in counted if point.values.facts_id is not None}
         self._facts = facts_by_id(connection, sorted(facts_ids))
+        self._changes: defaultdict[tuple[SeriesId, SeriesId | None], list[SeriesMark]] = defaultdict(list)
+        for mark in marks_of_series(connection, self._page):
+            self._changes[mark.series_id, mark.baseline_series_id].append(mark)
 
     def views(self) -> Iterator[SeriesHistory]:
         """Yield the histories in the order of series."""
@@ -125,6 +130,10 @@ class _Histories:
                 baseline=newest.baseline_label if baseline_id is not None else None,
                 slot=points[-1].slot,
                 points=tuple(self._point_views(points, names)),
+                changes=tuple(
+                    SeriesChange.of(mark.change, cell_id=mark.cell_id)
+                    for mark in self._changes[series_id, baseline_id]
+                ),
             )
 
     def _build_names(self) -> dict[FactsId, str]:

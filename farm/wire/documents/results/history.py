@@ -8,6 +8,8 @@ from pydantic import Field
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel
+from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.recorded_change import ChangeState
 from farm.wire.base import Count, Wire
 from farm.wire.documents.files.programs import Text
 
@@ -69,6 +71,22 @@ class HistoryPoint(Wire):
     changed: tuple[VersionPart, ...]
 
 
+class SeriesChange(Wire):
+    """A change that the farm found in a series: `farm regressions show ID` has its evidence."""
+
+    change_id: int
+    #: The first cell of the new level.
+    cell_id: CellId
+    cause: Cause
+    state: ChangeState
+    #: Of all series that show it: the change of the logarithm of time, + is slower, and its standard error.
+    delta: float
+    se_delta: float
+    #: The last session of the old level, and the first of the new one.
+    before_at: datetime
+    since_at: datetime
+
+
 class SeriesHistory(Wire):
     """GET /api/v1/history: the points of one series against one baseline, oldest first."""
 
@@ -90,6 +108,8 @@ class SeriesHistory(Wire):
     #: Equal on all devices for the same model, recipe, backend and settings.
     slot: int
     points: tuple[HistoryPoint, ...]
+    #: Those that what is measured still shows.
+    changes: tuple[SeriesChange, ...] = ()
 
 
 class GroupBy(StrEnum):

@@ -22,12 +22,13 @@ from farm.services.operations.alarms import list_alarms
 from farm.services.results.history.change_sweep import record_all
 from farm.services.results.history.changes import change_detail, decide, list_changes
 from farm.services.results.history.detection import detect_recorded
+from farm.services.results.history.trends import list_histories
 from farm.store.results.history.changes import ChangeFilter, changes_query
 from farm.wire.documents.results.changes import ChangeStateRequest, ChangeView
 from tests.services.results.history.test_groups_and_lists import plan_of
 from tests.services.results.history.test_latest_speedups import measured
 from tests.support.farm.changes import recorded_change
-from tests.support.farm.copied_sessions import copy_session
+from tests.support.farm.copied_sessions import FOUR_PAIRS, another_file, copy_session
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig
 
@@ -48,31 +49,17 @@ def search(farm: FarmRig) -> list[ChangeView]:
     return farm.read(list_changes, all=True)
 
 
-AXES = {
-    "model": "mobilenet_v2",
-    "precision": ["float32", "int8-core"],
-    "format": "torchscript",
-    "backend": "cpu",
-    "warmup": [1, 2, 3, 4],
-}
-
-
 @pytest.fixture
 def history(farm: FarmRig, host: HostRig) -> FarmRig:
     """Thirty sessions of four pairs; in the last ten, int8 has a file that takes 1.3 times as long."""
-    source = measured(farm, host, axes=AXES, rounds=2)
+    source = measured(farm, host, axes=FOUR_PAIRS, rounds=2)
     compute_points(farm)
-    farm.variant("int8-core", edition="2")
-    (newer,) = farm.rows("SELECT max(variant_id) AS id FROM variants")
+    newer = another_file(farm)
     for day in range(1, 30):
-        is_new = day >= 20
-        copy_session(
-            farm,
-            source,
-            days=day,
-            slower=1.3 if is_new else 1.0,
-            variant_id=newer["id"] if is_new else None,
-        )
+        if day < 20:
+            copy_session(farm, source, days=day)
+        else:
+            copy_session(farm, source, days=day, slower=1.3, variant_id=newer)
     farm.clock.advance(31 * 86400)
     return farm
 
@@ -96,6 +83,16 @@ def test_a_file_that_is_slower_is_one_change_with_its_digests_and_evidence(histo
         assert own.delta == pytest.approx(math.log(1.3), abs=0.02)
         assert own.before_speedup == pytest.approx(2.0, rel=0.05)
         assert (own.before_matrix_id, own.after_matrix_ids[0]) == (20, 21)
+
+
+def test_a_trend_has_the_changes_that_were_found_in_its_series(history: FarmRig) -> None:
+    (change,) = search(history)
+    trends = [view for view in history.read(list_histories) if view.baseline is not None]
+    assert len(trends) == 4
+    for trend in trends:
+        (own,) = trend.changes
+        (begin,) = [point for point in trend.points if point.cell_id == own.cell_id]
+        assert (own.change_id, begin.matrix_id) == (change.change_id, 21)
 
 
 def test_a_search_that_is_repeated_or_interrupted_records_each_change_once(history: FarmRig) -> None:
@@ -167,12 +164,12 @@ def test_a_change_raises_one_alarm_which_ends_when_a_person_judges_it(
         farm.write(service, 99, ChangeStateRequest(state=ChangeState.FIXED, reason="r"))
 
 
-@pytest.mark.parametrize("quiet", [{"delta": -0.05}, {"told_days_ago": 8}])
+@pytest.mark.parametrize(("delta", "days"), [(-0.05, 0), (0.05, 8)])
 def test_improvements_and_what_was_told_long_ago_raise_no_alarm(
-    farm: FarmRig, source: MatrixId, quiet: dict[str, float]
+    farm: FarmRig, source: MatrixId, delta: float, days: int
 ) -> None:
-    days = quiet.pop("told_days_ago", 0)
-    assert recorded_change(farm, told_at=farm.clock.now() - timedelta(days=days), **quiet) is not None
+    told_at = farm.clock.now() - timedelta(days=days)
+    assert recorded_change(farm, told_at=told_at, delta=delta) is not None
     assert farm.read(list_alarms) == []
 
 
