@@ -75,14 +75,22 @@ class FarmConnection:
     def _post(self, kind: type[T], path: str, body: Mapping[str, object]) -> T:
         return parse_response(kind, self._send(self._http.build_request("POST", path, json=body)))
 
-    def _post_once(self, kind: type[T], path: str, body: Mapping[str, object], *, lost_hint: str) -> T:
+    def _post_once(
+        self,
+        kind: type[T],
+        path: str,
+        body: Mapping[str, object],
+        *,
+        lost_hint: str,
+        key: str | None = None,
+    ) -> T:
         """Post a request that must take effect once: it has a key, and is sent again if its answer is lost.
 
         Raises:
             FarmUnreachable: the second answer was lost, too; `lost_hint` says how to check the result.
         """
         request = self._http.build_request(
-            "POST", path, json=body, headers={REQUEST_KEY_HEADER: f'"{uuid4()}"'}
+            "POST", path, json=body, headers={REQUEST_KEY_HEADER: f'"{key or uuid4()}"'}
         )
         try:
             return parse_response(kind, self._send(request))

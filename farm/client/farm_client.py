@@ -167,9 +167,12 @@ class FarmClient(ResultQueries):
         """
         Upload(http=self._http, send=self._send, path=path, digest=digest, progress=progress).run()
 
-    def submit_matrix(self, spec: Mapping[str, object]) -> MatrixView:
-        """Submit a matrix, once; `spec` is the matrix file as read."""
-        return self._post_once(MatrixView, "/matrices", {"spec": spec}, lost_hint=_LOST_HINT)
+    def submit_matrix(self, spec: Mapping[str, object], *, key: str | None = None) -> MatrixView:
+        """Submit a matrix, once; `spec` is the matrix file as read.
+
+        With a key of its own, the same matrix that was submitted with it before is returned.
+        """
+        return self._post_once(MatrixView, "/matrices", {"spec": spec}, lost_hint=_LOST_HINT, key=key)
 
     def plan_matrix(self, spec: Mapping[str, object]) -> MatrixPlanView:
         """Return what a matrix would expand to; nothing is queued."""

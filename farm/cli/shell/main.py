@@ -112,6 +112,11 @@ _COMMANDS_BY_PANEL = {
             "Compare two model files or variants on devices: B against A. Ctrl-C detaches.",
         ),
         (
+            "bisect",
+            "run.bisect:bisect",
+            "Find the version of a model file that changed its time, by comparisons on devices.",
+        ),
+        (
             "rerun",
             "run.rerun:rerun",
             "Measure one number again as it was made: the same files, program, settings and device.",
@@ -211,6 +216,7 @@ _SHORT_FORMS = {
 _OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "run": {"cls": PassthroughCommand},
     "compare": {"cls": PassthroughCommand},
+    "bisect": {"cls": PassthroughCommand},
     "adb": {"context_settings": {"allow_interspersed_args": False, "ignore_unknown_options": True}},
 }
 COMMANDS = (

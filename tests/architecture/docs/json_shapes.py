@@ -20,6 +20,7 @@ from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.matrices.standing import StandingSummary, StandingView
 from farm.wire.documents.operations import AlarmView
 from farm.wire.documents.results.changes import ChangeDetail, ChangeView
+from farm.wire.documents.results.bisect import BisectView
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.history import GroupSpeedupView, SeriesHistory
 from farm.wire.documents.results.rerun import RerunPlan, RerunResult
@@ -35,6 +36,7 @@ SHAPES: dict[str, Any] = {
     "speedups --by GROUP": list[GroupSpeedupView],
     "run": MatrixResults,
     "compare A B": MatrixResults,
+    "bisect": BisectView,
     "matrix submit FILE --watch": MatrixResults,
     "matrix rerun ID --watch": MatrixResults,
     "matrix submit FILE": MatrixView,

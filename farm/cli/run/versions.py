@@ -1,0 +1,112 @@
+"""Versions of a model file, in order: of one name as they were registered, or as a file lists them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from farm.cli.files.variant import select_variant
+from farm.client.farm_client import FarmClient
+from farm.core.errors import InvalidInput, NotFound
+from farm.core.models.variant import Manifest, Variant
+
+DIGEST_SHOWN = 8
+_LONGEST_MODEL = 64
+
+
+def registered_versions(views: Sequence[Variant], good: str, bad: str) -> list[Variant]:
+    """Return the versions of one name from the good one to the bad one, in the order of registration.
+
+    Raises:
+        NotFound: there is no such variant.
+        InvalidInput: they have no name in common, or are in the wrong order.
+    """
+    first, last = select_variant(views, good), select_variant(views, bad)
+    # A file may have several names: that of its own, and one that a comparison gave it.
+    names = [
+        {view.name for view in views if view.manifest.digest == end.manifest.digest} for end in (first, last)
+    ]
+    common = sorted(names[0] & names[1], key=len)
+    if not common:
+        hint = (
+            "list them, oldest first, in a file: --versions FILE; `farm variant list --all` has all versions"
+        )
+        raise InvalidInput(f"{first.name} and {last.name} are not versions of one name", hint=hint)
+    own = sorted((view for view in views if view.name == common[0]), key=lambda view: view.variant_id)
+    return versions_between(own, first, last)
+
+
+def listed_versions(views: Sequence[Variant], file: Path, good: str, bad: str) -> list[Variant]:
+    """Return the versions that the lines of a file name, oldest first, from the good one to the bad one.
+
+    Raises:
+        NotFound: there is no such variant as the good or the bad one.
+        InvalidInput: a line names none, or one that is there before; or an end is not in the file.
+    """
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"{file} cannot be read: {error}", hint="it has a name or digest on each line"
+        ) from error
+    versions: list[Variant] = []
+    for number, line in enumerate(lines, start=1):
+        if not (word := line.partition("#")[0].strip()):
+            continue
+        try:
+            version = select_variant(views, word)
+        except NotFound as error:
+            raise InvalidInput(f"{file}, line {number}: {error.message}", hint=error.hint) from error
+        if any(version.manifest.digest == other.manifest.digest for other in versions):
+            hint = "each version is there once: a search needs one change, and no way back"
+            raise InvalidInput(f"{file}, line {number}: {word} is there before", hint=hint)
+        versions.append(version)
+    return versions_between(versions, select_variant(views, good), select_variant(views, bad))
+
+
+def versions_between(versions: Sequence[Variant], first: Variant, last: Variant) -> list[Variant]:
+    """Return the versions from one to another.
+
+    Raises:
+        InvalidInput: one is not among them, both are the same, or they are in the wrong order.
+    """
+    digests = [version.manifest.digest for version in versions]
+    for option, end in (("--good", first), ("--bad", last)):
+        if end.manifest.digest not in digests:
+            raise InvalidInput(
+                f"{option} {short_digest(end)} is not among the versions", hint="add it to the list"
+            )
+    start, stop = digests.index(first.manifest.digest), digests.index(last.manifest.digest)
+    if start == stop:
+        raise InvalidInput("--good and --bad are the same file", hint="name two versions")
+    if start > stop:
+        hint = "the older one is --good, whichever is quicker: the change from it is sought"
+        raise InvalidInput("--good is later than --bad", hint=hint)
+    return list(versions[start : stop + 1])
+
+
+def short_digest(version: Variant) -> str:
+    """Return the beginning of the digest of a version's file."""
+    return version.manifest.digest[:DIGEST_SHOWN]
+
+
+def with_own_name(farm: FarmClient, views: Sequence[Variant], version: Variant) -> Variant:
+    """Return a version under a name of its own, by its digest: a matrix takes the newest file of a name.
+
+    It is registered where it is new; the farm has its bytes.
+    """
+    manifest = named_by_digest(version.manifest)
+    known = (
+        view
+        for view in views
+        if view.manifest.digest == manifest.digest
+        and (view.manifest.model, view.manifest.recipe) == (manifest.model, manifest.recipe)
+    )
+    return next(known, None) or farm.register_variant(manifest)
+
+
+def named_by_digest(manifest: Manifest) -> Manifest:
+    """Return the manifest of a file under the name of its model and digest: `net-30b87477`."""
+    suffix = f"-{manifest.digest[:DIGEST_SHOWN]}"
+    if manifest.model.endswith(suffix):
+        return manifest
+    return replace(manifest, model=manifest.model[: _LONGEST_MODEL - len(suffix)] + suffix)
