@@ -121,7 +121,7 @@ class BisectSearch:
         self._tell(last, first.matrix.matrix_id, _END_STANDINGS[outcome], first.bad, reason=reason)
         if not differing:
             return self._view(outcome, measured=measured)
-        device = max(differing, key=lambda device: abs(measured[device].value) / measured[device].half_width)
+        device = max(differing, key=lambda device: measured[device].least)
         standings = self._narrow(device, measured[device], [{"device_id": sorted(differing)}])
         reached = narrow(len(self.versions), standings)
         return self._view(

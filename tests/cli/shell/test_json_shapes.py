@@ -11,7 +11,14 @@ from tests.cli.matrices.test_matrix import MATRIX, Measured, document, measured,
 
 __all__ = ["measured", "original"]
 #: These wait for an agent, which this farm has not.
-WAITING = {"run", "compare A B", "matrix submit FILE --watch", "matrix rerun ID --watch", "rerun ATTEMPT", "bisect"}
+WAITING = {
+    "run",
+    "compare A B",
+    "matrix submit FILE --watch",
+    "matrix rerun ID --watch",
+    "rerun ATTEMPT",
+    "bisect",
+}
 
 
 def test_every_listed_command_prints_its_documents(

@@ -15,6 +15,7 @@ import pytest
 from farm.core.base.ids import MatrixId
 from tests.support.fakes import stand_in_model
 from tests.support.farm.processes import FarmProcess, eventually, running_farm_with_agent
+from tests.support.farm.service_fixture import model_file
 
 _UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "2")
 _RUN = (sys.executable, "-m", "farm.cli.shell.main", "run")
@@ -148,6 +149,25 @@ def test_a_generic_harness_runs_a_model_on_its_backends(farm: FarmProcess, tmp_p
     assert sizes == {float(len(content))}
     # The same file again is the same variant.
     assert document(farm, tmp_path, "net.pt", "--quick", *options)["matrix"]["jobs"] == 4
+
+
+def test_the_file_that_made_it_slower_is_found_among_versions(farm: FarmProcess, tmp_path: Path) -> None:
+    (tmp_path / "sized.yaml").write_text(DEFINITION.replace("name: infer", "name: sized"))
+    program = script(tmp_path, "sized", INFER.replace("us=1000", "us=$bytes"))
+    farm.cli("harness", "add", "sized", str(program), "--definition", str(tmp_path / "sized.yaml"))
+    digests = []
+    for place in range(6):
+        file = tmp_path / f"{place}.pt"
+        # The program takes as long as the file is large.
+        file.write_bytes(model_file("torchscript", marker=f"{place}" + "x" * (100 if place > 3 else 10)))
+        added = farm.cli("variant", "add", str(file), "--model", "sized-net")
+        digests.append(added["manifest"]["digest"])
+    words = ["--good", digests[0][:8], "--bad", digests[5][:8], "--harness", "sized", "--device", "*-0"]
+    found = farm.cli("bisect", *words)
+    assert (found["outcome"], found["first_bad"]["digest"]) == ("found", digests[4])
+    assert [row["version"]["place"] for row in found["comparisons"]] == [6, 3, 4, 5]
+    assert found["change"]["speedup"] < 0.8
+    assert farm.cli("bisect", *words) == found
 
 
 def test_a_program_that_fails_is_told_with_the_command_that_shows_what_it_printed(

@@ -58,9 +58,14 @@ class LogChange:
         return cls(value=-math.log(ratio), half_width=math.log(ci_high / ci_low) / 2)
 
     @property
+    def least(self) -> float:
+        """Return the least change within the interval; negative where that may be none."""
+        return abs(self.value) - self.half_width
+
+    @property
     def is_shown(self) -> bool:
         """Return whether the interval leaves out no change at all."""
-        return abs(self.value) > self.half_width
+        return self.least > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
