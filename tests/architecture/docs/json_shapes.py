@@ -19,8 +19,8 @@ from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingVi
 from farm.wire.documents.matrices.plans import CancellationView, MatrixPlanView
 from farm.wire.documents.matrices.standing import StandingSummary, StandingView
 from farm.wire.documents.operations import AlarmView
-from farm.wire.documents.results.changes import ChangeDetail, ChangeView
 from farm.wire.documents.results.bisect import BisectView
+from farm.wire.documents.results.changes import ChangeDetail, ChangeView
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.history import GroupSpeedupView, SeriesHistory
 from farm.wire.documents.results.rerun import RerunPlan, RerunResult
