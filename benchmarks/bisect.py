@@ -19,7 +19,7 @@ from benchmarks.simulated_start import simulated_start
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.results.history.bisect import (
     LogChange,
-    VersionStanding,
+    VersionResult,
     judge_version,
     narrow,
     sought_half_width,
@@ -145,18 +145,18 @@ def _search(scenario: Scenario, random: Random) -> SearchEnd:
     if first.verdict not in _DIFFERS:
         return SearchEnd(named=None, truth=truth, comparisons=1, starts=starts)
     change = _log_change(first)
-    changes, comparisons, standings = [change.value], 1, dict[int, VersionStanding]()
-    while (place := narrow(VERSIONS, standings).next) is not None:
+    changes, comparisons, results = [change.value], 1, dict[int, VersionResult]()
+    while (place := narrow(VERSIONS, results).next) is not None:
         comparisons += 1
         if place in broken:
-            standings[place] = VersionStanding.NOT_RUN
+            results[place] = VersionResult.NOT_RUN
             continue
         plan = SequentialRounds(until=sought_half_width(changes))
         (version, bad), count = session([place, VERSIONS - 1], plan)
         starts += count
         changes.append(_log_change(bad).value)
-        standings[place] = judge_version(_log_change(version), _log_change(bad), change=change.value)
-    result = narrow(VERSIONS, standings)
+        results[place] = judge_version(_log_change(version), _log_change(bad), change=change.value)
+    result = narrow(VERSIONS, results)
     named = range(result.last_good + 1, result.first_bad + 1)
     return SearchEnd(named=named, truth=truth, comparisons=comparisons, starts=starts)
 

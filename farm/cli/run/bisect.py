@@ -18,7 +18,7 @@ from farm.core.base.units import ratio_text
 from farm.core.errors import EXIT_CODES, InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS
 from farm.core.models.variant import Variant
-from farm.core.results.history.bisect import VersionStanding, most_comparisons
+from farm.core.results.history.bisect import VersionResult, most_comparisons
 from farm.core.runs.measurement import DEFAULT_MARGIN
 from farm.presentation.labels import device_name
 from farm.presentation.text import EMPTY_CELL, local_time_text, plural, seconds
@@ -154,11 +154,11 @@ def _listed_line(place: int, version: Variant) -> str:
     return f"{place:>4}  {digest}  {local_time_text(version.created_at)}  {version.name}{expired}"
 
 
-_STANDING_TEXTS = {
-    VersionStanding.GOOD: "like the good one",
-    VersionStanding.BAD: "like the bad one",
-    VersionStanding.UNDECIDED: "undecided",
-    VersionStanding.NOT_RUN: "cannot run",
+_RESULT_TEXTS = {
+    VersionResult.GOOD: "like the good one",
+    VersionResult.BAD: "like the bad one",
+    VersionResult.UNDECIDED: "undecided",
+    VersionResult.NOT_RUN: "cannot run",
 }
 
 
@@ -167,7 +167,7 @@ def comparison_line(comparison: BisectComparison) -> str:
     version = comparison.version
     rows = [f"{_speedup_text(row)} on {device_name(row)}" for row in comparison.devices] or [EMPTY_CELL]
     matrix = "" if comparison.matrix_id is None else f", matrix {comparison.matrix_id}"
-    text = _STANDING_TEXTS[comparison.standing]
+    text = _RESULT_TEXTS[comparison.result]
     lines = [f"{version.place:>4}  {version.digest[:DIGEST_SHOWN]}  {text:17}  {rows[0]}{matrix}"]
     lines += [f"{'':35}{row}" for row in rows[1:]]
     lines += [f"{'':16}{line}" for line in wrap(comparison.reason or "", _REASON_WIDTH)]

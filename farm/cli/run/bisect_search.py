@@ -20,7 +20,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Variant
 from farm.core.results.history.bisect import (
     LogChange,
-    VersionStanding,
+    VersionResult,
     judge_version,
     narrow,
     sought_half_width,
@@ -41,11 +41,11 @@ _ENDS_DIFFERED = "good and bad did not differ in this session"
 _MIDDLE = "it is between both"
 _FILE_GONE = "its file was deleted"
 #: Of the bad end, by what its own comparison says.
-_END_STANDINGS: Mapping[BisectOutcome, VersionStanding] = {
-    "found": VersionStanding.BAD,
-    "same": VersionStanding.GOOD,
-    "undecided": VersionStanding.UNDECIDED,
-    "not_measured": VersionStanding.NOT_RUN,
+_END_RESULTS: Mapping[BisectOutcome, VersionResult] = {
+    "found": VersionResult.BAD,
+    "same": VersionResult.GOOD,
+    "undecided": VersionResult.UNDECIDED,
+    "not_measured": VersionResult.NOT_RUN,
 }
 #: Of one version: speedups against the good end by device.
 _Speedups = Mapping[DeviceId, SpeedupView]
@@ -118,12 +118,12 @@ class BisectSearch:
         differing = [device for device in measured if first.bad[device].verdict in _DIFFERS]
         outcome = "found" if differing else _outcome_without_difference(first.bad.values(), measured)
         reason = None if measured else self._reason(last, first.matrix)
-        self._tell(last, first.matrix.matrix_id, _END_STANDINGS[outcome], first.bad, reason=reason)
+        self._tell(last, first.matrix.matrix_id, _END_RESULTS[outcome], first.bad, reason=reason)
         if not differing:
             return self._view(outcome, measured=measured)
         device = max(differing, key=lambda device: measured[device].least)
-        standings = self._narrow(device, measured[device], [{"device_id": sorted(differing)}])
-        reached = narrow(len(self.versions), standings)
+        results = self._narrow(device, measured[device], [{"device_id": sorted(differing)}])
+        reached = narrow(len(self.versions), results)
         return self._view(
             "found" if reached.is_exact else "range",
             last_good=reached.last_good,
@@ -135,30 +135,30 @@ class BisectSearch:
 
     def _narrow(
         self, device: DeviceId, change: LogChange, devices: list[dict[str, Any]]
-    ) -> dict[int, VersionStanding]:
+    ) -> dict[int, VersionResult]:
         """Compare versions between the ends, and return what they are like on a device."""
-        standings: dict[int, VersionStanding] = {}
+        results: dict[int, VersionResult] = {}
         changes = [change.value]
-        while (place := narrow(len(self.versions), standings).next) is not None:
+        while (place := narrow(len(self.versions), results).next) is not None:
             if self.versions[place].expired_at is not None:
-                standings[place] = VersionStanding.NOT_RUN
-                self._tell(place, None, standings[place], {}, reason=_FILE_GONE)
+                results[place] = VersionResult.NOT_RUN
+                self._tell(place, None, results[place], {}, reason=_FILE_GONE)
                 continue
             rounds = self._rounds({"until": {"half_width": round(sought_half_width(changes), 6)}})
             session = self._session(place, rounds, devices)
             bad = _log_change(session.bad.get(device))
             if bad is not None:
                 changes.append(bad.value)
-            standings[place], reason = _judge(session, device, change, self._reason(place, session.matrix))
+            results[place], reason = _judge(session, device, change, self._reason(place, session.matrix))
             self._tell(
                 place,
                 session.matrix.matrix_id,
-                standings[place],
+                results[place],
                 session.version,
                 reason=reason,
                 by_device={each: _judge(session, each, change, None)[0] for each in session.version},
             )
-        return standings
+        return results
 
     def _rounds(self, until: Mapping[str, object]) -> dict[str, object]:
         return {"at_least": MIN_ROUNDS, "at_most": self.options.rounds, **until}
@@ -230,19 +230,19 @@ class BisectSearch:
         self,
         place: int,
         matrix_id: MatrixId | None,
-        standing: VersionStanding,
+        result: VersionResult,
         speedups: _Speedups,
         *,
         reason: str | None = None,
-        by_device: Mapping[DeviceId, VersionStanding] | None = None,
+        by_device: Mapping[DeviceId, VersionResult] | None = None,
     ) -> None:
         comparison = BisectComparison(
             version=self._version(place),
             matrix_id=matrix_id,
-            standing=standing,
+            result=result,
             reason=reason,
             devices=tuple(
-                BisectSpeedup.of(view, standing=(by_device or {}).get(device))
+                BisectSpeedup.of(view, result=(by_device or {}).get(device))
                 for device, view in speedups.items()
             ),
         )
@@ -295,17 +295,17 @@ def _log_change(view: SpeedupView | None) -> LogChange | None:
 
 def _judge(
     session: _Session, device: DeviceId, change: LogChange, why_not_run: str | None
-) -> tuple[VersionStanding, str | None]:
+) -> tuple[VersionResult, str | None]:
     """Return which end a version is like on a device, and the reason where it is like none."""
     version, bad = _log_change(session.version.get(device)), _log_change(session.bad.get(device))
     if version is None:
-        return VersionStanding.NOT_RUN, why_not_run
+        return VersionResult.NOT_RUN, why_not_run
     if bad is None:
-        return VersionStanding.UNDECIDED, _ENDS_DIFFERED
-    standing = judge_version(version, bad, change=change.value)
-    if standing is not VersionStanding.UNDECIDED:
-        return standing, None
-    return standing, _MIDDLE if bad.is_shown else _ENDS_DIFFERED
+        return VersionResult.UNDECIDED, _ENDS_DIFFERED
+    result = judge_version(version, bad, change=change.value)
+    if result is not VersionResult.UNDECIDED:
+        return result, None
+    return result, _MIDDLE if bad.is_shown else _ENDS_DIFFERED
 
 
 def _outcome_without_difference(

@@ -15,7 +15,7 @@ from farm.client.farm_client import FarmClient
 from farm.core.base.ids import Digest, MatrixId, digest_of
 from farm.core.devices.device import Health
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec, Variant
-from farm.core.results.history.bisect import VersionStanding
+from farm.core.results.history.bisect import VersionResult
 from farm.core.runs.evidence import Evidence
 from farm.wire.agents.protocol import Assignment, ExchangeAnswer
 from farm.wire.documents.devices import OperatorRequest
@@ -138,12 +138,12 @@ def test_the_version_that_is_slower_is_found_and_what_cannot_run_is_stepped_over
     assert (view.outcome, view.last_good.place, view.first_bad.place) == ("found", 6, 7)
     assert view.first_bad.digest == versions[6].manifest.digest
     assert [row.version.place for row in told] == [9, 5, 3, 6, 7]
-    assert [row.standing for row in told] == [
-        VersionStanding.BAD,
-        VersionStanding.NOT_RUN,
-        VersionStanding.GOOD,
-        VersionStanding.GOOD,
-        VersionStanding.BAD,
+    assert [row.result for row in told] == [
+        VersionResult.BAD,
+        VersionResult.NOT_RUN,
+        VersionResult.GOOD,
+        VersionResult.GOOD,
+        VersionResult.BAD,
     ]
     assert (told[1].reason or "").startswith("failed: program crashed (exit code 134, SIGABRT)")
     assert view.change is not None

@@ -24,7 +24,7 @@ _MOST_UNDECIDED = 3
 _LEAST_WIDTH, _MOST_WIDTH = 0.0001, 1.0
 
 
-class VersionStanding(StrEnum):
+class VersionResult(StrEnum):
     """What a comparison showed of a version."""
 
     #: It is like the good end.
@@ -39,7 +39,7 @@ class VersionStanding(StrEnum):
     @property
     def is_known(self) -> bool:
         """Return whether it narrows the search from one side."""
-        return self in (VersionStanding.GOOD, VersionStanding.BAD)
+        return self in (VersionResult.GOOD, VersionResult.BAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ class SearchRange:
         return self.first_bad - self.last_good == 1
 
 
-def judge_version(version: LogChange, bad: LogChange, *, change: float) -> VersionStanding:
+def judge_version(version: LogChange, bad: LogChange, *, change: float) -> VersionResult:
     """Return which end a version is like.
 
     Args:
@@ -92,12 +92,12 @@ def judge_version(version: LogChange, bad: LogChange, *, change: float) -> Versi
         change: that of the bad end when the search began, whose direction counts.
     """
     if not bad.is_shown or (bad.value > 0) != (change > 0):
-        return VersionStanding.UNDECIDED
+        return VersionResult.UNDECIDED
     beyond_middle = math.copysign(1.0, bad.value) * (version.value - bad.value / 2)
     middle = max(_MIDDLE_OF_WIDTH * version.half_width, _MIDDLE_OF_CHANGE * abs(bad.value))
     if abs(beyond_middle) < middle:
-        return VersionStanding.UNDECIDED
-    return VersionStanding.BAD if beyond_middle > 0 else VersionStanding.GOOD
+        return VersionResult.UNDECIDED
+    return VersionResult.BAD if beyond_middle > 0 else VersionResult.GOOD
 
 
 def sought_half_width(changes: Sequence[float]) -> float:
@@ -110,24 +110,20 @@ def sought_half_width(changes: Sequence[float]) -> float:
     return min(_MOST_WIDTH, max(_LEAST_WIDTH, width))
 
 
-def narrow(versions: int, standings: Mapping[int, VersionStanding]) -> SearchRange:
+def narrow(versions: int, results: Mapping[int, VersionResult]) -> SearchRange:
     """Return how far a search is, and the version to compare next.
 
     Args:
         versions: how many there are, from the good end at 0 to the bad one.
-        standings: of the versions that were compared, by place.
+        results: of the versions that were compared, by place.
     """
-    bad = [place for place, standing in standings.items() if standing is VersionStanding.BAD]
+    bad = [place for place, result in results.items() if result is VersionResult.BAD]
     first_bad = min([versions - 1, *bad])
-    good = [
-        place
-        for place, standing in standings.items()
-        if standing is VersionStanding.GOOD and place < first_bad
-    ]
+    good = [place for place, result in results.items() if result is VersionResult.GOOD and place < first_bad]
     last_good = max([0, *good])
     between = range(last_good + 1, first_bad)
-    open_places = [place for place in between if place not in standings]
-    undecided = sum(standing is VersionStanding.UNDECIDED for standing in standings.values())
+    open_places = [place for place in between if place not in results]
+    undecided = sum(result is VersionResult.UNDECIDED for result in results.values())
     if not open_places or undecided >= _MOST_UNDECIDED:
         return SearchRange(last_good=last_good, first_bad=first_bad, next=None)
     # The middle; if that says nothing, away from it: versions that say nothing often are neighbours.

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Literal
 
 from farm.core.base.ids import DeviceId, Digest, MatrixId
-from farm.core.results.history.bisect import VersionStanding
+from farm.core.results.history.bisect import VersionResult
 from farm.wire.base import Wire
 
 #: `found`: one version; `range`: one of several; `same`: the ends do not differ by more than the margin;
@@ -23,7 +23,7 @@ class BisectSpeedup(Wire):
     ci_high: float | None
     rounds: int
     #: Which end the version is like there; None of the bad end itself.
-    standing: VersionStanding | None
+    result: VersionResult | None
 
 
 class BisectVersion(Wire):
@@ -43,7 +43,7 @@ class BisectComparison(Wire):
     version: BisectVersion
     #: None where its file is gone, so that it was not measured.
     matrix_id: MatrixId | None
-    standing: VersionStanding
+    result: VersionResult
     #: Why it has no measurement, or is undecided.
     reason: str | None
     devices: tuple[BisectSpeedup, ...]

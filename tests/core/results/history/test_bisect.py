@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from farm.core.results.history.bisect import (
     LogChange,
-    VersionStanding,
+    VersionResult,
     judge_version,
     most_comparisons,
     narrow,
@@ -18,15 +18,15 @@ from farm.core.results.history.bisect import (
 
 def searched(versions: int, first_bad: int, not_run: frozenset[int] = frozenset()) -> tuple[int, int, int]:
     """The range that a search ends with, and its comparisons with that of the ends."""
-    standings: dict[int, VersionStanding] = {}
-    while (place := narrow(versions, standings).next) is not None:
-        assert place not in standings
+    results: dict[int, VersionResult] = {}
+    while (place := narrow(versions, results).next) is not None:
+        assert place not in results
         assert 0 < place < versions - 1
-        standings[place] = VersionStanding.BAD if place >= first_bad else VersionStanding.GOOD
+        results[place] = VersionResult.BAD if place >= first_bad else VersionResult.GOOD
         if place in not_run:
-            standings[place] = VersionStanding.NOT_RUN
-    end = narrow(versions, standings)
-    return end.last_good, end.first_bad, 1 + len(standings)
+            results[place] = VersionResult.NOT_RUN
+    end = narrow(versions, results)
+    return end.last_good, end.first_bad, 1 + len(results)
 
 
 @given(st.data())
@@ -65,8 +65,8 @@ def test_a_long_stretch_that_cannot_run_is_left_behind_by_wide_steps() -> None:
 
 
 def test_a_search_ends_with_a_range_when_several_versions_are_undecided() -> None:
-    standings = dict.fromkeys((30, 31, 32), VersionStanding.UNDECIDED)
-    end = narrow(64, {**standings, 16: VersionStanding.GOOD})
+    results = dict.fromkeys((30, 31, 32), VersionResult.UNDECIDED)
+    end = narrow(64, {**results, 16: VersionResult.GOOD})
     assert (end.last_good, end.first_bad, end.next) == (16, 63, None)
 
 
@@ -74,37 +74,37 @@ BAD_END = LogChange(value=0.10, half_width=0.02)
 
 
 @pytest.mark.parametrize(
-    ("value", "standing"),
+    ("value", "result"),
     [
-        (-0.03, VersionStanding.GOOD),
-        (0.0, VersionStanding.GOOD),
-        (0.029, VersionStanding.GOOD),
-        (0.045, VersionStanding.UNDECIDED),
-        (0.055, VersionStanding.UNDECIDED),
-        (0.071, VersionStanding.BAD),
-        (0.10, VersionStanding.BAD),
-        (0.20, VersionStanding.BAD),
+        (-0.03, VersionResult.GOOD),
+        (0.0, VersionResult.GOOD),
+        (0.029, VersionResult.GOOD),
+        (0.045, VersionResult.UNDECIDED),
+        (0.055, VersionResult.UNDECIDED),
+        (0.071, VersionResult.BAD),
+        (0.10, VersionResult.BAD),
+        (0.20, VersionResult.BAD),
     ],
 )
-def test_a_version_is_like_the_end_that_it_is_nearer_to(value: float, standing: VersionStanding) -> None:
+def test_a_version_is_like_the_end_that_it_is_nearer_to(value: float, result: VersionResult) -> None:
     version = LogChange(value=value, half_width=0.02)
-    assert judge_version(version, BAD_END, change=0.1) is standing
+    assert judge_version(version, BAD_END, change=0.1) is result
     mirrored = LogChange(value=-value, half_width=0.02)
     bad = LogChange(value=-BAD_END.value, half_width=0.02)
-    assert judge_version(mirrored, bad, change=-0.1) is standing
+    assert judge_version(mirrored, bad, change=-0.1) is result
 
 
 def test_a_wide_interval_decides_nothing_near_the_middle() -> None:
     wide = LogChange(value=0.08, half_width=0.07)
-    assert judge_version(wide, BAD_END, change=0.1) is VersionStanding.UNDECIDED
+    assert judge_version(wide, BAD_END, change=0.1) is VersionResult.UNDECIDED
 
 
 def test_ends_that_do_not_differ_again_decide_nothing() -> None:
     version = LogChange(value=0.2, half_width=0.01)
     same = LogChange(value=0.01, half_width=0.02)
     turned = LogChange(value=-0.1, half_width=0.02)
-    assert judge_version(version, same, change=0.1) is VersionStanding.UNDECIDED
-    assert judge_version(version, turned, change=0.1) is VersionStanding.UNDECIDED
+    assert judge_version(version, same, change=0.1) is VersionResult.UNDECIDED
+    assert judge_version(version, turned, change=0.1) is VersionResult.UNDECIDED
 
 
 def test_intervals_reach_a_quarter_of_the_change_within_the_bounds_of_a_matrix() -> None:
