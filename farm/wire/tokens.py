@@ -17,6 +17,8 @@ class TokenKind(StrEnum):
     HOST = "bfh"
     #: A person or a script.
     USER = "bfu"
+    #: A browser that signed in.
+    PAGE = "bfp"
 
 
 #: 256 bits in base64url.

@@ -1,4 +1,4 @@
-"""Changes in the history of series: what was found, and its evidence."""
+"""Changes in the history of series: what was found, and its evidence; sessions of browsers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -33,6 +33,7 @@ _NEWEST_COMPARED = "newest AND replica = 1 AND rounds > 0 AND baseline_slot IS N
 def upgrade() -> None:
     _replace_alarm_kinds((*_ALARM_KINDS, "regression"))
     _create_changes()
+    _create_page_sessions()
     _replace_newest_index(_NEWEST_COVERING, _NEWEST_COMPARED)
     superseded = sa.text("superseded_at IS NOT NULL")
     op.create_index(
@@ -98,7 +99,24 @@ def _create_changes() -> None:
     op.create_index("ix_changed_series_series", "changed_series", ["series_id", "change_id"], unique=False)
 
 
+def _create_page_sessions() -> None:
+    op.create_table(
+        "page_sessions",
+        sa.Column("session_hash", sa.Text(), nullable=False),
+        sa.Column("token_hash", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.Column("ended_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["token_hash"], ["access_tokens.token_hash"], name=op.f("fk_page_sessions_token_hash")
+        ),
+        sa.PrimaryKeyConstraint("session_hash", name=op.f("pk_page_sessions")),
+    )
+    op.create_index("ix_page_sessions_expires_at", "page_sessions", ["expires_at"], unique=False)
+
+
 def downgrade() -> None:
+    op.drop_table("page_sessions")
     op.drop_index("ix_measurements_superseded_at", table_name="measurements")
     _replace_newest_index(_NEWEST_KEY, "newest")
     op.drop_table("changed_series")

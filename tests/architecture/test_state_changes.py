@@ -31,6 +31,7 @@ STATELESS = {
     "standing_matrices": "what people and the farm do with it has its events",
     "standing_cells": "told by the matrix that measures them",
     "point_progress": "the progress of computing points",
+    "page_sessions": "a browser that is signed in with a token, which has its events",
 }
 
 

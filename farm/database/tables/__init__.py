@@ -17,6 +17,7 @@ from farm.database.tables.fleet import devices as devices
 from farm.database.tables.fleet import hosts as hosts
 from farm.database.tables.fleet import incidents as incidents
 from farm.database.tables.fleet import join_tokens as join_tokens
+from farm.database.tables.fleet import page_sessions as page_sessions
 from farm.database.tables.fleet import sessions as sessions
 from farm.database.tables.history import point_progress as point_progress
 from farm.database.tables.history import points as points

@@ -65,6 +65,19 @@ access_tokens = sa.Table(
     one_of("role", Role),
 )
 
+#: Browsers that signed in with an access token; only the hash of the cookie is stored.
+page_sessions = sa.Table(
+    "page_sessions",
+    metadata,
+    sa.Column("session_hash", sa.Text, primary_key=True),
+    sa.Column("token_hash", sa.Text, sa.ForeignKey("access_tokens.token_hash"), nullable=False),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("expires_at", UtcTime, nullable=False),
+    #: By signing out.
+    sa.Column("ended_at", UtcTime),
+)
+sa.Index("ix_page_sessions_expires_at", page_sessions.c.expires_at)
+
 incidents = sa.Table(
     "incidents",
     metadata,

@@ -1,4 +1,7 @@
-"""Access tokens: each proves the name and role of a caller. Only hashes are stored."""
+"""Access tokens: each proves the name and role of a caller; and sessions of browsers that signed in with one.
+
+Only hashes are stored.
+"""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -7,7 +10,7 @@ import sqlalchemy as sa
 
 from farm.core.operations.event import FarmEvent
 from farm.core.operations.role import Role
-from farm.database.tables import access_tokens
+from farm.database.tables import access_tokens, page_sessions
 from farm.database.transaction import Tx
 from farm.store.operations.events import record_event, record_if_moved
 from farm.wire.documents.access import AccessState, AccessToken
@@ -80,6 +83,35 @@ def list_access_tokens(tx: Tx, *, after: str, limit: int) -> list[AccessToken]:
     """Return up to `limit` tokens whose ids follow `after`, in the order of their ids."""
     query = sa.select(access_tokens).where(_public_id > after).order_by(_public_id).limit(limit)
     return [_token(row, tx.now) for row in tx.connection.execute(query)]
+
+
+def add_page_session(tx: Tx, *, session_hash: str, token_hash: str, expires_at: datetime) -> None:
+    """Store a session, and forget those that are over."""
+    tx.connection.execute(page_sessions.delete().where(page_sessions.c.expires_at <= tx.now))
+    tx.connection.execute(
+        page_sessions.insert().values(
+            session_hash=session_hash, token_hash=token_hash, created_at=tx.now, expires_at=expires_at
+        )
+    )
+
+
+def find_token_of_session(tx: Tx, session_hash: str) -> str | None:
+    """Return the hash of the token that a session was signed in with; None if the session is over."""
+    query = sa.select(page_sessions.c.token_hash).where(
+        page_sessions.c.session_hash == session_hash,
+        page_sessions.c.expires_at > tx.now,
+        page_sessions.c.ended_at.is_(None),
+    )
+    return tx.connection.execute(query).scalar_one_or_none()
+
+
+def end_page_session(tx: Tx, session_hash: str) -> None:
+    """End a session; one that is over stays so."""
+    tx.connection.execute(
+        page_sessions.update()
+        .where(page_sessions.c.session_hash == session_hash, page_sessions.c.ended_at.is_(None))
+        .values(ended_at=tx.now)
+    )
 
 
 def _is_valid(now: datetime) -> sa.ColumnElement[bool]:

@@ -1,0 +1,48 @@
+"""Sign browsers in with an access token, once, and out; a revoked token ends its sessions."""
+
+from datetime import timedelta
+
+from farm.core.errors import AuthError
+from farm.core.operations.role import Caller
+from farm.database.transaction import Tx
+from farm.services.access.tokens import ASK_AN_ADMIN
+from farm.store.operations import access_tokens
+from farm.wire.tokens import TokenKind, hash_of, new_secret
+
+#: A working day: a browser that is left open overnight signs in again.
+VALID_FOR = timedelta(hours=12)
+SIGN_IN_AGAIN = "sign in again with an access token; `farm token create` makes one"
+
+
+def sign_in(tx: Tx, token: str) -> str:
+    """Return the secret of a new session, for a cookie.
+
+    Raises:
+        AuthError: the token is no valid one of a person or script.
+    """
+    token_hash = hash_of(token.strip())
+    if access_tokens.find_valid_token(tx, token_hash) is None:
+        raise AuthError("the access token is unknown, too old or revoked", hint=ASK_AN_ADMIN)
+    secret = new_secret(TokenKind.PAGE)
+    access_tokens.add_page_session(
+        tx, session_hash=hash_of(secret), token_hash=token_hash, expires_at=tx.now + VALID_FOR
+    )
+    return secret
+
+
+def authenticate_session(tx: Tx, secret: str) -> Caller:
+    """Return who signed in; constant in time as `authenticate_caller` is.
+
+    Raises:
+        AuthError: the session is over, or its token is no longer valid.
+    """
+    token_hash = access_tokens.find_token_of_session(tx, hash_of(secret))
+    token = None if token_hash is None else access_tokens.find_valid_token(tx, token_hash)
+    if token is None:
+        raise AuthError("this session is over", hint=SIGN_IN_AGAIN)
+    return Caller(name=token.name, role=token.role, is_authenticated=True)
+
+
+def sign_out(tx: Tx, secret: str) -> None:
+    """End a session."""
+    access_tokens.end_page_session(tx, hash_of(secret))
