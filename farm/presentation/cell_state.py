@@ -1,0 +1,60 @@
+"""The state of a cell of a matrix: what came of it, in five words that exclude each other."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from farm.core.jobs.job import JobState
+from farm.core.runs.measurement import COUNTED, Outcome
+from farm.wire.documents.matrices.matrices import CellView
+
+
+class CellState(StrEnum):
+    """What came of a cell so far."""
+
+    #: It has a measurement that counts.
+    VALID = "valid"
+    #: It was measured, and no measurement counts: its quality says why.
+    REFUSED = "refused"
+    #: Its runs failed, by the variant's or the harness's doing.
+    FAILED = "failed"
+    #: Device, harness and file do not go together.
+    UNSUPPORTED = "unsupported"
+    #: Nothing came of it: it waits, runs for the first time, or was ended.
+    NOT_RUN = "not run"
+
+
+def cell_state(cell: CellView) -> CellState:
+    """Return the state of a cell: a measurement that counts outweighs everything else."""
+    return state_of_counts(cell.measurements_by_quality, cell.jobs_by_outcome)
+
+
+def state_of_counts(
+    measurements_by_quality: Mapping[str, int], jobs_by_outcome: Mapping[str, int]
+) -> CellState:
+    """Return the state by counts of accepted measurements and of jobs."""
+    if any(measurements_by_quality.get(quality) for quality in COUNTED):
+        return CellState.VALID
+    if any(measurements_by_quality.values()):
+        return CellState.REFUSED
+    if jobs_by_outcome.get(Outcome.FAILED):
+        return CellState.FAILED
+    if jobs_by_outcome.get(Outcome.UNSUPPORTED):
+        return CellState.UNSUPPORTED
+    return CellState.NOT_RUN
+
+
+def progress_text(cell: CellView) -> str:
+    """Return `3 of 10 runs`, or `running` or `queued` before the first one ended."""
+    jobs = cell.jobs_by_outcome
+    left = jobs.get(JobState.QUEUED, 0) + jobs.get(JobState.ACTIVE, 0)
+    ended = cell.jobs - left
+    if ended:
+        return f"{ended} of {cell.jobs} runs" if left else f"{cell.jobs} runs"
+    return "running" if jobs.get(JobState.ACTIVE) else "queued" if left else "ended"
+
+
+def refusal_text(cell: CellView) -> str:
+    """Return why a cell has no measurement that counts: `capped 3, throttled 1; run.crashed 2`."""
+    qualities = [f"{quality} {count}" for quality, count in cell.measurements_by_quality.items() if count]
+    problems = [f"{problem} ({count}x)" for problem, count in cell.problems.items()]
+    return "; ".join([", ".join(qualities), *problems]).strip("; ")
