@@ -30,6 +30,7 @@ help:
 	@echo "make mutants   take each enforcement of an invariant out, and see a test fail"
 	@echo "make lint      ruff, mypy and the import contracts only"
 	@echo "make docs      generate the pages that are made from the code: states, events, roles, json, reliability"
+	@echo "make vendor    copy the scripts of the pages from their npm packages"
 	@echo "make clean     remove the virtual environment"
 
 .PHONY: demo
@@ -103,6 +104,11 @@ DRAWN = tests/architecture/docs/test_states_page.py tests/architecture/docs/test
 .PHONY: docs
 docs: $(VENV)/.installed-dev
 	BENCHFARM_DRAW=1 $(BIN)/python -m pytest -q $(DRAWN)
+
+# Needs npm; the versions stand in the script.
+.PHONY: vendor
+vendor:
+	$(PYTHON) deploy/vendor_web.py
 
 .PHONY: clean
 clean:

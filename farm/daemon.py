@@ -19,7 +19,7 @@ from fastapi import FastAPI
 
 from agents.host.config import AgentConfig
 from agents.virtual.pool import start_devices, stop_devices
-from farm.api.app import create_agents_app, create_app
+from farm.api.app import create_agents_app
 from farm.api.context import Context
 from farm.api.http.server import bind_socket, serve, url_of
 from farm.clock import Clock, SystemClock
@@ -50,6 +50,7 @@ from farm.services.operations.order_check import OrderCheck
 from farm.services.periodic.leader_election import PeriodicLeader, PeriodicScan, serving_period_since
 from farm.services.results.history.change_sweep import ChangeSweep
 from farm.ticks import run_periodic_tasks, run_reminders, run_sweeps
+from farm.web.app import create_app_with_pages
 
 _log = structlog.get_logger(__name__)
 
@@ -135,7 +136,7 @@ def _with_port(config: FarmConfig, agents: socket.socket | None) -> FarmConfig:
 async def _serve(
     options: UpOptions, agent: AgentConfig | None, listeners: "_ListeningSockets", clock: Clock
 ) -> None:
-    app = create_app(options.config, clock)
+    app = create_app_with_pages(options.config, clock)
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

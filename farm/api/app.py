@@ -1,11 +1,12 @@
 """The farm as an ASGI application."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 import structlog
 from fastapi import APIRouter, FastAPI
+from starlette.datastructures import Headers
 
 from farm.api.agents.background_work import run_on_request
 from farm.api.agents.expansion_worker import ExpansionWorker
@@ -34,6 +35,7 @@ from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.core.errors import FarmBusy, FarmDiskFull
+from farm.core.operations.role import Caller
 from farm.database.connect import open_database, process_name, retry_while_busy
 from farm.database.migrate import upgrade
 from farm.services.files.builtin_programs import register_builtin_programs
@@ -57,8 +59,21 @@ ROUTERS = (
 )
 
 
-def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
-    """Build the application; its database and folders are opened when it starts, closed when it ends."""
+def create_app(
+    config: FarmConfig,
+    clock: Clock,
+    *,
+    let_in: Callable[[Headers, Context], Awaitable[Caller]] = identify_caller,
+    is_open: Callable[[str, str], bool] = lambda _method, _path: False,
+) -> DescribedApp:
+    """Build the application; its database and folders are opened when it starts, closed when it ends.
+
+    Args:
+        config: of the farm.
+        clock: of the farm.
+        let_in: who a request is from, on a farm that wants tokens; raises AuthError for an unknown caller.
+        is_open: whether anyone may make a call, by its method and path.
+    """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -93,7 +108,7 @@ def create_app(config: FarmConfig, clock: Clock) -> FastAPI:
     app = DescribedApp(ROUTERS, title="benchfarm", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(RequestBodyGuard)
     if config.needs_tokens:
-        app.add_middleware(AuthMiddleware, state=app.state, let_in=identify_caller)
+        app.add_middleware(AuthMiddleware, state=app.state, let_in=let_in, is_open=is_open)
     app.add_outermost(HeartbeatFastPath, state=app.state)
     refusal = refuse_other_origin if config.needs_tokens else refuse_beyond_loopback
     app.add_outermost(OriginCheck, refusal=refusal)

@@ -35,12 +35,17 @@ class AuthMiddleware:
     """
 
     def __init__(
-        self, app: ASGIApp, state: State, let_in: Callable[[Headers, Context], Awaitable[Caller]]
+        self,
+        app: ASGIApp,
+        state: State,
+        let_in: Callable[[Headers, Context], Awaitable[Caller]],
+        is_open: Callable[[str, str], bool] = lambda _method, _path: False,
     ) -> None:
-        """`let_in` raises AuthError for an unknown caller."""
+        """`let_in` raises AuthError for an unknown caller; `is_open` names calls that anyone may make."""
         self._app = app
         self._state = state
         self._let_in = let_in
+        self._is_open = is_open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -63,6 +68,9 @@ class AuthMiddleware:
         elif call == ("GET", _HEALTH):
             if not _has_at_most(0, headers):
                 raise InputTooLarge("nothing is sent along with this question")
+        elif self._is_open(*call):
+            if not _has_at_most(MAX_ENROLLMENT_BYTES, headers):
+                raise InputTooLarge(f"a sign-in has at most {MAX_ENROLLMENT_BYTES} bytes")
         else:
             caller = await self._let_in(headers, self._state.context)
             scope.setdefault("state", {})["caller"] = caller

@@ -13,13 +13,13 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from farm.api.app import create_app
 from farm.api.context import Context
 from farm.api.http.server import bind_socket, url_of
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
+from farm.web.app import create_app_with_pages
 from farm.wire.agents.protocol import Exchange
 from tests.support.database.migrated_database import put_migrated
 
@@ -93,7 +93,7 @@ def http_farm(data_dir: Path, **config: Any) -> Iterator[HttpFarm]:
     settings = FarmConfig(data_dir=data_dir, **config)
     if settings.database_url is None:
         put_migrated(settings.database_path)
-    app = create_app(settings, SystemClock())
+    app = create_app_with_pages(settings, SystemClock())
     with (
         served(app) as (url, loop),
         httpx.Client(base_url=url, trust_env=False, timeout=30) as http,

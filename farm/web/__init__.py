@@ -1,0 +1,1 @@
+"""The farm's pages: rendered by the server from the documents of the API's services."""

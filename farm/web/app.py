@@ -1,0 +1,37 @@
+"""The farm's application with its pages beside the API."""
+
+from fastapi import APIRouter, FastAPI
+from starlette.staticfiles import StaticFiles
+
+from farm.api.app import create_app
+from farm.clock import Clock
+from farm.config import FarmConfig
+from farm.web.http import live
+from farm.web.http.rendering import STATIC_FOLDER
+from farm.web.http.sign_in import SignInRedirect, identify_visitor, is_open
+from farm.web.pages import devices, files, hosts, matrices, numbers, operations, overview, sign_in, speedups
+
+#: All pages. An architecture test checks that each names the role it needs.
+PAGE_ROUTERS: tuple[APIRouter, ...] = (
+    overview.router,
+    devices.router,
+    matrices.router,
+    speedups.router,
+    numbers.router,
+    hosts.router,
+    files.router,
+    operations.router,
+    sign_in.router,
+    live.router,
+)
+
+
+def create_app_with_pages(config: FarmConfig, clock: Clock) -> FastAPI:
+    """Build the application of a farm that people open in a browser, too."""
+    app = create_app(config, clock, let_in=identify_visitor, is_open=is_open)
+    for router in PAGE_ROUTERS:
+        app.include_router(router)
+    app.mount("/static", StaticFiles(directory=STATIC_FOLDER))
+    if config.needs_tokens:
+        app.add_outermost(SignInRedirect)
+    return app

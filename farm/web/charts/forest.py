@@ -1,0 +1,102 @@
+"""The forest plot: one row a comparison, its interval on a log axis, beside the margin and the A/A pairs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from farm.core.base.units import ratio_text
+from farm.web.charts.scale import log_scale
+from farm.wire.documents.matrices.matrices import SpeedupView
+
+WIDTH = 420.0
+ROW_HEIGHT = 28.0
+_AXIS_HEIGHT = 26.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A labelled value of an axis."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A range of an axis."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """Return its width, at least one unit, so that it is seen."""
+        return max(round(self.high - self.low, 1), 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForestRow:
+    """One comparison; without an interval only its point is drawn, without a speedup nothing."""
+
+    middle: float
+    point: float | None
+    interval: Span | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forest:
+    """A forest plot. Places are in units of its view box."""
+
+    width: float
+    height: float
+    rows: Sequence[ForestRow]
+    #: Where the speedup is 1, with the margin on both sides.
+    one: float
+    margin: Span | None
+    #: The intervals of the A/A pairs together: what equal cells showed in this session.
+    noise: Span | None
+    ticks: Sequence[Tick]
+
+    @property
+    def plot_height(self) -> float:
+        """Return the height of the rows without the axis."""
+        return self.height - _AXIS_HEIGHT
+
+
+def forest_plot(views: Sequence[SpeedupView]) -> Forest:
+    """Return the forest plot of some comparisons, in their order."""
+    bounds = [
+        bound for view in views for bound in (view.speedup, view.ci_low, view.ci_high) if bound is not None
+    ]
+    margin = max((view.margin for view in views), default=0.0)
+    scale = log_scale(bounds, length=WIDTH, least=1 + max(1.5 * margin, 0.05))
+
+    def span(low: float, high: float) -> Span:
+        return Span(low=scale.place(low), high=scale.place(high))
+
+    aa = [view for view in views if view.aa and view.ci_low is not None and view.ci_high is not None]
+    return Forest(
+        width=WIDTH,
+        height=ROW_HEIGHT * len(views) + _AXIS_HEIGHT,
+        rows=[
+            ForestRow(
+                middle=ROW_HEIGHT * (place + 0.5),
+                point=None if view.speedup is None else scale.place(view.speedup),
+                interval=None
+                if view.ci_low is None or view.ci_high is None
+                else span(view.ci_low, view.ci_high),
+            )
+            for place, view in enumerate(views)
+        ],
+        one=scale.place(1.0),
+        margin=span(1 / (1 + margin), 1 + margin) if margin else None,
+        noise=span(min(view.ci_low or 1.0 for view in aa), max(view.ci_high or 1.0 for view in aa))
+        if aa
+        else None,
+        ticks=[Tick(at=scale.place(value), text=ratio_tick_text(value)) for value in scale.ticks()],
+    )
+
+
+def ratio_tick_text(value: float) -> str:
+    """Return a speedup as axes show it: `1.5x`."""
+    number = ratio_text(value).removesuffix("x")
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number}x"

@@ -1,0 +1,1 @@
+"""Responses of pages: rendering, headers, errors, sign-in and live changes."""

@@ -1,0 +1,54 @@
+"""Routes of pages: their errors are pages, too, with the hint of the error."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from fastapi.routing import APIRoute
+
+from farm.api.http.problems import problem_document, problem_of_caller
+from farm.core.errors import FarmError
+from farm.web.http.rendering import TEMPLATES, respond
+from farm.wire.base import Problem
+
+
+class PageRoute(APIRoute):
+    """Answers errors with a page."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs["include_in_schema"] = False
+        super().__init__(*args, **kwargs)
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, which raises no error of the farm and none of an invalid request."""
+        handle = super().get_route_handler()
+
+        async def handle_page(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except FarmError as error:
+                return error_page(request, problem_document(error))
+            except RequestValidationError as error:
+                return error_page(request, _invalid_address(error))
+
+        return handle_page
+
+
+def error_page(request: Request, problem: Problem) -> Response:
+    """Return a problem as a page."""
+    html = TEMPLATES.get_template("shared/error.html").render(
+        problem=problem, caller=None, here=request.url.path, query=""
+    )
+    return respond(request, html, status=problem.status)
+
+
+def _invalid_address(error: RequestValidationError) -> Problem:
+    places = [f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors()]
+    return problem_of_caller(
+        422,
+        "This address is not one of a page.",
+        "; ".join(places),
+        hint="follow the links of the pages, or correct the address",
+    )

@@ -1,0 +1,118 @@
+"""Rendering of templates to responses, with strict headers and entity tags."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from farm import __version__
+from farm.core.base.units import duration_text, elapsed_text, ratio_text, size_text
+from farm.core.operations.role import Caller
+from farm.presentation import text
+from farm.web.http.verdict_marks import verdict_class, verdict_glyph, verdict_words
+
+_FOLDER = Path(__file__).parents[1]
+STATIC_FOLDER = _FOLDER / "static"
+#: Everything from the farm itself, and nothing inline: text of devices and programs that came into a page
+#: unescaped would still run nothing.
+_POLICY = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+    "Vary": "Cookie",
+}
+
+#: Loads what a part of a page shows, by the names that its template uses.
+Load = Callable[[], Awaitable[Mapping[str, Any]]]
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER / "templates"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters |= {
+        "age": lambda at: text.age_text(at, datetime.now(UTC)),
+        "counts": text.counts_text,
+        "duration": text.duration_or_nothing,
+        "elapsed": elapsed_text,
+        "exact_duration": duration_text,
+        "local_time": text.local_time_text,
+        "ratio": ratio_text,
+        "size": size_text,
+        "verdict_class": verdict_class,
+        "verdict_glyph": verdict_glyph,
+        "verdict_words": verdict_words,
+    }
+    environment.globals |= {
+        "device_kind": text.device_kind,
+        "farm_version": __version__,
+        "plural": text.plural,
+    }
+    return environment
+
+
+TEMPLATES = _environment()
+
+
+async def render_page(
+    request: Request,
+    template: str,
+    *,
+    caller: Caller,
+    part: str | None = None,
+    parts: Mapping[str, Load],
+    **values: Any,
+) -> Response:
+    """Return a page, or one part of it for the browser to replace.
+
+    Args:
+        request: whose entity tag, if the page still has it, is answered with 304.
+        template: of the page; its parts are the templates of the folder of its name.
+        caller: who may see buttons.
+        part: only this part; a name that the page does not have is the whole page.
+        parts: how to load what each part shows.
+        values: further ones for the page.
+    """
+    shown = {"caller": caller, "here": request.url.path, "query": request.url.query, **values}
+    if part is not None and part in parts:
+        name = f"{template}/{part}.html"
+        shown |= await parts[part]()
+    else:
+        name = f"{template}/page.html"
+        for load in parts.values():
+            shown |= await load()
+    return respond(request, TEMPLATES.get_template(name).render(shown))
+
+
+def respond(request: Request, html: str, *, status: int = 200) -> Response:
+    """Return HTML with the headers of pages; 304 where the browser has it."""
+    body = html.encode()
+    tag = f'W/"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+    headers = {**_HEADERS, "ETag": tag}
+    if status == 200 and request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return HTMLResponse(body, status_code=status, headers=headers)

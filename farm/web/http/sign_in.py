@@ -1,0 +1,88 @@
+"""Sign-in of browsers: an access token once, then a cookie that no script reads and no other site sends."""
+
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from farm.api.context import Context
+from farm.api.http.authentication import bearer, identify_caller
+from farm.core.operations.role import Caller
+from farm.services.access.page_sessions import authenticate_session
+
+COOKIE = "benchfarm_session"
+SIGN_IN_PATH = "/login"
+_STATIC = "/static/"
+
+
+def is_open(method: str, path: str) -> bool:
+    """Return whether anyone may make a call: that of the sign-in page, and what it looks like."""
+    return path == SIGN_IN_PATH or (method in ("GET", "HEAD") and path.startswith(_STATIC))
+
+
+async def identify_visitor(headers: Headers, farm: Context) -> Caller:
+    """Return who a request is from: by its bearer credential, or by the cookie of a browser.
+
+    Raises:
+        AuthError: it has neither, or one that is no longer valid.
+    """
+    secret = session_secret(headers)
+    if bearer(headers) is not None or secret is None:
+        return await identify_caller(headers, farm)
+    return await farm.database.peek_async(farm.bind(authenticate_session), secret)
+
+
+def session_secret(headers: Headers) -> str | None:
+    """Return the secret of a browser's session; None without one."""
+    try:
+        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return None
+    return None if cookie is None else cookie.value or None
+
+
+def is_secure(headers: Headers, scheme: str) -> bool:
+    """Return whether the browser came by TLS; a proxy's word suffices, as it only adds a restriction."""
+    return scheme == "https" or headers.get("x-forwarded-proto") == "https"
+
+
+def local_path(path: str) -> str:
+    """Return a path of this farm to go on to: another site's address becomes the overview."""
+    parts = urlsplit(path)
+    is_local = not parts.scheme and not parts.netloc and path.startswith("/") and "\\" not in path
+    return path if is_local and not path.startswith("//") else "/"
+
+
+class SignInRedirect:
+    """Leads a browser without a session from a page to the sign-in."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not _wants_page(scope):
+            await self._app(scope, receive, send)
+            return
+        is_refused = False
+
+        async def send_or_redirect(message: Message) -> None:
+            nonlocal is_refused
+            if message["type"] == "http.response.start":
+                is_refused = message["status"] == 401
+            if not is_refused:
+                await send(message)
+
+        await self._app(scope, receive, send_or_redirect)
+        if is_refused:
+            query = scope["query_string"].decode("latin-1")
+            here = scope["path"] + (f"?{query}" if query else "")
+            target = f"{SIGN_IN_PATH}?next={quote(here, safe='')}"
+            await RedirectResponse(target, status_code=303)(scope, receive, send)
+
+
+def _wants_page(scope: Scope) -> bool:
+    headers = Headers(scope=scope)
+    is_read = scope["method"] in ("GET", "HEAD") and not scope["path"].startswith("/api/")
+    return is_read and "text/html" in headers.get("accept", "") and bearer(headers) is None

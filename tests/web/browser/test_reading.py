@@ -1,0 +1,105 @@
+"""Pages in a real browser: readable by everyone, on every width, without errors and without other hosts."""
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
+
+from farm.core.base.units import ratio_text
+from tests.web.browser.conftest import visit
+from tests.web.conftest import PageFarm
+from tests.web.test_pages import PATHS
+
+#: One of each kind, for the quick tier.
+_QUICK = ("/", "/matrices/1", "/speedups", "/attempts/3")
+SCHEMES = ("light", "dark")
+
+
+def _violations(found: dict[str, Any]) -> list[str]:
+    return [
+        f"{violation['id']}: {violation['help']}: {node['html']}"
+        for violation in found["violations"]
+        for node in violation["nodes"]
+    ]
+
+
+def check(browser: Browser, pages: PageFarm, path: str, scheme: Any) -> None:
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 800})
+    try:
+        tab = visit(context, pages.url)
+        tab.open(path)
+        tab.page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        assert _violations(Axe().run(tab.page).response) == []
+        for width in (360, 1920):
+            tab.page.set_viewport_size({"width": width, "height": 800})
+            assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
+        is_missing = "/99" in path
+        assert [text for text in tab.complaints if not (is_missing and "404" in text)] == []
+    finally:
+        context.close()
+
+
+@pytest.mark.parametrize("path", _QUICK)
+def test_a_page_is_accessible_at_any_width(browser: Browser, pages: PageFarm, path: str) -> None:
+    check(browser, pages, path, "light")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("path", [*PATHS, "/matrices/99", "/login"])
+def test_every_page_is_accessible_in_light_and_dark(
+    browser: Browser, pages: PageFarm, path: str, scheme: str
+) -> None:
+    check(browser, pages, path, scheme)
+
+
+def test_the_numbers_on_the_page_are_those_of_the_api(browser: Browser, pages: PageFarm) -> None:
+    views = pages.http.get("/api/v1/speedups", params={"matrix_id": pages.finished}).json()
+    context = browser.new_context()
+    try:
+        tab = visit(context, pages.url)
+        tab.open(f"/speedups?matrix={pages.finished}")
+        rows = tab.page.locator("table.forest tbody tr:not(.axis)")
+        shown = [rows.nth(place).locator("td").first.inner_text() for place in range(rows.count())]
+        assert [text.split()[-1] for text in shown] == [ratio_text(view["speedup"]) for view in views]
+        circles = tab.page.locator("table.forest circle")
+        assert circles.count() == len(views)
+    finally:
+        context.close()
+
+
+def test_without_scripts_links_and_filters_work(browser: Browser, pages: PageFarm) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    try:
+        tab = visit(context, pages.url)
+        tab.open("/matrices")
+        tab.page.get_by_label("Name").fill("precisions")
+        tab.page.get_by_role("button", name="Show").click()
+        assert "name=precisions" in tab.page.url
+        tab.page.get_by_role("link", name="two precisions").click()
+        assert tab.page.get_by_role("heading", level=1).inner_text().startswith("two precisions")
+        tab.page.get_by_role("link", name="Speedups of this matrix").click()
+        assert tab.page.get_by_role("heading", level=1).inner_text() == "Speedups of matrix 1"
+    finally:
+        context.close()
+
+
+def test_the_keyboard_reaches_content_and_pages(browser: Browser, pages: PageFarm) -> None:
+    context = browser.new_context()
+    try:
+        tab = visit(context, pages.url)
+        tab.open("/")
+        tab.page.keyboard.press("Tab")
+        assert tab.page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        tab.page.keyboard.press("Enter")
+        assert tab.page.evaluate("document.activeElement.id") == "main"
+        tab.open("/")
+        for _ in range(4):
+            tab.page.keyboard.press("Tab")
+        assert tab.page.evaluate("document.activeElement.textContent") == "Matrices"
+        tab.page.keyboard.press("Enter")
+        tab.page.wait_for_url("**/matrices")
+        assert tab.complaints == []
+    finally:
+        context.close()

@@ -1,0 +1,69 @@
+"""Geometry of charts: places within the axis, round ticks, no peak lost."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from farm.web.charts.forest import WIDTH, forest_plot
+from farm.web.charts.scale import linear_scale, log_scale
+from farm.web.charts.strip import COLUMNS, HEIGHT, samples_strip
+from tests.support.sample_views import speedup_view
+
+RATIOS = st.floats(min_value=0.01, max_value=100)
+
+
+@given(st.lists(RATIOS, min_size=1, max_size=20))
+def test_a_log_scale_holds_its_values_in_their_order(values: list[float]) -> None:
+    scale = log_scale(values, length=420)
+    places = [scale.place(value) for value in sorted(values)]
+    assert places == sorted(places)
+    assert all(0 < place < 420 for place in places)
+    assert 0 < scale.place(1.0) < 420
+    ticks = scale.ticks()
+    assert list(ticks) == sorted(set(ticks))
+    assert 2 <= len(ticks) <= 16
+    assert all(scale.low <= tick <= scale.high for tick in ticks)
+
+
+@given(st.lists(st.floats(min_value=-1e9, max_value=1e9), max_size=20))
+def test_a_linear_scale_has_a_few_round_ticks(values: list[float]) -> None:
+    scale = linear_scale(values, length=100)
+    assert scale.low < scale.high
+    assert 2 <= len(scale.ticks()) <= 10
+
+
+def test_half_and_twice_as_fast_are_equally_far_from_one() -> None:
+    scale = log_scale([0.5, 2.0], length=400)
+    assert scale.place(1.0) - scale.place(0.5) == pytest.approx(scale.place(2.0) - scale.place(1.0), abs=0.2)
+
+
+def test_a_forest_plot_draws_interval_margin_and_what_equal_cells_showed() -> None:
+    views = [
+        speedup_view(speedup=1.01, ci_low=0.99, ci_high=1.03, aa=True, margin=0.02),
+        speedup_view(speedup=2.0, ci_low=1.9, ci_high=2.1, margin=0.02),
+        speedup_view(speedup=None, ci_low=None, ci_high=None, margin=0.02),
+    ]
+    forest = forest_plot(views)
+    assert [row.interval is not None for row in forest.rows] == [True, True, False]
+    assert forest.rows[2].point is None
+    assert forest.noise is not None
+    assert forest.margin is not None
+    assert forest.margin.low < forest.one < forest.margin.high
+    assert forest.noise.low < forest.one < forest.noise.high
+    twice = forest.rows[1].interval
+    assert twice is not None
+    assert twice.low < (forest.rows[1].point or math.nan) < twice.high <= WIDTH
+
+
+def test_the_strip_of_many_samples_keeps_each_peak() -> None:
+    samples = [1000] * 100_000
+    samples[31_415] = 9000
+    strip = samples_strip(samples)
+    assert strip is not None
+    points = [tuple(map(float, point.split(","))) for point in strip.points.split()]
+    assert len(points) <= 4 * COLUMNS
+    assert min(y for _, y in points) < 0.1 * HEIGHT
+    assert strip.extent == "1.00 µs to 9.00 µs"
+    assert samples_strip([5]) is None

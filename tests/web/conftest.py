@@ -1,0 +1,82 @@
+"""A farm with results, whose pages are served on loopback."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from farm.clock import SystemClock
+from farm.config import FarmConfig
+from farm.core.base.ids import MatrixId
+from farm.core.runs.evidence import Evidence
+from farm.web.app import create_app_with_pages
+from farm.wire.agents.protocol import Assignment
+from tests.support.farm.http_farm import served
+from tests.support.farm.service_fixture import FarmRig, ended, good_evidence, plan_of, torch_output
+
+#: A name as a submitter might try: every page that shows it must show these characters.
+HOSTILE = "<script>alert(1)</script>\"'&"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFarm:
+    """A served farm, and what is in it."""
+
+    url: str
+    http: httpx.Client
+    #: Finished with five rounds; its candidate is twice as quick.
+    finished: MatrixId
+    #: Half of it failed.
+    broken: MatrixId
+    #: Still queued.
+    queued: MatrixId
+
+
+def fill(folder: Path) -> tuple[MatrixId, MatrixId, MatrixId]:
+    """Measure matrices on two devices through the farm's services."""
+    farm = FarmRig(folder)
+    noise = random.Random(5)
+
+    def answer(assignment: Assignment) -> Evidence:
+        plan = plan_of(assignment)
+        if plan.harness == "device_check":
+            return good_evidence(assignment)
+        quick = 0.5 if "int8" in str(variants.get(plan.files[-1].digest)) else 1.0
+        iterations = int(plan.settings["iter"])
+        base = 20_000 * quick * noise.gauss(1, 0.01)
+        return ended(assignment, torch_output([base * noise.gauss(1, 0.01) for _ in range(iterations)]))
+
+    def fail(assignment: Assignment) -> Evidence:
+        plan = plan_of(assignment)
+        if plan.harness != "device_check" and "int8" in str(variants.get(plan.files[-1].digest)):
+            return ended(assignment, "", code=1, stderr="terminate: no kernel\n")
+        return answer(assignment)
+
+    try:
+        host = farm.host()
+        for device in ("virtual-1", "virtual-2"):
+            host.plug_in(device)
+        made = [farm.variant(), farm.variant("int8-core")]
+        variants = {variant.manifest.digest: variant.name for variant in made}
+        host.earn_health()
+        finished = farm.submit(name="two precisions")
+        host.run(answer)
+        broken = farm.submit(name=HOSTILE)
+        host.run(fail)
+        queued = farm.submit(name="waits")
+    finally:
+        farm.close()
+    return finished, broken, queued
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageFarm]:
+    """A farm that nothing changes."""
+    folder = tmp_path_factory.mktemp("pages")
+    finished, broken, queued = fill(folder)
+    app = create_app_with_pages(FarmConfig(data_dir=folder), SystemClock())
+    with served(app) as (url, _), httpx.Client(base_url=url, trust_env=False, timeout=30) as http:
+        yield PageFarm(url=url, http=http, finished=finished, broken=broken, queued=queued)

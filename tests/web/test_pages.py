@@ -1,0 +1,185 @@
+"""Pages: what they show is what the API answers, in headers that let nothing foreign run."""
+
+import re
+from html.parser import HTMLParser
+
+import httpx
+import pytest
+
+from farm.core.base.units import ratio_text
+from tests.web.conftest import HOSTILE, PageFarm
+
+PATHS = (
+    "/",
+    "/devices",
+    "/devices/virtual-1",
+    "/matrices",
+    "/matrices/1",
+    "/matrices/2",
+    "/matrices/3",
+    "/speedups",
+    "/speedups?matrix=1",
+    "/cells/1",
+    "/cells/2",
+    "/attempts/3",
+    "/hosts",
+    "/variants",
+    "/harnesses",
+    "/alarms",
+    "/alarms?cleared=true",
+    "/events",
+)
+
+
+class _Elements(HTMLParser):
+    """Collects what a strict policy forbids, and the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inline: list[str] = []
+        self.text: list[str] = []
+        self.ids: list[str] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = dict(attrs)
+        if tag == "script" and not names.get("src"):
+            self.inline.append("script")
+        if tag == "style":
+            self.inline.append("style")
+        self.inline += [name for name in names if name == "style" or name.startswith("on")]
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.open.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def parsed(html: str) -> _Elements:
+    elements = _Elements()
+    elements.feed(html)
+    return elements
+
+
+def words_of(answer: httpx.Response) -> str:
+    return " ".join(" ".join(parsed(answer.text).text).split())
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_page_has_strict_headers_and_nothing_inline(pages: PageFarm, path: str) -> None:
+    answer = pages.http.get(path)
+    assert answer.status_code == 200, answer.text
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    elements = parsed(answer.text)
+    assert elements.inline == []
+    assert len(elements.ids) == len(set(elements.ids))
+    assert "http://" not in answer.text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert "https://" not in answer.text
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_page_that_the_browser_has_is_not_sent_again(pages: PageFarm, path: str) -> None:
+    first = pages.http.get(path)
+    again = pages.http.get(path, headers={"If-None-Match": first.headers["etag"]})
+    # Ages change from minute to minute.
+    assert again.status_code == 304 or again.headers["etag"] != first.headers["etag"]
+    if again.status_code == 304:
+        assert again.content == b""
+        assert again.headers["content-security-policy"]
+
+
+def test_text_of_people_is_escaped(pages: PageFarm) -> None:
+    for path in ("/", "/matrices", f"/matrices/{pages.broken}"):
+        answer = pages.http.get(path)
+        assert "<script>alert" not in answer.text
+        assert HOSTILE in "".join(parsed(answer.text).text)
+
+
+@pytest.mark.parametrize(
+    ("path", "part"),
+    [
+        ("/", "work"),
+        ("/", "devices"),
+        ("/", "alarms"),
+        ("/", "throughput"),
+        ("/devices", "grid"),
+        ("/devices/virtual-1", "detail"),
+        ("/matrices", "rows"),
+        ("/matrices/1", "progress"),
+        ("/matrices/1", "cells"),
+        ("/speedups", "blocks"),
+        ("/cells/2", "explanation"),
+        ("/attempts/3", "run"),
+        ("/hosts", "rows"),
+        ("/events", "rows"),
+        ("/alarms", "rows"),
+    ],
+)
+def test_a_part_of_a_page_is_what_the_page_has_there(pages: PageFarm, path: str, part: str) -> None:
+    whole = pages.http.get(path).text
+    fragment = pages.http.get(path, params={"part": part}).text
+    assert "<html" not in fragment
+    # Ages change between two requests.
+    assert _without_ages(fragment) in _without_ages(whole)
+    assert f'id="part-{part}"' in whole
+
+
+def _without_ages(html: str) -> str:
+    return re.sub(r"\d+ (?:s|min|h)\b", "", html)
+
+
+def test_speedups_are_those_of_the_api(pages: PageFarm) -> None:
+    views = pages.http.get("/api/v1/speedups", params={"matrix_id": pages.finished}).json()
+    assert len(views) == 2
+    words = words_of(pages.http.get("/speedups", params={"matrix": pages.finished}))
+    for view in views:
+        assert ratio_text(view["speedup"]) in words
+        assert (
+            f"{ratio_text(view['ci_low']).rstrip('x')} to {ratio_text(view['ci_high']).rstrip('x')}" in words
+        )
+    assert "faster" in words
+
+
+def test_a_cell_that_failed_is_not_one_that_did_not_run(pages: PageFarm) -> None:
+    broken = pages.http.get(f"/matrices/{pages.broken}").text
+    assert broken.count('<td class="cell failed">') == 2
+    assert broken.count('<td class="cell valid">') == 2
+    queued = pages.http.get(f"/matrices/{pages.queued}").text
+    assert queued.count('<td class="cell not-run">') == 4
+
+
+def test_filters_stand_in_the_address(pages: PageFarm) -> None:
+    found = words_of(pages.http.get("/matrices", params={"name": "precisions"}))
+    assert "two precisions" in found
+    assert "waits" not in found
+    assert "farm matrix list --name precisions" in found
+    assert "No matrix is like that." in words_of(pages.http.get("/matrices", params={"name": "nothing"}))
+    assert "No device is like that." in words_of(pages.http.get("/devices", params={"find": "galaxy"}))
+    assert "No event is like that." in words_of(pages.http.get("/events", params={"actor": "zoe"}))
+    assert "No comparison is like that." in words_of(pages.http.get("/speedups", params={"since": "1m"}))
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/matrices/99", 404, "there is no matrix 99"),
+        ("/cells/99", 404, "no cell 99"),
+        ("/attempts/9999", 404, "no attempt 9999"),
+        ("/devices/nothing", 404, "nothing"),
+        ("/speedups?model=vgg", 404, "known here: mobilenet_v2"),
+        ("/matrices/abc", 422, "matrix_id"),
+        ("/matrices?since=soon", 422, "neither a date nor a duration"),
+        ("/speedups?at=2999-01-01", 422, "lies in the future"),
+        ("/events?kind=nonsense", 422, "no event is called"),
+    ],
+)
+def test_an_error_is_a_page_that_says_what_to_do(pages: PageFarm, path: str, status: int, words: str) -> None:
+    answer = pages.http.get(path)
+    assert answer.status_code == status
+    assert answer.headers["content-type"].startswith("text/html")
+    assert words in words_of(answer)
+    assert "What to do:" in words_of(answer)
+    assert answer.headers["content-security-policy"]
