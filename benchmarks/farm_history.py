@@ -43,6 +43,27 @@ class Farm:
     late: float = 0.1
     outages: float = 1.0
     retracted: float = 0.02
+    #: Sessions of a day.
+    per_day: int = 1
+    #: Chance of a hot session, in which everything on the device is 3 to 12 % slower.
+    hot: float = 0.0
+    #: Standard deviation of what all devices share: the room.
+    room: float = 0.0
+    #: Standard deviation of a day's step of a random walk of each device.
+    walk: float = 0.0
+    #: How many times as much the most restless device wanders as the calmest.
+    unequal: float = 1.0
+    #: Slower on work days than at weekends.
+    weekday: float = 0.0
+    #: Standard deviation, over series, of how much more or less they feel the heat of their device.
+    heat_in_ratio: float = 0.0
+    #: Chance of a session with three times the noise.
+    restless: float = 0.0
+    #: What standard errors say: "true", "none", "small" or "large".
+    errors: str = "true"
+    #: Whether points have ratios and versions.
+    ratios: bool = True
+    versions: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -146,6 +167,8 @@ class Simulation:
         return event
 
     def _version_at(self, cause: Cause, keys: Sequence[Sequence[str]], day: int) -> str:
+        if not self.farm.versions:
+            return ""
         found = f"{cause}-{'-'.join(keys[-1])}-1"
         latest = -1
         for key in keys:
@@ -168,34 +191,46 @@ class Simulation:
         }
         away = {d: self._outages() for d in by_device}
         wander = dict.fromkeys(by_device, 0.0)
+        walked = dict.fromkeys(by_device, 0.0)
+        room = 0.0
+        reach = math.log(farm.unequal) / 2
+        restless = {d: math.exp(random.uniform(-reach, reach)) for d in by_device}
+        feels = {n: 1.0 + random.gauss(0, farm.heat_in_ratio) for n in noise}
         aging = {d: random.uniform(0, farm.age) / 365 for d in by_device}
         effects: dict[str, list[tuple[int, Event]]] = {}
         for event in self.events:
             for name, day in event.day_by_series.items():
                 effects.setdefault(name, []).append((day, event))
         points: list[Point] = []
+        rho = farm.wander
         for day in range(FIRST_DAY, FIRST_DAY + farm.days):
+            room = 0.9 * room + random.gauss(0, farm.room * math.sqrt(1 - 0.9**2))
             for device, cells in by_device.items():
-                rho = farm.wander
-                wander[device] = rho * wander[device] + random.gauss(
-                    0, farm.wander_size * math.sqrt(1 - rho**2)
-                )
-                if day < starts[device] or day in away[device] or random.random() > farm.cadence:
-                    continue
-                shared = wander[device] + aging[device] * (day - FIRST_DAY)
-                times: dict[str, float] = {}
-                for cell in cells:
-                    sigma, phi = noise[cell.name], farm.ratio_correlation
-                    carried[cell.name] = phi * carried[cell.name] + math.sqrt(1 - phi**2) * self._noise()
-                    value = level[cell.name] + shared + sigma * carried[cell.name]
-                    if random.random() < farm.broken:
-                        value += random.uniform(0.05, farm.broken_size)
-                    for since, event in effects.get(cell.name, ()):
-                        if day >= since:
-                            grown = 1.0 if not event.ramp else min((day - since) / event.ramp, 1.0)
-                            value += event.delta * grown
-                    times[cell.name] = value
-                points += self._session(day, cells, times, noise)
+                step = farm.wander_size * restless[device] * math.sqrt(1 - rho**2)
+                wander[device] = rho * wander[device] + random.gauss(0, step)
+                walked[device] += random.gauss(0, farm.walk)
+                for session in range(farm.per_day):
+                    if day < starts[device] or day in away[device] or random.random() > farm.cadence:
+                        continue
+                    shared = wander[device] + walked[device] + room + aging[device] * (day - FIRST_DAY)
+                    shared += farm.weekday * (day % 7 < 5)
+                    if farm.hot and random.random() < farm.hot:
+                        shared += random.uniform(0.03, 0.12)
+                    scale = 3.0 if farm.restless and random.random() < farm.restless else 1.0
+                    times: dict[str, float] = {}
+                    for cell in cells:
+                        sigma, phi = noise[cell.name], farm.ratio_correlation
+                        carried[cell.name] = phi * carried[cell.name] + math.sqrt(1 - phi**2) * self._noise()
+                        value = level[cell.name] + feels[cell.name] * shared
+                        value += scale * sigma * carried[cell.name]
+                        if random.random() < farm.broken:
+                            value += random.uniform(0.05, farm.broken_size)
+                        for since, event in effects.get(cell.name, ()):
+                            if day >= since:
+                                grown = 1.0 if not event.ramp else min((day - since) / event.ramp, 1.0)
+                                value += event.delta * grown
+                        times[cell.name] = value
+                    points += self._session(day, f"{day}T{session}", cells, times, noise)
         return History(points=points, cells=self.cells, events=[e for e in self.events if e.day_by_series])
 
     def _noise(self) -> float:
@@ -217,16 +252,17 @@ class Simulation:
         return days
 
     def _session(
-        self, day: int, cells: Sequence[Cell], times: dict[str, float], noise: dict[str, float]
+        self, day: int, time: str, cells: Sequence[Cell], times: dict[str, float], noise: dict[str, float]
     ) -> Iterator[Point]:
         farm, random = self.farm, self.random
         base = {cell.network: times[cell.name] for cell in cells if cell.variant == BASELINE}
+        written = {"true": 1.0, "none": math.nan, "small": 0.1, "large": 10.0}[farm.errors]
         for cell in cells:
             if random.random() < farm.retracted:
                 continue
             se = noise[cell.name] / math.sqrt(farm.rounds) * random.uniform(0.7, 1.4)
-            is_base = cell.variant == BASELINE
-            within = 0.0 if is_base else random.gauss(0, se)
+            has_ratio = farm.ratios and cell.variant != BASELINE
+            within = random.gauss(0, se) if cell.variant != BASELINE else 0.0
             yield Point(
                 series=cell.name,
                 device=cell.device,
@@ -234,11 +270,11 @@ class Simulation:
                 variant=cell.variant,
                 harness=cell.harness,
                 day=day,
-                time=f"{day}",
+                time=time,
                 log_time=times[cell.name] + within,
-                se_time=se,
-                log_speedup=math.nan if is_base else base[cell.network] - times[cell.name] - within,
-                se_speedup=math.nan if is_base else se * 1.4,
+                se_time=se * written,
+                log_speedup=base[cell.network] - times[cell.name] - within if has_ratio else math.nan,
+                se_speedup=se * 1.4 * written if has_ratio else math.nan,
                 file=self._version_at(
                     Cause.FILE,
                     [(cell.network, cell.variant), (cell.device, cell.network, cell.variant)],

@@ -11,16 +11,17 @@ together, and a day within a week (drifts: 45 days); a second one for the same e
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import product
 from random import Random
 from statistics import median
 
+from benchmarks.farm_changes import CHANGES, Play, nothing, versions_only
 from benchmarks.farm_history import FIRST_DAY, Cell, Event, Farm, History, Simulation
 from farm.core.results.history.changes.detect import Detector, detect
-from farm.core.results.history.changes.points import BASELINE, Cause, Change, Point
+from farm.core.results.history.changes.points import BASELINE, Change, Point
 
 _DAYS_OFF = 7
 _DAYS_OFF_DRIFT = 45
@@ -99,7 +100,7 @@ def is_right(change: Change, names: set[str], event: Event) -> bool:
 
 
 def observe(history: History) -> None:
-    """Date events by the first session that shows them, and drop those that no three sessions show."""
+    """Date events by the first session that shows them; drop those without one before and three since."""
     days: dict[str, list[int]] = {}
     for point in history.points:
         days.setdefault(point.series, []).append(point.day)
@@ -107,7 +108,7 @@ def observe(history: History) -> None:
         seen = {
             name: later
             for name, day in event.day_by_series.items()
-            if len(later := [d for d in days.get(name, ()) if d >= day]) >= 3
+            if len(later := [d for d in days.get(name, ()) if d >= day]) >= 3 and days[name][0] < day
         }
         event.day_by_series = {name: later[0] for name, later in seen.items()}
     history.events = [event for event in history.events if event.day_by_series]
@@ -159,136 +160,6 @@ def judge(history: History, farm: Farm) -> Counts:
     return counts
 
 
-def nothing(sim: Simulation, size: float) -> None:
-    """Let nothing change at all."""
-
-
-def versions_only(sim: Simulation, size: float) -> None:
-    """Let versions change that change nothing."""
-    for _ in range(3):
-        sim.version(Cause.PROGRAM, ["h0"], sim.when())
-        sim.version(Cause.OS, [f"m{sim.random.randrange(sim.farm.models)}"], sim.when())
-        network, variant = sim.random.randrange(sim.farm.networks), sim.random.randrange(sim.farm.variants)
-        sim.version(Cause.FILE, [f"n{network}", f"v{variant}" if variant else BASELINE], sim.when())
-
-
-def file_change(sim: Simulation, size: float, *, is_base: bool = False) -> None:
-    """Change the file of a variant on all devices."""
-    network = f"n{sim.random.randrange(sim.farm.networks)}"
-    variant = BASELINE if is_base else f"v{sim.random.randrange(1, sim.farm.variants)}"
-    day = sim.when()
-    sim.version(Cause.FILE, [network, variant], day)
-    sim.change(Cause.FILE, size, lambda c: (c.network, c.variant) == (network, variant), day=day)
-
-
-def base_file(sim: Simulation, size: float) -> None:
-    """Change the file of a baseline."""
-    file_change(sim, size, is_base=True)
-
-
-def reverted(sim: Simulation, size: float) -> None:
-    """Change a file, and change it back after some days."""
-    network, variant, day = "n0", "v1", sim.when()
-    back = day + sim.random.randint(8, 25)
-    delta = sim.delta(size)
-    for since, change in ((day, delta), (back, -delta)):
-        sim.version(Cause.FILE, [network, variant], since)
-        sim.change(
-            Cause.FILE, size, lambda c: (c.network, c.variant) == (network, variant), day=since, delta=change
-        )
-
-
-def program_variants(sim: Simulation, size: float) -> None:
-    """Change what a program does to all variants but the baseline."""
-    day = sim.when()
-    sim.version(Cause.PROGRAM, ["h0"], day)
-    sim.change(Cause.PROGRAM, size, lambda c: c.harness == "h0" and c.variant != BASELINE, day=day)
-
-
-def program_all(sim: Simulation, size: float) -> None:
-    """Change the times of all series of a program."""
-    day = sim.when()
-    sim.version(Cause.PROGRAM, ["h0"], day)
-    sim.change(Cause.PROGRAM, size, lambda c: c.harness == "h0", day=day)
-
-
-def program_network(sim: Simulation, size: float) -> None:
-    """Let a program change the variants of one network."""
-    day = sim.when()
-    sim.version(Cause.PROGRAM, ["h0"], day)
-    sim.change(Cause.PROGRAM, size, lambda c: c.network == "n0" and c.variant != BASELINE, day=day)
-
-
-def os_staggered(sim: Simulation, size: float, *, with_base: bool = True) -> None:
-    """Update the build of one model, device by device."""
-    day, model = sim.when(), f"m{sim.random.randrange(sim.farm.models)}"
-    devices = sorted({c.device for c in sim.cells if c.model == model})
-    stagger = {d: sim.random.randint(0, 10) for d in devices}
-    stagger[devices[0]] = 0
-    for device in devices:
-        sim.version(Cause.OS, [device], day + stagger[device], named=f"os-{model}-of-{day}")
-    sim.change(
-        Cause.OS,
-        size,
-        lambda c: c.model == model and (with_base or c.variant != BASELINE),
-        day=day,
-        stagger=stagger,
-    )
-
-
-def os_variants(sim: Simulation, size: float) -> None:
-    """Update the build, which changes all but the baselines."""
-    os_staggered(sim, size, with_base=False)
-
-
-def device_step(sim: Simulation, size: float) -> None:
-    """Make everything on a device slower or quicker."""
-    device = f"d{sim.random.randrange(sim.farm.devices)}"
-    sim.change(Cause.DEVICE, size, lambda c: c.device == device, day=sim.when())
-
-
-def drift(sim: Simulation, size: float) -> None:
-    """Let one series drift by 10 % or more."""
-    cell = sim.random.choice([c for c in sim.cells if c.variant != BASELINE])
-    ramp = sim.random.randint(30, 90)
-    day = FIRST_DAY + sim.random.randint(45, sim.farm.days - ramp - 20)
-    sim.change(Cause.DRIFT, size, lambda c: c.name == cell.name, day=day, ramp=ramp)
-
-
-def os_and_program(sim: Simulation, size: float) -> None:
-    """Change build and program on one day; one of them changes the times."""
-    day, model = sim.when(), "m0"
-    sim.version(Cause.OS, [model], day)
-    sim.version(Cause.PROGRAM, ["h0"], day)
-    if sim.random.random() < 0.5:
-        sim.change(Cause.OS, size, lambda c: c.model == model and c.variant != BASELINE, day=day)
-    else:
-        sim.change(Cause.PROGRAM, size, lambda c: c.variant != BASELINE, day=day)
-
-
-def mixture(sim: Simulation, size: float) -> None:
-    """Let several things change over the months, beside versions that change nothing."""
-    versions_only(sim, size)
-    kinds = (file_change, base_file, program_variants, program_all, os_staggered, os_variants, device_step)
-    for kind in sim.random.sample(kinds, 4):
-        kind(sim, size)
-
-
-Play = Callable[[Simulation, float], None]
-_CHANGES: tuple[Play, ...] = (
-    file_change,
-    base_file,
-    reverted,
-    program_variants,
-    program_all,
-    program_network,
-    os_staggered,
-    os_variants,
-    device_step,
-    drift,
-    os_and_program,
-    mixture,
-)
 FARMS = {
     "daily": Farm(),
     "irregular": Farm(cadence=0.45, days=300),
@@ -296,8 +167,18 @@ FARMS = {
     "heavy tails": Farm(tails=3.0, broken=0.03),
     "hot, correlated": Farm(wander=0.95, wander_size=0.04, age=0.15, ratio_correlation=0.3),
     "few devices": Farm(devices=2, models=2, variants=2, networks=2),
+    "many devices": Farm(devices=30, models=6, networks=2, variants=3, days=120),
     "quiet": Farm(noise=(0.004, 0.015), wander_size=0.01),
+    "noisy": Farm(noise=(0.02, 0.06), wander_size=0.03, restless=0.05),
     "two harnesses": Farm(harnesses=2, networks=4, variants=4),
+    "one network": Farm(networks=1, variants=4),
+    "thrice a day": Farm(per_day=3, days=120, devices=5, models=3),
+    "hot sessions": Farm(hot=0.05, unequal=6.0),
+    "random walk": Farm(wander_size=0.01, walk=0.005, unequal=3.0),
+    "room": Farm(room=0.03, weekday=0.02, heat_in_ratio=0.1),
+    "no errors": Farm(errors="none", retracted=0.1),
+    "small errors": Farm(errors="small", outages=3.0, late=0.4),
+    "large errors": Farm(errors="large"),
 }
 
 
@@ -358,7 +239,7 @@ def main() -> None:
         return
     seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
     quiet = [(f, p, 0.0, 1000 + s) for f, p, s in product(FARMS, (nothing, versions_only), range(seeds))]
-    loud = [(f, p, z, 2000 + s) for f, p, z, s in product(FARMS, _CHANGES, SIZES, range(seeds))]
+    loud = [(f, p, z, 2000 + s) for f, p, z, s in product(FARMS, CHANGES, SIZES, range(seeds))]
     if len(sys.argv) > 2:
         words = sys.argv[2].split(",")
         quiet = [job for job in quiet if job[0] in words or job[1].__name__ in words]

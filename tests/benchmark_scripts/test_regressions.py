@@ -2,17 +2,15 @@
 
 import pytest
 
-from benchmarks.regressions import (
-    Counts,
+from benchmarks.farm_changes import (
     Play,
     base_file,
     file_change,
     os_and_program,
     program_variants,
-    run,
-    slowest_day,
     versions_only,
 )
+from benchmarks.regressions import Counts, run, slowest_day
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -1,12 +1,20 @@
 """Candidates for a change: the tests that a new version calls for, over all scopes it may have."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
 from farm.core.results.history.changes.choice import Candidate
-from farm.core.results.history.changes.differences import Difference, combined, pooled
+from farm.core.results.history.changes.differences import (
+    FEW_DEGREES,
+    Difference,
+    Pooled,
+    combined,
+    is_sure,
+    pooled,
+)
 from farm.core.results.history.changes.levels import DeviceLevels
 from farm.core.results.history.changes.points import BASELINE, Cause
 from farm.core.results.history.changes.ratios import RatioHistory
@@ -20,13 +28,18 @@ PLANNED_ABSOLUTE = 3.8
 #: Sessions after a break, in at least one series, and in all of them together.
 _LEAST_AFTER = 2
 _LEAST_AFTER_TOTAL = 3
+#: With fewer, or so few before, each may be an outlier: only large steps count, with heavy tails.
+_FEW = 3
 #: Looks end with so many sessions after a break.
 _MOST_AFTER = 25
 #: Of absolute levels, which wander, sooner.
 _MOST_AFTER_ABSOLUTE = 12
 #: Of the series of a scope, so many move where everything moves together.
 TOGETHER = 0.75
-_SHARE_OF_STEP = 0.4
+SHARE_OF_STEP = 0.4
+#: Ratios that moved by this share of a step, with such a score, were not moved by what moves everything.
+_RATIOS_MOVED = 0.5
+_RATIOS_MOVED_SCORE = 2.5
 
 
 class CandidateFinder:
@@ -66,12 +79,12 @@ class CandidateFinder:
             return any(self._ratios.count[other] for other in self._catalog.siblings(row))
         return bool(self._ratios.count[row])
 
-    def evidence(self, tick_by_row: Mapping[int, int]) -> dict[int, Difference]:
+    def evidence(self, tick_by_row: Mapping[int, int], *, is_whole: bool = False) -> dict[int, Difference]:
         """Return the contrast of each row that has sessions before and after."""
         if not tick_by_row:
             return {}
         rows, ticks = np.array(list(tick_by_row)), np.array(list(tick_by_row.values()))
-        contrast = self._ratios.contrast(rows, ticks)
+        contrast = self._ratios.contrast(rows, ticks, is_whole=is_whole)
         return {
             int(row): Difference(
                 float(contrast.shift[place]),
@@ -79,6 +92,7 @@ class CandidateFinder:
                 float(contrast.size[place]),
                 float(contrast.degrees[place]),
                 int(contrast.after[place]),
+                int(contrast.before[place]),
             )
             for place, row in enumerate(rows)
             if contrast.after[place] > 0
@@ -197,13 +211,12 @@ class CandidateFinder:
         sign = -1.0 if is_baseline else 1.0
         for place, (scope, rows) in enumerate(scopes):
             is_whole = place == 0 and not (is_baseline and known.cause is not Cause.FILE)
-            afters = [part.after for part in rows.values()]
             is_one = len(rows) == 1 or (
                 is_baseline and len({self._catalog.series[r].group for r in rows}) == 1
             )
-            if max(afters) < _LEAST_AFTER + is_one or sum(afters) < _LEAST_AFTER_TOTAL:
+            mean = self._mean(rows, tick_by_row, is_one=is_one)
+            if mean is None:
                 continue
-            mean = pooled(self.by_group(rows))
             # Series of the scope without sessions that can be compared belong to it, too.
             changed = {
                 row: tick for row, tick in tick_by_row.items() if row in rows or self._is_in_scope(row, scope)
@@ -229,12 +242,34 @@ class CandidateFinder:
                 precision=mean.precision,
             )
 
+    def _mean(
+        self, rows: Mapping[int, Difference], tick_by_row: Mapping[int, int], *, is_one: bool
+    ) -> Pooled | None:
+        """Return how far the series of a scope moved; None where sessions are too few to tell."""
+        afters = [part.after for part in rows.values()]
+        is_early = max(afters) < _LEAST_AFTER + is_one or sum(afters) < _LEAST_AFTER_TOTAL
+        if is_early or min(part.before for part in rows.values()) <= _FEW:
+            whole = self.evidence({row: tick_by_row[row] for row in rows}, is_whole=True)
+            if is_sure([part.size for part in whole.values()]):
+                return pooled([replace(part, degrees=FEW_DEGREES) for part in self.by_group(whole)])
+        return None if is_early else pooled(self.by_group(rows))
+
     def _is_in_scope(self, row: int, scope: Mapping[str, str]) -> bool:
         series = self._catalog.series[row]
         parts = {"device": series.device, "network": series.network}
         if scope.get("variant") != BASELINE:
             parts["variant"] = series.variant
         return all(scope.get(key, value) == value for key, value in parts.items())
+
+    def ratios_stayed(self, tick_by_row: Mapping[int, int], size: float) -> bool:
+        """Return whether the ratios to the baselines stayed, as they do where everything moves by a size."""
+        evidence = self.evidence(
+            {r: tick for r, tick in tick_by_row.items() if not self._catalog.series[r].is_baseline}
+        )
+        if not evidence:
+            return True
+        mean = pooled(self.by_group(evidence))
+        return abs(mean.size) < _RATIOS_MOVED * abs(size) or abs(mean.z) < _RATIOS_MOVED_SCORE
 
     def _in_levels(self, known: VersionBreak, rows: Sequence[int]) -> Iterable[Candidate]:
         """Test whether the absolute times of all series of a break moved together."""
@@ -248,20 +283,21 @@ class CandidateFinder:
         for device, members in by_device.items():
             tick = ticks[device] = min(known.tick_by_row[row] for row in members)
             others = [row for row in catalog.rows_by_device[device] if row not in known.tick_by_row]
-            step, variance, after = levels.planned(
-                device, tick, np.array(members), np.array(others, dtype=np.int64)
-            )
-            if not after or after > _MOST_AFTER_ABSOLUTE:
-                continue
-            parts[device] = Difference(step, variance, step, 12.0, after)
-        if not parts or max(p.after for p in parts.values()) < _LEAST_AFTER:
+            part = levels.planned(device, tick, np.array(members), np.array(others, dtype=np.int64))
+            if part.after and part.after <= _MOST_AFTER_ABSOLUTE:
+                parts[device] = part
+        if not parts:
+            return
+        if max(p.after for p in parts.values()) < _LEAST_AFTER and not is_sure(
+            [p.size for p in parts.values()]
+        ):
             return
         mean = pooled(list(parts.values()))
         z, size = mean.z, mean.size
         for device in parts:
             own = levels.own_steps(np.array(by_device[device]), device, ticks[device])
             own = own[~np.isnan(own)]
-            moved += int((np.sign(size) * own >= _SHARE_OF_STEP * abs(size)).sum())
+            moved += int((np.sign(size) * own >= SHARE_OF_STEP * abs(size)).sum())
             counted += len(own)
         version = self._version(known)
         if known.cause is Cause.FILE:
@@ -285,7 +321,8 @@ class CandidateFinder:
                 is_planned=True,
             )
 
-        if moved >= TOGETHER * counted:
+        changed = {row: known.tick_by_row[row] for device in parts for row in by_device[device]}
+        if moved >= TOGETHER * counted and self.ratios_stayed(changed, size):
             yield candidate(version, parts, z, size, PLANNED_ABSOLUTE)
         if len(parts) > 1 and known.cause is Cause.OS:
             for device, part in parts.items():
@@ -295,7 +332,8 @@ class CandidateFinder:
                 own = own[~np.isnan(own)]
                 if (
                     part.after > _LEAST_AFTER
-                    and (np.sign(size) * own >= _SHARE_OF_STEP * abs(size)).mean() >= TOGETHER
+                    and (np.sign(size) * own >= SHARE_OF_STEP * abs(size)).mean() >= TOGETHER
+                    and self.ratios_stayed({row: known.tick_by_row[row] for row in by_device[device]}, size)
                 ):
                     scope = {**version, "device": catalog.devices[device]}
                     yield candidate(scope, [device], z, size, PLANNED_NARROW)

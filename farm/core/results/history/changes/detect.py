@@ -8,7 +8,7 @@ from itertools import groupby
 import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
-from farm.core.results.history.changes.candidates import TOGETHER, CandidateFinder
+from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
 from farm.core.results.history.changes.choice import LEAST_EFFECT, Candidate, significance, strongest
 from farm.core.results.history.changes.levels import DeviceLevels
 from farm.core.results.history.changes.noise import Ints
@@ -17,7 +17,7 @@ from farm.core.results.history.changes.ratios import RatioHistory
 
 #: Least scores of a scan: so high, because each session of each series is a look.
 SCAN = 4.7
-SCAN_DEVICE = 4.8
+SCAN_DEVICE = 4.3
 LEAST_DEVICE_STEP = 0.025
 #: A drift fits at least as well as a step, less this.
 _DRIFT_BONUS = 1.0
@@ -166,12 +166,14 @@ class Detector:
         """Return the change of everything on a device, unless only a part of it moved."""
         catalog, levels = self._catalog, self._levels
         steps = levels.scan(np.array([device]))
-        size, length = float(steps.size[0]), int(steps.length[0])
+        size, length = float(steps.size[0]), levels.sessions_since(device, int(steps.length[0]))
         tick = int(levels.ticks[device, -length])
         members = catalog.rows_by_device[device]
         own = levels.own_steps(np.array(members), device, tick)
         own = own[~np.isnan(own)]
-        if not len(own) or (np.sign(size) * own >= 0.4 * abs(size)).mean() < TOGETHER:
+        if not len(own) or (np.sign(size) * own >= SHARE_OF_STEP * abs(size)).mean() < TOGETHER:
+            return []
+        if not self._finder.ratios_stayed(dict.fromkeys(members, tick), size):
             return []
         found = Candidate(
             cause=Cause.DEVICE,

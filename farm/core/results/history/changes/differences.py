@@ -4,8 +4,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from farm.core.results.history.changes.noise import normal_scores
+
 #: Ratios of one session share their baseline, and so half of their variance.
 _SHARED_BASELINE = 0.5
+#: A step that is told of very few sessions is at least half as slow again, or as much quicker,
+_LEAST_SURE = math.log(1.5)
+#: and its score has tails as heavy as those of Student's t with so many degrees of freedom.
+FEW_DEGREES = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +24,9 @@ class Difference:
     variance: float
     size: float
     degrees: float
+    #: Sessions after and before, at most.
     after: int
+    before: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +46,8 @@ def pooled(parts: Sequence[Difference]) -> Pooled:
     shift = sum(weight * part.shift for weight, part in zip(weights, parts, strict=True)) / total
     size = sum(weight * part.size for weight, part in zip(weights, parts, strict=True)) / total
     degrees = sum(part.degrees for part in parts)
-    t = shift * math.sqrt(total)
-    z = math.copysign(math.sqrt(degrees * math.log1p(t * t / degrees)), t)
-    # Wallace's approximation, as in `noise.normal_scores`.
-    return Pooled(z * (8 * degrees + 1) / (8 * degrees + 3), size, shift, total)
+    z = float(normal_scores(np.array(shift * math.sqrt(total)), np.array(degrees)))
+    return Pooled(z, size, shift, total)
 
 
 def combined(parts: Sequence[Difference]) -> Difference:
@@ -56,4 +64,10 @@ def combined(parts: Sequence[Difference]) -> Difference:
         sum(weight * part.size for weight, part in zip(weights, parts, strict=True)) / total,
         sum(part.degrees for part in parts) / len(parts),
         max(part.after for part in parts),
+        max(part.before for part in parts),
     )
+
+
+def is_sure(sizes: Sequence[float]) -> bool:
+    """Return whether all moved in one direction, and so far that a few sessions suffice."""
+    return min(sizes) >= _LEAST_SURE or max(sizes) <= -_LEAST_SURE

@@ -1,30 +1,49 @@
 """What all series of a device share: its absolute level, which heat and age move, and steps in it."""
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from farm.core.results.history.changes.noise import MAD_TO_SIGMA, Floats, Ints, normal_scores, row_medians
+from farm.core.results.history.changes.differences import FEW_DEGREES, Difference
+from farm.core.results.history.changes.noise import (
+    MAD_TO_SIGMA,
+    Bools,
+    Floats,
+    Ints,
+    normal_scores,
+    row_medians,
+)
+from farm.core.results.history.changes.wander import (
+    UNKNOWN_WANDER,
+    Spread,
+    estimated_wander,
+    moderated_spread,
+    pooled_spread,
+    spread_of,
+    steps,
+)
 
 #: Sessions of a device that are kept.
 SESSIONS = 100
-#: Sessions after a step. Few: the level of a device wanders.
-_AFTER = (3, 4, 5, 6, 8)
-#: Sessions before a step: as many as there are, of these.
-_BEFORE = (20, 10, 5)
-#: Sessions before a step, at least.
-_LEAST_BEFORE = _BEFORE[-1]
-#: A session of a step moves at least by this share of the step.
+#: Sessions after a step. Few: the level of a device wanders. Fewer than three only at a known session.
+_AFTER = (1, 2, 3, 4, 5, 6, 8, 12)
+_LEAST_AFTER = 3
+#: Sessions before a step, at most and at least.
+_BEFORE = 20
+_LEAST_BEFORE = 5
+_LEAST_BEFORE_SCAN = 10
+#: A session of a step moves at least by this share of the step; of five or more, one may not.
 _CONFIRMING_SHARE = 0.4
+_ALL_CONFIRM = 4
 _LEAST_GAIN = 0.1
 #: A device was away if it has no session for more days than this, and than so many times as usual.
-_AWAY_DAYS = 4
-_AWAY_TIMES = 5
-_LEAST_SPREAD = 0.002
-#: The spread of steps over all devices counts as so many degrees of freedom.
-_PRIOR_DEGREES = 12.0
-_UNKNOWN_SPREAD = 0.03
+_AWAY_DAYS = 10
+_AWAY_TIMES = 8
+#: Absolute times of two sessions differ by so much, in log units, before anything is known.
+_UNKNOWN_SIGMA = 0.05
+_PLANNED_DEGREES = 12.0
+#: Steps of a device before its spread takes part in that of all.
+_POOLED_FROM = 5
 #: Days on which the wander of levels is estimated: each at first, then fewer.
 _POOLED_DAILY = 30
 _POOLED_EVERY = 5
@@ -55,9 +74,13 @@ class DeviceLevels:
         self.ticks: Ints = np.zeros((0, SESSIONS), dtype=np.int64)
         self.days: Ints = np.zeros((0, SESSIONS), dtype=np.int64)
         self.sessions: Ints = np.zeros(0, dtype=np.int64)
-        self._wander = Wander(0.5, 0.5)
+        #: Steps before the latest sessions that each session showed, over their standard errors.
+        self._steps: Floats = np.full((len(_AFTER), 0, SESSIONS), np.nan)
+        self._wander = UNKNOWN_WANDER
         self._pools = 0
-        self._pooled_spread: dict[tuple[int, int], float] = {}
+        #: Of steps of the newest session, and that of steps of more sessions as its multiple.
+        self._spread = spread_of(UNKNOWN_WANDER)
+        self._shape = np.ones(len(_AFTER))
 
     def grow(self, device_of: Ints, devices: int) -> None:
         """Have room for these series, each with the row of its device, and for so many devices."""
@@ -74,6 +97,9 @@ class DeviceLevels:
             self.ticks = np.vstack([self.ticks, np.zeros((more, SESSIONS), dtype=np.int64)])
             self.days = np.vstack([self.days, np.zeros((more, SESSIONS), dtype=np.int64)])
             self.sessions = np.concatenate([self.sessions, np.zeros(more, dtype=np.int64)])
+            self._steps = np.concatenate(
+                [self._steps, np.full((len(_AFTER), more, SESSIONS), np.nan)], axis=1
+            )
 
     def push(self, rows: Ints, times: Floats, *, tick: int, day: int) -> Ints:
         """Add one session of each device of these series; return the devices."""
@@ -88,6 +114,8 @@ class DeviceLevels:
         shared = self._shared(rows, values)
         self.shared[devices] = np.roll(self.shared[devices], -1, axis=1)
         self.shared[devices, -1] = shared[devices]
+        self._steps[:, devices] = np.roll(self._steps[:, devices], -1, axis=2)
+        self._steps[:, devices, -1] = np.nan
         for numbers, new in ((self.ticks, tick), (self.days, day)):
             numbers[devices] = np.roll(numbers[devices], -1, axis=1)
             numbers[devices, -1] = new
@@ -115,51 +143,99 @@ class DeviceLevels:
         self._pools += 1
         if self._pools > _POOLED_DAILY and self._pools % _POOLED_EVERY:
             return
-        self._wander = wander(self.shared, self.sessions)
-        for after in _AFTER:
-            for before in _BEFORE:
-                steps = self._steps_of(self.shared, self.sessions, after, before)
-                spread, counts = row_medians(np.abs(steps))
-                known = counts >= 5
-                if known.any():
-                    self._pooled_spread[after, before] = float(np.median(spread[known])) * MAD_TO_SIGMA
+        days, is_known = self.days.astype(np.float64), self._is_known(self.sessions)
+        process = estimated_wander(self.shared, days, is_known, self._wander)
+        is_other = process.shape != self._wander.shape
+        self._wander = process
+        if is_other:
+            for device in range(len(self.sessions)):
+                self._recompute(device)
+        middles, counts = row_medians(np.abs(self._steps))
+        known = counts >= _POOLED_FROM
+        if not known[0].any():
+            self._spread, self._shape = spread_of(process), np.ones(len(_AFTER))
+            return
+        self._spread = pooled_spread(middles[0, known[0]], counts[0, known[0]])
+        for place in range(1, len(_AFTER)):
+            both = known[0] & known[place]
+            if both.any():
+                self._shape[place] = np.median(middles[place, both]) / np.median(middles[0, both])
 
-    def _steps_of(self, shared: Floats, sessions: Ints, after: int, before: int) -> Floats:
-        """Return the step at the end of each stretch of sessions; NaN where there are too few for one."""
-        weights = step_weights(self._wander, after, before)
-        if shared.shape[1] < len(weights):
-            return np.full((len(shared), 1), np.nan)
-        stretches = np.lib.stride_tricks.sliding_window_view(np.nan_to_num(shared), len(weights), axis=1)
-        steps: Floats = stretches @ weights
-        first = shared.shape[1] - sessions
-        is_whole = np.arange(steps.shape[1])[None, :] >= first[:, None]
-        return np.where(is_whole, steps, np.nan)
+    def _recompute(self, device: int) -> None:
+        """Estimate all steps of a device again, as its process has become known better."""
+        sessions = int(self.sessions[device])
+        history, days = self.shared[device, SESSIONS - sessions :], self.days[device, SESSIONS - sessions :]
+        self._steps[:, device] = np.nan
+        for place, after in enumerate(_AFTER):
+            count = sessions - _BEFORE - after + 1
+            if count > 0:
+                size, error = self._all_steps(history, days, _BEFORE, after)
+                self._steps[place, device, SESSIONS - count :] = size / error
+
+    def _all_steps(self, history: Floats, days: Ints, before: int, after: int) -> tuple[Floats, Floats]:
+        """Return the step before the last sessions of each stretch of a history, and its standard error."""
+        stretches = np.lib.stride_tricks.sliding_window_view(history, before + after)
+        all_days = np.lib.stride_tricks.sliding_window_view(days.astype(np.float64), before + after)
+        return steps(stretches, all_days, np.ones(stretches.shape, dtype=bool), after, self._wander)
+
+    @staticmethod
+    def _is_known(sessions: Ints) -> Bools:
+        """Return which columns hold a session, of devices with so many."""
+        known: Bools = np.arange(SESSIONS)[None, :] >= (SESSIONS - sessions)[:, None]
+        return known
 
     def scan(self, devices: Ints) -> LevelSteps:
         """Return the strongest step of each device in its latest sessions."""
-        z_all, size_all = np.zeros((len(_AFTER), len(devices))), np.zeros((len(_AFTER), len(devices)))
-        able = np.zeros(len(devices), dtype=bool)
-        for before in _BEFORE:
-            places = np.flatnonzero(~able & (self.sessions[devices] >= _AFTER[-1] + before))
-            if not len(places):
-                continue
-            able[places] = True
-            rows = devices[places]
-            for place, after in enumerate(_AFTER):
-                z_all[place, places], size_all[place, places] = self._scores(rows, after, before)
-        best = np.abs(z_all).argmax(axis=0)
+        z, size = np.zeros((len(_AFTER), len(devices))), np.zeros((len(_AFTER), len(devices)))
+        is_known = self._is_known(self.sessions[devices])
+        for place, after in enumerate(_AFTER):
+            able = np.flatnonzero(self.sessions[devices] >= after + _LEAST_BEFORE)
+            if len(able):
+                z[place, able], size[place, able] = self._scores(devices[able], is_known[able], place)
+        is_early = self.sessions[devices][None, :] < np.array(_AFTER)[:, None] + _LEAST_BEFORE_SCAN
+        z[is_early | (np.array(_AFTER) < _LEAST_AFTER)[:, None]] = 0.0
+        best = np.abs(z).argmax(axis=0)
         ordinal = np.arange(len(devices))
-        return LevelSteps(z_all[best, ordinal], size_all[best, ordinal], np.array(_AFTER)[best])
+        return LevelSteps(z[best, ordinal], size[best, ordinal], np.array(_AFTER)[best])
 
-    def _scores(self, rows: Ints, after: int, before: int) -> tuple[Floats, Floats]:
+    def sessions_since(self, device: int, length: int) -> int:
+        """Return the number of latest sessions with which a step of about that length fits best."""
+        sessions = int(self.sessions[device])
+        lengths = range(max(length // 2, 1), min(2 * length, sessions - _LEAST_BEFORE) + 1)
+        window = slice(-min(_BEFORE + 2 * length, sessions), None)
+        shared, days = self.shared[None, device, window], self.days[None, device, window].astype(np.float64)
+        is_known = np.ones(shared.shape, dtype=bool)
+
+        def score(after: int) -> float:
+            size, error = steps(shared, days, is_known, after, self._wander)
+            return abs(float(size[0] / error[0]))
+
+        return max(lengths, key=score)
+
+    def _scores(self, rows: Ints, is_known: Bools, place: int) -> tuple[Floats, Floats]:
+        """Estimate the step of each device before its latest sessions; remember it for later spreads."""
+        after = _AFTER[place]
+        window = slice(-_BEFORE - after, None)
         shared = self.shared[rows]
-        steps = self._steps_of(shared, self.sessions[rows], after, before)
-        size: Floats = np.nan_to_num(steps[:, -1])
-        spread, degrees = self._spread(steps[:, : -after - 1], after, before)
-        spread = np.maximum(spread, self._spread_of_absence(rows, after))
+        size, error = steps(
+            shared[:, window],
+            self.days[rows, window].astype(np.float64),
+            is_known[:, window],
+            after,
+            self._wander,
+        )
+        self._steps[place, rows, -1] = size / error
+        own = moderated_spread(self._steps[0, rows, : -after - 1], self._spread, 1)
+        sigma, degrees = moderated_spread(
+            self._steps[place, rows, : -after - 1],
+            Spread(own.sigma * self._shape[place], own.degrees),
+            after,
+        )
+        spread = np.maximum(sigma * error, self._spread_of_absence(rows, after))
         z = normal_scores(size / spread, degrees)
         base = np.median(shared[:, -after - _LEAST_BEFORE : -after], axis=1)
-        least = (np.sign(size)[:, None] * (shared[:, -after:] - base[:, None])).min(axis=1)
+        moved = np.sort(np.sign(size)[:, None] * (shared[:, -after:] - base[:, None]), axis=1)
+        least = moved[:, int(after > _ALL_CONFIRM)]
         return np.where(least >= _CONFIRMING_SHARE * np.abs(size), z, 0.0), size
 
     def _spread_of_absence(self, rows: Ints, after: int) -> Floats:
@@ -179,21 +255,8 @@ class DeviceLevels:
         wander = row_medians(np.abs(known - middle[:, None]))[0] * MAD_TO_SIGMA * np.sqrt(2.0)
         return np.where(was_away, np.nan_to_num(wander), 0.0)
 
-    def _spread(self, past: Floats, after: int, before: int) -> tuple[Floats, Floats]:
-        """Return the standard deviation of steps without a change, and its degrees of freedom."""
-        if not past.shape[1]:
-            past = np.full((len(past), 1), np.nan)
-        middle, counts = row_medians(np.abs(past))
-        # Neighbouring stretches share most of their sessions.
-        weight = 2.0 * counts / (after + 4.0)
-        own = np.where(counts > 0, middle * MAD_TO_SIGMA, 0.0)
-        pooled = self._pooled_spread.get((after, before), _UNKNOWN_SPREAD)
-        variance = (_PRIOR_DEGREES * pooled**2 + weight * own**2) / (_PRIOR_DEGREES + weight)
-        sigma: Floats = np.maximum(np.sqrt(variance), _LEAST_SPREAD)
-        return sigma, np.asarray(_PRIOR_DEGREES + weight, dtype=np.float64)
-
-    def planned(self, device: int, tick: int, rows: Ints, others: Ints) -> tuple[float, float, int]:
-        """Return the step of some series of a device at a known session: size, variance, sessions since.
+    def planned(self, device: int, tick: int, rows: Ints, others: Ints) -> Difference:
+        """Return the step of some series of a device at a known session.
 
         Args:
             device: row of the device.
@@ -212,17 +275,25 @@ class DeviceLevels:
         history, ticks = shared[is_known], self.ticks[device][is_known]
         after = int((ticks >= tick).sum())
         before = len(history) - after
-        if after < 1 or before < _LEAST_BEFORE:
-            return 0.0, 0.0, 0
-        used_after = max(length for length in (1, 2, *_AFTER) if length <= after)
-        used_before = max(length for length in _BEFORE if length <= before)
+        if not after or not before:
+            return Difference(0.0, 0.0, 0.0, FEW_DEGREES, 0, 0)
+        if before < _LEAST_BEFORE:
+            step = float(np.median(history[before:]) - np.median(history[:before]))
+            variance = _UNKNOWN_SIGMA**2 * (1.0 / after + 1.0 / before)
+            return Difference(step, variance, step, FEW_DEGREES, after, before)
+        place = max(place for place, length in enumerate(_AFTER) if length <= after)
         # The step as it was when so many sessions had followed it.
-        history = history[: len(history) - (after - used_after)]
-        sessions = np.array([len(history)])
-        steps = self._steps_of(history[None, :], sessions, used_after, used_before)
-        spread, _ = self._spread(steps[:, : -used_after - 1], max(used_after, _AFTER[0]), used_before)
+        end = len(history) - (after - _AFTER[place])
+        days = self.days[device][is_known]
+        size, error = self._all_steps(history[:end], days[:end], min(_BEFORE, before), _AFTER[place])
+        past = (size / error)[None, : -_AFTER[place] - 1]
+        if not past.shape[1]:
+            past = np.full((1, 1), np.nan)
+        usual = Spread(self._spread.sigma * self._shape[place], self._spread.degrees)
+        sigma, _ = moderated_spread(past, usual, _AFTER[place])
         least = 0.0 if len(others) else float(self._spread_of_absence(np.array([device]), after)[0])
-        return float(steps[0, -1]), max(float(spread[0]), least) ** 2, after
+        variance = max(float(sigma[0] * error[-1]), least) ** 2
+        return Difference(float(size[-1]), variance, float(size[-1]), _PLANNED_DEGREES, after, before)
 
     def _block(self, rows: Ints) -> Floats:
         deviations = self.times[rows] - self._own[rows][:, None]
@@ -243,63 +314,10 @@ class DeviceLevels:
         members = np.flatnonzero(self.device_of == device)
         if len(rows) == len(members):
             self.shared[device] = np.where(is_after, self.shared[device] - size, self.shared[device])
+            self._steps[:, device, is_after] = np.nan
             return
         before = np.where(is_after, np.nan, self.shared[device])
         own = row_medians(self.times[rows] - before[None, :])[0]
         self._own[rows] = np.where(np.isnan(own), self._own[rows], own)
         shared = row_medians(np.ascontiguousarray((self.times[members] - self._own[members][:, None]).T))[0]
         self.shared[device] = np.where(is_after & ~np.isnan(shared), shared, self.shared[device])
-
-
-class Wander(NamedTuple):
-    """How levels wander without a change: an AR(1) process and noise of each session."""
-
-    #: Lag-1 correlation of the process, and its share of the variance.
-    correlation: float
-    share: float
-
-
-_DISTANCES = (1, 2, 4, 8, 16)
-_CORRELATIONS = (0.0, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98)
-
-
-def wander(shared: Floats, sessions: Ints) -> Wander:
-    """Estimate how levels wander, by a robust variogram of sessions 1 to 16 apart."""
-    columns = np.arange(shared.shape[1])[None, :]
-    known = np.where(columns >= (shared.shape[1] - sessions)[:, None], shared, np.nan)
-    apart = []
-    for distance in _DISTANCES:
-        middle, counts = row_medians(np.abs(known[:, distance:] - known[:, :-distance]))
-        able = counts >= 2 * distance + 5
-        apart.append(float(np.median(middle[able])) ** 2 if able.any() else np.nan)
-    variogram = np.array(apart)
-    able = ~np.isnan(variogram)
-    if able.sum() < 3 or variogram[able].max() <= 0:
-        return Wander(0.5, 0.5)
-    best, least = Wander(0.5, 0.5), np.inf
-    for correlation in _CORRELATIONS:
-        shape = 1.0 - correlation ** np.array(_DISTANCES)[able]
-        for share in (0.0, 0.25, 0.5, 0.75, 0.9, 1.0):
-            model = share * shape + 1.0 - share
-            ratio = np.log(variogram[able] + 1e-12) - np.log(model)
-            error = float(((ratio - ratio.mean()) ** 2).sum())
-            if error < least - 1e-9:
-                best, least = Wander(correlation, share), error
-    return best
-
-
-@cache
-def step_weights(process: Wander, after: int, before: int) -> Floats:
-    """Return the weights of sessions whose sum is the best linear estimate of a step among them.
-
-    Generalized least squares with an unknown level, and the covariance of the process.
-    """
-    count = after + before
-    places = np.arange(count)
-    distance = np.abs(places[:, None] - places[None, :])
-    noise = (1.0 - process.share) + 0.02
-    covariance = process.share * process.correlation**distance + noise * np.eye(count)
-    design = np.column_stack([np.ones(count), places >= before])
-    solved = np.linalg.solve(covariance, design)
-    weights: Floats = np.linalg.solve(design.T @ solved, solved.T)[1]
-    return weights

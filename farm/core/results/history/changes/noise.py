@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 #: Of a normal distribution, standard deviation over median absolute deviation.
 MAD_TO_SIGMA = 1.4826
@@ -27,12 +28,11 @@ MOST_CORRELATION = 0.8
 
 def row_medians(values: Floats) -> tuple[Floats, Ints]:
     """Return the median of each row without its NaN, and how many values it is of; NaN for none."""
-    ordered = np.sort(values, axis=1)
-    counts = np.sum(~np.isnan(values), axis=1)
-    rows = np.arange(len(values))
-    lower = ordered[rows, np.maximum((counts - 1) // 2, 0)]
-    upper = ordered[rows, np.minimum(counts // 2, values.shape[1] - 1)]
-    return np.where(counts > 0, (lower + upper) / 2, np.nan), counts.astype(np.int64)
+    ordered = np.sort(values, axis=-1)
+    counts = np.sum(~np.isnan(values), axis=-1)
+    places = np.stack([np.maximum((counts - 1) // 2, 0), np.minimum(counts // 2, values.shape[-1] - 1)], -1)
+    middle = np.take_along_axis(ordered, places, axis=-1).mean(axis=-1)
+    return np.where(counts > 0, middle, np.nan), counts.astype(np.int64)
 
 
 def winsorized_means(values: Floats, sigma: Floats) -> Floats:

@@ -39,8 +39,6 @@ _UNKNOWN_SIGMA = 0.03
 _AGREEING = 2
 #: They count as at most so many standard deviations each.
 _MOST_AGREED = 6.0
-CAP = 8.0
-CAP = 8.0
 
 
 class Scan(NamedTuple):
@@ -194,8 +192,14 @@ class RatioHistory:
         self.count[rows] = count
         self._center[rows] = self._local_level(rows)
 
-    def contrast(self, rows: Ints, ticks: Ints) -> Contrast:
-        """Compare the sessions of each row from a tick on with its reference before."""
+    def contrast(self, rows: Ints, ticks: Ints, *, is_whole: bool = False) -> Contrast:
+        """Compare the sessions of each row from a tick on with its reference before.
+
+        Args:
+            rows: of the series.
+            ticks: first session of the new level, for each row.
+            is_whole: count outliers as they are.
+        """
         reference = self._reference(rows)
         is_after = self.ticks[rows] >= ticks[:, None]
         after = np.where(is_after, reference, np.nan)
@@ -205,12 +209,13 @@ class RatioHistory:
         n_after = np.sum(~np.isnan(after), axis=1)
         unit = np.maximum(sigma[:, None], np.nan_to_num(self.errors[rows]))
         z = (reference - center[:, None]) / unit
-        limit = _agreed(np.where(is_after, z, np.nan), n_after)[:, None]
-        z = np.clip(z, -limit, limit)
+        if not is_whole:
+            limit = _agreed(np.where(is_after, z, np.nan), n_after)[:, None]
+            z = np.clip(z, -limit, limit)
         z = np.where(np.isnan(z), 0.0, z)
         sums_after = np.where(is_after, z, 0.0).sum(axis=1)
         sums_before = np.where(is_after, 0.0, z).sum(axis=1)
-        is_possible = (n_after > 0) & (n_before >= 3)
+        is_possible = (n_after > 0) & (n_before > 0)
         shift = sums_after / np.maximum(n_after, 1) - sums_before / np.maximum(n_before, 1)
         correlation = self.scales.correlation[rows]
         variance = self.scales.excess[rows] ** 2 * (
