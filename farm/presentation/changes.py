@@ -78,10 +78,8 @@ def change_fields(detail: ChangeDetail) -> list[tuple[str, object]]:
         ("devices", f"{change_devices(change)} show it"),
         ("state", change.state),
     ]
-    fields += [
-        (f"{version.part}", f"{version.old or EMPTY_CELL} → {version.new or EMPTY_CELL}")
-        for version in change.versions
-    ]
+    for version in change.versions:
+        fields += [(f"old {version.part}", version.old), (f"new {version.part}", version.new)]
     if change.gone_at is not None:
         gone = f"since {local_time_text(change.gone_at)} what is measured shows it no more"
         fields.append(("evidence", f"{gone}: retracted, or parsed again"))
