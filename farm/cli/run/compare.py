@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from farm.cli.files.local_variants import add_variant, manifest_of_file
-from farm.cli.files.variant import select_variant
 from farm.cli.results.gate import (
     Decide,
     GateOption,
@@ -22,16 +21,16 @@ from farm.cli.run.matrix import (
     listed_backends,
     run_backends,
     run_selectors,
-    supported_backends,
     variant_axes,
 )
+from farm.cli.run.model_file import file_manifest, has_own_name, named_variant, same_files
 from farm.cli.run.run import run_spec, submit_spec
 from farm.cli.shell.address import connect
 from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout, WatchToEnd
 from farm.client.farm_client import FarmClient
-from farm.core.errors import InvalidInput, NotFound
+from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import USUAL_ROUNDS
-from farm.core.models.variant import Manifest, Precision, Variant, variant_name
+from farm.core.models.variant import Manifest, Variant, variant_name
 from farm.presentation.text import seconds
 from farm.wire.documents.files.programs import HarnessView
 
@@ -138,23 +137,13 @@ def _variant(farm: FarmClient, word: str, harness: HarnessView, options: RunOpti
     """Return the variant of a file, registered where it is new, or the one that a name or digest means."""
     path, variants = Path(word), farm.variants()
     if not path.is_file():
-        try:
-            return select_variant(variants, word)
-        except NotFound as error:
-            hint = f"there is no such file, and the farm has no such variant; {error.hint}"
-            if word.isdecimal():
-                hint = f"it is a file or a variant; `farm speedups {word}` has the comparisons of a matrix"
-            raise NotFound(f"there is no {word!r}", hint=hint) from error
-    manifest = manifest_of_file(path, precision=options.precision or Precision.UNSTATED)
-    if harness.definition is not None:
-        manifest = replace(manifest, backends=supported_backends(manifest, harness.backends))
-    same = [view for view in variants if view.manifest.digest == manifest.digest and view.expired_at is None]
-    for view in same:
-        fits = options.precision in (None, view.manifest.recipe.precision)
-        if fits and select_variant(variants, view.name).manifest.digest == manifest.digest:
+        hint = f"it is a file or a variant; `farm speedups {word}` has the comparisons of a matrix"
+        return named_variant(variants, word, hint=hint if word.isdecimal() else None)
+    manifest = file_manifest(path, harness, precision=options.precision)
+    for view in same_files(variants, manifest, precision=options.precision):
+        if has_own_name(variants, view):
             return view
-    registered = {view.name for view in variants}
-    if variant_name(manifest.model, manifest.recipe) in registered:
+    if variant_name(manifest.model, manifest.recipe) in {view.name for view in variants}:
         manifest = _named_by_digest(path, manifest)
     return add_variant(farm, path, manifest)
 

@@ -2,12 +2,12 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farm.cli.files.local_variants import add_variant, manifest_of_file
-from farm.cli.files.variant import select_variant
+from farm.cli.files.local_variants import add_variant
+from farm.cli.run.model_file import file_manifest, has_own_name, named_variant, same_files
 from farm.cli.run.program import ARGUMENTS_FLAG, register_program
 from farm.cli.shell.output import print_notice
 from farm.client.farm_client import FarmClient
@@ -15,9 +15,9 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import name_hint
 from farm.core.devices.device import Admin, DeviceFacts, Presence
 from farm.core.devices.selector import KnownDevice, select_devices
-from farm.core.errors import InvalidInput, NotFound
+from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import value_text
-from farm.core.models.variant import Manifest, Variant
+from farm.core.models.variant import Variant
 from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.files.programs import FlagView, HarnessView
 
@@ -127,7 +127,6 @@ def _known_device(view: DeviceView) -> KnownDevice:
 
 
 _DEFAULT_BACKEND = "cpu"
-_NNAPI = "nnapi"
 _LONGEST_NAME = 200
 #: Options of `farm run` that are probably misplaced after `--`, as few programs have them.
 _OWN_OPTIONS = ("--backend", "--device", "--harness", "--no-watch", "--quick", "--rounds")
@@ -270,42 +269,19 @@ def _variant(farm: FarmClient, file: str, harness: HarnessView, options: RunOpti
             raise InvalidInput(
                 f"--model and --precision describe a file, and there is no file {file!r}", hint=hint
             )
-        try:
-            return select_variant(farm.variants(), file)
-        except NotFound as error:
-            hint = f"there is no such file, and the farm has no such variant; {error.hint}"
-            raise NotFound(f"there is no {file!r}", hint=hint) from error
-    manifest = manifest_of_file(path, model=options.model, precision=options.precision or "unstated")
-    if harness.definition is not None:
-        manifest = replace(manifest, backends=supported_backends(manifest, harness.backends))
+        return named_variant(farm.variants(), file)
+    manifest = file_manifest(path, harness, model=options.model, precision=options.precision)
     variants = farm.variants()
-    same = [view for view in variants if view.manifest.digest == manifest.digest]
-    fitting = [view for view in same if _fits(view, options)]
+    fitting = same_files(variants, manifest, model=options.model, precision=options.precision)
     if not fitting:
         return add_variant(farm, path, manifest)
-    current = [
-        view for view in fitting if select_variant(variants, view.name).manifest.digest == manifest.digest
-    ]
+    current = [view for view in fitting if has_own_name(variants, view)]
     if not current:
         raise InvalidInput(
             f"{file} is registered as {fitting[-1].name}, and that name now refers to another file",
             hint="--model gives it another name",
         )
     return current[-1]
-
-
-def supported_backends(manifest: Manifest, backends: Sequence[str]) -> tuple[str, ...]:
-    """Return the backends of the format and those of a generic harness.
-
-    NNAPI is left out, as it needs a converted file.
-    """
-    offered = [backend for backend in backends if backend != _NNAPI]
-    return tuple(dict.fromkeys([*manifest.backends, *offered]))
-
-
-def _fits(view: Variant, options: RunOptions) -> bool:
-    manifest = view.manifest
-    return options.model in (None, manifest.model) and options.precision in (None, manifest.recipe.precision)
 
 
 def _model_error(harness: HarnessView) -> InvalidInput:

@@ -169,7 +169,7 @@ def test_a_farm_that_cannot_be_reached_is_named_with_what_to_look_at(
 ) -> None:
     token = folder.with_suffix(".token")
     token.write_text("any")
-    assert agent("join", "http://127.0.0.1:9", "--token-file", str(token), "--data-dir", str(folder)) == 6
+    assert agent("join", "http://127.0.0.1:9", "--token-file", str(token), "--data-dir", str(folder)) == 10
     said = capsys.readouterr().err
     assert "http://127.0.0.1:9" in said
     assert "--agents-on" in said

@@ -246,5 +246,5 @@ def test_without_a_farm_it_says_how_to_start_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FARM_URL", "http://127.0.0.1:9")
-    assert run("run", "--harness", "x") == 6
+    assert run("run", "--harness", "x") == 10
     assert "farm up" in capsys.readouterr().err

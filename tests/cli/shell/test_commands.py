@@ -179,7 +179,7 @@ def test_a_farm_that_is_not_there_is_the_farms_fault_with_a_hint(
     with scripted_server({}) as address:
         pass
     monkeypatch.setenv("FARM_URL", address)
-    assert run("devices") == 6
+    assert run("devices") == 10
     assert capsys.readouterr().err == (
         f"error: no farm answers at {address}\nhint: start one with `farm up`, or set FARM_URL\n"
     )
