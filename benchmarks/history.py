@@ -27,6 +27,7 @@ from machine import machine_facts
 from sqlalchemy.engine import Connection
 
 from farm.api.agents.point_worker import MARK_AT_ONCE
+from farm.core.results.history.session_point import SessionPoint
 from farm.database import tables
 from farm.database.engine import opened_engine
 from farm.database.migrate import upgrade
@@ -36,8 +37,9 @@ from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.session_points import (
     QUIET_S,
-    find_due_session,
-    session_points,
+    find_due_sessions,
+    points_of_piece,
+    session_pieces,
     store_points,
 )
 from farm.services.results.history.trends import list_histories
@@ -107,10 +109,12 @@ class History:
         now = rig.clock.now()
         self.mark()
         later = now + timedelta(seconds=QUIET_S)
-        while due := rig.read(find_due_session, now=later):
-            computed = rig.read(session_points, due.session)
-            rig.write(bind_tx(store_points, now=later), due, computed)
-            sessions += 1
+        while due := rig.read(find_due_sessions, now=later):
+            points: list[SessionPoint] = []
+            for piece in rig.read(session_pieces, [stale.session for stale in due]):
+                points += rig.read(points_of_piece, piece)
+            rig.write(bind_tx(store_points, now=later), due, points)
+            sessions += len(due)
         return sessions * self.size, time.perf_counter() - began_s
 
     def mark(self) -> None:

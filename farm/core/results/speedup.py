@@ -98,6 +98,42 @@ class Speedup:
         return abs(math.log(self.ratio_of_all / self.ratio)) > math.log(self.ci_high / self.ci_low) / 2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairedMeans:
+    """What a comparison says without its interval: the pairs that count, and the times over them."""
+
+    #: Baseline and candidate of each pair that counts, of one kind.
+    usable: Sequence[Sides]
+    excluded: tuple[Exclusion, ...]
+    #: Geometric means; None without a pair.
+    baseline_ns: float | None
+    candidate_ns: float | None
+
+    @property
+    def rounds(self) -> int:
+        """Return the number of rounds that count."""
+        return len({candidate.round for _, candidate in self.usable})
+
+    @property
+    def standard_error(self) -> float | None:
+        """Return the standard error of the mean log ratio, by its own rounds alone; None of fewer than 2."""
+        logs = _log_ratios(self.usable)
+        if len(logs) < 2:
+            return None
+        return math.sqrt(mean_and_variance(logs)[1] / len(logs) + _hidden_variance(self.usable))
+
+
+def paired_means(pairs: Sequence[RoundPair], excluded: Iterable[Exclusion]) -> PairedMeans:
+    """Return the pairs that count and their times; raises like `speedup`."""
+    usable, unusable = _split_by_kind(pairs)
+    return PairedMeans(
+        usable=usable,
+        excluded=tuple(sorted([*excluded, *unusable], key=block_key)),
+        baseline_ns=_geometric_mean([baseline.value_ns for baseline, _ in usable]),
+        candidate_ns=_geometric_mean([candidate.value_ns for _, candidate in usable]),
+    )
+
+
 def speedup(
     pairs: Iterable[RoundPair],
     *,
@@ -120,19 +156,17 @@ def speedup(
     Raises:
         ValueError: a block is there twice.
     """
-    usable, unusable = _split_by_kind(list(pairs))
+    means = paired_means(list(pairs), excluded)
+    usable, left_out, rounds = means.usable, means.excluded, means.rounds
     logs = _log_ratios(usable)
     interval = None
-    rounds = len({candidate.round for _, candidate in usable})
     if rounds >= MIN_ROUNDS:
         hidden = _hidden_variance(usable)
         interval = log_interval(logs, confidence=confidence, hidden_variance=hidden, prior=prior)
-    left_out = tuple(sorted([*excluded, *unusable], key=block_key))
     verdict, reason = _verdict(interval, rounds, margin)
     if interval is None:
         reason += _main_exclusion_text(left_out) if usable or left_out else ": neither side has a measurement"
-    baseline_ns = _geometric_mean([baseline.value_ns for baseline, _ in usable])
-    candidate_ns = _geometric_mean([candidate.value_ns for _, candidate in usable])
+    baseline_ns, candidate_ns = means.baseline_ns, means.candidate_ns
     ratio = baseline_ns / candidate_ns if baseline_ns and candidate_ns else None
     timed = [*logs, *(item.log_ratio for item in left_out if item.log_ratio is not None)]
     return Speedup(
@@ -163,15 +197,6 @@ def pair_variance(pairs: Iterable[RoundPair]) -> PastVariance | None:
     if len(logs) < MIN_ROUNDS:
         return None
     return PastVariance(variance=mean_and_variance(logs)[1], degrees=len(logs) - 1)
-
-
-def standard_error(pairs: Iterable[RoundPair]) -> float | None:
-    """Return the standard error of the mean log ratio, by its own rounds alone; None of fewer than two."""
-    usable = _split_by_kind(list(pairs))[0]
-    logs = _log_ratios(usable)
-    if len(logs) < 2:
-        return None
-    return math.sqrt(mean_and_variance(logs)[1] / len(logs) + _hidden_variance(usable))
 
 
 def _log_ratios(usable: Sequence[Sides]) -> list[float]:

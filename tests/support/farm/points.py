@@ -7,8 +7,9 @@ from farm.database.tables import points
 from farm.database.transaction import bind_tx
 from farm.services.results.history.session_points import (
     QUIET_S,
-    find_due_session,
-    session_points,
+    find_due_sessions,
+    points_of_piece,
+    session_pieces,
     store_points,
 )
 from farm.store.results.history.points import stored_points
@@ -22,9 +23,12 @@ def compute_points(farm: FarmRig, *, mark_at_once: int = 7) -> int:
     while farm.read(has_unmarked):
         farm.write(bind_tx(mark_measured, now=now), limit=mark_at_once)
     later, sessions = now + timedelta(seconds=QUIET_S), 0
-    while due := farm.read(find_due_session, now=later):
-        assert farm.write(bind_tx(store_points, now=later), due, farm.read(session_points, due.session))
-        sessions += 1
+    while due := farm.read(find_due_sessions, now=later):
+        points: list[SessionPoint] = []
+        for piece in farm.read(session_pieces, [stale.session for stale in due]):
+            points += farm.read(points_of_piece, piece)
+        assert len(farm.write(bind_tx(store_points, now=later), due, points)) == len(due)
+        sessions += len(due)
     return sessions
 
 

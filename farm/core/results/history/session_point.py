@@ -8,8 +8,8 @@ from datetime import datetime
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel
 from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
-from farm.core.results.pairing import MeasuredValue, RoundPair
-from farm.core.results.speedup import Speedup, standard_error
+from farm.core.results.pairing import MeasuredValue
+from farm.core.results.speedup import PairedMeans
 from farm.core.results.statistics.interval import mean_and_variance, step_variance
 from farm.core.runs.measurement import COUNTED
 
@@ -53,22 +53,17 @@ class SessionPoint:
     ended_at: datetime
 
 
-def compared_values(result: Speedup, pairs: Sequence[RoundPair]) -> PointValues:
-    """Return the values of a candidate.
-
-    Args:
-        result: its comparison.
-        pairs: those that the comparison is made of.
-    """
-    values = [pair.candidate for pair in pairs if pair.candidate is not None]
+def compared_values(means: PairedMeans) -> PointValues:
+    """Return the values of a candidate, by its comparison."""
+    values = [candidate for _, candidate in means.usable]
     last = values[-1] if values else None
     return PointValues(
-        rounds=result.rounds,
-        left_out=len(result.excluded),
-        time_ns=result.candidate_ns,
+        rounds=means.rounds,
+        left_out=len(means.excluded),
+        time_ns=means.candidate_ns,
         se_time=_standard_error(values),
-        baseline_ns=result.baseline_ns,
-        se_speedup=standard_error(pairs),
+        baseline_ns=means.baseline_ns,
+        se_speedup=means.standard_error,
         facts_id=None if last is None else last.facts_id,
         control_level=ControlLevel.FREE if last is None else last.control_level,
     )

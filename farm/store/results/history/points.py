@@ -1,8 +1,11 @@
 """Points of series: stored by session, read by pair of series, by series, and over devices."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter
@@ -17,11 +20,21 @@ from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, measurements, points, series
 from farm.database.transaction import Tx
 from farm.store.matrices.matrices import MatrixFilter, matching_matrices
+from farm.store.results.history.stale_points import MeasuredSession
 
 _VALUES = [points.c[name] for name in PointValues.__dataclass_fields__]
 _RECIPE = TypeAdapter(Recipe)
 _SETTINGS = TypeAdapter(dict[str, SettingValue])
 _NEWEST = sa.text("newest")
+_NEWEST_QUERY = sa.select(
+    points.c.device_id,
+    points.c.series_id,
+    points.c.baseline_series_id,
+    points.c.replica,
+    points.c.rounds,
+    points.c.matrix_id,
+    points.c.cell_id,
+).where(_NEWEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -49,16 +62,24 @@ class PairCell:
 def slots_of_series(connection: Connection, series_ids: Collection[SeriesId]) -> dict[SeriesId, int]:
     """Return the slot of each of these series."""
     query = sa.select(series).where(is_among(connection, series.c.series_id, series_ids))
-    return {
-        row.series_id: slot_number(
-            model=row.model,
-            recipe=None if row.recipe is None else _RECIPE.validate_python(row.recipe, strict=False),
-            backend=row.backend,
-            harness=row.harness,
-            settings=_SETTINGS.validate_python(row.settings),
-        )
-        for row in connection.execute(query)
-    }
+    slots = {}
+    for row in connection.execute(query).all():
+        work = (row.model, row.recipe, row.backend, row.harness, row.settings)
+        slots[row.series_id] = _slot(json.dumps(work, sort_keys=True))
+    return slots
+
+
+@lru_cache(maxsize=4096)
+def _slot(text: str) -> int:
+    """Return the slot of what a series measures, which is the same on all devices."""
+    model, recipe, backend, harness, settings = json.loads(text)
+    return slot_number(
+        model=model,
+        recipe=None if recipe is None else _RECIPE.validate_python(recipe, strict=False),
+        backend=backend,
+        harness=harness,
+        settings=_SETTINGS.validate_python(settings),
+    )
 
 
 _Key = tuple[SeriesId, SeriesId | None, int]
@@ -66,56 +87,86 @@ _Key = tuple[SeriesId, SeriesId | None, int]
 _Rank = tuple[bool, MatrixId, CellId]
 
 
-def replace_points(
-    tx: Tx, matrix_id: MatrixId, device_id: DeviceId, new_points: Sequence[SessionPoint]
-) -> None:
-    """Store the points of a session in place of those that it has."""
+def replace_points(tx: Tx, new_points: Mapping[MeasuredSession, Sequence[SessionPoint]]) -> None:
+    """Store the points of sessions of different devices in place of those that they have."""
+    if not new_points:
+        return
     connection = tx.connection
-    before = _newest_of_device(connection, device_id)
-    own = {key for key, (_, matrix, _) in before.items() if matrix == matrix_id}
-    of_session = sa.and_(points.c.matrix_id == matrix_id, points.c.device_id == device_id)
-    connection.execute(points.delete().where(of_session))
-    ranks: dict[_Key, _Rank] = {}
-    for point in new_points:
-        key, of_point = _key_of(point), (point.values.rounds > 0, point.matrix_id, point.cell_id)
-        ranks[key] = max(of_point, ranks.get(key, of_point))
-    newest: set[CellId] = set()
-    for key in {*ranks, *own}:
-        rank: _Rank | None = ranks.get(key)
-        has_rounds = rank is not None and rank[0]
-        # Of a pair that was newest here and has no rounds any more, an older one may be it.
-        other = (None if has_rounds else _find_newest(connection, key)) if key in own else before.get(key)
-        if rank is not None and (other is None or rank > other):
-            newest.add(rank[2])
-            if other is not None and key not in own:
-                _set_newest(connection, other[2], newest=False)
-        elif key in own and other is not None:
-            _set_newest(connection, other[2], newest=True)
+    newest_by_device = _newest_of_devices(connection, {session.device_id for session in new_points})
+    session = sa.tuple_(points.c.matrix_id, points.c.device_id)
+    connection.execute(points.delete().where(session.in_([tuple(each) for each in new_points])))
+    newest = _Newest()
+    for (matrix_id, device_id), own in new_points.items():
+        newest.add(connection, matrix_id, own, before=newest_by_device.get(device_id, {}))
+    # First those that are newest no more: of each pair one is.
+    for is_newest, cell_ids in ((False, newest.no_more), (True, newest.again)):
+        if cell_ids:
+            which = is_among(connection, points.c.cell_id, cell_ids)
+            connection.execute(points.update().where(which).values(newest=is_newest))
     rows = [
         {
-            **{name: getattr(point, name) for name in SessionPoint.__dataclass_fields__ if name != "values"},
-            **asdict(point.values),
-            "newest": point.cell_id in newest,
+            **{name: getattr(point, name) for name in _OWN_NAMES},
+            **{name: getattr(point.values, name) for name in PointValues.__dataclass_fields__},
+            "newest": point.cell_id in newest.new,
         }
-        for point in new_points
+        for own in new_points.values()
+        for point in own
     ]
     if rows:
         connection.execute(points.insert(), rows)
+
+
+_OWN_NAMES = [name for name in SessionPoint.__dataclass_fields__ if name != "values"]
+
+
+class _Newest:
+    """Which points become the newest of their pairs, and which are it no more."""
+
+    def __init__(self) -> None:
+        self.new: set[CellId] = set()
+        self.again: set[CellId] = set()
+        self.no_more: set[CellId] = set()
+
+    def add(
+        self,
+        connection: Connection,
+        matrix_id: MatrixId,
+        new_points: Sequence[SessionPoint],
+        *,
+        before: Mapping[_Key, _Rank],
+    ) -> None:
+        """Add a session, whose stored points are removed; `before` are the newest of its device before."""
+        own = {key for key, (_, matrix, _) in before.items() if matrix == matrix_id}
+        ranks: dict[_Key, _Rank] = {}
+        for point in new_points:
+            key, of_point = _key_of(point), (point.values.rounds > 0, point.matrix_id, point.cell_id)
+            ranks[key] = max(of_point, ranks.get(key, of_point))
+        for key in {*ranks, *own}:
+            rank: _Rank | None = ranks.get(key)
+            has_rounds = rank is not None and rank[0]
+            # Of a pair that was newest here and has no rounds any more, an older one may be it.
+            other = (None if has_rounds else _find_newest(connection, key)) if key in own else before.get(key)
+            if rank is not None and (other is None or rank > other):
+                self.new.add(rank[2])
+                if other is not None and key not in own:
+                    self.no_more.add(other[2])
+            elif key in own and other is not None:
+                self.again.add(other[2])
 
 
 def _key_of(point: SessionPoint) -> _Key:
     return point.series_id, point.baseline_series_id, point.replica
 
 
-def _newest_of_device(connection: Connection, device_id: DeviceId) -> dict[_Key, _Rank]:
-    columns = (points.c[name] for name in ("series_id", "baseline_series_id", "replica"))
-    query = sa.select(*columns, points.c.rounds, points.c.matrix_id, points.c.cell_id).where(
-        points.c.device_id == device_id, _NEWEST
-    )
-    return {
-        (row.series_id, row.baseline_series_id, row.replica): (row.rounds > 0, row.matrix_id, row.cell_id)
-        for row in connection.execute(query)
-    }
+def _newest_of_devices(
+    connection: Connection, device_ids: Collection[DeviceId]
+) -> dict[DeviceId, dict[_Key, _Rank]]:
+    query = _NEWEST_QUERY.where(points.c.device_id.in_(list(device_ids)))
+    newest: defaultdict[DeviceId, dict[_Key, _Rank]] = defaultdict(dict)
+    for device_id, *key, rounds, matrix_id, cell_id in connection.execute(query).all():
+        series_id, baseline_series_id, replica = key
+        newest[device_id][series_id, baseline_series_id, replica] = (rounds > 0, matrix_id, cell_id)
+    return newest
 
 
 def _find_newest(connection: Connection, key: _Key) -> _Rank | None:
@@ -135,10 +186,6 @@ def _find_newest(connection: Connection, key: _Key) -> _Rank | None:
         if row is not None:
             return row.rounds > 0, row.matrix_id, row.cell_id
     return None
-
-
-def _set_newest(connection: Connection, cell_id: CellId, *, newest: bool) -> None:
-    connection.execute(points.update().where(points.c.cell_id == cell_id).values(newest=newest))
 
 
 def newest_cells(

@@ -108,29 +108,39 @@ def find_stale(
     quiet_since: datetime,
     marked_before: datetime,
     excluded: Collection[MeasuredSession] = (),
-) -> StaleSession | None:
-    """Return the newest session that is due: without a mark for a while, or marked long ago."""
+    limit: int,
+) -> list[StaleSession]:
+    """Return the newest sessions that are due: without a mark for a while, or marked long ago.
+
+    They are of different devices, so that their points can be stored together.
+    """
     is_due = sa.or_(stale_points.c.last_marked_at <= quiet_since, stale_points.c.marked_at <= marked_before)
     query = (
         sa.select(stale_points)
         .where(is_due)
         .order_by(stale_points.c.matrix_id.desc(), stale_points.c.device_id)
-        .limit(len(excluded) + 1)
+        .limit(len(excluded) + limit)
     )
-    found = (to_record(StaleSession, row) for row in connection.execute(query))
-    return next((stale for stale in found if stale.session not in excluded), None)
+    by_device: dict[DeviceId, StaleSession] = {}
+    for row in connection.execute(query).all():
+        stale = to_record(StaleSession, row)
+        if stale.session not in excluded:
+            by_device.setdefault(stale.device_id, stale)
+    return [*by_device.values()][:limit]
 
 
-def clear_mark(tx: Tx, stale: StaleSession) -> bool:
-    """Remove a mark by comparing; False if the session was marked again, or computed by another process."""
+def clear_marks(tx: Tx, stale: Collection[StaleSession]) -> set[MeasuredSession]:
+    """Remove marks by comparing; return the sessions without those that were marked again, or computed by
+    another process.
+    """
+    mark = sa.tuple_(stale_points.c.matrix_id, stale_points.c.device_id, stale_points.c.version)
+    marks = [(own.matrix_id, own.device_id, own.version) for own in stale]
     removed = tx.connection.execute(
-        stale_points.delete().where(
-            stale_points.c.matrix_id == stale.matrix_id,
-            stale_points.c.device_id == stale.device_id,
-            stale_points.c.version == stale.version,
-        )
+        stale_points.delete()
+        .where(mark.in_(marks))
+        .returning(stale_points.c.matrix_id, stale_points.c.device_id)
     )
-    return removed.rowcount == 1
+    return {MeasuredSession(row.matrix_id, row.device_id) for row in removed}
 
 
 _MARKED_QUERY = sa.select(stale_points.c.matrix_id, stale_points.c.device_id)

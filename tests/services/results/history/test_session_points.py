@@ -17,7 +17,9 @@ from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.session_points import (
     AT_LEAST_EVERY_S,
     QUIET_S,
-    find_due_session,
+    find_due_sessions,
+    points_of_piece,
+    session_pieces,
     session_points,
     store_points,
 )
@@ -111,25 +113,24 @@ def test_points_are_computed_once_a_session_rests_or_has_lasted_long(farm: FarmR
     start = farm.clock.now()
     farm.write(bind_tx(mark_measured, now=start), limit=1000)
     later = start + timedelta(seconds=QUIET_S - 1)
-    assert farm.read(find_due_session, now=later) is None
-    assert farm.read(find_due_session, now=later + timedelta(seconds=1)) is not None
+    assert farm.read(find_due_sessions, now=later) == []
+    assert farm.read(find_due_sessions, now=later + timedelta(seconds=1))
     long_after = start + timedelta(seconds=AT_LEAST_EVERY_S)
     session = MeasuredSession(MatrixId(1), PHONE)
     farm.write(bind_tx(mark_sessions, now=long_after - timedelta(seconds=1)), [session])
-    assert farm.read(find_due_session, now=long_after - timedelta(seconds=1)) is None
-    assert farm.read(find_due_session, now=long_after) is not None
+    assert farm.read(find_due_sessions, now=long_after - timedelta(seconds=1)) == []
+    assert farm.read(find_due_sessions, now=long_after)
 
 
 def test_what_was_measured_while_points_were_computed_is_not_lost(farm: FarmRig, host: HostRig) -> None:
     first = measured(farm, host, rounds=5)
     farm.write(bind_tx(mark_measured, now=farm.clock.now()), limit=1000)
     late = farm.clock.now() + timedelta(seconds=QUIET_S)
-    due = farm.read(find_due_session, now=late)
-    assert due is not None
-    out_of_date = farm.read(session_points, due.session)
+    due = farm.read(find_due_sessions, now=late)
+    out_of_date = farm.read(session_points, due[0].session)
     # Another process computes it, and then there is a further mark.
     assert farm.write(bind_tx(store_points, now=late), due, out_of_date)
-    farm.write(bind_tx(mark_sessions, now=late), [due.session])
+    farm.write(bind_tx(mark_sessions, now=late), [due[0].session])
     assert not farm.write(bind_tx(store_points, now=late), due, [])
     assert [session.matrix_id for session in farm.read(pending_sessions)] == [first]
     compute_points(farm)
@@ -194,8 +195,7 @@ def test_the_newest_point_of_a_pair_is_the_last_with_rounds_in_whatever_order_th
     def store(matrix_id: MatrixId, *, empty: bool = False) -> list[int]:
         session = MeasuredSession(matrix_id, PHONE)
         farm.write(bind_tx(mark_sessions, now=farm.clock.now()), [session])
-        due = farm.read(find_due_session, now=farm.clock.now() + timedelta(seconds=QUIET_S))
-        assert due is not None
+        due = farm.read(find_due_sessions, now=farm.clock.now() + timedelta(seconds=QUIET_S))
         stored = farm.write(bind_tx(store_points, now=farm.clock.now()), due, [] if empty else own[matrix_id])
         assert stored
         rows = farm.rows("SELECT matrix_id FROM points WHERE newest ORDER BY cell_id")
@@ -209,6 +209,22 @@ def test_the_newest_point_of_a_pair_is_the_last_with_rounds_in_whatever_order_th
     assert store(ids[1], empty=True) == [ids[2]] * 2
     assert store(ids[2], empty=True) == []
     assert store(ids[0]) == [ids[0]] * 2
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_wide_session_is_computed_in_pieces_to_the_same_points(
+    farm: FarmRig, host: HostRig, size: int
+) -> None:
+    host.plug_in("phone-2")
+    host.earn_health()
+    farm.submit(devices={"virtual": True}, rounds=5, aa=True)
+    host.run(Unsteady(farm))
+    sessions = [MeasuredSession(MatrixId(1), DeviceId(f"phone-{number}")) for number in (1, 2)]
+    pieces = farm.read(session_pieces, sessions, size=size)
+    assert max(len(piece.cells) for piece in pieces) == min(size, 6)
+    whole = [point for session in sessions for point in farm.read(session_points, session)]
+    assert len(whole) == 6
+    assert [point for piece in pieces for point in farm.read(points_of_piece, piece)] == whole
 
 
 def test_a_session_without_any_pair_has_points_of_its_times(farm: FarmRig, host: HostRig) -> None:
