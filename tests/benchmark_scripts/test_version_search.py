@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.bisect import MOST_COMPARISONS, MOST_WRONG, Scenario, simulate_searches
+from benchmarks.version_search import MOST_COMPARISONS, MOST_WRONG, Scenario, simulate_searches
 
 pytestmark = pytest.mark.long
 

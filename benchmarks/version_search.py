@@ -1,6 +1,6 @@
 """What a search for the version that changed a time costs, and how often it blames the wrong one.
 
-    python -m benchmarks.bisect [SEARCHES]
+    python -m benchmarks.version_search [SEARCHES]
 
 The farm's own functions decide (pairing, speedup, looks, search). Each start takes the time of its version
 times a normal deviation in logarithms. In each session, each version deviates from itself by another one, as
