@@ -9,7 +9,18 @@ from farm.config import FarmConfig
 from farm.web.http import live
 from farm.web.http.rendering import STATIC_FOLDER
 from farm.web.http.sign_in import SignInRedirect, identify_visitor, is_open
-from farm.web.pages import devices, files, hosts, matrices, numbers, operations, overview, sign_in, speedups
+from farm.web.pages import (
+    devices,
+    files,
+    history,
+    hosts,
+    matrices,
+    numbers,
+    operations,
+    overview,
+    sign_in,
+    speedups,
+)
 
 #: All pages. An architecture test checks that each names the role it needs.
 PAGE_ROUTERS: tuple[APIRouter, ...] = (
@@ -17,6 +28,7 @@ PAGE_ROUTERS: tuple[APIRouter, ...] = (
     devices.router,
     matrices.router,
     speedups.router,
+    history.router,
     numbers.router,
     hosts.router,
     files.router,

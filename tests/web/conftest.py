@@ -14,7 +14,9 @@ from farm.core.base.ids import MatrixId
 from farm.core.runs.evidence import Evidence
 from farm.web.app import create_app_with_pages
 from farm.wire.agents.protocol import Assignment
+from tests.support.farm.changes import recorded_change
 from tests.support.farm.http_farm import served
+from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, ended, good_evidence, plan_of, torch_output
 
 #: A name as a submitter might try: every page that shows it must show these characters.
@@ -64,6 +66,8 @@ def fill(folder: Path) -> tuple[MatrixId, MatrixId, MatrixId]:
         host.earn_health()
         finished = farm.submit(name="two precisions")
         host.run(answer)
+        compute_points(farm)
+        recorded_change(farm)
         broken = farm.submit(name=HOSTILE)
         host.run(fail)
         queued = farm.submit(name="waits")

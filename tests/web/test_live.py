@@ -74,4 +74,12 @@ def test_a_job_changes_the_rows_of_its_matrix_and_device() -> None:
         (EventSubject.MATRIX, "3"),
         (EventSubject.DEVICE, "phone-1"),
     ]
-    assert keys_of(subjects) == {"events", "jobs", "matrices", "matrix-3", "devices", "device-phone-1"}
+    assert keys_of(subjects) == {
+        "events",
+        "points",
+        "jobs",
+        "matrices",
+        "matrix-3",
+        "devices",
+        "device-phone-1",
+    }

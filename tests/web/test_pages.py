@@ -19,6 +19,9 @@ PATHS = (
     "/matrices/3",
     "/speedups",
     "/speedups?matrix=1",
+    "/history",
+    "/changes",
+    "/changes/1",
     "/cells/1",
     "/cells/2",
     "/attempts/3",
@@ -111,6 +114,9 @@ def test_text_of_people_is_escaped(pages: PageFarm) -> None:
         ("/matrices/1", "progress"),
         ("/matrices/1", "cells"),
         ("/speedups", "blocks"),
+        ("/history", "trends"),
+        ("/changes", "rows"),
+        ("/changes/1", "evidence"),
         ("/cells/2", "explanation"),
         ("/attempts/3", "run"),
         ("/hosts", "rows"),
@@ -169,6 +175,8 @@ def test_filters_stand_in_the_address(pages: PageFarm) -> None:
         ("/cells/99", 404, "no cell 99"),
         ("/attempts/9999", 404, "no attempt 9999"),
         ("/devices/nothing", 404, "nothing"),
+        ("/changes/99", 404, "99"),
+        ("/history?model=vgg", 404, "known here: mobilenet_v2"),
         ("/speedups?model=vgg", 404, "known here: mobilenet_v2"),
         ("/matrices/abc", 422, "matrix_id"),
         ("/matrices?since=soon", 422, "neither a date nor a duration"),
@@ -183,3 +191,15 @@ def test_an_error_is_a_page_that_says_what_to_do(pages: PageFarm, path: str, sta
     assert words in words_of(answer)
     assert "What to do:" in words_of(answer)
     assert answer.headers["content-security-policy"]
+
+
+def test_a_trend_shows_each_session_and_the_change_in_it(pages: PageFarm) -> None:
+    (history, *_) = pages.http.get("/api/v1/history", params={"variant": "int8"}).json()
+    answer = pages.http.get("/history", params={"variant": "int8"})
+    words = words_of(answer)
+    assert ratio_text(history["points"][0]["speedup"]) in words
+    assert "Change 1" in words
+    assert answer.text.count('<rect class="change"') == 2
+    changes = words_of(pages.http.get("/changes"))
+    assert "mobilenet_v2 int8-core on phone-1" in changes
+    assert "aaaaaaaa" in changes

@@ -47,6 +47,8 @@ _LISTS = {
     EventSubject.STANDING_MATRIX: "matrices",
     EventSubject.PROGRAM: "programs",
 }
+#: What moves speedups and trends: their points have no events of their own.
+_OF_POINTS = (EventSubject.JOB, EventSubject.CHANGE)
 #: Subjects that have a page of their own.
 _WITH_PAGE = (EventSubject.DEVICE, EventSubject.MATRIX, EventSubject.HOST)
 
@@ -55,6 +57,8 @@ def keys_of(subjects: Iterable[tuple[EventSubject, str]]) -> frozenset[str]:
     """Return the keys of the rows that show these subjects."""
     keys = {"events"}
     for subject, subject_id in subjects:
+        if subject in _OF_POINTS:
+            keys.add("points")
         if subject in _LISTS:
             keys.add(_LISTS[subject])
         if subject in _WITH_PAGE:

@@ -1,0 +1,201 @@
+"""Pages of what changed over time: the trends of series, and the changes that the farm found."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from farm.api.context import Farm
+from farm.api.http.authorization import Viewer
+from farm.core.base.ids import SeriesId
+from farm.core.results.history.change_text import effect_text, version_text
+from farm.presentation.changes import (
+    change_devices,
+    change_fields,
+    change_since,
+    change_what,
+    series_speedups,
+    series_times,
+)
+from farm.presentation.labels import device_name, short_labels
+from farm.presentation.text import past_moment
+from farm.services.results.history.changes import change_detail, list_changes
+from farm.services.results.history.trends import list_histories
+from farm.web.charts.trend import Trend, speedup_trend, time_trend
+from farm.web.http.page_route import PageRoute
+from farm.web.http.rendering import render_page
+from farm.wire.base import Count
+from farm.wire.documents.results.changes import ChangeView
+from farm.wire.documents.results.history import SeriesHistory
+
+router = APIRouter(route_class=PageRoute)
+
+_SERIES = 12
+_CHANGES = 50
+
+Filter = Annotated[str, Query(max_length=256)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeriesTrend:
+    """A series as the page shows it."""
+
+    name: str
+    device: str
+    history: SeriesHistory
+    speedup: Trend | None
+    time: Trend
+    #: The changes that were found in it, as text.
+    changes: Sequence[tuple[int, str]]
+
+
+def series_trends(histories: Sequence[SeriesHistory]) -> list[SeriesTrend]:
+    """Return histories with their charts, each named by what differs from the others."""
+    names = short_labels(label for view in histories for label in (view.label, view.baseline) if label)
+    return [
+        SeriesTrend(
+            name=names[view.label] + (f" vs {names[view.baseline]}" if view.baseline else ""),
+            device=device_name(view),
+            history=view,
+            speedup=speedup_trend(view),
+            time=time_trend(view),
+            changes=[
+                (
+                    change.change_id,
+                    f"{effect_text(change.delta, change.se_delta)}, by"
+                    f" {change.since_at.astimezone():%Y-%m-%d}, cause: {change.cause}",
+                )
+                for change in view.changes
+            ],
+        )
+        for view in histories
+        if view.points
+    ]
+
+
+@router.get("/history")
+async def get_history(
+    request: Request,
+    caller: Viewer,
+    farm: Farm,
+    part: str | None = None,
+    model: Filter = "",
+    device: Filter = "",
+    variant: Filter = "",
+    since: Annotated[str, Query(max_length=40)] = "",
+    after: Count = 0,
+) -> Response:
+    """Show the trend of each series: the paired ratio, and beside it the absolute time."""
+    begin = past_moment(since or None, option="since")
+
+    async def trends() -> Mapping[str, Any]:
+        views = await farm.database.read_async(
+            list_histories,
+            device=device or None,
+            model=model or None,
+            variant=variant or None,
+            since=begin,
+            after=SeriesId(after),
+            limit=_SERIES,
+        )
+        return {"trends": series_trends(views), "next": views[-1].series_id if views else None}
+
+    return await render_page(
+        request,
+        "history",
+        caller=caller,
+        part=part,
+        parts={"trends": trends},
+        title="History",
+        model=model,
+        device=device,
+        variant=variant,
+        since=since,
+    )
+
+
+@router.get("/changes")
+async def get_changes(
+    request: Request,
+    caller: Viewer,
+    farm: Farm,
+    part: str | None = None,
+    since: Annotated[str, Query(max_length=40)] = "",
+    model: Filter = "",
+    device: Filter = "",
+    all: bool = False,
+    after: Count | None = None,
+) -> Response:
+    """Show what became slower, or every change: since when, by how much, where, and because of what."""
+    begin = past_moment(since or None, option="since")
+
+    async def rows() -> Mapping[str, Any]:
+        changes = await farm.database.read_async(
+            list_changes,
+            since=begin,
+            model=model or None,
+            device=device or None,
+            all=all,
+            after=after,
+            limit=_CHANGES,
+        )
+        return {
+            "changes": [(change, change_row(change)) for change in changes],
+            "next": changes[-1].change_id if len(changes) == _CHANGES else None,
+        }
+
+    return await render_page(
+        request,
+        "history/changes",
+        caller=caller,
+        part=part,
+        parts={"rows": rows},
+        title="Changes" if all else "Regressions",
+        since=since,
+        model=model,
+        device=device,
+        all=all,
+    )
+
+
+def change_row(change: ChangeView) -> Mapping[str, str]:
+    """Return the texts of a change in a list."""
+    return {
+        "what": change_what(change),
+        "effect": effect_text(change.delta, change.se_delta),
+        "since": change_since(change),
+        "devices": change_devices(change),
+        "versions": ", ".join(version_text(version) for version in change.versions),
+    }
+
+
+@router.get("/changes/{change_id}")
+async def get_change(
+    request: Request, change_id: Count, caller: Viewer, farm: Farm, part: str | None = None
+) -> Response:
+    """Show the evidence of a change."""
+
+    async def evidence() -> Mapping[str, Any]:
+        detail = await farm.database.read_async(change_detail, change_id)
+        series = [
+            {
+                "view": view,
+                "device": device_name(view),
+                "times": series_times(view),
+                "speedups": series_speedups(view),
+            }
+            for view in detail.evidence
+        ]
+        return {"detail": detail, "fields": change_fields(detail), "evidence": series}
+
+    return await render_page(
+        request,
+        "history/change",
+        caller=caller,
+        part=part,
+        parts={"evidence": evidence},
+        title=f"Change {change_id}",
+        change_id=change_id,
+    )
