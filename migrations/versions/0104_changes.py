@@ -26,7 +26,8 @@ _ALARM_KINDS = (
     "order_shows",
 )
 _NEWEST_KEY = ("slot", "baseline_slot", "device_id")
-_NEWEST_COVERING = (*_NEWEST_KEY, "matrix_id", "cell_id", "time_ns", "baseline_ns", "ended_at")
+_NEWEST_VALUES = ("matrix_id", "cell_id", "time_ns", "baseline_ns", "ended_at", "rounds", "replica", "newest")
+_NEWEST_COVERING = (*_NEWEST_KEY, *_NEWEST_VALUES)
 _NEWEST_COMPARED = "newest AND replica = 1 AND rounds > 0 AND baseline_slot IS NOT NULL"
 
 

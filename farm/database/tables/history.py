@@ -73,6 +73,10 @@ sa.Index(
     points.c.time_ns,
     points.c.baseline_ns,
     points.c.ended_at,
+    # Of the condition: without them, SQLite reads each row to check it again.
+    points.c.rounds,
+    points.c.replica,
+    points.c.newest,
     **where("newest AND replica = 1 AND rounds > 0 AND baseline_slot IS NOT NULL"),
 )
 

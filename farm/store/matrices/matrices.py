@@ -173,7 +173,9 @@ def matching_among(
     """Return those of some matrices that are of a name or a person; all without a filter."""
     if which is None or not matrix_ids:
         return set(matrix_ids)
-    query = matching_matrices(which).where(is_among(connection, matrices.c.matrix_id, matrix_ids))
+    query = sa.select(matrices.c.matrix_id).where(
+        is_among(connection, matrices.c.matrix_id, matrix_ids), *_named(which)
+    )
     return {MatrixId(row.matrix_id) for row in connection.execute(query)}
 
 
@@ -212,9 +214,12 @@ def _named(which: MatrixFilter) -> list[sa.ColumnElement[bool]]:
     return conditions
 
 
-def matching_matrices(which: MatrixFilter) -> sa.Select[tuple[int]]:
-    """Return the query of the numbers of matrices of a name or a person, as a condition of other queries."""
-    return sa.select(matrices.c.matrix_id).where(*_named(which))
+def is_of_matching(column: sa.ColumnElement[int], which: MatrixFilter) -> sa.ColumnElement[bool]:
+    """Return the condition that the matrix in a column is of a name or a person.
+
+    It looks up each matrix: rows that are read newest first are soon enough, however many matrices there are.
+    """
+    return sa.exists().where(matrices.c.matrix_id == column, *_named(which))
 
 
 def cell_counts(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, int]:

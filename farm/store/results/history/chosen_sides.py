@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.database.tables import cells, measurements, points, variants
-from farm.store.matrices.matrices import MatrixFilter, matching_matrices
+from farm.store.matrices.matrices import MatrixFilter, is_of_matching
 from farm.store.results.history.points import PairCell, PairKey
 
 
@@ -98,7 +98,7 @@ def cells_of_sides(
     if since is not None:
         query = query.where(own.c.ended_at >= since)
     if which is not None:
-        query = query.where(own.c.matrix_id.in_(matching_matrices(which)))
+        query = query.where(is_of_matching(own.c.matrix_id, which))
     return [
         PairCell(matrix_id=matrix_id, cell_id=cell_id, key=key, baseline_cell_id=baseline_cell_id)
         for matrix_id, cell_id, baseline_cell_id in connection.execute(query).all()

@@ -19,8 +19,8 @@ from farm.core.results.series import slot_number
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, measurements, points, series
 from farm.database.transaction import Tx
-from farm.store.matrices.matrices import MatrixFilter, matching_matrices
-from farm.store.results.history.stale_points import MeasuredSession
+from farm.store.matrices.matrices import MatrixFilter, is_of_matching
+from farm.store.results.history.stale_points import MeasuredSession, devices_by_matrix
 
 _VALUES = [points.c[name] for name in PointValues.__dataclass_fields__]
 _RECIPE = TypeAdapter(Recipe)
@@ -93,8 +93,9 @@ def replace_points(tx: Tx, new_points: Mapping[MeasuredSession, Sequence[Session
         return
     connection = tx.connection
     newest_by_device = _newest_of_devices(connection, {session.device_id for session in new_points})
-    session = sa.tuple_(points.c.matrix_id, points.c.device_id)
-    connection.execute(points.delete().where(session.in_([tuple(each) for each in new_points])))
+    for matrix_id, device_ids in devices_by_matrix(new_points).items():
+        of_sessions = sa.and_(points.c.matrix_id == matrix_id, points.c.device_id.in_(device_ids))
+        connection.execute(points.delete().where(of_sessions))
     newest = _Newest()
     for (matrix_id, device_id), own in new_points.items():
         newest.add(connection, matrix_id, own, before=newest_by_device.get(device_id, {}))
@@ -214,7 +215,7 @@ def newest_cells(
             .where(
                 own.c.series_id == points.c.series_id,
                 own.c.baseline_series_id == points.c.baseline_series_id,
-                own.c.matrix_id.in_(matching_matrices(which)),
+                is_of_matching(own.c.matrix_id, which),
             )
             .correlate(points)
         )
@@ -246,7 +247,7 @@ def cells_of_pair(
     if since is not None:
         query = query.where(points.c.ended_at >= since)
     if which is not None:
-        query = query.where(points.c.matrix_id.in_(matching_matrices(which)))
+        query = query.where(is_of_matching(points.c.matrix_id, which))
     return [_pair_cell(row) for row in connection.execute(query)]
 
 

@@ -13,7 +13,7 @@ from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.rows import is_among
 from farm.database.tables import cells, measurements
-from farm.store.results.history.stale_points import MeasuredSession
+from farm.store.results.history.stale_points import MeasuredSession, devices_by_matrix
 from farm.store.results.measurements import is_accepted
 
 
@@ -55,14 +55,21 @@ class MeasuredStart(NamedTuple):
 
 
 # Built once: that takes longer than the answer for a small session.
-_CELLS_QUERY = sa.select(
-    cells.c.cell_id,
-    cells.c.matrix_id,
-    cells.c.device_id,
-    cells.c.cell_index,
-    cells.c.baseline_index,
-    cells.c.replica,
-).order_by(cells.c.matrix_id, cells.c.device_id, cells.c.cell_index)
+_CELLS_QUERY = (
+    sa.select(
+        cells.c.cell_id,
+        cells.c.matrix_id,
+        cells.c.device_id,
+        cells.c.cell_index,
+        cells.c.baseline_index,
+        cells.c.replica,
+    )
+    .where(
+        cells.c.matrix_id == sa.bindparam("matrix_id"),
+        cells.c.device_id.in_(sa.bindparam("device_ids", expanding=True)),
+    )
+    .order_by(cells.c.device_id, cells.c.cell_index)
+)
 _STARTS_QUERY = sa.select(*(measurements.c[name] for name in MeasuredStart._fields)).order_by(
     measurements.c.measurement_id
 )
@@ -73,9 +80,11 @@ _LEVELS = {level.value: level for level in ControlLevel}
 
 def cells_of_sessions(connection: Connection, sessions: Collection[MeasuredSession]) -> list[SessionCell]:
     """Return the cells of sessions, by matrix, device and index."""
-    session = sa.tuple_(cells.c.matrix_id, cells.c.device_id)
-    query = _CELLS_QUERY.where(session.in_([tuple(each) for each in sessions]))
-    return [SessionCell._make(row) for row in connection.execute(query).all()] if sessions else []
+    return [
+        SessionCell._make(row)
+        for matrix_id, device_ids in sorted(devices_by_matrix(sessions).items())
+        for row in connection.execute(_CELLS_QUERY, {"matrix_id": matrix_id, "device_ids": device_ids}).all()
+    ]
 
 
 def starts_of_cells(

@@ -1,6 +1,6 @@
 """Sessions whose points are to be computed, marked by the measurements that they have got since."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -20,6 +20,14 @@ class MeasuredSession(NamedTuple):
 
     matrix_id: MatrixId
     device_id: DeviceId
+
+
+def devices_by_matrix(sessions: Iterable[MeasuredSession]) -> dict[MatrixId, list[DeviceId]]:
+    """Return sessions by matrix: of pairs of columns in a list, SQLite would look up the first one only."""
+    found: dict[MatrixId, list[DeviceId]] = {}
+    for matrix_id, device_id in sessions:
+        found.setdefault(matrix_id, []).append(device_id)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,136 @@
+"""Questions over the history read index ranges, by the statements that lists of commands really send."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import CellId, MatrixId, SeriesId
+from farm.database.engine import Database
+from farm.database.transaction import Tx
+from farm.services.matrices.views import list_matrix_summaries
+from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix, page_of_labelled
+from farm.store.matrices.matrices import MatrixFilter
+from farm.store.results.history import (
+    chosen_sides,
+    newest_points,
+    past_points,
+    points,
+    session_starts,
+    trends,
+)
+from farm.store.results.history.points import PairKey
+from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
+from tests.store.query_plans.test_sqlite_query_plans import PHONE, is_table_scan, plans
+from tests.support.database.sample_rows import NOW
+
+KEY = PairKey(device_id=PHONE, baseline_series_id=1, series_id=SeriesId(2), is_duplicate=False)
+SESSION = MeasuredSession(MatrixId(1), PHONE)
+NIGHTLY = MatrixFilter(name="nightly")
+ANN = MatrixFilter(submitted_by="user:ann")
+
+ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
+    "speedups --by: one comparison over all devices": (
+        lambda c: newest_points.newest_points(c, newest_points.SlotPair(1, 2)),
+        "USING COVERING INDEX ix_points_newest_of_slot (slot=? AND baseline_slot=?",
+    ),
+    "speedups --by: since a time": (
+        lambda c: newest_points.newest_points(c, newest_points.SlotPair(1, 2), since=NOW),
+        "USING COVERING INDEX ix_points_newest_of_slot (slot=? AND baseline_slot=?",
+    ),
+    "speedups --by: devices of a model": (
+        lambda c: newest_points.devices_with_model(c, "m", among=[PHONE], since=NOW),
+        "_newest",
+    ),
+    "speedups --by --at": (
+        lambda c: past_points.points_ended_by(c, NOW, without=[SESSION], device_ids=[PHONE]),
+        "own USING INDEX ix_points_series (series_id=?)",
+    ),
+    "what was retracted or parsed again since": (
+        lambda c: past_points.sessions_superseded_since(c, NOW, limit=10),
+        "ix_measurements_superseded_at (superseded_at>?)",
+    ),
+    "speedups: the pairs of devices": (
+        lambda c: points.newest_cells(c, [PHONE], model="m", since=NOW),
+        "_points_newest",
+    ),
+    "speedups --name: the pairs of devices": (
+        lambda c: points.newest_cells(c, [PHONE], which=NIGHTLY),
+        "matrices USING INTEGER PRIMARY KEY (rowid=?)",
+    ),
+    "speedups --mine: the cells of a pair": (
+        lambda c: points.cells_of_pair(c, KEY, until=MatrixId(9), since=NOW, which=ANN, limit=20),
+        "ix_points_series (series_id=?",
+    ),
+    "speedups --baseline: the series of devices": (
+        lambda c: chosen_sides.newest_sides(c, [PHONE], labels=["a", "b"]),
+        "_points_newest",
+    ),
+    "speedups --baseline --name: the cells of a pair": (
+        lambda c: chosen_sides.cells_of_sides(c, KEY, until=None, since=None, which=NIGHTLY, limit=20),
+        "its USING INDEX ix_points_series (series_id=? AND matrix_id=?)",
+    ),
+    "speedups MATRIX --baseline: the labels": (
+        lambda c: labels_of_matrix(c, [MatrixId(1)]),
+        "(matrix_id=?)",
+    ),
+    "speedups MATRIX --baseline: a page": (
+        lambda c: page_of_labelled(c, MatrixId(1), CandidateFilter(), ["a"], after=7, limit=9),
+        "(matrix_id=? AND cell_index>?)",
+    ),
+    "history: the series of a device": (
+        lambda c: trends.series_page(c, device_id=PHONE, model=None, after=SeriesId(5), limit=9),
+        "ix_series_device_id (device_id=? AND series_id>?)",
+    ),
+    "history --variant": (
+        lambda c: trends.series_page(
+            c, device_id=PHONE, model="m", named=trends.NamePart("int8"), after=SeriesId(0), limit=9
+        ),
+        "points",
+    ),
+    "history: the points of a series": (
+        lambda c: points.points_of_series(c, [SeriesId(1)], since=NOW),
+        "ix_points_series (series_id=?)",
+    ),
+    "history: what ran in cells": (lambda c: trends.cells_of_points(c, [CellId(1)]), "cells"),
+    "points to be computed": (pending_sessions, "rowid>?"),
+    "the cells of sessions": (
+        lambda c: session_starts.cells_of_sessions(c, [SESSION]),
+        "ix_cells_of_device (matrix_id=? AND device_id=?)",
+    ),
+    "the measurements of cells": (
+        lambda c: session_starts.starts_of_cells(c, [CellId(1)]),
+        "ix_measurements_cell_id (cell_id=?)",
+    ),
+    "matrix list --since": (
+        lambda c: list_matrix_summaries(Tx(c, NOW), limit=9, which=MatrixFilter(since=NOW)),
+        "ix_matrices_created_at (created_at>?)",
+    ),
+    "matrix list --mine": (
+        lambda c: list_matrix_summaries(Tx(c, NOW), limit=9, which=ANN),
+        "ix_matrices_submitted_by (submitted_by=?)",
+    ),
+}
+#: They are small: a row for each session that is not computed yet, a device, a model file.
+SMALL = ("SCAN stale_points", "SCAN devices", "SCAN variants", "SCAN point_progress", "SCAN json_each")
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_question_over_the_history_scans_no_table_that_grows(sqlite_filled: Database, name: str) -> None:
+    query, index = ASKED[name]
+    found = plans(sqlite_filled, query)
+    assert any(index in step for plan in found for step in plan), found
+    scans = [step for plan in found for step in plan if is_table_scan(step)]
+    assert not [step for step in scans if not step.startswith(SMALL)], found
+
+
+def test_comparisons_are_found_by_one_step_into_the_index_for_each(sqlite_filled: Database) -> None:
+    plan, *_ = plans(sqlite_filled, newest_points.list_comparisons)
+    steps = [step for step in plan if "points" in step]
+    assert all("ix_points_newest_of_slot" in step or "PRIMARY KEY" in step for step in steps), plan
+    assert any("(slot,baseline_slot)>(?,?)" in step or "slot>?" in step for step in steps), plan
+
+
+def test_matrices_of_a_name_are_read_newest_first_until_there_are_enough(sqlite_filled: Database) -> None:
+    plan, *_ = plans(sqlite_filled, lambda c: list_matrix_summaries(Tx(c, NOW), limit=9, which=NIGHTLY))
+    assert not any("B-TREE" in step for step in plan), plan
