@@ -27,12 +27,21 @@ from machine import machine_facts
 from sqlalchemy.engine import Connection
 
 from farm.api.agents.point_worker import MARK_AT_ONCE
+from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.recorded_change import (
+    ChangedPart,
+    ChangedSeries,
+    ChangedVersion,
+    FoundChange,
+)
 from farm.core.results.history.session_point import SessionPoint
 from farm.database import tables
 from farm.database.engine import opened_engine
 from farm.database.migrate import upgrade
-from farm.database.transaction import bind_tx
+from farm.database.transaction import Tx, bind_tx
 from farm.services.matrices.views import list_matrix_summaries
+from farm.services.results.history.changes import list_changes
+from farm.services.results.history.detection import detect_recorded
 from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.session_points import (
@@ -44,6 +53,7 @@ from farm.services.results.history.session_points import (
 )
 from farm.services.results.history.trends import list_histories
 from farm.store.matrices.matrices import MatrixFilter
+from farm.store.results.history.changes import add_change
 from farm.store.results.history.stale_points import has_unmarked, mark_measured
 from farm.wire.documents.results.history import GroupBy
 
@@ -53,6 +63,8 @@ from tests.support.farm.service_fixture import FarmRig, good_evidence, plan_of
 
 ROUNDS = 5
 _BATCH = 100
+#: Regressions that are recorded, over 400 days.
+_CHANGES = 5000
 _TIMES = 30
 
 
@@ -261,6 +273,42 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
     connection.execute(tables.point_progress.update().values(measurement_id=newest))
 
 
+def _record_changes(history: History) -> None:
+    """Record a change of one series for each of the first points: as many regressions as nobody reads."""
+    rig = history.rig
+    rows = rig.rows(
+        "SELECT cell_id, series_id, baseline_series_id FROM points WHERE baseline_slot IS NOT NULL"
+        f" ORDER BY cell_id LIMIT {_CHANGES}"
+    )
+
+    def record(connection: Connection) -> None:
+        for number, row in enumerate(rows):
+            at = rig.clock.now() - timedelta(days=400 * number / len(rows))
+            change = FoundChange(
+                cause=Cause.PROGRAM,
+                scope={"model": "mobilenet_v2"},
+                delta=0.05,
+                se_delta=0.004,
+                before_at=at,
+                since_at=at,
+                told_at=at,
+                devices=1,
+                of_devices=history.devices,
+                versions=[ChangedVersion(part=ChangedPart.PROGRAM, old="a" * 64, new="b" * 64)],
+                series=[ChangedSeries(**row, delta=0.05)],
+            )
+            assert add_change(Tx(connection, at), change) is not None
+
+    rig.write(record)
+
+
+def _search_s(history: History) -> float:
+    """Return the seconds of one search for changes in the points, as the farm's own process does it."""
+    began_s = time.monotonic()
+    history.rig.read(detect_recorded, now=history.rig.clock.now())
+    return time.monotonic() - began_s
+
+
 def _p50_ms(ask: Callable[[], object], times: int = _TIMES) -> float:
     spent = []
     for _ in range(times):
@@ -291,8 +339,10 @@ def _questions(history: History) -> dict[str, Callable[[], object]]:
     def listed(**which: object) -> object:
         return rig.read(matrices, limit=10, which=MatrixFilter(**which))  # type: ignore[arg-type]
 
+    year_ago = rig.clock.now() - timedelta(days=365)
     return {
         "latest speedup over all devices": over_all_devices,
+        "regressions --since 1y": lambda: rig.read(list_changes, since=year_ago, limit=20),
         "all speedups over all devices": lambda: rig.read(group_speedups, GroupBy.ALL),
         "trend of one series": lambda: rig.read(list_histories, device="phone-0", limit=1),
         "the same, found by its label": lambda: rig.read(list_histories, device="phone-0", variant=candidate),
@@ -384,6 +434,7 @@ def _measure(name: str, url: str | None, options: argparse.Namespace) -> None:
             history = History(rig, devices=options.devices, cells=options.cells)
             half = max(1, options.matrices // 2)
             history.grow(half)
+            _record_changes(history)
             before = {question: _p50_ms(ask) for question, ask in _questions(history).items()}
             history.grow(options.matrices)
             total = options.matrices * options.devices * history.size
@@ -392,6 +443,8 @@ def _measure(name: str, url: str | None, options: argparse.Namespace) -> None:
             for question, spent_ms in after.items():
                 ratio = spent_ms / before[question]
                 print(f"  {question:34}{spent_ms:8.2f} ms  {ratio:5.2f} x that at half of the history")
+            (points,) = rig.rows("SELECT COUNT(*) AS count FROM points WHERE replica = 1 AND rounds > 0")
+            print(f"  a search for changes in {points['count']:,} points: {_search_s(history):.1f} s")
             duckdb_ms = _duckdb_ms(rig, Path(folder), cells=options.cells)
             newest_ms = after["latest speedup over all devices"]
             if duckdb_ms is None:
