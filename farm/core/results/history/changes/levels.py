@@ -1,5 +1,6 @@
 """What all series of a device share: its absolute level, which heat and age move, and steps in it."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -30,11 +31,14 @@ _AFTER = (1, 2, 3, 4, 5, 6, 8, 12)
 _LEAST_AFTER = 3
 #: Sessions before a step, at most and at least.
 _BEFORE = 20
+_WINDOW = _BEFORE + _AFTER[-1]
 _LEAST_BEFORE = 5
 _LEAST_BEFORE_SCAN = 10
 #: A session of a step moves at least by this share of the step; of five or more, one may not.
 _CONFIRMING_SHARE = 0.4
 _ALL_CONFIRM = 4
+#: So many of the latest steps are no noise: one of them may be a change.
+_LATEST = _AFTER[-1] + 1
 _LEAST_GAIN = 0.1
 #: A device was away if it has no session for more days than this, and than so many times as usual.
 _AWAY_DAYS = 10
@@ -163,20 +167,21 @@ class DeviceLevels:
 
     def _recompute(self, device: int) -> None:
         """Estimate all steps of a device again, as its process has become known better."""
-        sessions = int(self.sessions[device])
-        history, days = self.shared[device, SESSIONS - sessions :], self.days[device, SESSIONS - sessions :]
+        first = SESSIONS - int(self.sessions[device])
         self._steps[:, device] = np.nan
-        for place, after in enumerate(_AFTER):
-            count = sessions - _BEFORE - after + 1
-            if count > 0:
-                size, error = self._all_steps(history, days, _BEFORE, after)
-                self._steps[place, device, SESSIONS - count :] = size / error
+        if SESSIONS - first >= _WINDOW:
+            size, error = self._all_steps(
+                self.shared[device, first:], self.days[device, first:], _WINDOW, _AFTER
+            )
+            self._steps[:, device, first + _WINDOW - 1 :] = size / error
 
-    def _all_steps(self, history: Floats, days: Ints, before: int, after: int) -> tuple[Floats, Floats]:
-        """Return the step before the last sessions of each stretch of a history, and its standard error."""
-        stretches = np.lib.stride_tricks.sliding_window_view(history, before + after)
-        all_days = np.lib.stride_tricks.sliding_window_view(days.astype(np.float64), before + after)
-        return steps(stretches, all_days, np.ones(stretches.shape, dtype=bool), after, self._wander)
+    def _all_steps(
+        self, history: Floats, days: Ints, width: int, afters: Sequence[int]
+    ) -> tuple[Floats, Floats]:
+        """Return the steps before the last sessions of each stretch of a history, and standard errors."""
+        stretches = np.lib.stride_tricks.sliding_window_view(history, width)
+        all_days = np.lib.stride_tricks.sliding_window_view(days.astype(np.float64), width)
+        return steps(stretches, all_days, np.ones(stretches.shape, dtype=bool), afters, self._wander)
 
     @staticmethod
     def _is_known(sessions: Ints) -> Bools:
@@ -186,74 +191,57 @@ class DeviceLevels:
 
     def scan(self, devices: Ints) -> LevelSteps:
         """Return the strongest step of each device in its latest sessions."""
-        z, size = np.zeros((len(_AFTER), len(devices))), np.zeros((len(_AFTER), len(devices)))
-        is_known = self._is_known(self.sessions[devices])
-        for place, after in enumerate(_AFTER):
-            able = np.flatnonzero(self.sessions[devices] >= after + _LEAST_BEFORE)
-            if len(able):
-                z[place, able], size[place, able] = self._scores(devices[able], is_known[able], place)
-        is_early = self.sessions[devices][None, :] < np.array(_AFTER)[:, None] + _LEAST_BEFORE_SCAN
-        z[is_early | (np.array(_AFTER) < _LEAST_AFTER)[:, None]] = 0.0
+        after, sessions = np.array(_AFTER)[:, None], self.sessions[devices]
+        days, is_known = self.days[devices].astype(np.float64), self._is_known(sessions)
+        window = slice(-_WINDOW, None)
+        shared = self.shared[devices]
+        size, error = steps(shared[:, window], days[:, window], is_known[:, window], _AFTER, self._wander)
+        is_possible = sessions >= after + _LEAST_BEFORE
+        self._steps[:, devices, -1] = np.where(is_possible, size / error, np.nan)
+        past = self._steps[:, devices, :-_LATEST]
+        own = moderated_spread(past[0], self._spread, np.ones(1))
+        usual = Spread(own.sigma * self._shape[:, None], own.degrees)
+        spread = moderated_spread(past, usual, after.astype(np.float64))
+        wide = np.maximum(spread.sigma * error, self._spread_of_absence(shared, days, is_known))
+        z = normal_scores(size / wide, spread.degrees)
+        is_possible &= (sessions >= after + _LEAST_BEFORE_SCAN) & (after >= _LEAST_AFTER)
+        z = np.where(is_possible & self._is_confirmed(shared, size), z, 0.0)
         best = np.abs(z).argmax(axis=0)
         ordinal = np.arange(len(devices))
         return LevelSteps(z[best, ordinal], size[best, ordinal], np.array(_AFTER)[best])
+
+    @staticmethod
+    def _is_confirmed(shared: Floats, size: Floats) -> Bools:
+        """Return whether all sessions after a step moved by a share of it, or of many all but one."""
+        confirmed = np.zeros(size.shape, dtype=bool)
+        for place, after in enumerate(_AFTER):
+            base = np.median(shared[:, -after - _LEAST_BEFORE : -after], axis=1)
+            moved = np.sort(np.sign(size[place])[:, None] * (shared[:, -after:] - base[:, None]), axis=1)
+            least = moved[:, int(after > _ALL_CONFIRM)]
+            confirmed[place] = least >= _CONFIRMING_SHARE * np.abs(size[place])
+        return confirmed
 
     def sessions_since(self, device: int, length: int) -> int:
         """Return the number of latest sessions with which a step of about that length fits best."""
         sessions = int(self.sessions[device])
         lengths = range(max(length // 2, 1), min(2 * length, sessions - _LEAST_BEFORE) + 1)
-        window = slice(-min(_BEFORE + 2 * length, sessions), None)
-        shared, days = self.shared[None, device, window], self.days[None, device, window].astype(np.float64)
-        is_known = np.ones(shared.shape, dtype=bool)
-
-        def score(after: int) -> float:
-            size, error = steps(shared, days, is_known, after, self._wander)
-            return abs(float(size[0] / error[0]))
-
-        return max(lengths, key=score)
-
-    def _scores(self, rows: Ints, is_known: Bools, place: int) -> tuple[Floats, Floats]:
-        """Estimate the step of each device before its latest sessions; remember it for later spreads."""
-        after = _AFTER[place]
-        window = slice(-_BEFORE - after, None)
-        shared = self.shared[rows]
-        size, error = steps(
-            shared[:, window],
-            self.days[rows, window].astype(np.float64),
-            is_known[:, window],
-            after,
-            self._wander,
+        width = min(_BEFORE + 2 * length, sessions)
+        size, error = self._all_steps(
+            self.shared[device, -width:], self.days[device, -width:], width, lengths
         )
-        self._steps[place, rows, -1] = size / error
-        own = moderated_spread(self._steps[0, rows, : -after - 1], self._spread, 1)
-        sigma, degrees = moderated_spread(
-            self._steps[place, rows, : -after - 1],
-            Spread(own.sigma * self._shape[place], own.degrees),
-            after,
-        )
-        spread = np.maximum(sigma * error, self._spread_of_absence(rows, after))
-        z = normal_scores(size / spread, degrees)
-        base = np.median(shared[:, -after - _LEAST_BEFORE : -after], axis=1)
-        moved = np.sort(np.sign(size)[:, None] * (shared[:, -after:] - base[:, None]), axis=1)
-        least = moved[:, int(after > _ALL_CONFIRM)]
-        return np.where(least >= _CONFIRMING_SHARE * np.abs(size), z, 0.0), size
+        return lengths[int(np.abs(size / error)[:, 0].argmax())]
 
-    def _spread_of_absence(self, rows: Ints, after: int) -> Floats:
-        """Return how far a level may wander where a device was away before or since a step; 0 elsewhere."""
-        apart = np.diff(self.days[rows], axis=1)
-        columns = np.arange(1, SESSIONS)[None, :]
-        is_known = columns > (SESSIONS - self.sessions[rows])[:, None]
-        usual = row_medians(np.where(is_known, apart, np.nan))[0]
-        longest = np.where(is_known, apart, 0)[:, -after - 2 :].max(axis=1)
-        was_away = longest > np.maximum(_AWAY_DAYS, _AWAY_TIMES * np.nan_to_num(usual))
-        known = np.where(
-            np.arange(SESSIONS)[None, :] >= (SESSIONS - self.sessions[rows])[:, None],
-            self.shared[rows],
-            np.nan,
-        )
+    @staticmethod
+    def _spread_of_absence(shared: Floats, days: Floats, is_known: Bools) -> Floats:
+        """Return how far levels may wander where a device was away before or since a step; 0 elsewhere."""
+        apart = np.where(is_known[:, :-1], np.diff(days, axis=1), np.nan)
+        usual = np.nan_to_num(row_medians(apart)[0])
+        most = np.maximum(_AWAY_DAYS, _AWAY_TIMES * usual)
+        longest = np.array([np.nan_to_num(apart[:, -after - 2 :]).max(axis=1) for after in _AFTER])
+        known = np.where(is_known, shared, np.nan)
         middle = row_medians(known)[0]
         wander = row_medians(np.abs(known - middle[:, None]))[0] * MAD_TO_SIGMA * np.sqrt(2.0)
-        return np.where(was_away, np.nan_to_num(wander), 0.0)
+        return np.where(longest > most, np.nan_to_num(wander), 0.0)
 
     def planned(self, device: int, tick: int, rows: Ints, others: Ints) -> Difference:
         """Return the step of some series of a device at a known session.
@@ -284,16 +272,20 @@ class DeviceLevels:
         place = max(place for place, length in enumerate(_AFTER) if length <= after)
         # The step as it was when so many sessions had followed it.
         end = len(history) - (after - _AFTER[place])
-        days = self.days[device][is_known]
-        size, error = self._all_steps(history[:end], days[:end], min(_BEFORE, before), _AFTER[place])
-        past = (size / error)[None, : -_AFTER[place] - 1]
-        if not past.shape[1]:
-            past = np.full((1, 1), np.nan)
+        days, width = self.days[device][is_known], min(_BEFORE, before) + _AFTER[place]
+        sizes, errors = self._all_steps(history[:end], days[:end], width, _AFTER[place : place + 1])
+        size, error = sizes[0, -1], errors[0, -1]
+        past = np.append((sizes / errors)[0, : -_AFTER[place] - 1], np.nan)
         usual = Spread(self._spread.sigma * self._shape[place], self._spread.degrees)
-        sigma, _ = moderated_spread(past, usual, _AFTER[place])
-        least = 0.0 if len(others) else float(self._spread_of_absence(np.array([device]), after)[0])
-        variance = max(float(sigma[0] * error[-1]), least) ** 2
-        return Difference(float(size[-1]), variance, float(size[-1]), _PLANNED_DEGREES, after, before)
+        sigma = moderated_spread(past[None, :], usual, np.array(float(_AFTER[place]))).sigma[0]
+        least = 0.0
+        if not len(others):
+            of_device = np.array([device])
+            levels, away = self.shared[of_device], self.days[of_device].astype(np.float64)
+            known = self._is_known(self.sessions[of_device])
+            least = float(self._spread_of_absence(levels, away, known)[place, 0])
+        variance = max(float(sigma * error), least) ** 2
+        return Difference(float(size), variance, float(size), _PLANNED_DEGREES, after, before)
 
     def _block(self, rows: Ints) -> Floats:
         deviations = self.times[rows] - self._own[rows][:, None]

@@ -1,5 +1,6 @@
 """How the levels of devices wander without a change, and steps in such levels."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -90,12 +91,19 @@ def estimated_wander(levels: Floats, days: Floats, is_known: Bools, previous: Wa
 
 
 def steps(
-    levels: Floats, days: Floats, is_known: Bools, after: int, process: Wander
+    levels: Floats, days: Floats, is_known: Bools, afters: Sequence[int], process: Wander
 ) -> tuple[Floats, Floats]:
-    """Return the best linear estimate of a step before the last sessions of each row, and its standard error.
+    """Return the best linear estimates of steps before the last sessions of each row, and standard errors.
 
-    Generalized least squares with an unknown level and the covariance of the process over days; the error is
-    in standard deviations of the process and its noise.
+    Generalized least squares with an unknown level and the covariance of the process over days; errors are in
+    standard deviations of the process and its noise.
+
+    Args:
+        levels: a row per device, newest session last.
+        days: of the sessions.
+        is_known: whether the session exists.
+        afters: numbers of sessions after a step: a row of the results for each.
+        process: how the levels wander.
     """
     count = levels.shape[1]
     apart = np.abs(days[:, :, None] - days[:, None, :])
@@ -103,12 +111,15 @@ def steps(
     diagonal = np.arange(count)
     noise = 1.0 - process.share + _LEAST_NOISE
     covariance[:, diagonal, diagonal] += np.where(is_known, noise, _ABSENT)
-    design = np.column_stack([np.ones(count), diagonal >= count - after])
-    solved = np.linalg.solve(covariance, np.broadcast_to(design, (len(levels), count, 2)))
-    inverse = np.linalg.inv(np.einsum("wj,nwk->njk", design, solved))
-    projected = np.einsum("nwk,nw->nk", solved, np.where(is_known, levels, 0.0))
-    size: Floats = np.einsum("nk,nk->n", inverse[:, 1, :], projected)
-    return size, np.sqrt(inverse[:, 1, 1])
+    design = np.column_stack([np.ones(count), *(diagonal >= count - after for after in afters)])
+    solved = np.linalg.solve(covariance, np.broadcast_to(design, (len(levels), *design.shape)))
+    products = np.einsum("wj,nwk->jkn", design, solved)
+    projected = np.einsum("nwk,nw->kn", solved, np.where(is_known, levels, 0.0))
+    step = np.arange(1, design.shape[1])
+    level, both, own = products[0, 0], products[0, 1:], products[step, step]
+    determinant = level * own - both**2
+    size: Floats = (level * projected[1:] - both * projected[0]) / determinant
+    return size, np.sqrt(level / determinant)
 
 
 class Spread(NamedTuple):
@@ -139,11 +150,11 @@ def pooled_spread(middles: Floats, counts: Ints) -> Spread:
     return Spread(np.array(np.median(sigma)), np.array(np.clip(degrees, least, min(most, own.sum()))))
 
 
-def moderated_spread(past: Floats, usual: Spread, shared: int) -> Spread:
-    """Return the spread of each row of earlier steps, moderated by what others say.
+def moderated_spread(past: Floats, usual: Spread, shared: Floats) -> Spread:
+    """Return the spread of earlier steps, moderated by what others say.
 
     Args:
-        past: a row per device; NaN where there is no step.
+        past: steps along the last axis; NaN where there is none.
         usual: what others say.
         shared: sessions that each step shares with the next ones.
     """
@@ -152,7 +163,7 @@ def moderated_spread(past: Floats, usual: Spread, shared: int) -> Spread:
     weight = _EFFICIENCY * counts / shared
     variance = (usual.degrees * usual.sigma**2 + weight * own**2) / (usual.degrees + weight)
     sigma = np.maximum(np.sqrt(variance), _LEAST_SPREAD)
-    scores = np.nan_to_num(np.clip(past / sigma[:, None], -_CLIP, _CLIP))
-    squares = (scores**2).sum(axis=1) / shared
+    scores = np.nan_to_num(np.clip(past / sigma[..., None], -_CLIP, _CLIP))
+    squares = (scores**2).sum(axis=-1) / shared
     outliers = np.maximum((_PRIOR_SCORES + squares) / (_PRIOR_SCORES + counts / shared), 1.0)
     return Spread(sigma * np.sqrt(outliers), usual.degrees + weight)

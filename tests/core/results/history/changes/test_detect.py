@@ -127,6 +127,26 @@ def test_a_device_on_which_everything_is_slower_is_the_cause() -> None:
     assert change.delta == pytest.approx(0.1, abs=0.02)
 
 
+def test_a_step_of_a_device_is_found_with_a_session_a_week() -> None:
+    shift = Shift(day=210, delta=0.1, holds_for=lambda d, n, v: d == "d2")
+    sketch = Sketch(days=330, wander=0.01, shifts=(shift,), skips=lambda d, day: day % 7 != int(d[1:]))
+    change = only(detect(sketch.points()))
+    assert (change.cause, change.scope) == (Cause.DEVICE, {"device": "d2"})
+    assert abs(change.day - FIRST_DAY - 210) <= 7
+
+
+def test_a_program_that_moves_three_variants_of_one_network_has_not_moved_their_baseline() -> None:
+    shift = Shift(day=DAY, delta=0.1, holds_for=lambda d, n, v: v != BASELINE)
+    sketch = Sketch(
+        networks=1,
+        variants=(BASELINE, "int8", "fp16", "int4"),
+        shifts=(shift,),
+        versions={("program", "", "", ""): ((DAY, "p2"),)},
+    )
+    change = only(detect(sketch.points()))
+    assert (change.cause, change.scope, len(change.evidence)) == (Cause.PROGRAM, {"program": "p2"}, 9)
+
+
 @pytest.mark.parametrize(
     ("holds_for", "series", "scope"),
     [
