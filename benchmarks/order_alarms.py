@@ -197,7 +197,8 @@ def effect_figures(scenario: Scenario, scans: int) -> EffectFigures:
 def order_rows(_random: np.random.Generator, matrices: int) -> Iterator[Row]:
     """Yield the goals of the check, with a scan for fifty matrices of the other rows."""
     scans = max(10, matrices // 50)
-    small = [scenario for scenario in NULLS.values() if scenario.cells < 20]
+    # Lost starts unbalance an order: with heat in each block they may move a ratio by 1 %, which is told.
+    small = [scenario for scenario in NULLS.values() if scenario.cells < 20 and not scenario.late]
     alarms = sum(false_alarms(scenario, scans)[0] for scenario in small)
     checks = scans * len(small)
     what = f"alarms of the order without an effect, {checks:,} checks"
