@@ -83,6 +83,8 @@ class FarmConfig(BaseSettings):
     smtp_url: SecretStr | None = None
     #: Addresses, with commas between them, that get a mail of each alarm; None: no mail.
     alarm_mail: Annotated[str | None, Field(validate_default=True)] = None
+    #: Whether changes of model files are confirmed by a small matrix of the old file against the new one.
+    confirm_changes: bool = True
     #: Interval of the checks of a good device without work.
     check_every_h: Annotated[float, Field(gt=0)] = 24.0
     #: Number of jobs after which a good device is checked, before its next one.

@@ -47,6 +47,7 @@ from farm.services.operations.alarm_channels import (
 from farm.services.operations.alarm_notifier import AlarmNotifier
 from farm.services.operations.alarm_scan import AlarmScan
 from farm.services.operations.order_check import OrderCheck
+from farm.services.periodic.confirmations import ConfirmationSweep
 from farm.services.periodic.leader_election import PeriodicLeader, PeriodicScan, serving_period_since
 from farm.services.results.history.change_sweep import ChangeSweep
 from farm.ticks import run_periodic_tasks, run_reminders, run_sweeps
@@ -193,6 +194,11 @@ async def _background_tasks(
             should_run=lambda: leader.is_leader,
         ),
         run_sweeps(changes, every_s=_CHANGES_EVERY_S, should_run=lambda: leader.is_leader),
+        run_sweeps(
+            ConfirmationSweep(context.database, clock),
+            every_s=_CHANGES_EVERY_S,
+            should_run=lambda: options.config.confirm_changes and leader.is_leader,
+        ),
         run_reminders(context.to_expand, every_s=leader.every_s, should_run=lambda: leader.is_leader),
         run_reminders(context.to_grow, every_s=leader.every_s, should_run=lambda: leader.is_leader),
         run_reminders(context.to_compute_points, every_s=leader.every_s, should_run=lambda: leader.is_leader),

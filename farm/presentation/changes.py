@@ -5,8 +5,10 @@ from textwrap import wrap
 
 from farm.core.base.units import ratio_text
 from farm.core.results.history.change_text import dates_text, effect_text, scope_text, version_text
+from farm.core.results.history.confirmation import ConfirmationOutcome
+from farm.presentation.labels import device_name
 from farm.presentation.text import EMPTY_CELL, change_text, local_time_text
-from farm.wire.documents.results.changes import ChangeDetail, ChangedSeriesView, ChangeView
+from farm.wire.documents.results.changes import ChangeDetail, ChangedSeriesView, ChangeView, ConfirmationView
 
 _HEADINGS = ("change", "time", "since", "devices", "cause", "state")
 _INDENT = "        "
@@ -80,6 +82,8 @@ def change_fields(detail: ChangeDetail) -> list[tuple[str, object]]:
     ]
     for version in change.versions:
         fields += [(f"old {version.part}", version.old), (f"new {version.part}", version.new)]
+    if detail.confirmation is not None:
+        fields.append(("confirmation", confirmation_text(detail.confirmation)))
     if change.gone_at is not None:
         gone = f"since {local_time_text(change.gone_at)} what is measured shows it no more"
         fields.append(("evidence", f"{gone}: retracted, or parsed again"))
@@ -92,6 +96,27 @@ def change_fields(detail: ChangeDetail) -> list[tuple[str, object]]:
         for decision in detail.decisions
     ]
     return fields
+
+
+_OUTCOME_TEXTS = {
+    ConfirmationOutcome.RUNNING: "is being measured",
+    ConfirmationOutcome.CONFIRMED: "confirmed",
+    ConfirmationOutcome.NOT_CONFIRMED: "not confirmed",
+    ConfirmationOutcome.UNDECIDED: "undecided",
+    ConfirmationOutcome.NOT_MEASURED: "not measured",
+    ConfirmationOutcome.IMPOSSIBLE: "impossible",
+}
+
+
+def confirmation_text(view: ConfirmationView) -> str:
+    """Return `confirmed: 1.05x of the old file's time, 1.04x to 1.06x on phone-1 (matrix 17)`."""
+    text = _OUTCOME_TEXTS[view.outcome]
+    if view.ratio is not None and view.ratio_low is not None and view.ratio_high is not None:
+        interval = f"{ratio_text(view.ratio_low)} to {ratio_text(view.ratio_high)}"
+        text += f": {ratio_text(view.ratio)} of the old file's time, {interval}"
+    if view.matrix_id is None:
+        return f"{text}: {view.reason}"
+    return f"{text} on {device_name(view)} (matrix {view.matrix_id})"
 
 
 def series_times(view: ChangedSeriesView) -> str:

@@ -25,6 +25,7 @@ _ALARM_KINDS = (
     "clock_stepped",
     "order_shows",
 )
+_OUTCOMES = "'running', 'confirmed', 'not_confirmed', 'undecided', 'not_measured', 'impossible'"
 _NEWEST_KEY = ("slot", "baseline_slot", "device_id")
 _NEWEST_VALUES = ("matrix_id", "cell_id", "time_ns", "baseline_ns", "ended_at", "rounds", "replica", "newest")
 _NEWEST_COVERING = (*_NEWEST_KEY, *_NEWEST_VALUES)
@@ -34,6 +35,7 @@ _NEWEST_COMPARED = "newest AND replica = 1 AND rounds > 0 AND baseline_slot IS N
 def upgrade() -> None:
     _replace_alarm_kinds((*_ALARM_KINDS, "regression"))
     _create_changes()
+    _create_confirmations()
     _create_page_sessions()
     _replace_newest_index(_NEWEST_COVERING, _NEWEST_COMPARED)
     superseded = sa.text("superseded_at IS NOT NULL")
@@ -100,6 +102,42 @@ def _create_changes() -> None:
     op.create_index("ix_changed_series_series", "changed_series", ["series_id", "change_id"], unique=False)
 
 
+def _create_confirmations() -> None:
+    op.create_table(
+        "confirmations",
+        sa.Column("change_id", _BIG_ID, autoincrement=False, nullable=False),
+        sa.Column("outcome", sa.Text(), nullable=False),
+        sa.Column("matrix_id", _BIG_ID, nullable=True),
+        sa.Column("device_id", sa.Text(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=True),
+        sa.Column("delta", sa.Double(), nullable=True),
+        sa.Column("half_width", sa.Double(), nullable=True),
+        sa.CheckConstraint(f"outcome IN ({_OUTCOMES})", name=op.f("ck_confirmations_outcome_known")),
+        sa.CheckConstraint(
+            "(matrix_id IS NULL) = (outcome = 'impossible')", name=op.f("ck_confirmations_matrix_of_measured")
+        ),
+        sa.ForeignKeyConstraint(
+            ["change_id"], ["changes.change_id"], name=op.f("fk_confirmations_change_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["device_id"], ["devices.device_id"], name=op.f("fk_confirmations_device_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["matrix_id"], ["matrices.matrix_id"], name=op.f("fk_confirmations_matrix_id")
+        ),
+        sa.PrimaryKeyConstraint("change_id", name=op.f("pk_confirmations")),
+    )
+    running = sa.text("outcome = 'running'")
+    op.create_index(
+        "ix_confirmations_running",
+        "confirmations",
+        ["change_id"],
+        unique=False,
+        sqlite_where=running,
+        postgresql_where=running,
+    )
+
+
 def _create_page_sessions() -> None:
     op.create_table(
         "page_sessions",
@@ -118,6 +156,7 @@ def _create_page_sessions() -> None:
 
 def downgrade() -> None:
     op.drop_table("page_sessions")
+    op.drop_table("confirmations")
     op.drop_index("ix_measurements_superseded_at", table_name="measurements")
     _replace_newest_index(_NEWEST_KEY, "newest")
     op.drop_table("changed_series")

@@ -206,6 +206,14 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_changes_direction_of_size": [(tables.changes, {**CHANGE, "delta": -0.1})],
     "ck_changes_levels_in_order": [(tables.changes, {**CHANGE, "before_at": NOW + timedelta(seconds=1)})],
     "ck_changes_devices_of_all": [(tables.changes, {**CHANGE, "devices": 2})],
+    "ck_confirmations_outcome_known": [
+        (tables.changes, CHANGE),
+        (tables.confirmations, {"change_id": 1, "outcome": "perhaps", "matrix_id": 1}),
+    ],
+    "ck_confirmations_matrix_of_measured": [
+        (tables.changes, CHANGE),
+        (tables.confirmations, {"change_id": 1, "outcome": "running"}),
+    ],
     "ck_point_progress_one_row": [
         (tables.point_progress, {"progress_id": 2, "measurement_id": 0, "version": 0})
     ],

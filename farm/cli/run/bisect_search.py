@@ -67,7 +67,7 @@ class BisectOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Session:
+class _MeasuredVersion:
     """A finished matrix of a search."""
 
     matrix: MatrixView
@@ -165,7 +165,7 @@ class BisectSearch:
 
     def _session(
         self, place: int, rounds: Mapping[str, object], devices: Sequence[Mapping[str, object]]
-    ) -> _Session:
+    ) -> _MeasuredVersion:
         """Return the finished matrix of a version beside both ends: an earlier one where it is usable."""
         earlier = self._earlier.get(self._matrix_name(place), [])
         kept = [summary for summary in earlier if not summary.jobs_by_outcome.get(Outcome.CANCELLED)]
@@ -207,7 +207,7 @@ class BisectSearch:
             "equivalence_margin": self.options.margin,
         }
 
-    def _finished(self, matrix_id: MatrixId, place: int) -> _Session:
+    def _finished(self, matrix_id: MatrixId, place: int) -> _MeasuredVersion:
         matrix = watch_matrix(lambda: self.farm.matrix(matrix_id), err(), poll_s=self.poll_s)
         views = [view for view in self.farm.speedups(matrix_id=matrix_id) if view.speedup is not None]
 
@@ -215,7 +215,7 @@ class BisectSearch:
             digest = version.manifest.digest
             return {view.device_id: view for view in views if view.variant_digest == digest}
 
-        return _Session(matrix=matrix, version=of(self.versions[place]), bad=of(self.versions[-1]))
+        return _MeasuredVersion(matrix=matrix, version=of(self.versions[place]), bad=of(self.versions[-1]))
 
     def _reason(self, place: int, matrix: MatrixView) -> str | None:
         """Return why a version has no measurement."""
@@ -294,7 +294,7 @@ def _log_change(view: SpeedupView | None) -> LogChange | None:
 
 
 def _judge(
-    session: _Session, device: DeviceId, change: LogChange, why_not_run: str | None
+    session: _MeasuredVersion, device: DeviceId, change: LogChange, why_not_run: str | None
 ) -> tuple[VersionResult, str | None]:
     """Return which end a version is like on a device, and the reason where it is like none."""
     version, bad = _log_change(session.version.get(device)), _log_change(session.bad.get(device))

@@ -1,16 +1,14 @@
 """Versions of a model file, in order: of one name as they were registered, or as a file lists them."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from farm.cli.files.variant import select_variant
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput, NotFound
-from farm.core.models.variant import Manifest, Variant
+from farm.core.models.variant import Variant, named_by_digest
 
 DIGEST_SHOWN = 8
-_LONGEST_MODEL = 64
 
 
 def registered_versions(views: Sequence[Variant], good: str, bad: str) -> list[Variant]:
@@ -102,11 +100,3 @@ def with_own_name(farm: FarmClient, views: Sequence[Variant], version: Variant) 
         and (view.manifest.model, view.manifest.recipe) == (manifest.model, manifest.recipe)
     )
     return next(known, None) or farm.register_variant(manifest)
-
-
-def named_by_digest(manifest: Manifest) -> Manifest:
-    """Return the manifest of a file under the name of its model and digest: `net-30b87477`."""
-    suffix = f"-{manifest.digest[:DIGEST_SHOWN]}"
-    if manifest.model.endswith(suffix):
-        return manifest
-    return replace(manifest, model=manifest.model[: _LONGEST_MODEL - len(suffix)] + suffix)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
@@ -137,6 +137,20 @@ def build_command(model: str, recipe: Recipe) -> str:
     if (recipe.memory_format, recipe.target) != ("contiguous", "cpu"):
         command += f" --memory-format {recipe.memory_format}"
     return command if recipe.target == "cpu" else f"{command} --target {recipe.target}"
+
+
+_DIGEST_SHOWN, _LONGEST_MODEL = 8, 64
+
+
+def named_by_digest(manifest: Manifest) -> Manifest:
+    """Return the manifest of a file under the name of its model and digest: `net-30b87477`.
+
+    A matrix takes the newest file of a name; under this one, it takes the file itself.
+    """
+    suffix = f"-{manifest.digest[:_DIGEST_SHOWN]}"
+    if manifest.model.endswith(suffix):
+        return manifest
+    return replace(manifest, model=manifest.model[: _LONGEST_MODEL - len(suffix)] + suffix)
 
 
 VARIANT_AXES = ("model", "precision", "format", "memory_format", "target")

@@ -2,6 +2,7 @@
 
 from farm.database.tables.changes import changed_series as changed_series
 from farm.database.tables.changes import changes as changes
+from farm.database.tables.changes import confirmations as confirmations
 from farm.database.tables.columns import UtcTime as UtcTime
 from farm.database.tables.columns import is_one_of as is_one_of
 from farm.database.tables.columns import literal as literal

@@ -3,8 +3,9 @@
 import sqlalchemy as sa
 
 from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.confirmation import ConfirmationOutcome
 from farm.core.results.history.recorded_change import ChangeState
-from farm.database.tables.columns import NO_NUMBER_REUSE, BigId, UtcTime, metadata, one_of
+from farm.database.tables.columns import NO_NUMBER_REUSE, BigId, UtcTime, metadata, one_of, where
 
 changes = sa.Table(
     "changes",
@@ -70,3 +71,23 @@ changed_series = sa.Table(
 )
 # The changes of a series, for its trend and for filters.
 sa.Index("ix_changed_series_series", changed_series.c.series_id, changed_series.c.change_id)
+
+#: The old model file against the new one, once for each change of a file.
+confirmations = sa.Table(
+    "confirmations",
+    metadata,
+    sa.Column("change_id", BigId, sa.ForeignKey("changes.change_id"), primary_key=True, autoincrement=False),
+    sa.Column("outcome", sa.Text, nullable=False),
+    #: Without a matrix it is impossible, for the reason.
+    sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id")),
+    sa.Column("device_id", sa.Text, sa.ForeignKey("devices.device_id")),
+    sa.Column("reason", sa.Text),
+    #: The logarithm of the new file's time over the old one's, and the reach of its interval to each side.
+    sa.Column("delta", sa.Double),
+    sa.Column("half_width", sa.Double),
+    one_of("outcome", ConfirmationOutcome),
+    # What is measured is measured by a matrix; else there is a reason.
+    sa.CheckConstraint("(matrix_id IS NULL) = (outcome = 'impossible')", name="matrix_of_measured"),
+)
+# Those whose matrix is not over.
+sa.Index("ix_confirmations_running", confirmations.c.change_id, **where("outcome = 'running'"))

@@ -15,6 +15,7 @@ from farm.core.operations.event import EventSubject, RetractionEvent
 from farm.core.results.history.change_evidence import EvidencePoint, SeriesLevels
 from farm.core.results.history.change_text import change_text, effect_bounds
 from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.confirmation import Confirmation
 from farm.core.results.history.recorded_change import ChangedSeries, ChangeState, FoundChange, RecordedChange
 from farm.core.results.statistics.interval import bounded_exp
 from farm.database.transaction import Tx
@@ -27,6 +28,7 @@ from farm.store.operations.event_log import last_events
 from farm.store.operations.events import record_event
 from farm.store.results.history import changes as change_store
 from farm.store.results.history.changes import ChangeFilter
+from farm.store.results.history.confirmations import find_confirmation
 from farm.store.results.history.detection_points import PointNames
 from farm.store.results.history.trends import PointCell, cells_of_points
 from farm.wire.documents.results.changes import (
@@ -37,6 +39,7 @@ from farm.wire.documents.results.changes import (
     ChangedSeriesView,
     ChangeStateRequest,
     ChangeView,
+    ConfirmationView,
 )
 
 #: Of a change that was told longer ago, as in the history of a farm that is upgraded, no alarm is raised.
@@ -161,6 +164,7 @@ def change_detail(connection: Connection, change_id: int) -> ChangeDetail:
     )
     return ChangeDetail(
         change=_views(connection, [change])[0],
+        confirmation=_confirmation_view(find_confirmation(connection, change_id), labels),
         evidence=tuple(
             _series_view(own, by_pair[own.pair], names, cells, labels)
             for own in changed
@@ -176,6 +180,19 @@ def change_detail(connection: Connection, change_id: int) -> ChangeDetail:
             for event in decisions
         ),
     )
+
+
+def _confirmation_view(
+    confirmation: Confirmation | None, labels: Mapping[DeviceId, str]
+) -> ConfirmationView | None:
+    if confirmation is None:
+        return None
+    delta, half = confirmation.delta, confirmation.half_width
+    low, ratio, high = (
+        None if delta is None or half is None else bounded_exp(delta + reach * half) for reach in (-1, 0, 1)
+    )
+    label = None if confirmation.device_id is None else labels.get(confirmation.device_id)
+    return ConfirmationView.of(confirmation, device_label=label, ratio=ratio, ratio_low=low, ratio_high=high)
 
 
 def _get(connection: Connection, change_id: int) -> RecordedChange:

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from farm.core.base.ids import DeviceId, MatrixId, SeriesId
+from farm.core.results.history.confirmation import ConfirmationOutcome
 from farm.core.results.history.recorded_change import ChangeState, RecordedChange
 from farm.wire.base import Wire
 from farm.wire.documents.files.programs import Text
@@ -65,10 +66,27 @@ class ChangeDecision(Wire):
     decided_at: datetime
 
 
+class ConfirmationView(Wire):
+    """The comparison of the old model file with the new one that the farm made for a change."""
+
+    outcome: ConfirmationOutcome
+    matrix_id: MatrixId | None
+    device_id: DeviceId | None
+    device_label: str | None
+    #: Why it is impossible.
+    reason: str | None
+    #: The new file's time over the old one's, with its interval; None unless both were measured.
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
+
+
 class ChangeDetail(Wire):
     """GET /api/v1/changes/ID: a change with its evidence."""
 
     change: ChangeView
+    #: None where the cause is no model file, or none was begun yet.
+    confirmation: ConfirmationView | None
     #: The first 100 of its series.
     evidence: tuple[ChangedSeriesView, ...]
     #: Newest first.

@@ -1,0 +1,177 @@
+"""Confirm changes of model files: measure the old file against the new one, once for each change.
+
+What is due and what is running is in the database: a farm that is killed in between goes on where it was.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from sqlalchemy.engine import Connection
+
+from farm.clock import Clock
+from farm.core.base.ids import DeviceId, Digest
+from farm.core.devices.device import Admin
+from farm.core.errors import ArtifactExpired, Conflict, FarmError, InvalidInput, NotFound
+from farm.core.matrices.matrix import MatrixSpec
+from farm.core.matrices.repeated_cells import RepeatedCell, repeat_cells
+from farm.core.matrices.rounds import SequentialRounds
+from farm.core.matrices.standing import STANDING_PRIORITY
+from farm.core.models.variant import Variant, named_by_digest, variant_name
+from farm.core.results.history.bisect import LogChange
+from farm.core.results.history.confirmation import Confirmation, ConfirmationOutcome, judge_confirmation
+from farm.core.results.history.recorded_change import ChangedPart, RecordedChange
+from farm.core.runs.measurement import DEFAULT_MARGIN
+from farm.database.engine import Database
+from farm.database.transaction import Tx, bind_tx
+from farm.services.files.harnesses import default_of_flags
+from farm.services.matrices.lazy_expansion import expand_small
+from farm.services.matrices.submit import submit_matrix
+from farm.services.matrices.views import matrix_view
+from farm.services.results.speedups import list_speedups
+from farm.store.devices.devices import get_device
+from farm.store.files import variants
+from farm.store.matrices import matrices
+from farm.store.matrices.matrices import CellRow
+from farm.store.results.history import changes as change_store
+from farm.store.results.history import confirmations
+
+#: Changes that were told longer ago, as in the history of a farm that is upgraded, are not confirmed.
+CONFIRM_WITHIN = timedelta(days=7)
+#: Matrices that one call begins, and series that it looks at to find one that can run.
+_MOST_BEGUN, _MOST_SERIES = 5, 100
+_FARM = "farm"
+_LONGEST_NAME = 200
+
+
+@dataclass(slots=True)
+class ConfirmationSweep:
+    """Begin confirmations that are due, and store what finished ones show; called periodically. Blocks."""
+
+    database: Database
+    clock: Clock
+
+    def __call__(self) -> None:
+        """Look at each once."""
+        since = self.clock.now() - CONFIRM_WITHIN
+        due = self.database.read(confirmations.unconfirmed_changes, since=since, limit=_MOST_BEGUN)
+        for change in due:
+            self.database.write(bind_tx(begin_confirmation, now=self.clock.now()), change)
+        for confirmation in self.database.read(confirmations.running_confirmations):
+            self.database.write(bind_tx(look_at_confirmation, now=self.clock.now()), confirmation)
+
+
+def begin_confirmation(tx: Tx, change: RecordedChange) -> None:
+    """Submit the matrix that confirms a change, or store why there can be none; nothing if there is one."""
+    if confirmations.find_confirmation(tx.connection, change.change_id) is not None:
+        return
+    values = dict.fromkeys(("matrix_id", "device_id", "reason", "delta", "half_width"))
+    try:
+        spec, device_id = _spec(tx, change)
+        matrix_id = submit_matrix(tx.by(_FARM), spec)
+    except (InvalidInput, NotFound, Conflict) as error:
+        outcome = ConfirmationOutcome.IMPOSSIBLE
+        impossible = {**values, "outcome": outcome, "reason": _reason(error)}
+        confirmations.add_confirmation(tx, {"change_id": change.change_id, **impossible})
+        return
+    expand_small(tx, matrix_id)
+    begun = {**values, "outcome": ConfirmationOutcome.RUNNING, "matrix_id": matrix_id, "device_id": device_id}
+    confirmations.add_confirmation(tx, {"change_id": change.change_id, **begun})
+
+
+def look_at_confirmation(tx: Tx, confirmation: Confirmation) -> None:
+    """Store what a confirmation shows once its matrix is over."""
+    assert confirmation.matrix_id is not None
+    if matrix_view(tx, confirmation.matrix_id).finished_at is None:
+        return
+    change = change_store.find_change(tx.connection, confirmation.change_id)
+    assert change is not None
+    views = list_speedups(tx.connection, confirmation.matrix_id)
+    shown = [LogChange.of_speedup(view.speedup, view.ci_low, view.ci_high) for view in views]
+    found = next((own for own in shown if own is not None), None)
+    margin = math.log1p(DEFAULT_MARGIN)
+    confirmations.end_confirmation(
+        tx,
+        confirmation.change_id,
+        judge_confirmation(found, is_slower=change.delta > 0, margin=margin),
+        delta=None if found is None else found.value,
+        half_width=None if found is None else found.half_width,
+    )
+
+
+def _reason(error: FarmError) -> str:
+    return f"{error.message} ({error.hint})" if error.hint else error.message
+
+
+def _spec(tx: Tx, change: RecordedChange) -> tuple[MatrixSpec, DeviceId]:
+    """Return the matrix of the old file and the new one, on the device that shows the change most.
+
+    Both run under names of their own, by their digests: the histories of their names stay as they are.
+
+    Raises:
+        NotFound: a file is not known, or was deleted.
+        Conflict: every device that shows it is retired.
+    """
+    version = next((own for own in change.versions if own.part is ChangedPart.FILE), None)
+    if version is None or version.old is None or version.new is None:
+        raise NotFound("it is not known which file was replaced", hint="`farm history` shows the versions")
+    cell = _changed_cell(tx.connection, change.change_id, Digest(version.new))
+    matrix = matrices.get_matrix(tx.connection, cell.matrix_id)
+    files = [_file(tx.connection, Digest(digest), cell) for digest in (version.old, version.new)]
+    named = [variants.put_variant(tx, named_by_digest(file.manifest)) for file in files]
+    cells = [
+        RepeatedCell(
+            index=index,
+            baseline_index=0 if index else None,
+            variant_id=own.variant_id,
+            model=own.manifest.model,
+            recipe=own.manifest.recipe,
+            backend=cell.backend,
+            settings=cell.settings,
+            replica=1,
+        )
+        for index, own in enumerate(named)
+    ]
+    digests = f"{version.old[:8]} against {version.new[:8]}"
+    spec, _ = repeat_cells(
+        replace(matrix.spec, rounds=SequentialRounds(), equivalence_margin=DEFAULT_MARGIN, metrics=()),
+        cells,
+        name=f"confirm change {change.change_id}: {digests}"[:_LONGEST_NAME],
+        device_id=cell.device_id,
+        defaults=default_of_flags(tx.connection, matrix.harness),
+    )
+    return replace(spec, priority=STANDING_PRIORITY), cell.device_id
+
+
+def _changed_cell(connection: Connection, change_id: int, new: Digest) -> CellRow:
+    """Return the cell that ran the new file, of the series that shows the change most and can still run."""
+    changed = change_store.series_of_change(connection, change_id, limit=_MOST_SERIES)
+    for own in sorted(changed, key=lambda own: -abs(own.delta or 0.0)):
+        cell = matrices.get_cell(connection, own.cell_id)
+        if get_device(connection, cell.device_id).admin is Admin.RETIRED:
+            continue
+        rows = matrices.list_cells(connection, cell.matrix_id, device_id=cell.device_id)
+        # The file of its baseline may be the one that changed.
+        sides = [cell, *(row for row in rows if row.index == cell.baseline_index)]
+        ids = {side.variant_id for side in sides if side.variant_id is not None}
+        files = variants.variants_by_id(connection, ids)
+        for side in sides:
+            if side.variant_id is not None and files[side.variant_id].manifest.digest == new:
+                return side
+    raise Conflict(
+        "no device that shows it can measure it any more", hint="`farm regressions show` lists its series"
+    )
+
+
+def _file(connection: Connection, digest: Digest, cell: CellRow) -> Variant:
+    """Return the variant of a file, by the name that the cell has where it has that."""
+    known = [view for view in variants.list_variants(connection) if view.manifest.digest == digest]
+    if not known:
+        raise NotFound(f"the farm has no file {digest[:8]}", hint="`farm variant list --all` has its files")
+    variant = next((view for view in known if view.name == cell.variant_name), known[0])
+    if variant.expired_at is not None:
+        name = variant_name(variant.manifest.model, variant.manifest.recipe)
+        raise ArtifactExpired(
+            f"the file of {name} ({digest[:8]}) was deleted", hint="`farm variant add FILE`"
+        )
+    return variant
