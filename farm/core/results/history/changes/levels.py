@@ -162,7 +162,8 @@ class DeviceLevels:
         self._spread = pooled_spread(middles[0, known[0]], counts[0, known[0]])
         for place in range(1, len(_AFTER)):
             both = known[0] & known[place]
-            if both.any():
+            # Levels that never move have no shape.
+            if both.any() and np.median(middles[0, both]) > 0:
                 self._shape[place] = np.median(middles[place, both]) / np.median(middles[0, both])
 
     def _recompute(self, device: int) -> None:
