@@ -10,6 +10,7 @@ from farm.web.http import live
 from farm.web.http.rendering import STATIC_FOLDER
 from farm.web.http.sign_in import SignInRedirect, identify_visitor, is_open
 from farm.web.pages import (
+    actions,
     devices,
     files,
     history,
@@ -34,6 +35,7 @@ PAGE_ROUTERS: tuple[APIRouter, ...] = (
     files.router,
     operations.router,
     sign_in.router,
+    actions.router,
     live.router,
 )
 

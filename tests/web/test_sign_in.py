@@ -7,9 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from farm.api.http.openapi import roles_by_route
 from farm.core.operations.role import Role
 from farm.database.transaction import bind_tx
 from farm.services.access.tokens import issue_access_token, revoke_access_token
+from farm.web.app import PAGE_ROUTERS
 from farm.web.http.sign_in import COOKIE, local_path
 from farm.wire.documents.access import AccessRequest
 from tests.support.farm.http_farm import HttpFarm, http_farm
@@ -128,6 +130,13 @@ def test_a_page_elsewhere_can_neither_sign_in_nor_act(farm: HttpFarm) -> None:
 )
 def test_the_sign_in_leads_to_no_other_site(path: str, expected: str) -> None:
     assert local_path(path) == expected
+
+
+def test_every_page_names_the_role_that_it_needs() -> None:
+    open_to_all = {("GET", "/login"), ("POST", "/login"), ("POST", "/logout")}
+    for call, needed in roles_by_route(PAGE_ROUTERS).items():
+        assert bool(needed) != (call in open_to_all), call
+        assert needed != (Role.VIEWER,) or call[0] == "GET"
 
 
 def test_a_farm_without_tokens_has_no_sign_in(tmp_path: Path) -> None:

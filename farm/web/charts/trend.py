@@ -9,7 +9,7 @@ from farm.web.charts.forest import Span, Tick, ratio_tick_text
 from farm.web.charts.scale import Scale, log_scale
 from farm.wire.documents.results.history import HistoryPoint, SeriesHistory
 
-WIDTH, HEIGHT = 760.0, 120.0
+WIDTH, HEIGHT = 520.0, 110.0
 #: A trend whose values lie within this ratio is drawn flat: noise is no trend.
 _LEAST = 1.02
 

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from farm import __version__
 from farm.core.base.units import duration_text, elapsed_text, ratio_text, size_text
-from farm.core.operations.role import Caller
+from farm.core.operations.role import Caller, Role, is_permitted
 from farm.presentation import text
 from farm.web.http.verdict_marks import verdict_class, verdict_glyph, verdict_words
 
@@ -69,6 +69,7 @@ def _environment() -> Environment:
     }
     environment.globals |= {
         "device_kind": text.device_kind,
+        "may": lambda caller, role: caller is not None and is_permitted(caller.role, Role(role)),
         "farm_version": __version__,
         "plural": text.plural,
     }

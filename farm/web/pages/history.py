@@ -70,9 +70,13 @@ def series_trends(histories: Sequence[SeriesHistory]) -> list[SeriesTrend]:
                 for change in view.changes
             ],
         )
-        for view in histories
+        for view in sorted(histories, key=_place)
         if view.points
     ]
+
+
+def _place(view: SeriesHistory) -> tuple[str, str, int]:
+    return device_name(view), view.model or "", view.series_id
 
 
 @router.get("/history")

@@ -1,16 +1,15 @@
 """The sign-in page of a farm that wants tokens."""
 
 from typing import Annotated
-from urllib.parse import parse_qs
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
 from farm.api.context import Farm
-from farm.api.http.authentication import MAX_ENROLLMENT_BYTES
-from farm.core.errors import AuthError, InputTooLarge
+from farm.core.errors import AuthError
 from farm.services.access.page_sessions import VALID_FOR, sign_in, sign_out
 from farm.services.access.refused_requests import ANONYMOUS
+from farm.web.http.forms import form_values
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import TEMPLATES, respond
 from farm.web.http.sign_in import COOKIE, SIGN_IN_PATH, is_secure, local_path, session_secret
@@ -31,7 +30,7 @@ async def get_sign_in(
 @router.post(SIGN_IN_PATH)
 async def post_sign_in(request: Request, farm: Farm) -> Response:
     """Begin a session with an access token."""
-    form = await _form_values(request)
+    form = await form_values(request)
     next_path = local_path(form.get("next", "/"))
     try:
         async with farm.refused.telling(ANONYMOUS):
@@ -54,20 +53,13 @@ async def post_sign_in(request: Request, farm: Farm) -> Response:
 @router.post("/logout")
 async def post_sign_out(request: Request, farm: Farm) -> Response:
     """End the browser's session."""
+    await form_values(request)
     secret = session_secret(request.headers)
     if secret is not None:
         await farm.database.write_async(farm.bind(sign_out), secret)
     answer = RedirectResponse(SIGN_IN_PATH, status_code=303)
     answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return answer
-
-
-async def _form_values(request: Request) -> dict[str, str]:
-    """Return the fields of a form. Raises InputTooLarge for one that is no sign-in."""
-    body = await request.body()
-    if len(body) > MAX_ENROLLMENT_BYTES:
-        raise InputTooLarge(f"a sign-in has at most {MAX_ENROLLMENT_BYTES} bytes")
-    return {name: values[-1] for name, values in parse_qs(body.decode("utf-8", "replace")).items()}
 
 
 def _form(request: Request, *, next_path: str, error: AuthError | None = None) -> Response:

@@ -1,0 +1,220 @@
+"""Actions of people: each asks first, says what it will do, and calls the API's own route."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from fastapi import APIRouter, Request
+from fastapi.responses import RedirectResponse, Response
+from pydantic import ValidationError
+
+from farm.api.context import Farm
+from farm.api.http.authorization import Operator, Submitter
+from farm.api.routes import devices as device_routes
+from farm.api.routes import matrices as matrix_routes
+from farm.api.routes import operations as operation_routes
+from farm.core.base.ids import AttemptId, MatrixId
+from farm.core.errors import InvalidInput, NotFound
+from farm.core.jobs.job import JobState
+from farm.core.operations.role import Caller
+from farm.presentation.labels import device_name
+from farm.presentation.text import plural
+from farm.services.checks.device_detail import device_detail
+from farm.services.matrices.views import matrix_view
+from farm.services.operations.alarms import list_alarms
+from farm.services.results.rerun import plan_rerun
+from farm.web.http.forms import form_values
+from farm.web.http.page_route import PageRoute
+from farm.web.http.rendering import TEMPLATES, respond
+from farm.wire.base import Count
+from farm.wire.documents.devices import OperatorRequest
+from farm.wire.documents.matrices.plans import CancelRequest
+from farm.wire.documents.operations import ClearRequest
+
+router = APIRouter(route_class=PageRoute)
+
+A = TypeVar("A", bound=OperatorRequest)
+
+#: Of devices, by their names in addresses: the button, and what it does.
+_DEVICE_ACTIONS: Mapping[str, tuple[str, Sequence[str]]] = {
+    "cordon": ("Cordon", ["It gets no further work; the run on it ends first.", "Its queue stays."]),
+    "uncordon": ("Uncordon", ["It gets work again, after a check if it needs one."]),
+    "check": ("Check now", ["A check runs ahead of all jobs that are queued for it."]),
+}
+_DEVICE_ROUTES = {
+    "cordon": device_routes.post_cordon,
+    "uncordon": device_routes.post_uncordon,
+    "check": device_routes.post_check,
+}
+
+
+def _question(
+    request: Request,
+    caller: Caller,
+    *,
+    title: str,
+    effects: Sequence[str],
+    button: str,
+    back: str,
+    reason: str = "optional",
+) -> Response:
+    """Return the page that asks before an action.
+
+    Args:
+        request: for the page.
+        caller: who asks.
+        title: the action and what it is done to.
+        effects: sentences on what it will do.
+        button: that does it.
+        back: the page to return to.
+        reason: `none`, `optional` or `required`.
+    """
+    html = TEMPLATES.get_template("actions/page.html").render(
+        caller=caller,
+        here=request.url.path,
+        query="",
+        title=title,
+        effects=effects,
+        button=button,
+        back=back,
+        reason=reason,
+        # A form that is sent twice does its work once.
+        key=secrets.token_hex(16),
+    )
+    return respond(request, html)
+
+
+def _request_of(kind: type[A], caller: Caller, form: Mapping[str, str]) -> A:
+    """Return the request of a form in its caller's name. Raises InvalidInput."""
+    try:
+        return kind.model_validate({"by": caller.name, "reason": form.get("reason") or None})
+    except ValidationError as error:
+        problems = "; ".join(problem["msg"] for problem in error.errors())
+        raise InvalidInput(problems, hint="go back, and give a reason of up to 500 characters") from None
+
+
+def _done(path: str) -> Response:
+    return RedirectResponse(path, status_code=303)
+
+
+@router.get("/matrices/{matrix_id}/cancel")
+async def ask_cancel(request: Request, matrix_id: Count, caller: Submitter, farm: Farm) -> Response:
+    """Ask before a matrix is cancelled."""
+    view = await farm.database.read_async(farm.bind(matrix_view), MatrixId(matrix_id))
+    queued, active = (view.jobs_by_outcome.get(state, 0) for state in (JobState.QUEUED, JobState.ACTIVE))
+    return _question(
+        request,
+        caller,
+        title=f"Cancel matrix {matrix_id}, {view.name}?",
+        effects=[
+            f"{plural(queued, 'queued job')} will never start.",
+            f"{plural(active, 'run')} under way will be stopped, and count no longer.",
+            "What was measured stays.",
+        ],
+        button="Cancel the matrix",
+        back=f"/matrices/{matrix_id}",
+        reason="none",
+    )
+
+
+@router.post("/matrices/{matrix_id}/cancel")
+async def do_cancel(request: Request, matrix_id: Count, caller: Submitter, farm: Farm) -> Response:
+    """Cancel a matrix; what is left of a large one is cancelled by the farm."""
+    await form_values(request)
+    await matrix_routes.post_cancel(matrix_id, CancelRequest(), caller, farm)
+    return _done(f"/matrices/{matrix_id}")
+
+
+@router.get("/attempts/{attempt_id}/rerun")
+async def ask_rerun(request: Request, attempt_id: Count, caller: Submitter, farm: Farm) -> Response:
+    """Ask before a number is measured again, and say what is no longer the same."""
+    plan = await farm.database.read_async(plan_rerun, AttemptId(attempt_id))
+    compared = f" against {plan.baseline}" if plan.baseline else ""
+    return _question(
+        request,
+        caller,
+        title=f"Measure {plan.label} again?",
+        effects=[
+            f"A matrix of {plural(plan.jobs, 'job')} in {plural(plan.rounds, 'round')} measures it{compared}"
+            f" on {device_name(plan)}, by the same files.",
+            *(
+                f"{difference.part}: it was {difference.before}, now it is {difference.now}; "
+                + ("the rerun uses what was." if difference.uses_before else "the rerun uses what is now.")
+                for difference in plan.differences
+            ),
+        ],
+        button="Measure it again",
+        back=f"/attempts/{attempt_id}",
+        reason="none",
+    )
+
+
+@router.post("/attempts/{attempt_id}/rerun")
+async def do_rerun(request: Request, attempt_id: Count, caller: Submitter, farm: Farm) -> Response:
+    """Measure a number again."""
+    form = await form_values(request)
+    view = await matrix_routes.post_number_rerun(attempt_id, caller, farm, form.get("key") or None)
+    return _done(f"/matrices/{view.matrix_id}")
+
+
+@router.get("/devices/{device}/{action}")
+async def ask_device_action(
+    request: Request, device: str, action: str, caller: Operator, farm: Farm
+) -> Response:
+    """Ask before something is done to a device."""
+    button, effects = _device_action(action)
+    view = await farm.database.read_async(device_detail, device)
+    return _question(
+        request,
+        caller,
+        title=f"{button}: {view.name}?",
+        effects=effects,
+        button=button,
+        back=f"/devices/{device}",
+    )
+
+
+@router.post("/devices/{device}/{action}")
+async def do_device_action(
+    request: Request, device: str, action: str, caller: Operator, farm: Farm
+) -> Response:
+    """Do something to a device."""
+    _device_action(action)
+    form = await form_values(request)
+    wanted = _request_of(OperatorRequest, caller, form)
+    await _DEVICE_ROUTES[action](device, wanted, caller, farm)
+    return _done(f"/devices/{device}")
+
+
+def _device_action(action: str) -> tuple[str, Sequence[str]]:
+    if action not in _DEVICE_ACTIONS:
+        known = ", ".join(_DEVICE_ACTIONS)
+        raise NotFound(f"there is no page for {action!r} of a device", hint=f"there is: {known}")
+    return _DEVICE_ACTIONS[action]
+
+
+@router.get("/alarms/{alarm_id}/clear")
+async def ask_clear(request: Request, alarm_id: Count, caller: Operator, farm: Farm) -> Response:
+    """Ask before an alarm is cleared."""
+    listed = await farm.database.read_async(list_alarms)
+    alarm = next((alarm for alarm in listed if alarm.alarm_id == alarm_id), None)
+    if alarm is None:
+        raise NotFound(f"there is no open alarm {alarm_id}", hint="/alarms?cleared=true lists all")
+    return _question(
+        request,
+        caller,
+        title=f"Clear alarm {alarm_id}?",
+        effects=[alarm.message, "Where its cause lasts, it is raised again after a day."],
+        button="Clear it",
+        back="/alarms",
+        reason="required",
+    )
+
+
+@router.post("/alarms/{alarm_id}/clear")
+async def do_clear(request: Request, alarm_id: Count, caller: Operator, farm: Farm) -> Response:
+    """Clear an alarm."""
+    form = await form_values(request)
+    wanted = _request_of(ClearRequest, caller, form)
+    await operation_routes.post_clear(alarm_id, wanted, caller, farm)
+    return _done("/alarms")

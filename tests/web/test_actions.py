@@ -1,0 +1,118 @@
+"""Actions: seen by who may do them, asked first, done once, and refused to pages elsewhere."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from farm.clock import SystemClock
+from farm.config import FarmConfig
+from farm.core.operations.role import Role
+from farm.database.transaction import bind_tx
+from farm.services.access.tokens import issue_access_token
+from farm.web.app import create_app_with_pages
+from farm.wire.documents.access import AccessRequest
+from tests.support.farm.http_farm import served
+from tests.web.conftest import fill
+from tests.web.test_pages import words_of
+
+HTML = {"Accept": "text/html"}
+
+
+@pytest.fixture(scope="module")
+def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Role, httpx.Client]]:
+    """A signed-in browser for each role, of a farm with a queued matrix and an alarm of a regression."""
+    folder: Path = tmp_path_factory.mktemp("farm")
+    fill(folder)
+    app = create_app_with_pages(FarmConfig(data_dir=folder, require_tokens=True), SystemClock())
+    with served(app) as (url, _):
+        context = app.state.context
+        clients = {}
+        for role in (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR):
+            issue = bind_tx(issue_access_token, now=context.clock.now())
+            made = context.database.write(issue, AccessRequest(name=f"a-{role}", role=role))
+            client = httpx.Client(base_url=url, trust_env=False, headers=HTML, timeout=30)
+            assert client.post("/login", data={"token": made.token}).status_code == 303
+            clients[role] = client
+        yield clients
+        for client in clients.values():
+            client.close()
+
+
+ACTIONS = (
+    ("/matrices/3", "/matrices/3/cancel", Role.SUBMITTER),
+    ("/attempts/3", "/attempts/3/rerun", Role.SUBMITTER),
+    ("/devices/virtual-1", "/devices/virtual-1/cordon", Role.OPERATOR),
+    ("/devices/virtual-1", "/devices/virtual-1/check", Role.OPERATOR),
+    ("/alarms", "/alarms/1/clear", Role.OPERATOR),
+)
+RANK = (Role.VIEWER, Role.SUBMITTER, Role.OPERATOR)
+
+
+@pytest.mark.parametrize(("page", "action", "needed"), ACTIONS)
+@pytest.mark.parametrize("role", RANK)
+def test_buttons_are_for_those_who_may(
+    browsers: dict[Role, httpx.Client], page: str, action: str, needed: Role, role: Role
+) -> None:
+    may = RANK.index(role) >= RANK.index(needed)
+    assert (f'href="{action}"' in browsers[role].get(page).text) == may
+    assert browsers[role].get(action).status_code == (200 if may else 403)
+    if not may:
+        assert browsers[role].post(action, data={"reason": "x"}).status_code == 403
+
+
+def test_a_cancellation_says_what_it_will_do_and_does_it(browsers: dict[Role, httpx.Client]) -> None:
+    browser = browsers[Role.SUBMITTER]
+    words = words_of(browser.get("/matrices/3/cancel"))
+    assert "20 queued jobs will never start." in words
+    assert browser.get("/matrices/3").text.count("cancelled") == 0
+    answer = browser.post("/matrices/3/cancel", data={"key": "k"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/matrices/3")
+    assert "20 cancelled" in words_of(browser.get("/matrices/3"))
+
+
+def test_a_rerun_that_is_sent_twice_is_one_matrix(browsers: dict[Role, httpx.Client]) -> None:
+    browser = browsers[Role.SUBMITTER]
+    assert "in 5 rounds measures it" in words_of(browser.get("/attempts/4/rerun"))
+    places = {
+        browser.post("/attempts/4/rerun", data={"key": "0123456789abcdef"}).headers["location"]
+        for _ in range(2)
+    }
+    assert len(places) == 1
+    assert browser.get(places.pop()).status_code == 200
+
+
+def test_a_device_is_cordoned_with_a_reason(browsers: dict[Role, httpx.Client]) -> None:
+    browser = browsers[Role.OPERATOR]
+    answer = browser.post("/devices/virtual-2/cordon", data={"reason": "new cable"})
+    assert answer.headers["location"] == "/devices/virtual-2"
+    words = words_of(browser.get("/devices/virtual-2"))
+    assert "new cable" in words
+    assert "Uncordon" in words
+    assert browser.post("/devices/virtual-2/uncordon").status_code == 303
+    assert browser.post("/devices/virtual-2/explode").status_code == 404
+
+
+def test_an_alarm_is_cleared_with_a_reason_only(browsers: dict[Role, httpx.Client]) -> None:
+    browser = browsers[Role.OPERATOR]
+    assert "mobilenet_v2 int8-core" in words_of(browser.get("/alarms/1/clear"))
+    assert browser.post("/alarms/1/clear", data={"reason": ""}).status_code == 422
+    assert browser.post("/alarms/1/clear", data={"reason": "a new cable"}).status_code == 303
+    assert "No alarm is open." in words_of(browser.get("/alarms"))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_a_page_elsewhere_does_nothing(browsers: dict[Role, httpx.Client], headers: dict[str, str]) -> None:
+    browser = browsers[Role.OPERATOR]
+    for path in ("/devices/virtual-1/cordon", "/logout", "/login"):
+        assert browser.post(path, headers=headers).status_code == 403
+    assert "Uncordon" not in words_of(browser.get("/devices/virtual-1"))
