@@ -221,10 +221,19 @@ class RatioHistory:
         variance = self.scales.excess[rows] ** 2 * (
             variance_of_mean(n_after, correlation) + variance_of_mean(n_before, correlation)
         )
+        variance = variance * sigma**2
+        if is_whole:
+            # The noise between a few sessions is not known, that within each is.
+            squares = np.where(np.isnan(reference), 0.0, np.nan_to_num(self.errors[rows]) ** 2)
+            within = (
+                np.where(is_after, squares, 0.0).sum(axis=1) / np.maximum(n_after, 1) ** 2
+                + np.where(is_after, 0.0, squares).sum(axis=1) / np.maximum(n_before, 1) ** 2
+            )
+            variance = np.maximum(variance, within)
         size = winsorized_means(after, sigma) - winsorized_means(before, sigma)
         return Contrast(
             np.where(is_possible, shift * sigma, 0.0),
-            np.where(is_possible, variance * sigma**2, 0.0),
+            np.where(is_possible, variance, 0.0),
             self.scales.degrees[rows],
             np.where(is_possible, size, 0.0),
             np.where(is_possible, n_after, 0),

@@ -95,6 +95,12 @@ def test_a_doubled_time_is_told_at_once_after_any_number_of_sessions(before: int
     assert change.cause is Cause.FILE
 
 
+def test_rounds_that_scatter_by_as_much_as_the_change_tell_nothing_at_once() -> None:
+    """As on a busy machine: 0.50x by five rounds, whose interval is 0.22x to 1.14x, and then 0.89x."""
+    before = [point._replace(se_speedup=0.3, se_time=0.2) for point in session(0)]
+    assert told(before, session(1, variant=1.5 - 0.57, file="f2")) == []
+
+
 def test_a_doubled_time_without_a_new_version_waits_for_more_sessions() -> None:
     assert told(session(0), session(1, variant=1.5 + TWICE)) == []
 
