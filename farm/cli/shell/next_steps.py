@@ -42,7 +42,8 @@ def farm_commands(folder: Path) -> str:
         (f"{farm} variant build mobilenet_v2 --precision float32,int8-core --format torchscript,lite", ""),
         (f"{farm} matrix submit {_example_matrix()} --watch", ""),
     ]
-    return "\n".join(["In another terminal:", *_export(folder), *_aligned(lines)])
+    head = "Open that address in a browser, or type in another terminal:"
+    return "\n".join([head, *_export(folder), *_aligned(lines)])
 
 
 def watch_again_text(matrix_id: MatrixId) -> str:
