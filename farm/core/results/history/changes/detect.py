@@ -17,7 +17,7 @@ from farm.core.results.history.changes.ratios import RatioHistory
 
 #: Least scores of a scan: so high, because each session of each series is a look.
 SCAN = 4.7
-SCAN_DEVICE = 4.3
+SCAN_DEVICE = 4.5
 LEAST_DEVICE_STEP = 0.025
 #: A drift fits at least as well as a step, less this.
 _DRIFT_BONUS = 1.0
