@@ -403,14 +403,15 @@ def _duckdb_ms(rig: FarmRig, folder: Path, *, cells: int) -> float | None:
         " FROM measurements m JOIN cells c ON c.cell_id = m.cell_id"
     )
     unsorted, path = folder / "unsorted.parquet", folder / "measurements.parquet"
-    writer = None
+    writer, size = None, 200_000
+    last = rig.rows("SELECT MAX(measurement_id) AS last FROM measurements")[0]["last"]
     with rig.database.engine.connect() as database:
-        for rows in (
-            database.execution_options(stream_results=True).exec_driver_sql(rows_sql).partitions(200_000)
-        ):
-            table = pyarrow.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
-            writer = writer or pyarrow.parquet.ParquetWriter(unsorted, table.schema)
-            writer.write_table(table)
+        for first in range(0, last + 1, size):
+            of_page = f"{rows_sql} WHERE m.measurement_id BETWEEN {first} AND {first + size - 1}"
+            if rows := database.exec_driver_sql(of_page).all():
+                table = pyarrow.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+                writer = writer or pyarrow.parquet.ParquetWriter(unsorted, table.schema)
+                writer.write_table(table)
     assert writer is not None
     writer.close()
     query = f"""

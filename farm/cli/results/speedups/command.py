@@ -18,7 +18,6 @@ from farm.cli.shell.options import (
     Json,
     MatrixArgument,
     MatrixOption,
-    NamePart,
     PastSince,
     selected_matrix,
 )
@@ -60,7 +59,10 @@ def speedups(
     candidate: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Only candidates with these words in their label.")
     ] = None,
-    part: NamePart = None,
+    part: Annotated[
+        str | None,
+        typer.Option("--name", metavar="TEXT", help="Only of matrices with this text in their name."),
+    ] = None,
     mine: Annotated[bool, typer.Option("--mine", help="Only of matrices that you submitted.")] = False,
     sort: Annotated[
         Order | None, typer.Option(help="Order of rows: the shortest time, or the best speedup, first.")
