@@ -163,9 +163,12 @@ _RESULT_TEXTS = {
 
 
 def comparison_line(comparison: BisectComparison) -> str:
-    """Return a comparison as one line; further devices and the reason follow on lines of their own."""
+    """Return a comparison as one line; of several devices each has a line, and so has the reason."""
     version = comparison.version
-    rows = [f"{_speedup_text(row)} on {device_name(row)}" for row in comparison.devices] or [EMPTY_CELL]
+    rows = [_speedup_text(row) for row in comparison.devices] or [EMPTY_CELL]
+    if len(rows) > 1:
+        names = map(device_name, comparison.devices)
+        rows = [f"{row} on {name}" for row, name in zip(rows, names, strict=True)]
     matrix = "" if comparison.matrix_id is None else f", matrix {comparison.matrix_id}"
     text = _RESULT_TEXTS[comparison.result]
     lines = [f"{version.place:>4}  {version.digest[:DIGEST_SHOWN]}  {text:17}  {rows[0]}{matrix}"]
