@@ -69,8 +69,12 @@ def record_change(tx: Tx, change: FoundChange) -> int | None:
 
 
 def update_change(tx: Tx, change_id: int, change: FoundChange) -> None:
-    """Replace the numbers and the evidence of a change; its alarm was raised."""
-    change_store.update_change(tx, change_id, change)
+    """Replace the numbers and the evidence of a change; its alarm was raised.
+
+    Where they are those of another change, that one is it, and this one is shown by nothing any more.
+    """
+    if not change_store.update_change(tx, change_id, change):
+        record_gone(tx, change_id)
 
 
 def record_gone(tx: Tx, change_id: int) -> None:

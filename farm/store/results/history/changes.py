@@ -78,14 +78,28 @@ def add_change(tx: Tx, change: FoundChange) -> int | None:
     return change_id
 
 
-def update_change(tx: Tx, change_id: int, change: FoundChange) -> None:
-    """Replace the numbers and the evidence of a change; its state stays."""
+def update_change(tx: Tx, change_id: int, change: FoundChange) -> bool:
+    """Replace the numbers and the evidence of a change; its state stays.
+
+    False, and no change, if another one is recorded with the same first cell, cause and direction.
+    """
+    itself, other = changes.alias("itself"), changes.alias("other")
+    same = sa.and_(
+        itself.c.change_id == change_id,
+        other.c.first_cell_id == itself.c.first_cell_id,
+        other.c.change_id != change_id,
+        other.c.cause == change.cause,
+        other.c.is_slower == change.is_slower,
+    )
+    if tx.connection.execute(sa.select(other.c.change_id).where(same).limit(1)).one_or_none() is not None:
+        return False
     of_change = changed_series.c.change_id == change_id
     tx.connection.execute(changed_series.delete().where(of_change))
     tx.connection.execute(
         changes.update().where(changes.c.change_id == change_id).values(**_values(change), gone_at=None)
     )
     _add_series(tx, change_id, change.series)
+    return True
 
 
 def _values(change: FoundChange) -> dict[str, Any]:

@@ -20,14 +20,14 @@ from farm.database.tables import points
 from farm.database.transaction import bind_tx
 from farm.services.operations.alarms import list_alarms
 from farm.services.results.history.change_sweep import record_all
-from farm.services.results.history.changes import change_detail, decide, list_changes
+from farm.services.results.history.changes import change_detail, decide, list_changes, update_change
 from farm.services.results.history.detection import detect_recorded
 from farm.services.results.history.trends import list_histories
 from farm.store.results.history.changes import ChangeFilter, changes_query
 from farm.wire.documents.results.changes import ChangeStateRequest, ChangeView
 from tests.services.results.history.test_groups_and_lists import plan_of
 from tests.services.results.history.test_latest_speedups import measured
-from tests.support.farm.changes import recorded_change
+from tests.support.farm.changes import found_change, recorded_change
 from tests.support.farm.copied_sessions import FOUR_PAIRS, another_file, copy_session
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig
@@ -162,6 +162,20 @@ def test_a_change_raises_one_alarm_which_ends_when_a_person_judges_it(
     assert farm.read(list_alarms) == []
     with pytest.raises(NotFound, match="no change 99"):
         farm.write(service, 99, ChangeStateRequest(state=ChangeState.FIXED, reason="r"))
+
+
+def test_a_change_that_turns_out_to_be_another_one_is_gone(farm: FarmRig, source: MatrixId) -> None:
+    by_file, by_build = recorded_change(farm), recorded_change(farm, cause=Cause.OS)
+    assert by_build is not None
+    service = bind_tx(update_change, now=farm.clock.now())
+    farm.write(service, by_build, found_change(farm, cause=Cause.DRIFT))
+    assert [(view.change_id, view.cause) for view in farm.read(list_changes)] == [
+        (by_build, Cause.DRIFT),
+        (by_file, Cause.FILE),
+    ]
+    farm.write(service, by_build, found_change(farm))
+    assert [view.change_id for view in farm.read(list_changes)] == [by_file]
+    assert [alarm.subject_id for alarm in farm.read(list_alarms)] == [str(by_file)]
 
 
 @pytest.mark.parametrize(("delta", "days"), [(-0.05, 0), (0.05, 8)])
