@@ -1,6 +1,7 @@
 """The state of a device as text: what it does, why it gets no work, and what an operator can do."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from farm.core.devices.device import Blocker, Presence
@@ -38,6 +39,32 @@ def device_state_text(view: DeviceView) -> str:
         return f"being checked (job {view.job_id})"
     text = _blocker_text(view, first)
     return text if view.job_id is None else f"{text}, finishing job {view.job_id}"
+
+
+def device_groups(views: Sequence[DeviceView]) -> Sequence[tuple[str, str, int]]:
+    """Return class, words and number of devices in each state, those that work first."""
+    groups: Counter[tuple[str, str]] = Counter()
+    for view in views:
+        groups[device_group(view)] += 1
+    order = ("busy", "free", "waits", "down")
+    return [
+        (kind, words, count)
+        for (kind, words), count in sorted(
+            groups.items(), key=lambda item: (order.index(item[0][0]), item[0])
+        )
+    ]
+
+
+def device_group(view: DeviceView) -> tuple[str, str]:
+    """Return the class of a device's state, `busy`, `free`, `waits` or `down`, and its words."""
+    first = view.blocked_by[0] if view.blocked_by else None
+    if first is None:
+        return "free", "free"
+    if first == Blocker.BUSY or view.job_id is not None:
+        return "busy", "running"
+    if first in (Blocker.SESSION_NOT_LIVE, Blocker.NOT_ONLINE, Blocker.HEALTH_BAD):
+        return "down", "needs attention"
+    return "waits", device_state_text(view) if first == Blocker.PENDING else "not available"
 
 
 def since_text(view: DeviceView, now: datetime | None = None) -> str:

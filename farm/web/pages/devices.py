@@ -9,12 +9,11 @@ from fastapi.responses import Response
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId
-from farm.presentation.device_state import device_state_text, find_remedy, since_text
+from farm.presentation.device_state import device_group, device_state_text, find_remedy, since_text
 from farm.services.checks.device_detail import device_detail
 from farm.services.devices.views import list_device_views
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
-from farm.web.pages.overview import device_group
 from farm.wire.base import MAX_LIST_PAGE
 from farm.wire.documents.devices import DeviceView
 

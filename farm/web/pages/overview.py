@@ -11,9 +11,8 @@ from fastapi.responses import Response
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId
-from farm.core.devices.device import Blocker
 from farm.core.jobs.job import JobEvent, JobState
-from farm.presentation.device_state import device_state_text, find_remedy
+from farm.presentation.device_state import device_groups, find_remedy
 from farm.services.devices.views import list_device_views
 from farm.services.matrices.views import list_matrix_summaries
 from farm.services.operations.alarms import list_alarms
@@ -22,7 +21,6 @@ from farm.web.charts.bars import bar_chart
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import MAX_LIST_PAGE
-from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.matrices.matrices import MatrixSummary
 
 router = APIRouter(route_class=PageRoute)
@@ -67,32 +65,6 @@ async def get_overview(request: Request, caller: Viewer, farm: Farm, part: str |
         parts={"work": work, "throughput": throughput, "devices": devices, "alarms": alarms},
         title="Overview",
     )
-
-
-def device_groups(views: Sequence[DeviceView]) -> Sequence[tuple[str, str, int]]:
-    """Return class, words and number of devices in each state, those that work first."""
-    groups: Counter[tuple[str, str]] = Counter()
-    for view in views:
-        groups[device_group(view)] += 1
-    order = ("busy", "free", "waits", "down")
-    return [
-        (kind, words, count)
-        for (kind, words), count in sorted(
-            groups.items(), key=lambda item: (order.index(item[0][0]), item[0])
-        )
-    ]
-
-
-def device_group(view: DeviceView) -> tuple[str, str]:
-    """Return the class of a device's state, `busy`, `free`, `waits` or `down`, and its words."""
-    first = view.blocked_by[0] if view.blocked_by else None
-    if first is None:
-        return "free", "free"
-    if first == Blocker.BUSY or view.job_id is not None:
-        return "busy", "running"
-    if first in (Blocker.SESSION_NOT_LIVE, Blocker.NOT_ONLINE, Blocker.HEALTH_BAD):
-        return "down", "needs attention"
-    return "waits", device_state_text(view) if first == Blocker.PENDING else "not available"
 
 
 def _queue(matrices: Sequence[MatrixSummary]) -> Mapping[str, int]:

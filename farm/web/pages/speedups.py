@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -12,7 +11,14 @@ from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import MatrixId
 from farm.core.errors import InvalidInput
-from farm.presentation.labels import device_name, short_labels
+from farm.presentation.labels import device_name
+from farm.presentation.speedup_blocks import (
+    blocks_by_device,
+    by_cell,
+    row_name,
+    setup_text,
+    with_short_labels,
+)
 from farm.presentation.speedup_notes import LEGEND, discovered_rows, notes
 from farm.presentation.text import past_moment
 from farm.services.results.history.latest_speedups import list_latest_speedups
@@ -35,6 +41,8 @@ class SpeedupBlock:
 
     device: str
     first: SpeedupView
+    #: Model, common words, harness and matrix.
+    about: str
     rows: Sequence[tuple[str, SpeedupView]]
     has_one_baseline: bool
     forest: Forest
@@ -42,36 +50,23 @@ class SpeedupBlock:
 
 
 def speedup_blocks(views: Sequence[SpeedupView]) -> list[SpeedupBlock]:
-    """Return comparisons by device, model, harness and matrix, in that order."""
-
-    def key(view: SpeedupView) -> tuple[str, str, str, int]:
-        return view.device_id, view.model or "", view.harness, view.matrix_id
-
+    """Return comparisons by device, model, harness and matrix."""
     blocks = []
-    for _, group in groupby(sorted(views, key=lambda view: (*key(view), view.cell_id)), key=key):
-        rows = list(group)
-        names = short_labels(label for view in rows for label in (view.candidate, view.baseline))
-        short = [
-            view.model_copy(update={"candidate": names[view.candidate], "baseline": names[view.baseline]})
-            for view in rows
-        ]
-        baselines = {view.baseline for view in short}
+    for block in blocks_by_device(by_cell(views)):
+        rows = with_short_labels(block)
+        has_one_baseline = len({view.baseline for view in rows}) == 1
         blocks.append(
             SpeedupBlock(
                 device=device_name(rows[0]),
-                first=short[0],
-                rows=[(_row_name(view, with_baseline=len(baselines) > 1), view) for view in short],
-                has_one_baseline=len(baselines) == 1,
-                forest=forest_plot(short),
-                notes=list(notes(short, width=_NOTE_WIDTH)),
+                first=rows[0],
+                about=setup_text(block),
+                rows=[(row_name(view, name_baseline=not has_one_baseline), view) for view in rows],
+                has_one_baseline=has_one_baseline,
+                forest=forest_plot(rows),
+                notes=list(notes(rows, width=_NOTE_WIDTH)),
             )
         )
     return blocks
-
-
-def _row_name(view: SpeedupView, *, with_baseline: bool) -> str:
-    name = view.candidate.removesuffix(" (A/A)") + (" (A/A)" if view.aa else "")
-    return f"{name} vs {view.baseline}" if with_baseline else name
 
 
 @router.get("/speedups")

@@ -5,10 +5,11 @@ from itertools import groupby
 
 from rich.text import Text
 
-from farm.cli.results.speedups.table import GAP, by_cell, setup_text, shared_settings, with_short_labels
+from farm.cli.results.speedups.table import GAP
 from farm.core.base.units import ratio_text
 from farm.core.runs.measurement import Verdict
 from farm.presentation.labels import device_name
+from farm.presentation.speedup_blocks import by_cell, setup_text, shared_settings, with_short_labels
 from farm.presentation.text import EMPTY_CELL, duration_or_nothing
 from farm.wire.documents.matrices.matrices import SpeedupView
 

@@ -1,8 +1,7 @@
 """The table of comparisons: by device, with intervals, verdicts and a legend."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from rich.text import Text
 
@@ -10,7 +9,15 @@ from farm.core.base.units import ratio_text
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import ENERGY_METRICS, Verdict
-from farm.presentation.labels import device_name, shared_flags_text, short_labels
+from farm.presentation.labels import device_name
+from farm.presentation.speedup_blocks import (
+    blocks_by_device,
+    by_cell,
+    row_name,
+    setup_text,
+    shared_settings,
+    with_short_labels,
+)
 from farm.presentation.speedup_notes import DISCOVERY, discovered_rows, legend, notes
 from farm.presentation.text import EMPTY_CELL, change_text, device_kind, duration_or_nothing
 from farm.wire.documents.matrices.matrices import SpeedupView
@@ -26,8 +33,6 @@ _STYLE_BY_VERDICT = {
 #: The column that a narrow terminal does without: the two times have it.
 _DIFFERENCE = _HEADINGS.index("difference")
 GAP = "  "
-#: Labels of duplicates have it already.
-_AA_SUFFIX = " (A/A)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,20 +47,12 @@ def speedup_table(views: Sequence[SpeedupView], *, width: int, as_given: bool = 
 
     Rows of one device and model have the order of their matrix, or that in which they are given.
     """
-    in_order = sorted(views if as_given else by_cell(views), key=_group_key)
     discoveries = discovered_rows(views)
-    blocks = [_block(list(group), discoveries, width) for _, group in groupby(in_order, key=_group_key)]
+    blocks = [
+        _block(block, discoveries, width) for block in blocks_by_device(views if as_given else by_cell(views))
+    ]
     last = Text("\n".join(legend(views, width=width)), style="dim")
     return Text("\n\n").join([*blocks, last])
-
-
-def by_cell(views: Iterable[SpeedupView]) -> list[SpeedupView]:
-    """Return comparisons in the order of their matrices."""
-    return sorted(views, key=lambda view: view.cell_id)
-
-
-def _group_key(view: SpeedupView) -> tuple[str, str, str, int]:
-    return view.device_id, view.model or "", view.harness, view.matrix_id
 
 
 def _block(views: Sequence[SpeedupView], discoveries: Container[int], width: int) -> Text:
@@ -76,24 +73,6 @@ def _block(views: Sequence[SpeedupView], discoveries: Container[int], width: int
     return Text("\n").join(lines)
 
 
-def with_short_labels(views: Sequence[SpeedupView]) -> list[SpeedupView]:
-    """Return comparisons of one model whose labels show what differs: without the words of all labels."""
-    short = short_labels(label for view in views for label in (view.candidate, view.baseline))
-    return [
-        view.model_copy(update={"candidate": short[view.candidate], "baseline": short[view.baseline]})
-        for view in views
-    ]
-
-
-def setup_text(views: Sequence[SpeedupView]) -> str:
-    """Return model, words of all labels, harness and matrix."""
-    view = views[0]
-    short = with_short_labels(views)[0]
-    left_out = [word for word in view.candidate.split() if word not in short.candidate.split()]
-    common = " ".join(word for word in left_out if word != view.model and "=" not in word)
-    return ", ".join(filter(None, [view.model, common, view.harness, f"matrix {view.matrix_id}"]))
-
-
 def _heading(views: Sequence[SpeedupView], about: str, baselines: set[str]) -> Iterator[Text]:
     view = views[0]
     kind = device_kind(view.device_model, view.soc, virtual=view.virtual)
@@ -105,15 +84,7 @@ def _heading(views: Sequence[SpeedupView], about: str, baselines: set[str]) -> I
         yield Text(f"with {settings}")
 
 
-def shared_settings(views: Sequence[SpeedupView]) -> str:
-    """Return the flags that are the same in all rows and in no label."""
-    return shared_flags_text(views, without={word for view in views for word in view.candidate.split()})
-
-
 def _row(view: SpeedupView, *, name_baseline: bool, is_discovery: bool) -> _SpeedupRow:
-    name = view.candidate.removesuffix(_AA_SUFFIX) + (_AA_SUFFIX if view.aa else "")
-    if name_baseline:
-        name += f" vs {view.baseline}"
     cells = (
         EMPTY_CELL if view.speedup is None else ratio_text(view.speedup),
         _interval(view.ci_low, view.ci_high),
@@ -122,7 +93,11 @@ def _row(view: SpeedupView, *, name_baseline: bool, is_discovery: bool) -> _Spee
         _rounds_text(view),
         verdict_text(view.verdict, margin=view.margin) + (DISCOVERY if is_discovery else ""),
     )
-    return _SpeedupRow(name=name, cells=cells, style=_STYLE_BY_VERDICT.get(view.verdict, ""))
+    return _SpeedupRow(
+        name=row_name(view, name_baseline=name_baseline),
+        cells=cells,
+        style=_STYLE_BY_VERDICT.get(view.verdict, ""),
+    )
 
 
 def _rounds_text(view: SpeedupView) -> str:

@@ -1,12 +1,13 @@
 """The speedup table as people see it."""
 
 from farm.cli.results.speedups.pivot import pivot_tables
-from farm.cli.results.speedups.table import speedup_table, with_short_labels
+from farm.cli.results.speedups.table import speedup_table
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.pairing import Side
 from farm.core.results.speedup import LeftOut
 from farm.core.results.statistics.families import alarm_share
 from farm.core.runs.measurement import Better, Verdict
+from farm.presentation.speedup_blocks import with_short_labels
 from tests.support.sample_views import duplicate_view, speedup_view
 
 UNFINISHED = speedup_view(
