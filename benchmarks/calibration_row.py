@@ -15,7 +15,7 @@ class Row:
 
     def __str__(self) -> str:
         verdict = "" if not self.aim else "MET" if self.holds else "MISSED"
-        return f"{self.what:58}{self.measured:>10}  {self.aim:19}{verdict}".rstrip()
+        return f"{self.what:58}{self.measured:>10}  {self.aim:23}{verdict}".rstrip()
 
 
 def at_most(what: str, value: float, aim: float, *, allowed: float = 0.0) -> Row:

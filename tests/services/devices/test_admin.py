@@ -28,11 +28,7 @@ ASKED = OperatorRequest(by="anna", reason="because")
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
     """A host with two healthy phones."""
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.plug_in("phone-2")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1", "phone-2")
 
 
 def admin(farm: FarmRig, event: AdminEvent, name: str = "phone-1") -> DeviceChange:

@@ -33,10 +33,7 @@ Answer = Callable[[Assignment], Evidence]
 
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
-    host = farm.host()
-    host.plug_in("virtual-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("virtual-1")
 
 
 def trace(current: int, *, status: str = "Discharging", charge: int | None = None) -> str:

@@ -18,10 +18,7 @@ pytestmark = pytest.mark.usefixtures("both_variants")
 
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 class Runs:

@@ -21,10 +21,7 @@ pytestmark = pytest.mark.usefixtures("both_variants")
 
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
-    host = farm.host()
-    host.plug_in("virtual-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("virtual-1")
 
 
 class Phone:

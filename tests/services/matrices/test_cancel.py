@@ -27,10 +27,7 @@ PHASES = (AttemptState.CLAIMED, AttemptState.PREPARING, AttemptState.MEASURING, 
 
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 def cancel(farm: FarmRig, matrix_id: MatrixId, device: str | None = None) -> CancellationView:

@@ -34,10 +34,7 @@ def farm(farm: FarmRig) -> FarmRig:
 
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 class Crashing:

@@ -25,10 +25,7 @@ CANDIDATES, STARTS = 12, 14
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
     farm.variant()
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 def blocks(farm: FarmRig, matrix_id: MatrixId) -> Counter[tuple[int, int, int]]:

@@ -35,10 +35,7 @@ WITH_OUTPUT = StorageRules(history_keep_days=KEEP_DAYS)
 
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 @pytest.fixture

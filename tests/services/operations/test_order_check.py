@@ -24,10 +24,7 @@ ONE_PHONE = {"device_id": "phone-1"}
 
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 class Heating:

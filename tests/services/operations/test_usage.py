@@ -29,10 +29,7 @@ ANN = OperatorRequest(by="ann", reason="test")
 def host(farm: FarmRig) -> HostRig:
     """A host with a healthy phone at the beginning of a week; its check took a second."""
     _monday(farm)
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 def _monday(farm: FarmRig) -> None:

@@ -27,10 +27,7 @@ def host(farm: FarmRig) -> HostRig:
     farm.variant("float32")
     farm.variant("int8-core")
     farm.host("bench-2")
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 def woken_by_ticks(farm: FarmRig, *, for_s: float) -> set[HostNotification]:

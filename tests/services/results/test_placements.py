@@ -24,10 +24,7 @@ LINE = (
 def host(farm: FarmRig) -> HostRig:
     """With a phone, and a file that was converted for NNAPI."""
     farm.variant(target="nnapi")
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 def submit(farm: FarmRig, *, rounds: int = 3) -> MatrixId:

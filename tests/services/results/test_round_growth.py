@@ -37,10 +37,7 @@ Effects = dict[int, tuple[float, float]]
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
     farm.variant()
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 def submit(farm: FarmRig, *, warmups: int = 2, **changes: Any) -> MatrixId:

@@ -93,6 +93,14 @@ class FarmRig:
         host.restart()
         return host
 
+    def healthy_host(self, *device_ids: str) -> "HostRig":
+        """A host with these phones, which passed their checks."""
+        host = self.host()
+        for device_id in device_ids:
+            host.plug_in(device_id)
+        host.earn_health()
+        return host
+
     def variant(
         self,
         precision: str = "float32",

@@ -22,10 +22,7 @@ Starts = Callable[[int], tuple[float | None, str]]
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
     farm.variant()
-    host = farm.host()
-    host.plug_in("phone-1")
-    host.earn_health()
-    return host
+    return farm.healthy_host("phone-1")
 
 
 def scripted(farm: FarmRig, starts: Starts) -> Callable[[Assignment], Evidence]:
