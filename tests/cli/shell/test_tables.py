@@ -19,10 +19,11 @@ from farm.cli.matrices.report import (
     matrix_table,
     rejections,
 )
-from farm.cli.shell import formatting, tables
+from farm.cli.shell import tables
 from farm.core.base.ids import DeviceId
 from farm.core.models.variant import Fidelity
 from farm.core.runs.measurement import Better, CellSummary
+from farm.presentation import text
 from farm.wire.documents.matrices.matrices import CellView, MatrixView
 from farm.wire.documents.matrices.plans import PlannedDevice
 from farm.wire.documents.results.explain import JobDetail
@@ -287,14 +288,14 @@ def test_doing_says_done_running_waiting_or_about_to_start() -> None:
 
 
 def test_change_names_a_shared_unit_once() -> None:
-    assert formatting.change_text(43.1e6, 18.7e6) == "43.1 → 18.7 ms"
-    assert formatting.change_text(1.0e9, 98.3e6) == "1.00 s → 98.3 ms"
-    assert formatting.change_text(None, 98.3e6) == "- → 98.3 ms"
+    assert text.change_text(43.1e6, 18.7e6) == "43.1 → 18.7 ms"
+    assert text.change_text(1.0e9, 98.3e6) == "1.00 s → 98.3 ms"
+    assert text.change_text(None, 98.3e6) == "- → 98.3 ms"
 
 
 def test_counts_leave_out_what_did_not_happen() -> None:
-    assert formatting.counts_text({"queued": 2, "failed": 0, "succeeded": 1}) == "1 succeeded, 2 queued"
-    assert formatting.counts_text({}) == "-"
+    assert text.counts_text({"queued": 2, "failed": 0, "succeeded": 1}) == "1 succeeded, 2 queued"
+    assert text.counts_text({}) == "-"
 
 
 def test_views_of_tests_are_views_of_the_wire() -> None:
