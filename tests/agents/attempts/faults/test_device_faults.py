@@ -1,6 +1,8 @@
 """What becomes of a run whose phone goes away, reboots, loses its adb daemon, or answers nonsense once."""
 
 import asyncio
+import contextlib
+import os
 import socket
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -69,6 +71,8 @@ async def test_a_restart_of_adbd_costs_a_run_only_where_it_takes_it_along(
     bench: Bench, tmp_path: Path, takes_runs: bool, code: str | None
 ) -> None:
     run, _, go = await running(bench, tmp_path)
+    # A restart before the agent listens would be one that it cannot know of.
+    await comes_true(lambda: is_waited_for(bench), "the agent waits for the run")
     set_faults(bench.handle.state, Faults(adbd_restarts=1, adbd_takes_runs=takes_runs))
     await comes_true(lambda: counted_down(bench, "adbd_restarts"), "adbd restarted")
     if not takes_runs:
@@ -224,6 +228,17 @@ def with_file(bench: Bench, folder: Path, fence: int) -> tuple[JournalRecord, st
 def cached(bench: Bench) -> list[Path]:
     """The files of the phone's cache that have their names."""
     return [path for path in bench.handle.state.glob("**/benchfarm/cache/*") if path.is_file()]
+
+
+def is_waited_for(bench: Bench) -> bool:
+    """Whether a shell of the phone waits for the end of a run."""
+    folder = os.fsencode(bench.handle.state)
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            command = file.read_bytes()
+            if b"set -- wait " in command and folder in command:
+                return True
+    return False
 
 
 def counted_down(bench: Bench, kind: CountedFault) -> bool:
