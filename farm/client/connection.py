@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import httpx
 
-from farm.client.responses import farm_address, parse_response
+from farm.client.responses import checked_response, farm_address, parse_response
 from farm.core.base.address import is_loopback
 from farm.core.errors import FarmUnreachable
 from farm.wire.base import CALLER_HEADER, REQUEST_KEY_HEADER
@@ -71,6 +71,9 @@ class FarmConnection:
     def _get(self, kind: type[T], path: str, /, **query: QueryValue) -> T:
         params = {name: value for name, value in query.items() if value is not None}
         return parse_response(kind, self._send(self._http.build_request("GET", path, params=params)))
+
+    def _get_text(self, url: str) -> str:
+        return checked_response(self._send(self._http.build_request("GET", url))).text
 
     def _post(self, kind: type[T], path: str, body: Mapping[str, object]) -> T:
         return parse_response(kind, self._send(self._http.build_request("POST", path, json=body)))

@@ -227,6 +227,10 @@ class FarmClient(ResultQueries):
     def matrix(self, matrix_id: MatrixId) -> MatrixView:
         return self._get(MatrixView, f"/matrices/{matrix_id}")
 
+    def matrix_report(self, matrix_id: MatrixId) -> str:
+        """Return a matrix with its comparisons as one HTML file."""
+        return self._get_text(f"{self.url}/reports/matrices/{matrix_id}")
+
     def results(self, matrix_id: MatrixId) -> Iterator[ResultView]:
         """Yield every cell of a matrix with its values over rounds, page by page."""
         return self._pages(list[ResultView], f"/matrices/{matrix_id}/results")

@@ -19,6 +19,7 @@ from farm.web.pages import (
     numbers,
     operations,
     overview,
+    reports,
     sign_in,
     speedups,
 )
@@ -36,6 +37,7 @@ PAGE_ROUTERS: tuple[APIRouter, ...] = (
     operations.router,
     sign_in.router,
     actions.router,
+    reports.router,
     live.router,
 )
 

@@ -132,6 +132,7 @@ _COMMANDS_BY_PANEL = {
             "results.regressions:app",
             "Regressions: what became slower, since when, on which devices, and because of what.",
         ),
+        ("report", "results.report:app", "Reports: results as one self-contained file, to send and to keep."),
         ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),
         ("variant", "files.variant:app", "Variants: the model files that are measured."),
         ("harness", "files.harness:app", "Harnesses: benchmark programs and the parsers of their output."),
