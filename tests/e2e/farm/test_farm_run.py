@@ -151,6 +151,7 @@ def test_a_generic_harness_runs_a_model_on_its_backends(farm: FarmProcess, tmp_p
     assert document(farm, tmp_path, "net.pt", "--quick", *options)["matrix"]["jobs"] == 4
 
 
+@pytest.mark.long
 def test_the_file_that_made_it_slower_is_found_among_versions(farm: FarmProcess, tmp_path: Path) -> None:
     (tmp_path / "sized.yaml").write_text(DEFINITION.replace("name: infer", "name: sized"))
     program = script(tmp_path, "sized", INFER.replace("us=1000", "us=$bytes"))
