@@ -34,7 +34,7 @@ async def get_matrix_report(request: Request, matrix_id: Count, _: Viewer, farm:
         list_speedups, matrix_id=number, after=speedups[-1].cell_id if speedups else None, limit=PAGE
     ):
         speedups += page
-    html = TEMPLATES.get_template("reports/matrix.html").render(
+    html = TEMPLATES.get_template("matrices/one/report.html").render(
         matrix=view,
         eta=eta_text(view),
         grid=cell_grid(view.cell_list),
