@@ -32,7 +32,7 @@ _PROMISED = {
     "history": [
         "latest speedup over all devices",
         "x that at half of the history",
-        "points are computed of",
+        "a search for changes",
         "with their points",
     ],
     "pages": ["first byte", "its SQL", "open tabs, nothing changes"],
