@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from farm.core.base.units import duration_text, elapsed_text
+from farm.core.base.units import duration_text, elapsed_text, ratio_text
 from farm.core.errors import InvalidInput
 from farm.core.runs.measurement import Outcome
 
@@ -65,6 +65,21 @@ def change_text(before_ns: float | None, after_ns: float | None) -> str:
     number, _, unit = before.partition(" ")
     same_unit = unit and after.endswith(f" {unit}")
     return f"{number if same_unit else before} → {after}"
+
+
+def speedup_text(speedup: float | None, low: float | None, high: float | None) -> str:
+    """Return `0.98x, 0.95x to 1.01x`, or `0.98x, no interval`."""
+    ratio = EMPTY_CELL if speedup is None else ratio_text(speedup)
+    if low is None or high is None:
+        return f"{ratio}, no interval"
+    return f"{ratio}, {ratio_text(low)} to {ratio_text(high)}"
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """Return the interval of a speedup as columns show it: `0.95 to 1.01`; `-` without one."""
+    if low is None or high is None:
+        return EMPTY_CELL
+    return " to ".join(ratio_text(bound).removesuffix("x") for bound in (low, high))
 
 
 def duration_or_nothing(ns: float | None) -> str:

@@ -31,6 +31,7 @@ from farm.presentation.text import (
     local_time_text,
     plural,
     round_text,
+    speedup_text,
 )
 from farm.wire.documents.matrices.matrices import SpeedupView
 from farm.wire.documents.results.explain import (
@@ -183,10 +184,8 @@ def comparison_text(view: SpeedupView) -> str:
     """Return `1.83x, 1.79 to 1.88, faster`."""
     if view.speedup is None:
         return f"{view.verdict}, no valid round"
-    interval = "no interval"
-    if view.ci_low is not None and view.ci_high is not None:
-        interval = f"{ratio_text(view.ci_low)} to {ratio_text(view.ci_high)}"
-    return f"{ratio_text(view.speedup)}, {interval}, {verdict_text(view.verdict, margin=view.margin)}"
+    verdict = verdict_text(view.verdict, margin=view.margin)
+    return f"{speedup_text(view.speedup, view.ci_low, view.ci_high)}, {verdict}"
 
 
 def _verdict_line(view: CellExplanation) -> Iterator[Field]:

@@ -15,7 +15,7 @@ from farm.core.matrices.matrix import MAX_ROUNDS, USUAL_ROUNDS, RejectionKind
 from farm.core.results.statistics.gate import GateOutcome, judge_gate
 from farm.core.runs.measurement import DEFAULT_MARGIN, MIN_ROUNDS
 from farm.presentation.labels import device_name
-from farm.presentation.text import plural
+from farm.presentation.text import plural, speedup_text
 from farm.wire.documents.matrices.matrices import GateRowView, GateView, MatrixView, SpeedupView
 
 _GATE = re.compile(r"not-slower(?:=([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?%)?")
@@ -167,19 +167,11 @@ def _row_text(row: GateRowView, margin: float) -> str:
     if row.outcome is GateOutcome.NOT_MEASURED:
         return "not measured"
     allowed = ratio_text(1 / (1 + margin))
-    interval = interval_text(row)
+    interval = speedup_text(row.speedup, row.ci_low, row.ci_high)
     if row.outcome is GateOutcome.SLOWER:
         return f"slower: {interval}, all of it below {allowed}"
     further = further_text(row.further_rounds)
     return f"undecided: {interval}, above {allowed} is needed{f'; {further}' if further else ''}"
-
-
-def interval_text(row: GateRowView) -> str:
-    """Return `0.98x, 0.95x to 1.01x`."""
-    speedup = "-" if row.speedup is None else ratio_text(row.speedup)
-    if row.ci_low is None or row.ci_high is None:
-        return f"{speedup}, no interval"
-    return f"{speedup}, {ratio_text(row.ci_low)} to {ratio_text(row.ci_high)}"
 
 
 def further_text(rounds: int | None) -> str:
@@ -219,7 +211,7 @@ def summary_text(view: GateView) -> str:
 
 
 def _summary_row(row: GateRowView) -> str:
-    speedup, _, interval = interval_text(row).partition(", ")
+    speedup, _, interval = speedup_text(row.speedup, row.ci_low, row.ci_high).partition(", ")
     further = further_text(row.further_rounds) if row.outcome is GateOutcome.UNDECIDED else ""
     answer = f"{row.outcome.replace('_', ' ')}{f', {further}' if further else ''}"
     cells = (device_name(row), row.candidate, row.baseline, speedup, interval, str(row.rounds), answer)

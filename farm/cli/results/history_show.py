@@ -19,7 +19,7 @@ from farm.core.base.units import duration_text, ratio_text
 from farm.core.errors import InvalidInput
 from farm.core.results.history.change_text import dates_text, effect_text
 from farm.presentation.labels import device_name, short_labels
-from farm.presentation.text import device_kind, past_moment, plural
+from farm.presentation.text import device_kind, interval_text, past_moment, plural
 from farm.wire.documents.results.history import HistoryPoint, SeriesChange, SeriesHistory, VersionPart
 
 #: Between two points of which a version changed, and before the first point of a level that was found.
@@ -141,10 +141,7 @@ def _trend_lines(view: SeriesHistory, name: str, width: int) -> Iterator[str]:
     yield f"{name}: {plural(len(points), 'session')}, {days}"
     values = [point.speedup or point.time_ns for point in points]
     ends = _value_text(points[0]) if len(points) == 1 else f"{_value_text(first)} to {_value_text(last)}"
-    interval = ""
-    if last.ci_low is not None and last.ci_high is not None:
-        low, high = (ratio_text(bound).removesuffix("x") for bound in (last.ci_low, last.ci_high))
-        interval = f", now {low} to {high}"
+    interval = "" if last.ci_low is None else f", now {interval_text(last.ci_low, last.ci_high)}"
     time = f", {duration_text(last.time_ns)}" if last.speedup is not None else ""
     numbers = f"{ends}{interval}{time}"
     room = max(_LEAST_BARS, width - len(numbers) - 2 * len(_INDENT))

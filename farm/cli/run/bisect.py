@@ -14,14 +14,13 @@ from farm.cli.shell.address import connect
 from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout
 from farm.cli.shell.output import print_data, print_json, print_notice
 from farm.client.farm_client import FarmClient
-from farm.core.base.units import ratio_text
 from farm.core.errors import EXIT_CODES, InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS
 from farm.core.models.variant import Variant
 from farm.core.results.history.bisect import VersionResult, most_comparisons
 from farm.core.runs.measurement import DEFAULT_MARGIN
 from farm.presentation.labels import device_name
-from farm.presentation.text import EMPTY_CELL, local_time_text, plural, seconds
+from farm.presentation.text import EMPTY_CELL, local_time_text, plural, seconds, speedup_text
 from farm.wire.documents.results.bisect import BisectComparison, BisectSpeedup, BisectVersion, BisectView
 
 #: The least number of rounds that a matrix may grow to, and the usual one.
@@ -178,11 +177,7 @@ def comparison_line(comparison: BisectComparison) -> str:
 
 
 def _speedup_text(row: BisectSpeedup) -> str:
-    if row.speedup is None:
-        return EMPTY_CELL
-    if row.ci_low is None or row.ci_high is None:
-        return f"{ratio_text(row.speedup)}, no interval"
-    return f"{ratio_text(row.speedup)}, {ratio_text(row.ci_low)} to {ratio_text(row.ci_high)}"
+    return EMPTY_CELL if row.speedup is None else speedup_text(row.speedup, row.ci_low, row.ci_high)
 
 
 def conclusion(view: BisectView) -> str:

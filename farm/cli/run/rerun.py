@@ -14,10 +14,10 @@ from farm.cli.shell.options import Json, WatchToEnd
 from farm.cli.shell.output import print_data, print_done, print_json, print_notice, show
 from farm.cli.shell.tables import Field, text_report
 from farm.core.base.ids import AttemptId
-from farm.core.base.units import duration_text, ratio_text
+from farm.core.base.units import duration_text
 from farm.core.runs.measurement import CellSummary
 from farm.presentation.labels import device_name
-from farm.presentation.text import EMPTY_CELL, local_time_text, plural_range, range_text
+from farm.presentation.text import EMPTY_CELL, local_time_text, plural_range, range_text, speedup_text
 from farm.wire.documents.matrices.matrices import MatrixResults, SpeedupView
 from farm.wire.documents.results.rerun import RerunDifference, RerunPlan, RerunResult
 from farm.wire.documents.results.results import ResultView
@@ -94,9 +94,7 @@ def _number_text(speedup: SpeedupView | None, time: CellSummary | None) -> str:
 def _speedup_text(view: SpeedupView | None) -> str | None:
     if view is None or view.speedup is None:
         return None
-    if view.ci_low is None or view.ci_high is None:
-        return f"{ratio_text(view.speedup)}, no interval"
-    return f"{ratio_text(view.speedup)}, {ratio_text(view.ci_low)} to {ratio_text(view.ci_high)}"
+    return speedup_text(view.speedup, view.ci_low, view.ci_high)
 
 
 def rerun_result(plan: RerunPlan, again: MatrixResults) -> RerunResult:

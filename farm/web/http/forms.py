@@ -1,9 +1,10 @@
 """Forms of pages: short, and from a page of this farm only."""
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 from fastapi import Request
 
+from farm.api.http.origin_check import is_of_same_origin
 from farm.core.errors import Forbidden, InputTooLarge
 
 #: A token, or a reason, with all its characters escaped.
@@ -26,8 +27,6 @@ async def form_values(request: Request) -> dict[str, str]:
 
 def _demand_same_origin(request: Request) -> None:
     """Refuse what another site sends; browsers send Origin with every form, other programs need not."""
-    origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site", "same-origin")
-    is_own = origin is None or urlsplit(origin).netloc == request.headers.get("host")
-    if not is_own or site not in ("same-origin", "none"):
+    if not is_of_same_origin(request.headers) or site not in ("same-origin", "none"):
         raise Forbidden("the form comes from a page elsewhere", hint="open the farm's own page")

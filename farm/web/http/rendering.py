@@ -11,10 +11,11 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from farm import __version__
-from farm.core.base.units import duration_text, elapsed_text, ratio_text, size_text
+from farm.core.base.units import ratio_text, size_text
 from farm.core.operations.role import Caller, Role, is_permitted
+from farm.core.results.statistics.verdict import verdict_text
 from farm.presentation import text
-from farm.web.http.verdict_marks import verdict_class, verdict_glyph, verdict_words
+from farm.web.http.verdict_marks import verdict_class, verdict_glyph
 
 _FOLDER = Path(__file__).parents[1]
 STATIC_FOLDER = _FOLDER / "static"
@@ -58,19 +59,18 @@ def _environment() -> Environment:
         "age": lambda at: text.age_text(at, datetime.now(UTC)),
         "counts": text.counts_text,
         "duration": text.duration_or_nothing,
-        "elapsed": elapsed_text,
-        "exact_duration": duration_text,
         "local_time": text.local_time_text,
         "ratio": ratio_text,
         "size": size_text,
         "verdict_class": verdict_class,
         "verdict_glyph": verdict_glyph,
-        "verdict_words": verdict_words,
+        "verdict_text": verdict_text,
     }
     environment.globals |= {
         "device_kind": text.device_kind,
         "may": lambda caller, role: caller is not None and is_permitted(caller.role, Role(role)),
         "farm_version": __version__,
+        "interval_text": text.interval_text,
         "plural": text.plural,
     }
     return environment

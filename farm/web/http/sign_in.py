@@ -1,9 +1,9 @@
 """Sign-in of browsers: an access token once, then a cookie that no script reads and no other site sends."""
 
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,11 +36,7 @@ async def identify_visitor(headers: Headers, farm: Context) -> Caller:
 
 def session_secret(headers: Headers) -> str | None:
     """Return the secret of a browser's session; None without one."""
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return None
-    return None if cookie is None else cookie.value or None
+    return cookie_parser(headers.get("cookie", "")).get(COOKIE) or None
 
 
 def is_secure(headers: Headers, scheme: str) -> bool:

@@ -1,6 +1,5 @@
 """Verdicts as pages show them: by a glyph, words and a colour, never by the colour alone."""
 
-from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import Verdict
 
 _GLYPHS = {
@@ -33,8 +32,3 @@ def verdict_glyph(verdict: Verdict) -> str:
 def verdict_class(verdict: Verdict) -> str:
     """Return the class whose colour a verdict has."""
     return _CLASSES[verdict]
-
-
-def verdict_words(verdict: Verdict, margin: float) -> str:
-    """Return a verdict in words, as tables of the command line have it."""
-    return verdict_text(verdict, margin=margin)

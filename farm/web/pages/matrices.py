@@ -130,5 +130,4 @@ async def get_matrix(
         part=part,
         parts={"progress": progress, "cells": cells},
         title=f"Matrix {matrix_id}: {view.name}",
-        states=list(CellState),
     )

@@ -10,7 +10,6 @@ from fastapi.responses import HTMLResponse
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import MatrixId
-from farm.presentation.cell_state import CellState
 from farm.presentation.speedup_notes import LEGEND, discovered_rows
 from farm.services.matrices.views import matrix_view
 from farm.services.results.speedups import PAGE, list_speedups
@@ -38,7 +37,6 @@ async def get_matrix_report(request: Request, matrix_id: Count, _: Viewer, farm:
         matrix=view,
         eta=eta_text(view),
         grid=cell_grid(view.cell_list),
-        states=list(CellState),
         blocks=speedup_blocks(speedups),
         discoveries=discovered_rows(speedups),
         legend=LEGEND,

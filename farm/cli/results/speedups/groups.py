@@ -12,7 +12,7 @@ from farm.cli.shell.tables import Listing, name, number
 from farm.core.base.units import ratio_text
 from farm.core.errors import InvalidInput
 from farm.presentation.labels import short_labels
-from farm.presentation.text import EMPTY_CELL, change_text
+from farm.presentation.text import EMPTY_CELL, change_text, interval_text
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
 ByOption = Annotated[
@@ -43,8 +43,8 @@ def check_by(by: GroupBy, *, others: Sequence[object]) -> None:
 _group_table = Listing[GroupSpeedupView](
     name("candidate", lambda view: view.candidate),
     number("speedup", lambda view: ratio_text(view.speedup)),
-    number("interval", lambda view: _range(view.ci_low, view.ci_high)),
-    number("all devices", lambda view: _range(view.low, view.high)),
+    number("interval", lambda view: interval_text(view.ci_low, view.ci_high)),
+    number("all devices", lambda view: interval_text(view.low, view.high)),
     number("time", lambda view: change_text(view.baseline_ns, view.candidate_ns)),
     number("devices", lambda view: f"{view.devices} of {view.of_devices}"),
 )
@@ -75,9 +75,3 @@ def _group_text(view: GroupSpeedupView) -> str:
 def _setup_text(view: GroupSpeedupView) -> str:
     setup = ", ".join(filter(None, [view.model, view.harness]))
     return f"{setup}; baseline {view.baseline}"
-
-
-def _range(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return EMPTY_CELL
-    return " to ".join(ratio_text(bound).removesuffix("x") for bound in (low, high))

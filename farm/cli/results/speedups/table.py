@@ -19,7 +19,7 @@ from farm.presentation.speedup_blocks import (
     with_short_labels,
 )
 from farm.presentation.speedup_notes import DISCOVERY, discovered_rows, legend, notes
-from farm.presentation.text import EMPTY_CELL, change_text, device_kind, duration_or_nothing
+from farm.presentation.text import EMPTY_CELL, change_text, device_kind, duration_or_nothing, interval_text
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 _HEADINGS = ("speedup", "95 % interval", "time", "difference", "rounds", "verdict")
@@ -87,7 +87,7 @@ def _heading(views: Sequence[SpeedupView], about: str, baselines: set[str]) -> I
 def _row(view: SpeedupView, *, name_baseline: bool, is_discovery: bool) -> _SpeedupRow:
     cells = (
         EMPTY_CELL if view.speedup is None else ratio_text(view.speedup),
-        _interval(view.ci_low, view.ci_high),
+        interval_text(view.ci_low, view.ci_high),
         change_text(view.baseline_ns, view.candidate_ns),
         _difference(view.baseline_ns, view.candidate_ns),
         _rounds_text(view),
@@ -104,16 +104,6 @@ def _rounds_text(view: SpeedupView) -> str:
     """Return `10`, or `12 (look 3 of 5)` where the matrix grows."""
     basis = view.interval
     return f"{view.rounds} (look {basis.look} of {basis.looks})" if basis.looks else str(view.rounds)
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return EMPTY_CELL
-    return f"{_ratio_text(low)} to {_ratio_text(high)}"
-
-
-def _ratio_text(ratio: float) -> str:
-    return ratio_text(ratio).removesuffix("x")
 
 
 def _difference(baseline_ns: float | None, candidate_ns: float | None) -> str:

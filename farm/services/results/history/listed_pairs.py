@@ -63,6 +63,9 @@ def known_labels(connection: Connection) -> set[str]:
 class ListedPairs:
     """The pairs of a listing with their cells, in the order of devices and series."""
 
+    #: Reads the stored cells of a pair.
+    _read_cells = staticmethod(cells_of_pair)
+
     def __init__(
         self,
         connection: Connection,
@@ -156,7 +159,7 @@ class ListedPairs:
 
     def _stored_cells(self, key: PairKey) -> list[PairCell]:
         scope = self._scope
-        return cells_of_pair(
+        return self._read_cells(
             self._connection,
             key,
             until=scope.until,
@@ -168,6 +171,8 @@ class ListedPairs:
 
 class PairsAgainst(ListedPairs):
     """Pairs of chosen labels, in matrices that measured both sides."""
+
+    _read_cells = staticmethod(cells_of_sides)
 
     def __init__(
         self, connection: Connection, among: CandidateFilter, scope: PairScope, labels: ChosenLabels
@@ -214,17 +219,6 @@ class PairsAgainst(ListedPairs):
             PairCell(cell_id=side.cell_id, matrix_id=matrix_id, key=key, baseline_cell_id=baseline.cell_id)
             for key, side, baseline in self._paired(sides)
         ]
-
-    def _stored_cells(self, key: PairKey) -> list[PairCell]:
-        scope = self._scope
-        return cells_of_sides(
-            self._connection,
-            key,
-            until=scope.until,
-            since=scope.since,
-            which=scope.which,
-            limit=scope.pooled,
-        )
 
 
 def _inputs(connection: Connection, cells: Sequence[PairCell]) -> dict[CellId, SpeedupInputs]:

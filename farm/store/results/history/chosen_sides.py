@@ -9,8 +9,8 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.database.tables import cells, measurements, points, variants
-from farm.store.matrices.matrices import MatrixFilter, is_of_matching
-from farm.store.results.history.points import PairCell, PairKey
+from farm.store.matrices.matrices import MatrixFilter
+from farm.store.results.history.points import PairCell, PairKey, within
 
 
 class SeriesSide(NamedTuple):
@@ -93,12 +93,7 @@ def cells_of_sides(
         .order_by(own.c.matrix_id.desc(), own.c.cell_id.desc())
         .limit(limit)
     )
-    if until is not None:
-        query = query.where(own.c.matrix_id <= until)
-    if since is not None:
-        query = query.where(own.c.ended_at >= since)
-    if which is not None:
-        query = query.where(is_of_matching(own.c.matrix_id, which))
+    query = query.where(*within(own, until=until, since=since, which=which))
     return [
         PairCell(matrix_id=matrix_id, cell_id=cell_id, key=key, baseline_cell_id=baseline_cell_id)
         for matrix_id, cell_id, baseline_cell_id in connection.execute(query).all()

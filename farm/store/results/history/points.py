@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -228,7 +228,7 @@ def cells_of_pair(
     *,
     until: MatrixId | None,
     since: datetime | None,
-    which: MatrixFilter | None = None,
+    which: MatrixFilter | None,
     limit: int,
 ) -> list[PairCell]:
     """Return the cells of a pair of series, the newest first; `until` is the last matrix to consider."""
@@ -242,13 +242,27 @@ def cells_of_pair(
         .order_by(points.c.matrix_id.desc(), points.c.cell_id.desc())
         .limit(limit)
     )
-    if until is not None:
-        query = query.where(points.c.matrix_id <= until)
-    if since is not None:
-        query = query.where(points.c.ended_at >= since)
-    if which is not None:
-        query = query.where(is_of_matching(points.c.matrix_id, which))
+    query = query.where(*within(points, until=until, since=since, which=which))
     return [_pair_cell(row) for row in connection.execute(query)]
+
+
+def within(
+    of: sa.FromClause, *, until: MatrixId | None, since: datetime | None, which: MatrixFilter | None
+) -> Iterator[sa.ColumnElement[bool]]:
+    """Yield the conditions of points that are considered: of matrices up to one, since a time, that match.
+
+    Args:
+        of: the table of points, or an alias of it.
+        until: the last matrix.
+        since: only points with a measurement at this time or later.
+        which: only of these matrices.
+    """
+    if until is not None:
+        yield of.c.matrix_id <= until
+    if since is not None:
+        yield of.c.ended_at >= since
+    if which is not None:
+        yield is_of_matching(of.c.matrix_id, which)
 
 
 def _pair_cell(row: sa.Row[*tuple[object, ...]]) -> PairCell:
