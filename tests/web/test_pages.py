@@ -2,11 +2,16 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import httpx
 import pytest
 
 from farm.core.base.units import ratio_text
+from farm.web.pages import overview
+from farm.wire.base import MAX_LIST_PAGE
+from tests.support.farm.http_farm import http_farm
+from tests.support.farm.service_fixture import phone
 from tests.web.conftest import HOSTILE, PageFarm
 
 PATHS = (
@@ -203,3 +208,20 @@ def test_a_trend_shows_each_session_and_the_change_in_it(pages: PageFarm) -> Non
     changes = words_of(pages.http.get("/changes"))
     assert "mobilenet_v2 int8-core on phone-1" in changes
     assert "aaaaaaaa" in changes
+
+
+def test_the_overview_counts_the_devices_of_all_pages(tmp_path: Path) -> None:
+    with http_farm(tmp_path) as farm:
+        count = MAX_LIST_PAGE + 1
+        devices = tuple(phone(f"phone-{number}") for number in range(count))
+        assert farm.enroll().exchange(devices=devices).status_code == 200
+        assert f"Devices {count} " in words_of(farm.http.get("/"))
+
+
+def test_the_overview_counts_jobs_of_matrices_that_it_does_not_list(
+    pages: PageFarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "_MATRICES", 0)
+    words = words_of(pages.http.get("/"))
+    assert "waits" not in words
+    assert "0 running, 20 queued" in words

@@ -1,27 +1,27 @@
 """The overview: the queue, devices by state, throughput, alarms, and what changed since yesterday."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from farm.api.context import Farm
+from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId
-from farm.core.jobs.job import JobEvent, JobState
+from farm.core.jobs.job import JobEvent
 from farm.presentation.device_state import device_groups, find_remedy
 from farm.services.devices.views import list_device_views
 from farm.services.matrices.views import list_matrix_summaries
 from farm.services.operations.alarms import list_alarms
+from farm.store.jobs.open_work import count_queued, count_running
 from farm.store.operations.recent_events import count_between
 from farm.web.charts.bars import bar_chart
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import MAX_LIST_PAGE
-from farm.wire.documents.matrices.matrices import MatrixSummary
+from farm.wire.documents.devices import DeviceView
 
 router = APIRouter(route_class=PageRoute)
 
@@ -37,7 +37,11 @@ async def get_overview(request: Request, caller: Viewer, farm: Farm, part: str |
 
     async def work() -> Mapping[str, Any]:
         matrices = await farm.database.read_async(farm.bind(list_matrix_summaries), limit=_MATRICES)
-        return {"matrices": matrices, "queue": _queue(matrices)}
+        return {
+            "matrices": matrices,
+            "queued": await farm.database.read_async(count_queued),
+            "running": await farm.database.read_async(count_running),
+        }
 
     async def throughput() -> Mapping[str, Any]:
         begin = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=_HOURS - 1)
@@ -46,7 +50,7 @@ async def get_overview(request: Request, caller: Viewer, farm: Farm, part: str |
         return {"hours": bar_chart(list(zip(hours, counts, strict=True)))}
 
     async def devices() -> Mapping[str, Any]:
-        views = await farm.database.read_async(list_device_views, after=DeviceId(""), limit=MAX_LIST_PAGE)
+        views = await _all_devices(farm)
         return {
             "devices": len(views),
             "devices_by_state": device_groups(views),
@@ -67,8 +71,11 @@ async def get_overview(request: Request, caller: Viewer, farm: Farm, part: str |
     )
 
 
-def _queue(matrices: Sequence[MatrixSummary]) -> Mapping[str, int]:
-    jobs = Counter[str]()
-    for matrix in matrices:
-        jobs.update(matrix.jobs_by_outcome)
-    return {"queued": jobs[JobState.QUEUED], "active": jobs[JobState.ACTIVE]}
+async def _all_devices(farm: Context) -> list[DeviceView]:
+    views: list[DeviceView] = []
+    while True:
+        after = views[-1].device_id if views else DeviceId("")
+        page = await farm.database.read_async(list_device_views, after=after, limit=MAX_LIST_PAGE)
+        views += page
+        if len(page) < MAX_LIST_PAGE:
+            return views
