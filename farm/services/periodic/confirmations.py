@@ -58,7 +58,9 @@ class ConfirmationSweep:
         for change in due:
             self.database.write(bind_tx(begin_confirmation, now=self.clock.now()), change)
         for confirmation in self.database.read(confirmations.running_confirmations):
-            self.database.write(bind_tx(look_at_confirmation, now=self.clock.now()), confirmation)
+            # Without the write lock: most of these looks find a matrix under way.
+            if self.database.read(bind_tx(is_over, now=self.clock.now()), confirmation):
+                self.database.write(bind_tx(end_confirmation, now=self.clock.now()), confirmation)
 
 
 def begin_confirmation(tx: Tx, change: RecordedChange) -> None:
@@ -79,11 +81,15 @@ def begin_confirmation(tx: Tx, change: RecordedChange) -> None:
     confirmations.add_confirmation(tx, {"change_id": change.change_id, **begun})
 
 
-def look_at_confirmation(tx: Tx, confirmation: Confirmation) -> None:
-    """Store what a confirmation shows once its matrix is over."""
+def is_over(tx: Tx, confirmation: Confirmation) -> bool:
+    """Return whether the matrix of a confirmation is over."""
     assert confirmation.matrix_id is not None
-    if matrix_view(tx, confirmation.matrix_id).finished_at is None:
-        return
+    return matrix_view(tx, confirmation.matrix_id).finished_at is not None
+
+
+def end_confirmation(tx: Tx, confirmation: Confirmation) -> None:
+    """Store what a confirmation shows whose matrix is over."""
+    assert confirmation.matrix_id is not None
     change = change_store.find_change(tx.connection, confirmation.change_id)
     assert change is not None
     views = list_speedups(tx.connection, confirmation.matrix_id)
