@@ -1,14 +1,15 @@
 """Actions of people: each asks first, says what it will do, and calls the API's own route."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import RedirectResponse, Response
 from pydantic import ValidationError
 
-from farm.api.context import Farm
+from farm.api.context import Context, Farm
 from farm.api.http.authorization import Operator, Submitter
 from farm.api.routes import devices as device_routes
 from farm.api.routes import matrices as matrix_routes
@@ -27,7 +28,7 @@ from farm.web.http.forms import form_values
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import TEMPLATES, respond
 from farm.wire.base import Count
-from farm.wire.documents.devices import OperatorRequest
+from farm.wire.documents.devices import DeviceChange, OperatorRequest
 from farm.wire.documents.matrices.plans import CancelRequest
 from farm.wire.documents.operations import ClearRequest
 
@@ -35,16 +36,33 @@ router = APIRouter(route_class=PageRoute)
 
 A = TypeVar("A", bound=OperatorRequest)
 
-#: Of devices, by their names in addresses: the button, and what it does.
-_DEVICE_ACTIONS: Mapping[str, tuple[str, Sequence[str]]] = {
-    "cordon": ("Cordon", ["It gets no further work; the run on it ends first.", "Its queue stays."]),
-    "uncordon": ("Uncordon", ["It gets work again, after a check if it needs one."]),
-    "check": ("Check now", ["A check runs ahead of all jobs that are queued for it."]),
-}
-_DEVICE_ROUTES = {
-    "cordon": device_routes.post_cordon,
-    "uncordon": device_routes.post_uncordon,
-    "check": device_routes.post_check,
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeviceAction:
+    """What people do to a device: its button, what it does, and the route of the API that does it."""
+
+    button: str
+    effects: Sequence[str]
+    route: Callable[[str, OperatorRequest, Caller, Context], Awaitable[DeviceChange]]
+
+
+#: By their names in addresses.
+_DEVICE_ACTIONS: Mapping[str, _DeviceAction] = {
+    "cordon": _DeviceAction(
+        button="Cordon",
+        effects=["It gets no further work; the run on it ends first.", "Its queue stays."],
+        route=device_routes.post_cordon,
+    ),
+    "uncordon": _DeviceAction(
+        button="Uncordon",
+        effects=["It gets work again, after a check if it needs one."],
+        route=device_routes.post_uncordon,
+    ),
+    "check": _DeviceAction(
+        button="Check now",
+        effects=["A check runs ahead of all jobs that are queued for it."],
+        route=device_routes.post_check,
+    ),
 }
 
 
@@ -162,14 +180,14 @@ async def ask_device_action(
     request: Request, device: str, action: str, caller: Operator, farm: Farm
 ) -> Response:
     """Ask before something is done to a device."""
-    button, effects = _device_action(action)
+    wanted = _device_action(action)
     view = await farm.database.read_async(device_detail, device)
     return _question(
         request,
         caller,
-        title=f"{button}: {view.name}?",
-        effects=effects,
-        button=button,
+        title=f"{wanted.button}: {view.name}?",
+        effects=wanted.effects,
+        button=wanted.button,
         back=f"/devices/{device}",
     )
 
@@ -179,14 +197,13 @@ async def do_device_action(
     request: Request, device: str, action: str, caller: Operator, farm: Farm
 ) -> Response:
     """Do something to a device."""
-    _device_action(action)
+    wanted = _device_action(action)
     form = await form_values(request)
-    wanted = _request_of(OperatorRequest, caller, form)
-    await _DEVICE_ROUTES[action](device, wanted, caller, farm)
+    await wanted.route(device, _request_of(OperatorRequest, caller, form), caller, farm)
     return _done(f"/devices/{device}")
 
 
-def _device_action(action: str) -> tuple[str, Sequence[str]]:
+def _device_action(action: str) -> _DeviceAction:
     if action not in _DEVICE_ACTIONS:
         known = ", ".join(_DEVICE_ACTIONS)
         raise NotFound(f"there is no page for {action!r} of a device", hint=f"there is: {known}")
