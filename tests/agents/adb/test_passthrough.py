@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -12,6 +12,7 @@ from agents.adb.passthrough import check_server, environment_without_adb
 from agents.adb.server import bundled_adb
 from farm.core.devices.adb_allowlist import forbidden_reason
 from farm.core.errors import AdbServerDown
+from tests.support.stream_server import read_adb_request, stream_server
 
 
 @pytest.mark.parametrize(
@@ -64,12 +65,9 @@ async def server_of_version(version: bytes) -> AsyncIterator[int]:
     """Answers `host:version`, and nothing else."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(EOFError, OSError):
-            await reader.readexactly(int(await reader.readexactly(4), 16))
-            writer.write(b"OKAY0004" + version)
-            await writer.drain()
-        writer.close()
+        await read_adb_request(reader)
+        writer.write(b"OKAY0004" + version)
+        await writer.drain()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    async with server:
-        yield int(server.sockets[0].getsockname()[1])
+    async with stream_server(answer) as port:
+        yield port

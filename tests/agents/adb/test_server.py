@@ -12,6 +12,7 @@ from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer, bundled_adb, find_record
 from agents.host.process import command_line, start_ticks
 from farm.core.errors import AdbServerDown
+from tests.support.stream_server import stream_server
 
 pytestmark = pytest.mark.anyio
 
@@ -118,8 +119,7 @@ async def test_something_else_on_the_port_is_no_adb_server() -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await writer.drain()
-        writer.close()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+    async with stream_server(answer) as port:
         with pytest.raises(AdbServerDown):
-            await AdbClient(server.sockets[0].getsockname()[1]).version()
+            await AdbClient(port).version()

@@ -2,7 +2,8 @@
 
 import asyncio
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -17,50 +18,40 @@ from farm.core.errors import (
     DeviceUnfit,
     PushFailed,
 )
+from tests.support.stream_server import AnswerStream, read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
-Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 DEADLINE_S = 10.0
 
 
-class ScriptedServer:
-    """Answers as an adb server does, until a phone's service is opened: then the script takes over."""
+@asynccontextmanager
+async def scripted_device(
+    script: AnswerStream, features: bytes = b"shell_v2,stat_v2"
+) -> AsyncIterator[AdbDevice]:
+    """A server that answers as adb's does, until a phone's service is opened: then the script takes over."""
 
-    def __init__(self, script: Script, features: bytes = b"shell_v2,stat_v2") -> None:
-        self._script = script
-        self._features = features
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            name = await read_adb_request(reader)
+            if name == b"host:version":
+                writer.write(b"OKAY00040029")
+            elif name.endswith(b":features"):
+                writer.write(b"OKAY%04x" % len(features) + features)
+            elif name == b"host:transport:phone":
+                writer.write(b"OKAY")
+            else:
+                await script(reader, writer)
+                return
 
-    async def __aenter__(self) -> AdbDevice:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return AdbClient(self._server.sockets[0].getsockname()[1]).device("phone")
-
-    async def __aexit__(self, *exit: object) -> None:
-        self._server.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                name = await reader.readexactly(int(await reader.readexactly(4), 16))
-                if name == b"host:version":
-                    writer.write(b"OKAY00040029")
-                elif name.endswith(b":features"):
-                    writer.write(b"OKAY%04x" % len(self._features) + self._features)
-                elif name == b"host:transport:phone":
-                    writer.write(b"OKAY")
-                else:
-                    await self._script(reader, writer)
-                    return
-        except (EOFError, OSError):
-            pass
-        finally:
-            writer.close()
+    async with stream_server(answer) as port:
+        yield AdbClient(port).device("phone")
 
 
 async def test_an_end_without_exit_packet_is_no_success() -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"OKAY" + packet(PacketId.STDOUT, b"looks fine\n"))
 
-    async with ScriptedServer(script) as device:
+    async with scripted_device(script) as device:
         with pytest.raises(DeviceOffline):
             await device.shell("true", deadline_s=DEADLINE_S)
 
@@ -69,7 +60,7 @@ async def test_an_end_within_a_packet_is_no_success() -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"OKAY" + packet(PacketId.STDOUT, b"looks fine\n")[:-3])
 
-    async with ScriptedServer(script) as device:
+    async with scripted_device(script) as device:
         with pytest.raises(DeviceOffline):
             await device.shell("true", deadline_s=DEADLINE_S)
 
@@ -79,7 +70,7 @@ async def test_packets_of_unknown_kinds_are_passed_over() -> None:
         writer.write(b"OKAY" + b"\x63" + struct.pack("<I", 2) + b"??" + packet(PacketId.EXIT, b"\x05"))
         await reader.read(1)
 
-    async with ScriptedServer(script) as device:
+    async with scripted_device(script) as device:
         assert (await device.shell("true", deadline_s=DEADLINE_S)).exit_code == 5
 
 
@@ -87,7 +78,7 @@ async def test_a_refused_service_gives_the_phones_reason() -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"FAIL0006closed")
 
-    async with ScriptedServer(script) as device:
+    async with scripted_device(script) as device:
         with pytest.raises(DeviceProtocol, match="closed"):
             await device.shell("true", deadline_s=DEADLINE_S)
 
@@ -98,7 +89,7 @@ async def test_nonsense_from_the_sync_service_is_a_protocol_error(answer: bytes)
         writer.write(answer)
         await reader.read()
 
-    async with ScriptedServer(script) as device:
+    async with scripted_device(script) as device:
         with pytest.raises(DeviceProtocol):
             await device.read("/file", limit_bytes=10, deadline_s=DEADLINE_S)
 
@@ -108,7 +99,7 @@ async def test_an_absurd_length_is_refused_before_it_is_read() -> None:
         writer.write(b"OKAY" + b"DATA" + b"\xff\xff\xff\xff")
         await reader.read()
 
-    async with ScriptedServer(script) as device:
+    async with scripted_device(script) as device:
         with pytest.raises(DeviceProtocol):
             await device.read("/file", limit_bytes=10, deadline_s=DEADLINE_S)
 
@@ -117,7 +108,7 @@ async def test_silence_ends_at_the_deadline() -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
-    async with ScriptedServer(script) as device:
+    async with scripted_device(script) as device:
         with pytest.raises(DeviceTimeout):
             await device.read("/file", limit_bytes=10, deadline_s=0.1)
 
@@ -126,7 +117,7 @@ async def test_a_phone_without_shell_v2_is_unfit() -> None:
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         raise AssertionError("nothing must be opened")
 
-    async with ScriptedServer(script, features=b"cmd") as device:
+    async with scripted_device(script, features=b"cmd") as device:
         with pytest.raises(DeviceUnfit):
             await device.shell("true", deadline_s=DEADLINE_S)
 
@@ -141,7 +132,7 @@ async def test_a_push_refused_and_cut_off_midway_still_says_why(tmp_path: Path) 
         await reader.read()
 
     (tmp_path / "file").write_bytes(bytes(200_000))
-    async with ScriptedServer(script) as device:
+    async with scripted_device(script) as device:
         with pytest.raises(PushFailed, match="read-only"):
             await device.push(tmp_path / "file", "/remote", mode=0o644, deadline_s=DEADLINE_S)
 
@@ -152,7 +143,7 @@ async def test_a_connection_lost_within_a_push_is_offline(tmp_path: Path) -> Non
         await reader.readexactly(1000)
 
     (tmp_path / "file").write_bytes(bytes(50_000_000))
-    async with ScriptedServer(script) as device:
+    async with scripted_device(script) as device:
         with pytest.raises(DeviceOffline):
             await device.push(tmp_path / "file", "/remote", mode=0o644, deadline_s=DEADLINE_S)
 

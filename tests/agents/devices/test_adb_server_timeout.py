@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from random import Random
 
 import pytest
@@ -14,6 +14,7 @@ from agents.devices.adb_supervisor import AdbSupervisor
 from agents.devices.backpressure import Backpressure
 from agents.devices.monitor import DeviceMonitor
 from farm.clock import SystemClock
+from tests.support.stream_server import read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
 
@@ -24,22 +25,18 @@ PING_S = 0.6
 @asynccontextmanager
 async def scripted_server(answers: Iterator[bool], asked: list[bool]) -> AsyncIterator[int]:
     """Answers `host:version`, or says nothing, as it is told: no real one is silent for so many calls."""
-    over = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(EOFError, OSError):
-            await reader.readexactly(int(await reader.readexactly(4), 16))
-            asked.append(next(answers))
-            if asked[-1]:
-                writer.write(b"OKAY00040029")
-                await writer.drain()
-            else:
-                await over.wait()
-        writer.close()
+        await read_adb_request(reader)
+        asked.append(next(answers))
+        if asked[-1]:
+            writer.write(b"OKAY00040029")
+            await writer.drain()
+        else:
+            await asyncio.Event().wait()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        yield server.sockets[0].getsockname()[1]
-        over.set()
+    async with stream_server(answer) as port:
+        yield port
 
 
 class Ended(ExternalServer):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from tests.support.agents.adb_supervisor_fixture import watching
 from tests.support.agents.fake_farm import comes_true
+from tests.support.stream_server import read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
 
@@ -31,23 +32,15 @@ async def usb_server() -> AsyncIterator[int]:
     """A server with phones on USB, which cannot be had here: it lists them, and refuses all else."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # On a busy machine a caller may give up before it has asked.
-        with suppress(EOFError, OSError):
-            request = await reader.readexactly(int(await reader.readexactly(4), 16))
-            text = {b"host:track-devices": SHORT, b"host:devices-l": LONG, b"host:version": "0029"}.get(
-                request
-            )
-            writer.write(b"OKAY%04x" % len(text) + text.encode() if text else b"FAIL0002no")
-            await writer.drain()
-            if request == b"host:track-devices":
-                await reader.read()
-        writer.close()
+        request = await read_adb_request(reader)
+        text = {b"host:track-devices": SHORT, b"host:devices-l": LONG, b"host:version": "0029"}.get(request)
+        writer.write(b"OKAY%04x" % len(text) + text.encode() if text else b"FAIL0002no")
+        await writer.drain()
+        if request == b"host:track-devices":
+            await reader.read()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
+    async with stream_server(answer) as port:
+        yield port
 
 
 async def until(

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from farm.core.devices.device import Presence
 from farm.core.errors import AdbServerDown
 from tests.support.agents.adb_supervisor_fixture import Watching, watching
 from tests.support.agents.fake_farm import FakeFarm, living
+from tests.support.stream_server import read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
 
@@ -40,17 +41,14 @@ async def listing_server(listing: Listing) -> AsyncIterator[int]:
     """Answers `host:devices` as a server does that holds phones on USB, which cannot be had here."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(EOFError, OSError):
-            request = await reader.readexactly(int(await reader.readexactly(4), 16))
-            assert request == b"host:devices"
-            listing.looks += 1
-            text = "".join(f"{serial}\t{state}\n" for serial, state in listing.items()).encode()
-            writer.write(b"OKAY%04x" % len(text) + text)
-            await writer.drain()
-        writer.close()
+        assert await read_adb_request(reader) == b"host:devices"
+        listing.looks += 1
+        text = "".join(f"{serial}\t{state}\n" for serial, state in listing.items()).encode()
+        writer.write(b"OKAY%04x" % len(text) + text)
+        await writer.drain()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        yield server.sockets[0].getsockname()[1]
+    async with stream_server(answer) as port:
+        yield port
 
 
 def is_online(found: TransportObservation | None) -> bool:
@@ -113,10 +111,9 @@ async def test_a_shared_server_of_another_version_is_remarked_on_once() -> None:
         await reader.readexactly(len("000chost:version"))
         writer.write(b"OKAY00040020")
         await writer.drain()
-        writer.close()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as other:
-        shared = ExternalServer("127.0.0.1", other.sockets[0].getsockname()[1])
+    async with stream_server(answer) as port:
+        shared = ExternalServer("127.0.0.1", port)
         with capture_logs() as logs:
             await shared.start()
             await shared.start()

@@ -1,7 +1,6 @@
 """The agent and a farm that vanishes, comes back, or does not want it."""
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from farm.core.errors import AuthError
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import Exchange
 from tests.support.agents.fake_farm import FakeFarm, comes_true, living, serving
+from tests.support.stream_server import read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
 
@@ -52,21 +52,19 @@ class LooseHub:
         self.changed = asyncio.Condition()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, EOFError):
-            request = await reader.readexactly(int(await reader.readexactly(4), 16))
-            writer.write(b"OKAY")
-            if request == b"host:version":
-                writer.write(b"00040029")
-            while request == b"host:track-devices":
-                for row in (b"phone-1\toffline\n", b"phone-1\tunauthorized\n"):
-                    writer.write(b"%04x" % len(row) + row)
-                    await writer.drain()
-                    async with self.changed:
-                        self.changes += 1
-                        self.changed.notify_all()
-                    # The pace of the hub: without it, the agent would get nothing else done.
-                    await asyncio.sleep(0.05)
-        writer.close()
+        request = await read_adb_request(reader)
+        writer.write(b"OKAY")
+        if request == b"host:version":
+            writer.write(b"00040029")
+        while request == b"host:track-devices":
+            for row in (b"phone-1\toffline\n", b"phone-1\tunauthorized\n"):
+                writer.write(b"%04x" % len(row) + row)
+                await writer.drain()
+                async with self.changed:
+                    self.changes += 1
+                    self.changed.notify_all()
+                # The pace of the hub: without it, the agent would get nothing else done.
+                await asyncio.sleep(0.05)
 
 
 class SlowFarm(FakeFarm):
@@ -88,12 +86,8 @@ async def test_a_farm_is_heard_while_phones_come_and_go_faster_than_it_answers(
 ) -> None:
     """It was not: each change dropped the call in which the last one was told, and no lease was renewed."""
     heard, loose_hub = asyncio.Event(), LooseHub()
-    async with (
-        serving(SlowFarm(loose_hub).app, port),
-        await asyncio.start_server(loose_hub.serve, "127.0.0.1", 0) as hub,
-    ):
-        address = f"127.0.0.1:{hub.sockets[0].getsockname()[1]}"
-        loose = config.model_copy(update={"adb_server": address, "adb_connect": ()})
+    async with serving(SlowFarm(loose_hub).app, port), stream_server(loose_hub.serve) as hub_port:
+        loose = config.model_copy(update={"adb_server": f"127.0.0.1:{hub_port}", "adb_connect": ()})
         agent = asyncio.create_task(run_agent(loose, SystemClock(), ready=heard.set))
         try:
             async with asyncio.timeout(120):
