@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from farm.cli.shell.output import print_notice
-from farm.core.base.units import ratio_text
+from farm.core.base.units import ratio_text, share_of_percent
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS, USUAL_ROUNDS, RejectionKind
 from farm.core.results.statistics.gate import GateOutcome, judge_gate
@@ -18,7 +18,6 @@ from farm.presentation.labels import device_name
 from farm.presentation.text import plural, speedup_text
 from farm.wire.documents.matrices.matrices import GateRowView, GateView, MatrixView, SpeedupView
 
-_GATE = re.compile(r"not-slower(?:=([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?%)?")
 _HINT = "write --gate not-slower, or with the margin --gate not-slower=3%, at most 50 %"
 #: The rounds of a matrix that grows, unless it says otherwise.
 _AT_MOST = 40
@@ -43,9 +42,9 @@ def parse_gate(text: str | Gate) -> Gate:
     """
     if isinstance(text, Gate):
         return text
-    match = _GATE.fullmatch(text.strip())
-    margin = float(match[1]) / 100 if match and match[1] else None
-    if match is None or (margin is not None and margin > 0.5):
+    name, has_margin, percent = text.strip().partition("=")
+    margin = share_of_percent(percent)
+    if name != "not-slower" or (has_margin and (margin is None or margin > 0.5)):
         raise InvalidInput(f"{text!r} is no gate", hint=_HINT)
     return Gate(margin=margin)
 

@@ -1,6 +1,5 @@
 """`farm bisect`: find the version that changed a time, by few comparisons on devices."""
 
-import re
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated
@@ -14,6 +13,7 @@ from farm.cli.shell.address import connect
 from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout
 from farm.cli.shell.output import print_data, print_json, print_notice
 from farm.client.farm_client import FarmClient
+from farm.core.base.units import share_of_percent
 from farm.core.errors import EXIT_CODES, InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS
 from farm.core.models.variant import Variant
@@ -26,8 +26,8 @@ from farm.wire.documents.results.bisect import BisectComparison, BisectSpeedup, 
 #: The least number of rounds that a matrix may grow to, and the usual one.
 _LEAST_ROUNDS, _USUAL_ROUNDS = 6, 40
 _REASON_WIDTH = 64
-#: Of a matrix, in percent.
-_MOST_MARGIN = 50
+#: Of a matrix.
+_MOST_MARGIN = 0.5
 _EXIT_CODES = {"undecided": EXIT_CODES["undecided"], "not_measured": EXIT_CODES["not_measured"]}
 
 
@@ -115,10 +115,10 @@ def _margin(text: str) -> float:
     Raises:
         InvalidInput: it is no percentage up to 50 %.
     """
-    match = re.fullmatch(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?%", text.strip())
-    if match is None or float(match[1]) > _MOST_MARGIN:
+    margin = share_of_percent(text.strip())
+    if margin is None or margin > _MOST_MARGIN:
         raise InvalidInput(f"--margin: {text!r} is no margin", hint="write it like 2%, at most 50%")
-    return float(match[1]) / 100
+    return margin
 
 
 def _check_ends(versions: list[Variant]) -> None:

@@ -1,8 +1,10 @@
-"""Numbers with units, for people."""
+"""Numbers with units, as people write and read them."""
 
+import re
 from collections.abc import Sequence
 
 _DURATIONS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_PERCENT = re.compile(r"([0-9]{1,2}(?:\.[0-9]{1,4})?)\s?%", re.ASCII)
 _SIZES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
@@ -29,6 +31,12 @@ def elapsed_text(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def share_of_percent(text: str) -> float | None:
+    """Parse a percentage below 100: `3%` and `3 %` are 0.03; None for anything else."""
+    match = _PERCENT.fullmatch(text)
+    return float(match[1]) / 100 if match else None
 
 
 def _scaled_text(value: float, units: Sequence[tuple[float, str]]) -> str:

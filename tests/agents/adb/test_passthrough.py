@@ -12,7 +12,7 @@ from agents.adb.passthrough import check_server, environment_without_adb
 from agents.adb.server import bundled_adb
 from farm.core.devices.adb_allowlist import forbidden_reason
 from farm.core.errors import AdbServerDown
-from tests.support.stream_server import read_adb_request, stream_server
+from tests.support.faults.stream_server import read_adb_request, stream_server
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer, bundled_adb, find_record
 from agents.host.process import command_line, start_ticks
 from farm.core.errors import AdbServerDown
-from tests.support.stream_server import stream_server
+from tests.support.faults.stream_server import stream_server
 
 pytestmark = pytest.mark.anyio
 

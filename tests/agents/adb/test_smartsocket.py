@@ -18,7 +18,7 @@ from farm.core.errors import (
     DeviceUnfit,
     PushFailed,
 )
-from tests.support.stream_server import AnswerStream, read_adb_request, stream_server
+from tests.support.faults.stream_server import AnswerStream, read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
 DEADLINE_S = 10.0

@@ -14,7 +14,7 @@ from agents.devices.adb_supervisor import AdbSupervisor
 from agents.devices.backpressure import Backpressure
 from agents.devices.monitor import DeviceMonitor
 from farm.clock import SystemClock
-from tests.support.stream_server import read_adb_request, stream_server
+from tests.support.faults.stream_server import read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from tests.support.agents.adb_supervisor_fixture import watching
 from tests.support.agents.fake_farm import comes_true
-from tests.support.stream_server import read_adb_request, stream_server
+from tests.support.faults.stream_server import read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
 

@@ -21,7 +21,7 @@ from farm.core.devices.device import Presence
 from farm.core.errors import AdbServerDown
 from tests.support.agents.adb_supervisor_fixture import Watching, watching
 from tests.support.agents.fake_farm import FakeFarm, living
-from tests.support.stream_server import read_adb_request, stream_server
+from tests.support.faults.stream_server import read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
 

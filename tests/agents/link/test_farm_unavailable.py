@@ -18,7 +18,7 @@ from farm.core.errors import AuthError
 from farm.core.jobs.attempt import AttemptState
 from farm.wire.agents.protocol import Exchange
 from tests.support.agents.fake_farm import FakeFarm, comes_true, living, serving
-from tests.support.stream_server import read_adb_request, stream_server
+from tests.support.faults.stream_server import read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
 

@@ -1,6 +1,6 @@
 import pytest
 
-from farm.core.base.units import duration_text, elapsed_text, ratio_text, size_text
+from farm.core.base.units import duration_text, elapsed_text, ratio_text, share_of_percent, size_text
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,20 @@ def test_ratios_near_1_show_their_per_mille(ratio: float, text: str) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(41.7, "42 s"), (185, "3 min 5 s"), (7800, "2 h 10 min")])
 def test_elapsed_time_is_in_whole_seconds(seconds: float, text: str) -> None:
     assert elapsed_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("3%", 0.03),
+        ("0.25 %", 0.0025),
+        ("99%", 0.99),
+        ("100%", None),
+        ("3", None),
+        ("-3%", None),
+        ("", None),
+        ("٣%", None),
+    ],
+)
+def test_a_percentage_is_read_as_a_share(text: str, share: float | None) -> None:
+    assert share_of_percent(text) == share

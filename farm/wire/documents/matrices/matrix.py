@@ -25,6 +25,7 @@ from pydantic_core import PydanticCustomError
 from farm.core.base.cpu_list import core_list, core_text
 from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import SpecProblem, matrix_invalid
+from farm.core.base.units import share_of_percent
 from farm.core.devices.condition import Gates, ThermalStatus, UnknownGatePolicy
 from farm.core.devices.controls import Controls, CoreKind, Screen
 from farm.core.devices.selector import SELECTOR_KEYS, Selector
@@ -181,9 +182,6 @@ def read_as(core: type[CoreT], model: type[BaseModel]) -> Any:
     return Annotated[model, AfterValidator(lambda checked: core(**dict(checked)))]
 
 
-_PERCENT = r"[0-9]{1,2}(\.[0-9]{1,4})?\s?%"
-
-
 def _until(value: object) -> float | None:
     """Return the half-width that rounds are added for; None for a verdict."""
     width = value.get("half_width") if isinstance(value, Mapping) and len(value) == 1 else None
@@ -199,9 +197,8 @@ def _until(value: object) -> float | None:
 
 def _share(value: object) -> object:
     """Return `3%` as 0.03."""
-    if isinstance(value, str) and re.fullmatch(_PERCENT, value):
-        return float(value.removesuffix("%")) / 100
-    return value
+    share = share_of_percent(value) if isinstance(value, str) else None
+    return value if share is None else share
 
 
 def _check_growth(rounds: SequentialRounds) -> SequentialRounds:
