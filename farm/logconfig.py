@@ -70,4 +70,17 @@ def _rendering(as_json: bool) -> list[structlog.typing.Processor]:
             structlog.processors.JSONRenderer(sort_keys=True),
         ]
     plain = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain)]
+    return [
+        _quote_unprintable,
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=plain),
+    ]
+
+
+def _quote_unprintable(
+    logger: object, method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """Write texts with control characters, which a terminal would obey, as Python literals."""
+    for key, value in event.items():
+        if isinstance(value, str) and not value.isprintable():
+            event[key] = repr(value)
+    return event

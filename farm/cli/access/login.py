@@ -8,7 +8,7 @@ import typer
 from farm.cli.access.credentials import Login, check_token, read_private, read_secret, save_login
 from farm.cli.shell.address import connect, connect_with
 from farm.cli.shell.options import Json
-from farm.cli.shell.output import print_json, print_notice
+from farm.cli.shell.output import print_data, print_json, print_notice
 
 
 def login(
@@ -47,6 +47,6 @@ def whoami(as_json: Json = False) -> None:
     if as_json:
         print_json({"url": url, **caller.model_dump(mode="json")})
         return
-    typer.echo(f"{caller.name} ({caller.role}) at {url}")
+    print_data(f"{caller.name} ({caller.role}) at {url}")
     if not caller.is_authenticated:
         print_notice("This farm does not check identities: every user of its machine has all permissions.")

@@ -30,7 +30,6 @@ from farm.wire.documents.results.results import EnergyImport, ReadingView
 
 #: Lines shown of the beginning and of the end of an output.
 HEAD_LINES, TAIL_LINES = 10, 20
-_UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
 _PLAN = TypeAdapter(RunPlan)
 _EVIDENCE = TypeAdapter(Evidence)
@@ -248,7 +247,7 @@ def _output(name: str, text: str, dropped_bytes: int) -> Iterator[str]:
     lines = text.splitlines()
     dropped = f", {size_text(dropped_bytes)} more were not collected" if dropped_bytes else ""
     yield f"{name}: {'empty' if not lines else plural(len(lines), 'line')}{dropped}"
-    yield from (f"  {_printable(line)}" for line in _truncate(lines))
+    yield from (f"  {line}" for line in _truncate(lines))
 
 
 def _truncate(lines: Sequence[str]) -> Sequence[str]:
@@ -256,13 +255,6 @@ def _truncate(lines: Sequence[str]) -> Sequence[str]:
     if left_out <= 0:
         return lines
     return [*lines[:HEAD_LINES], f"... {left_out} lines left out, --json has them ...", *lines[-TAIL_LINES:]]
-
-
-def _printable(line: str) -> str:
-    """Replace characters that would move the cursor of a terminal."""
-    return "".join(
-        character if character.isprintable() or character == "\t" else _UNPRINTABLE for character in line
-    )
 
 
 app = typer.Typer(no_args_is_help=True)

@@ -1,6 +1,5 @@
 """`farm job`: show one job, its pending reasons and its output."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from rich.text import Text
 from farm.cli.jobs.pending import job_why
 from farm.cli.shell.address import connect, show_view
 from farm.cli.shell.options import JobNumber, Json
-from farm.cli.shell.output import print_notice
+from farm.cli.shell.output import print_notice, print_unchanged
 from farm.cli.shell.tables import Field, text_report
 from farm.core.base.ids import AttemptId, JobId
 from farm.core.base.units import duration_text, elapsed_text
@@ -111,6 +110,8 @@ def logs_command(
 ) -> None:
     """Print the output of a job's program unchanged, as far as it was collected.
 
+    On a terminal, control sequences in it are replaced.
+
     Example: farm job logs 17 --stderr
     """
     with connect() as farm:
@@ -121,8 +122,7 @@ def logs_command(
         hint = f"`farm attempt show {view.attempt_id}` shows its details"
         raise NotFound(f"attempt {view.attempt_id} of job {job_id} is {view.state}: {why}", hint=hint)
     name = "stderr" if stderr else "stdout"
-    # Unchanged: markup and a missing final line feed are the program's.
-    sys.stdout.write(str(view.evidence[name]))
+    print_unchanged(str(view.evidence[name]))
     if dropped := view.evidence[f"{name}_dropped_bytes"]:
         print_notice(f"{dropped} bytes more were not collected")
 

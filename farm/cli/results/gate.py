@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from farm.cli.shell.output import print_notice
+from farm.cli.shell.output import print_notice, print_unchanged
 from farm.core.base.units import ratio_text, share_of_percent
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS, USUAL_ROUNDS, RejectionKind
@@ -233,7 +233,7 @@ _MARKS = {
 def write_summary(view: GateView, file: Path) -> None:
     """Write the Markdown of a gate; a file that exists gets it at its end, as `GITHUB_STEP_SUMMARY` wants."""
     if str(file) == "-":
-        typer.echo(summary_text(view), nl=False)
+        print_unchanged(summary_text(view))
         return
     with file.open("a", encoding="utf-8") as out:
         out.write(summary_text(view))

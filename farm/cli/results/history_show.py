@@ -14,7 +14,7 @@ from rich.text import Text
 from farm.cli.jobs.bars import bar
 from farm.cli.shell.address import connect
 from farm.cli.shell.options import Json, PastSince
-from farm.cli.shell.output import first_rows, out, print_json_list, print_notice
+from farm.cli.shell.output import first_rows, out, print_json_list, print_notice, print_unchanged
 from farm.core.base.units import duration_text, ratio_text
 from farm.core.errors import InvalidInput
 from farm.core.results.history.change_text import dates_text, effect_text
@@ -93,7 +93,7 @@ def show_history(
             print_json_list(histories)
         elif as_csv:
             for line in csv_lines(histories):
-                typer.echo(line)
+                print_unchanged(f"{line}\n")
         else:
             _print_trends(histories, filtered=any((device, model, variant, since)))
 

@@ -12,14 +12,10 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 import typer
 
 from farm.core.errors import InvalidInput
+from farm.presentation.printable import escaped, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-#: Minimum width of tables; a narrower terminal wraps the lines.
-MIN_WIDTH = 80
-#: Width of output that is not on a terminal and has no COLUMNS, so that a row stays one line.
-PIPED_WIDTH = 200
 
 #: Tables are cut after this many rows.
 MAX_ROWS = 2000
@@ -60,6 +56,11 @@ def print_data(data: "RenderableType") -> None:
 
     data = Text(data) if isinstance(data, str) else data
     out().print(data, soft_wrap=isinstance(data, Text))
+
+
+def print_unchanged(text: str) -> None:
+    """Write text to stdout as it is; a terminal gets it without the control sequences in it."""
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
 
 
 def print_json(document: object) -> None:
@@ -125,18 +126,14 @@ def flush_output() -> None:
 def _json_text(document: object, *, indent: int | None = None) -> str:
     from pydantic_core import to_jsonable_python
 
-    return json.dumps(to_jsonable_python(document), indent=indent, ensure_ascii=False)
+    return escaped(json.dumps(to_jsonable_python(document), indent=indent, ensure_ascii=False))
 
 
 def _console(*, stderr: bool) -> "Console":
-    from rich.console import Console
+    # Commands that draw nothing start sooner without rich.
+    from farm.cli.shell.console import console
 
-    console = Console(stderr=stderr, highlight=False)
-    stream = sys.stderr if stderr else sys.stdout
-    if not stream.isatty() and not os.environ.get("COLUMNS"):
-        console.width = PIPED_WIDTH
-    console.width = max(MIN_WIDTH, console.width)
-    return console
+    return console(stderr=stderr)
 
 
 def _discard_output() -> TextIO:

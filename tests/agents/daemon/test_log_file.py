@@ -37,3 +37,12 @@ def test_a_log_file_is_renamed_at_its_limit_and_the_oldest_goes(tmp_path: Path) 
     assert all(each.stat().st_size <= 1000 for each in files)
     newest = json.loads(file.read_text().splitlines()[-1])
     assert (newest["event"], newest["number"]) == ("event_logged", 199)
+
+
+@pytest.mark.usefixtures("logging_restored")
+def test_a_terminal_gets_no_control_sequences_by_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(form="text")
+    structlog.get_logger("agents.test").info("device_seen", label="a\x1b]52;c;ZXZpbA==\x07b", count=1)
+    printed = capsys.readouterr().err
+    assert "52;c;" in printed
+    assert "\x1b" not in printed

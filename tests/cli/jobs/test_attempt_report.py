@@ -6,6 +6,7 @@ import pytest
 
 from farm.cli.jobs.attempt import attempt_report
 from farm.cli.matrices.report import log_hint
+from farm.cli.shell.output import print_data
 from farm.core.base.ids import digest_of
 from farm.core.jobs.run_order import Predecessor, RunOrder
 from farm.core.runs.measurement import Better, Metric, Outcome, SampleKind
@@ -66,10 +67,11 @@ def test_a_long_output_shows_its_beginning_and_its_end_and_says_what_is_missing(
     assert lines[-1] == "  line 100"
 
 
-def test_what_a_program_printed_cannot_play_with_the_terminal() -> None:
-    text = shown(evidence=evidence(stdout="\x1b[2J[bold]red[/bold]"))
-    assert "\x1b" not in text
-    assert "[2J[bold]red[/bold]" in text
+def test_what_a_program_printed_cannot_play_with_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_data(shown(evidence=evidence(stdout="\x1b[2J[bold]red[/bold]")))
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert "[2J[bold]red[/bold]" in printed
 
 
 def test_a_run_that_was_killed_or_did_not_start_says_so() -> None:
