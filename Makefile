@@ -29,7 +29,8 @@ help:
 	@echo "make simulate  many seeds of the simulation: SEEDS=17 (that one, with its trace) DATABASE=sqlite|postgresql|both"
 	@echo "make mutants   take each enforcement of an invariant out, and see a test fail"
 	@echo "make lint      ruff, mypy and the import contracts only"
-	@echo "make docs      generate the pages that are made from the code: states, events, roles, json, reliability"
+	@echo "make docs      generate the pages that are made from the code: reference, states, events, roles, json, reliability"
+	@echo "make site      build the documentation site into build/site, and check its links"
 	@echo "make vendor    copy the scripts of the pages from their npm packages"
 	@echo "make clean     remove the virtual environment"
 
@@ -99,11 +100,16 @@ lint: $(VENV)/.installed-dev
 
 # Each of these tests compares a page with the code, and writes the page when BENCHFARM_DRAW is set.
 DRAWN = tests/architecture/docs/test_states_page.py tests/architecture/docs/test_events_page.py tests/architecture/docs/test_roles_page.py \
-	tests/architecture/docs/test_json_page.py tests/architecture/reliability/test_page.py
+	tests/architecture/docs/test_json_page.py tests/architecture/docs/reference tests/architecture/reliability/test_page.py
 
 .PHONY: docs
 docs: $(VENV)/.installed-dev
 	BENCHFARM_DRAW=1 $(BIN)/python -m pytest -q $(DRAWN)
+
+# Strict: a broken link or anchor is an error. Needs no network.
+.PHONY: site
+site: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 # Needs npm; the versions stand in the script.
 .PHONY: vendor
@@ -133,6 +139,6 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing what the tests need"
-	@$(PIP) install --editable '.[torch,litert,onnxruntime,dev]'
+	@$(PIP) install --editable '.[torch,litert,onnxruntime,docs,dev]'
 	@$(PIP) install --no-deps $(EXECUTORCH)
 	@touch $@
