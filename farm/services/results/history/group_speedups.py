@@ -4,11 +4,11 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from operator import attrgetter
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
+from farm.core.base.microseconds import from_microseconds, to_microseconds
 from farm.core.results.history.chosen_labels import check_chosen
 from farm.core.results.history.session_point import SessionPoint
 from farm.core.results.statistics.interval import bounded_exp, log_interval
@@ -18,7 +18,6 @@ from farm.services.results.speedups import candidate_filter
 from farm.store.results.history.newest_points import (
     Comparison,
     DevicePoint,
-    DeviceTraits,
     SlotPair,
     comparisons_of_points,
     devices_with_model,
@@ -64,7 +63,11 @@ def group_speedups(
         InvalidInput: too much was retracted or parsed again since `at`.
     """
     candidate_filter(connection, device=None, model=model)
-    group_by_device = _groups(list_device_traits(connection), by)
+    traits = list_device_traits(connection, _TRAIT_BY_KIND.get(by))
+    group_by_device = {
+        own.device_id: (own.trait if by in _TRAIT_BY_KIND else "all devices", bool(own.virtual))
+        for own in traits
+    }
     if at is None:
         pending = pending_points(connection)
         computed = _computed(pending.values())
@@ -81,12 +84,13 @@ def group_speedups(
     measured: defaultdict[str | None, set[DeviceId]] = defaultdict(set)
     later: defaultdict[SlotPair, list[DevicePoint]] = defaultdict(list)
     for point in computed:
-        if since is None or point.ended_at >= since:
+        if since is None or point.ended_us >= to_microseconds(since):
             later[point.slots].append(point)
     compared: defaultdict[tuple[_Group, SlotPair], list[DevicePoint]] = defaultdict(list)
     for slots, comparison in comparisons.items():
         stored = newest_points(connection, slots, since=since) if at is None and slots in chosen else []
-        stored = [point for point in stored if (point.matrix_id, point.device_id) not in pending]
+        if pending:
+            stored = [point for point in stored if (point.matrix_id, point.device_id) not in pending]
         points = _one_of_each(stored, later[slots], group_by_device.keys())
         measured[comparison.model].update(points)
         if slots in chosen:
@@ -126,16 +130,8 @@ def _chosen(
     return {own.slots for own in chosen}
 
 
-#: The trait that devices of a group have in common; none if all devices are one group.
+#: The fact that devices of a group have in common; none if all devices are one group.
 _TRAIT_BY_KIND = {GroupBy.DEVICE_MODEL: "device_model", GroupBy.SOC: "soc", GroupBy.ANDROID: "android"}
-
-
-def _groups(traits: Iterable[DeviceTraits], by: GroupBy) -> dict[DeviceId, _Group]:
-    """Return the group of each device."""
-    if by is GroupBy.ALL:
-        return {own.device_id: ("all devices", bool(own.virtual)) for own in traits}
-    trait = attrgetter(_TRAIT_BY_KIND[by])
-    return {own.device_id: (trait(own), bool(own.virtual)) for own in traits}
 
 
 def _computed(sessions: Iterable[Sequence[SessionPoint]]) -> list[DevicePoint]:
@@ -182,5 +178,5 @@ def _view(
         high=math.exp(max(logs)),
         baseline_ns=math.exp(math.fsum(baseline_times) / len(logs)),
         candidate_ns=math.exp(math.fsum(times) / len(logs)),
-        measured_until=max(point.ended_at for point in points),
+        measured_until=from_microseconds(max(point.ended_us for point in points)),
     )

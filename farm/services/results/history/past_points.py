@@ -34,6 +34,6 @@ def newest_points_at(connection: Connection, at: datetime) -> list[DevicePoint]:
     found = points_ended_by(connection, at, without=again)
     then = as_known_at(connection, at)
     for session in sorted(again):
-        points = (DevicePoint.of(point) for point in session_points(then, session))
-        found += [point for point in points if point is not None and point.ended_at <= at]
+        points = (DevicePoint.of(point) for point in session_points(then, session) if point.ended_at <= at)
+        found += [point for point in points if point is not None]
     return found

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, MatrixId
+from farm.core.base.microseconds import to_microseconds
 from farm.core.results.history.session_point import SessionPoint
 from farm.database.rows import is_among
 from farm.database.tables import cells, device_facts, devices, matrices, points, series, variants
@@ -23,7 +24,8 @@ class DevicePoint(NamedTuple):
     baseline_slot: int
     time_ns: float
     baseline_ns: float
-    ended_at: datetime
+    #: As it is stored, in microseconds since 1970: to make times of a thousand takes as long as to read them.
+    ended_us: int
 
     @property
     def slots(self) -> "SlotPair":
@@ -46,7 +48,7 @@ class DevicePoint(NamedTuple):
             baseline_slot=point.baseline_slot,
             time_ns=values.time_ns,
             baseline_ns=values.baseline_ns,
-            ended_at=point.ended_at,
+            ended_us=to_microseconds(point.ended_at),
         )
 
 
@@ -68,17 +70,20 @@ class Comparison(NamedTuple):
     baseline: str
 
 
-class DeviceTraits(NamedTuple):
-    """What groups of devices are made by; None: not reported."""
+class DeviceTrait(NamedTuple):
+    """What a device is grouped by; None: not reported."""
 
     device_id: DeviceId
-    device_model: str | None
-    soc: str | None
-    android: str | None
     virtual: bool | None
+    trait: str | None
 
 
-_POINT = [points.c[name] for name in DevicePoint._fields]
+def device_point_columns(of: sa.FromClause) -> list[sa.ColumnElement[Any]]:
+    """Return the columns of a `DevicePoint` in the table of points, or an alias of it."""
+    ended_us = sa.type_coerce(of.c.ended_at, sa.BigInteger).label("ended_us")
+    return [*(of.c[name] for name in DevicePoint._fields if name != "ended_us"), ended_us]
+
+
 #: The condition of the index `ix_points_newest_of_slot`, which holds all columns of a `DevicePoint`.
 _COMPARED = sa.text(
     "points.newest AND points.replica = 1 AND points.rounds > 0 AND points.baseline_slot IS NOT NULL"
@@ -86,17 +91,21 @@ _COMPARED = sa.text(
 
 
 def _comparisons_query() -> sa.Select[Any]:
-    """Return the query of all comparisons: a step into the index for each, however many devices there are."""
+    """Return the query of all comparisons: a step into the index for each, however many devices there are.
+
+    SQLite would seek a pair that is greater than another by its first column only, and then read all devices.
+    """
     slots = (points.c.slot, points.c.baseline_slot)
     first = sa.select(points.c.cell_id, *slots).where(_COMPARED).order_by(*slots).limit(1).subquery()
     found = sa.select(first).cte("found", recursive=True)
-    following = (
-        sa.select(points.c.cell_id)
-        .where(_COMPARED, sa.tuple_(*slots) > sa.tuple_(found.c.slot, found.c.baseline_slot))
-        .order_by(*slots)
-        .limit(1)
-        .correlate(found)
-        .scalar_subquery()
+
+    def first_where(*conditions: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
+        query = sa.select(points.c.cell_id).where(_COMPARED, *conditions).order_by(*slots).limit(1)
+        return query.correlate(found).scalar_subquery()
+
+    following = sa.func.coalesce(
+        first_where(points.c.slot == found.c.slot, points.c.baseline_slot > found.c.baseline_slot),
+        first_where(points.c.slot > found.c.slot),
     )
     next_point = points.alias("next_point")
     found = found.union_all(
@@ -116,16 +125,14 @@ _NAMES_QUERY = (
     .join(_ITS, sa.and_(_ITS.c.matrix_id == cells.c.matrix_id, _ITS.c.cell_index == cells.c.baseline_index))
     .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
 )
-_NEWEST_QUERY = sa.select(*_POINT).where(
+_NEWEST_QUERY = sa.select(*device_point_columns(points)).where(
     _COMPARED,
     points.c.slot == sa.bindparam("slot"),
     points.c.baseline_slot == sa.bindparam("baseline_slot"),
 )
-_TRAITS_QUERY = sa.select(
-    devices.c.device_id,
-    *(device_facts.c.facts[name].as_string() for name in ("device_model", "soc", "android")),
-    device_facts.c.facts["virtual"].as_boolean(),
-).join(device_facts, device_facts.c.facts_id == devices.c.facts_id)
+_VIRTUAL_QUERY = sa.select(devices.c.device_id, device_facts.c.facts["virtual"].as_boolean()).join(
+    device_facts, device_facts.c.facts_id == devices.c.facts_id
+)
 
 
 def list_comparisons(connection: Connection) -> list[Comparison]:
@@ -170,6 +177,8 @@ def devices_with_model(
     return {DeviceId(device_id) for device_id in connection.execute(query).scalars()}
 
 
-def list_device_traits(connection: Connection) -> list[DeviceTraits]:
-    """Return what groups of devices are made by, of each device whose facts are known."""
-    return [DeviceTraits._make(row) for row in connection.execute(_TRAITS_QUERY).all()]
+def list_device_traits(connection: Connection, trait: str | None) -> list[DeviceTrait]:
+    """Return a trait of each device whose facts are known, as its facts name it; with None, no trait."""
+    value = sa.null() if trait is None else device_facts.c.facts[trait].as_string()
+    query = _VIRTUAL_QUERY.add_columns(value)
+    return [DeviceTrait._make(row) for row in connection.execute(query).all()]

@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
 from farm.database.tables import cells, measurements, points
-from farm.store.results.history.newest_points import DevicePoint
+from farm.store.results.history.newest_points import DevicePoint, device_point_columns
 from farm.store.results.history.stale_points import MeasuredSession
 
 
@@ -64,7 +64,7 @@ def points_ended_by(
         last = last.where(session.not_in([tuple(each) for each in without]))
     found = points.alias("found")
     query = (
-        sa.select(*(found.c[name] for name in DevicePoint._fields))
+        sa.select(*device_point_columns(found))
         .select_from(points.join(found, found.c.cell_id == last.scalar_subquery()))
         .where(sa.text("points.newest"), points.c.replica == 1, points.c.baseline_slot.is_not(None))
     )
