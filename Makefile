@@ -134,11 +134,11 @@ $(VENV)/.torch: $(VENV)/bin/python
 
 $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 	@echo "installing benchfarm"
-	@$(PIP) install --editable '.[torch]'
+	@$(PIP) install --editable '.[farm,torch]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing what the tests need"
-	@$(PIP) install --editable '.[torch,litert,onnxruntime,docs,dev]'
+	@$(PIP) install --editable '.[all,litert,onnxruntime,docs,dev]'
 	@$(PIP) install --no-deps $(EXECUTORCH)
 	@touch $@

@@ -17,7 +17,6 @@ from farm.cli.shell.tables import Listing, name, number, prose
 from farm.clock import SystemClock
 from farm.core.errors import InvalidInput
 from farm.core.operations.role import Role
-from farm.database.transaction import bind_tx
 from farm.presentation.text import local_time_text, seconds
 from farm.wire.documents.access import (
     MAX_JOIN_VALID_S,
@@ -42,6 +41,7 @@ def issue_offline_token(folder: Path, request: AccessRequest) -> NewAccessToken:
     from farm.daemon import data_folder_lock, make_data_folder
     from farm.database.connect import check_server, display_url, open_database
     from farm.database.migrate import upgrade
+    from farm.database.transaction import bind_tx
     from farm.services.access.tokens import issue_access_token
 
     config = farm_config(data_dir=folder.absolute())

@@ -5,15 +5,12 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
 import typer
 from pydantic import SecretStr
 
-from agents.doctor.status import AgentStatus, agent_status
-from agents.link.enrollment import EnrollmentResult
-from agents.link.enrollment import join as enroll
 from farm.cli.access.credentials import read_private, read_secret
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_notice, show
@@ -21,6 +18,10 @@ from farm.cli.shell.settings import agent_settings, local_agent_config
 from farm.core.base.address import is_loopback
 from farm.core.errors import InvalidInput
 from farm.logconfig import configure_logging
+
+if TYPE_CHECKING:
+    from agents.doctor.status import AgentStatus
+    from agents.link.enrollment import EnrollmentResult
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -60,6 +61,8 @@ def join(
 
     Example: farm agent join http://farm-host:8471 --token-file token
     """
+    from agents.link.enrollment import join as enroll
+
     _check_arguments(url, context.args)
     # Validate before the token is read: a pipe delivers it only once.
     agent_settings(farm_url=url, host=host, data_dir=data_dir)
@@ -104,10 +107,12 @@ def status(data_dir: DataDir = None, as_json: Json = False) -> None:
 
     Example: farm agent status --json
     """
+    from agents.doctor.status import agent_status
+
     show(agent_status(local_agent_config(data_dir)), agent_text, as_json=as_json)
 
 
-def agent_text(status: AgentStatus) -> str:
+def agent_text(status: "AgentStatus") -> str:
     """Return the status of an agent, one line for each fact."""
     joined = "" if status.has_joined else " (not joined)"
     fields = [
@@ -126,7 +131,7 @@ def agent_text(status: AgentStatus) -> str:
     return "\n".join(f"{heading:10}{text}" for heading, text in fields)
 
 
-def joined_text(joined: EnrollmentResult, data_dir: Path | None) -> str:
+def joined_text(joined: "EnrollmentResult", data_dir: Path | None) -> str:
     """Return the result of joining, and the next step."""
     lines = [f"{joined.host_id} has joined the farm at {joined.farm_url}."]
     if joined.replaced is not None:

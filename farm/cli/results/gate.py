@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from farm.cli.shell.extras import require_module
 from farm.cli.shell.output import print_notice, print_unchanged
 from farm.core.base.units import ratio_text, share_of_percent
 from farm.core.errors import InvalidInput
@@ -38,7 +39,7 @@ def parse_gate(text: str | Gate) -> Gate:
     """Parse `not-slower` or `not-slower=3%`.
 
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: it is neither, or scipy is not installed.
     """
     if isinstance(text, Gate):
         return text
@@ -46,6 +47,8 @@ def parse_gate(text: str | Gate) -> Gate:
     margin = share_of_percent(percent)
     if name != "not-slower" or (has_margin and (margin is None or margin > 0.5)):
         raise InvalidInput(f"{text!r} is no gate", hint=_HINT)
+    # Its verdict needs it, after minutes of measuring.
+    require_module("scipy")
     return Gate(margin=margin)
 
 

@@ -11,7 +11,6 @@ from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_data, print_json, print_notice
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.errors import InvalidInput
-from farm.core.results.history.changes.detect import detect as detect_changes
 from farm.core.results.history.changes.points import Change
 from farm.core.results.history.changes.points_csv import PointTable, point_table
 from farm.presentation.text import plural
@@ -27,6 +26,9 @@ def detect(file: PointsFile, as_json: Json = False) -> None:
 
     Example: farm history detect points.csv --json
     """
+    # Not at the top: the other commands of the group must not import numpy, which they may lack.
+    from farm.core.results.history.changes.detect import detect as detect_changes
+
     table = _read(file)
     changes = detect_changes(table.points)
     if as_json:

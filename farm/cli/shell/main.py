@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from farm import __version__
 from farm.cli.shell.errors import UsageError, report_error, translate_system_error, usage_error
+from farm.cli.shell.extras import missing_extra
 from farm.cli.shell.output import flush_output, ignore_closed_output, print_notice
 from farm.core.errors import FarmError
 
@@ -287,6 +288,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     except typer.Abort:
         print_notice("Aborted.")
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        missing = missing_extra(error)
+        if missing is None:
+            raise
+        flush_output()
+        sys.exit(report_error(missing))
     except OSError as error:
         farm_error = translate_system_error(error)
         if farm_error is None:

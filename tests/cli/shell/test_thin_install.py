@@ -1,5 +1,6 @@
-"""A laptop has the commands without torch."""
+"""A laptop has the commands and the Python client without what farm and agent need."""
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -7,23 +8,94 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.farm.http_farm import http_farm
+
 ROOT = Path(__file__).resolve().parents[3]
-#: Imports every module of the commands where torch cannot be imported.
-_IMPORT_ALL = """
-import importlib, pkgutil, sys
-sys.modules["torch"] = sys.modules["torchvision"] = None
-import farm.cli
-for module in pkgutil.walk_packages(farm.cli.__path__, "farm.cli."):
-    importlib.import_module(module.name)
+#: Refuses what the base dependencies do not bring, as a machine without it would.
+_THIN = """
+import re, sys
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+base, todo = set(), ["benchfarm"]
+while todo:
+    name = re.sub("[-_.]+", "-", re.match("[A-Za-z0-9._-]+", todo.pop())[0]).lower()
+    if name not in base:
+        base.add(name)
+        try:
+            todo += [need for need in REQUIRES if "extra ==" not in need] if name == "benchfarm" else [
+                need for need in requires(name) or () if "extra ==" not in need
+            ]
+        except PackageNotFoundError:
+            pass
+owners = packages_distributions()
+def is_base(module):
+    return any(re.sub("[-_.]+", "-", owner).lower() in base for owner in owners.get(module, ()))
+class Thin:
+    def find_spec(self, name, path=None, target=None):
+        module = name.partition(".")[0]
+        if module in owners and not is_base(module) and module not in ("farm", "agents", "benchfarm"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Thin())
 """
+_LOAD_ALL = """
+from farm.cli.shell.main import COMMANDS
+for command in COMMANDS:
+    command.load()
+import benchfarm
+"""
+_ASK = """
+from farm.cli.shell.main import main
+for words in sys.argv[1:]:
+    try:
+        main(words.split())
+    except SystemExit as ended:
+        if ended.code:
+            raise
+"""
+_RUN = "from farm.cli.shell.main import main; main(sys.argv[1:])"
 
 
-def test_an_installation_without_extras_has_no_torch() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert [name for name in project["dependencies"] if name.startswith(("torch", "executorch"))] == []
+def thin(code: str, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code where only the base dependencies can be imported."""
+    return subprocess.run(
+        [sys.executable, "-c", f"REQUIRES = {base_dependencies()!r}\n{_THIN}\n{code}", *words],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
-@pytest.mark.long
-def test_every_command_can_be_imported_without_torch() -> None:
-    run = subprocess.run([sys.executable, "-c", _IMPORT_ALL], capture_output=True, text=True, timeout=60)
-    assert run.returncode == 0, run.stderr
+def base_dependencies() -> list[str]:
+    names: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    return names
+
+
+def test_every_command_and_the_client_can_be_imported_with_the_base_dependencies() -> None:
+    done = thin(_LOAD_ALL)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("up",), "hint: pip install 'benchfarm[farm]' installs it"),
+        (("agent", "run"), "hint: pip install 'benchfarm[agent]' installs it"),
+        (("speedups", "--gate", "not-slower"), "hint: pip install 'benchfarm[statistics]' installs it"),
+    ],
+)
+def test_a_command_that_needs_more_says_which_extra_installs_it(
+    tmp_path: Path, words: tuple[str, ...], hint: str
+) -> None:
+    done = thin(_RUN, *words, FARM_DATA_DIR=str(tmp_path), FARM_AGENT_DATA_DIR=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == hint
+
+
+def test_questions_to_a_farm_need_the_base_dependencies_only(tmp_path: Path) -> None:
+    words = ("device list", "speedups", "history show", "regressions", "alarms", "whoami")
+    with http_farm(tmp_path) as farm:
+        done = thin(_ASK, *words, FARM_URL=farm.url)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,1 @@
+"""The Python client of a benchfarm: `from benchfarm import Farm`."""
