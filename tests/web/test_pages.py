@@ -6,10 +6,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import TypeAdapter
 
 from farm.core.base.units import ratio_text
+from farm.presentation.trends import csv_lines
 from farm.web.pages import overview
 from farm.wire.base import MAX_LIST_PAGE
+from farm.wire.documents.results.history import SeriesHistory
 from tests.support.farm.http_farm import http_farm
 from tests.support.farm.service_fixture import phone
 from tests.web.conftest import HOSTILE, PageFarm
@@ -208,6 +211,20 @@ def test_a_trend_shows_each_session_and_the_change_in_it(pages: PageFarm) -> Non
     changes = words_of(pages.http.get("/changes"))
     assert "mobilenet_v2 int8-core on phone-1" in changes
     assert "aaaaaaaa" in changes
+
+
+def test_the_points_of_a_history_are_a_file_of_csv(pages: PageFarm) -> None:
+    answer = pages.http.get("/history.csv", params={"variant": "int8"})
+    assert answer.headers["content-type"].startswith("text/csv")
+    views = TypeAdapter(list[SeriesHistory]).validate_python(
+        pages.http.get("/api/v1/history", params={"variant": "int8"}).json()
+    )
+    assert answer.text.splitlines() == list(csv_lines(views))
+    assert len(answer.text.splitlines()) > 1
+    assert 'href="/history.csv?variant=int8"' in pages.http.get("/history?variant=int8").text
+    nothing = pages.http.get("/history.csv", params={"since": "1m"})
+    assert nothing.text.splitlines() == list(csv_lines([]))
+    assert pages.http.get("/history.csv", params={"model": "vgg"}).status_code == 404
 
 
 def test_the_overview_counts_the_devices_of_all_pages(tmp_path: Path) -> None:

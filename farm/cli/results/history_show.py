@@ -1,7 +1,5 @@
 """`farm history MODEL`: the trend of each series, with the points at which a version changed."""
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
@@ -20,45 +18,18 @@ from farm.core.errors import InvalidInput
 from farm.core.results.history.change_text import dates_text, effect_text
 from farm.presentation.labels import device_name, short_labels
 from farm.presentation.text import device_kind, interval_text, past_moment, plural
-from farm.wire.documents.results.history import HistoryPoint, SeriesChange, SeriesHistory, VersionPart
+from farm.presentation.trends import changed_versions, csv_lines
+from farm.wire.documents.results.history import HistoryPoint, SeriesChange, SeriesHistory
 
 #: Between two points of which a version changed, and before the first point of a level that was found.
 _BREAK, _CHANGE = "|", "!"
 #: A trend whose values lie within this range is drawn flat, as a fraction: noise is no trend.
 _LEAST_RANGE = 0.02
-_PART_TEXT = {
-    VersionPart.FILE: "model file",
-    VersionPart.PROGRAM: "program",
-    VersionPart.BASELINE_FILE: "model file of the baseline",
-    VersionPart.BASELINE_PROGRAM: "program of the baseline",
-    VersionPart.OS: "system build or driver",
-    VersionPart.CONTROLS: "control level",
-}
 _INDENT = "  "
 #: Bars have so many columns at least, however long the numbers beside them are.
 _LEAST_BARS = 10
 #: Breaks that are listed for one series: the newest.
 _MAX_BREAKS = 5
-#: The columns that `farm history detect` reads.
-CSV_COLUMNS = (
-    "series",
-    "device",
-    "device_model",
-    "unit",
-    "network",
-    "variant",
-    "harness",
-    "day",
-    "time",
-    "log_time",
-    "se_time",
-    "log_speedup",
-    "se_speedup",
-    "n",
-    "file",
-    "program",
-    "os",
-)
 _LEGEND = (
     "speedup = baseline time / time: above 1 it is faster. Without a baseline, time.\n"
     "Each bar is a session, or several where there are many; | is a changed version,\n"
@@ -151,7 +122,7 @@ def _trend_lines(view: SeriesHistory, name: str, width: int) -> Iterator[str]:
     if len(breaks) > _MAX_BREAKS:
         yield f"  {plural(len(breaks), 'change')} of versions; the last {_MAX_BREAKS}:"
     for before, point in breaks[-_MAX_BREAKS:]:
-        changes = "; ".join(_change_text(part, before, point) for part in point.changed)
+        changes = "; ".join(changed_versions(before, point))
         line = f"{_INDENT}| {_day(point)}  {changes}"
         yield from wrap(line, width, subsequent_indent=2 * _INDENT, break_on_hyphens=False)
 
@@ -178,31 +149,6 @@ def _value_text(point: HistoryPoint) -> str:
 
 def _day(point: HistoryPoint) -> str:
     return point.ended_at.astimezone().strftime("%Y-%m-%d")
-
-
-def _change_text(part: VersionPart, before: HistoryPoint, after: HistoryPoint) -> str:
-    old, new = (_version(part, point) for point in (before, after))
-    return f"{_PART_TEXT[part]} {old} → {new}"
-
-
-def _version(part: VersionPart, point: HistoryPoint) -> str:
-    match part:
-        case VersionPart.FILE:
-            return _short(point.variant_digest)
-        case VersionPart.PROGRAM:
-            return _short(point.program_digest)
-        case VersionPart.BASELINE_FILE:
-            return _short(point.baseline_variant_digest)
-        case VersionPart.BASELINE_PROGRAM:
-            return _short(point.baseline_program_digest)
-        case VersionPart.OS:
-            return point.os or "unknown"
-        case VersionPart.CONTROLS:
-            return point.control_level.name.lower()
-
-
-def _short(digest: str | None) -> str:
-    return "none" if digest is None else digest[:8]
 
 
 def sparkline(values: Sequence[float], marks: Sequence[str], *, width: int) -> str:
@@ -232,43 +178,3 @@ def sparkline(values: Sequence[float], marks: Sequence[str], *, width: int) -> s
 def _averaged(logs: Sequence[float], count: int) -> list[float]:
     edges = [len(logs) * number // count for number in range(count + 1)]
     return [math.fsum(logs[a:b]) / (b - a) for a, b in pairwise(edges)]
-
-
-def csv_lines(histories: Iterable[SeriesHistory]) -> Iterator[str]:
-    """Yield the points as lines of CSV with a header.
-
-    A series that others are compared with has the variant `base` and no speedup; an unknown value is empty.
-    """
-    yield _csv_line(CSV_COLUMNS)
-    for view in histories:
-        baseline = "" if view.baseline_series_id is None else f":{view.baseline_series_id}"
-        same = {
-            "series": f"{view.series_id}{baseline}",
-            "device": view.device_id,
-            "device_model": view.device_model,
-            "unit": device_name(view),
-            "network": view.model or view.harness,
-            "variant": "base" if view.baseline_series_id is None else view.label,
-            "harness": view.harness,
-        }
-        for point in view.points:
-            row = {
-                **same,
-                "day": point.ended_at.strftime("%Y-%m-%d"),
-                "time": point.ended_at.isoformat(),
-                "log_time": point.log_time,
-                "se_time": point.se_time,
-                "log_speedup": point.log_speedup,
-                "se_speedup": point.se_speedup,
-                "n": point.rounds,
-                "file": point.variant_digest,
-                "program": point.program_digest,
-                "os": point.os,
-            }
-            yield _csv_line(["" if row[name] is None else row[name] for name in CSV_COLUMNS])
-
-
-def _csv_line(cells: Sequence[object]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="").writerow(cells)
-    return buffer.getvalue()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from farm.core.base.units import duration_text, ratio_text
 from farm.web.charts.forest import Span, Tick, ratio_tick_text
@@ -49,6 +49,33 @@ class Trend:
     one: float | None
     begin: datetime
     end: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisUnit:
+    """A unit of time, with its size in nanoseconds."""
+
+    name: str
+    size: float
+
+
+_AXIS_UNITS = (
+    AxisUnit(name="s", size=1e9),
+    AxisUnit(name="ms", size=1e6),
+    AxisUnit(name="µs", size=1e3),
+    AxisUnit(name="ns", size=1.0),
+)
+
+
+def axis_unit(time_ns: float) -> AxisUnit:
+    """Return the unit in which a time is written: the largest that it reaches."""
+    return next((unit for unit in _AXIS_UNITS if time_ns >= unit.size), _AXIS_UNITS[-1])
+
+
+def axis_ms(at: datetime) -> int:
+    """Return the place of a time on the axis of a chart: milliseconds of the farm's local time, as if UTC."""
+    local = at.astimezone()
+    return round(1000 * (local.timestamp() + (local.utcoffset() or timedelta()).total_seconds()))
 
 
 def speedup_trend(history: SeriesHistory) -> Trend | None:

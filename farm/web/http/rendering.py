@@ -13,8 +13,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from farm import __version__
 from farm.core.base.units import ratio_text, size_text
 from farm.core.operations.role import Caller, Role, is_permitted
+from farm.core.results.history.change_text import effect_text, percent_text
 from farm.core.results.statistics.verdict import verdict_text
 from farm.presentation import text
+from farm.presentation.trends import new_versions
+from farm.web.charts.trend import axis_ms
 from farm.web.http.verdict_marks import verdict_class, verdict_glyph
 
 _FOLDER = Path(__file__).parents[1]
@@ -56,6 +59,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters |= {
+        "axis_ms": axis_ms,
         "age": lambda at: text.age_text(at, datetime.now(UTC)),
         "counts": text.counts_text,
         "duration": text.duration_or_nothing,
@@ -68,9 +72,12 @@ def _environment() -> Environment:
     }
     environment.globals |= {
         "device_kind": text.device_kind,
+        "effect_text": effect_text,
         "may": lambda caller, role: caller is not None and is_permitted(caller.role, Role(role)),
         "farm_version": __version__,
         "interval_text": text.interval_text,
+        "new_versions": new_versions,
+        "percent_text": percent_text,
         "plural": text.plural,
     }
     return environment

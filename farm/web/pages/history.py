@@ -21,9 +21,11 @@ from farm.presentation.changes import (
 )
 from farm.presentation.labels import device_name, short_labels
 from farm.presentation.text import past_moment
+from farm.presentation.trends import csv_lines
 from farm.services.results.history.changes import change_detail, list_changes
 from farm.services.results.history.trends import list_histories
-from farm.web.charts.trend import Trend, speedup_trend, time_trend
+from farm.web.charts.trend import AxisUnit, Trend, axis_unit, speedup_trend, time_trend
+from farm.web.http.csv_response import csv_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count
@@ -47,8 +49,8 @@ class SeriesTrend:
     history: SeriesHistory
     speedup: Trend | None
     time: Trend
-    #: The changes that were found in it, as text.
-    changes: Sequence[tuple[int, str]]
+    #: Of the times, so that all have the same.
+    unit: AxisUnit
 
 
 def series_trends(histories: Sequence[SeriesHistory]) -> list[SeriesTrend]:
@@ -61,14 +63,7 @@ def series_trends(histories: Sequence[SeriesHistory]) -> list[SeriesTrend]:
             history=view,
             speedup=speedup_trend(view),
             time=time_trend(view),
-            changes=[
-                (
-                    change.change_id,
-                    f"{effect_text(change.delta, change.se_delta)}, by"
-                    f" {change.since_at.astimezone():%Y-%m-%d}, cause: {change.cause}",
-                )
-                for change in view.changes
-            ],
+            unit=axis_unit(view.points[-1].time_ns),
         )
         for view in sorted(histories, key=_place)
         if view.points
@@ -95,16 +90,21 @@ async def get_history(
     begin = past_moment(since or None, option="since")
 
     async def trends() -> Mapping[str, Any]:
-        views = await farm.database.read_async(
-            list_histories,
-            device=device or None,
-            model=model or None,
-            variant=variant or None,
-            since=begin,
-            after=SeriesId(after),
-            limit=_SERIES,
-        )
-        return {"trends": series_trends(views), "next": views[-1].series_id if views else None}
+        async def page(after: SeriesId, limit: int) -> list[SeriesHistory]:
+            return await farm.database.read_async(
+                list_histories,
+                device=device or None,
+                model=model or None,
+                variant=variant or None,
+                since=begin,
+                after=after,
+                limit=limit,
+            )
+
+        views = await page(SeriesId(after), _SERIES)
+        last = views[-1].series_id if views else None
+        further = last and await page(last, 1)
+        return {"trends": series_trends(views), "next": last if further else None}
 
     return await render_page(
         request,
@@ -118,6 +118,31 @@ async def get_history(
         variant=variant,
         since=since,
     )
+
+
+@router.get("/history.csv")
+async def get_history_csv(
+    _: Viewer,
+    farm: Farm,
+    model: Filter = "",
+    device: Filter = "",
+    variant: Filter = "",
+    since: Annotated[str, Query(max_length=40)] = "",
+) -> Response:
+    """Return the points of the series, as `farm history --csv` prints them."""
+    begin = past_moment(since or None, option="since")
+
+    async def page(after: SeriesHistory | None) -> list[SeriesHistory]:
+        return await farm.database.read_async(
+            list_histories,
+            device=device or None,
+            model=model or None,
+            variant=variant or None,
+            since=begin,
+            after=None if after is None else after.series_id,
+        )
+
+    return await csv_response("history", page, csv_lines)
 
 
 @router.get("/changes")

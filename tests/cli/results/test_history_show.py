@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from farm.cli.results.history_show import CSV_COLUMNS, csv_lines, sparkline, trends_text
+from farm.cli.results.history_show import sparkline, trends_text
 from farm.core.base.ids import CellId
 from farm.core.devices.controls import ControlLevel
 from farm.core.errors import InvalidInput
@@ -14,6 +14,7 @@ from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.changes.points_csv import point_table
 from farm.core.results.history.recorded_change import ChangeState
 from farm.presentation.text import past_moment
+from farm.presentation.trends import CSV_COLUMNS, csv_lines, new_versions
 from farm.wire.documents.results.history import HistoryPoint, SeriesChange, SeriesHistory, VersionPart
 
 START = datetime(2026, 5, 2, 12, tzinfo=UTC)
@@ -150,3 +151,11 @@ def test_dates_times_and_durations_are_moments() -> None:
     assert past_moment(None, option="--at") is None
     # A duration that reaches beyond the first day that there is.
     assert past_moment("999999999y", option="--since") is not None
+
+
+def test_a_baseline_with_the_same_new_version_is_not_named_again() -> None:
+    parts = (VersionPart.PROGRAM, VersionPart.BASELINE_PROGRAM)
+    same = point(1, changed=parts, program_digest="c" * 64, baseline_program_digest="c" * 64)
+    other = point(1, changed=parts, program_digest="c" * 64, baseline_program_digest="d" * 64)
+    assert new_versions(same) == "program cccccccc"
+    assert new_versions(other) == "program cccccccc, program of the baseline dddddddd"
