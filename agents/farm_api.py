@@ -12,6 +12,7 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 from farm.client.responses import error_of
 from farm.core.base.address import is_loopback
 from farm.core.base.ids import AttemptId, Digest, SessionId
+from farm.core.base.units import size_text
 from farm.core.errors import AuthError, FarmError, FarmFault, FarmUnreachable
 from farm.core.operations.host_clock import ClockDifference
 from farm.core.results.settle.report import ReportAnswer
@@ -33,6 +34,8 @@ Answer = TypeVar("Answer")
 CALL_DEADLINE_S = 30.0
 #: A report holds up to 8 MiB of output.
 REPORT_DEADLINE_S = 120.0
+#: Far more than the plans of all devices that a host can have.
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
 _ROOT = "/api/v1"
 #: Transient statuses besides 5xx.
 _TRANSIENT_STATUSES = frozenset({202, 408, 416, 425, 429})
@@ -114,8 +117,7 @@ class FarmApi:
             async with self._http.stream("GET", f"{_ROOT}/blobs/{digest}", headers=headers) as response:
                 is_rest = response.status_code == httpx.codes.PARTIAL_CONTENT and offset_bytes > 0
                 if response.status_code != httpx.codes.OK and not is_rest:
-                    await response.aread()
-                    refusal = _response_error(response)
+                    refusal = _response_error(response.status_code, await _body(response))
                     if response.status_code >= 500:
                         # From a farm or proxy that is restarting: the partial download stays valid.
                         raise FarmUnreachable(refusal.message) from refusal
@@ -140,10 +142,15 @@ class FarmApi:
     ) -> Answer:
         with _transport_errors():
             async with asyncio.timeout(deadline_s):
-                response = await self._http.post(
-                    f"{_ROOT}{path}", json=json, content=content, headers={"Content-Type": "application/json"}
-                )
-        return _answer(kind, response)
+                async with self._http.stream(
+                    "POST",
+                    f"{_ROOT}{path}",
+                    json=json,
+                    content=content,
+                    headers={"Content-Type": "application/json"},
+                ) as response:
+                    body = await _body(response)
+        return _answer(kind, response.status_code, body)
 
 
 def farm_client(farm_url: str) -> httpx.AsyncClient:
@@ -166,26 +173,39 @@ def _transport_errors() -> Iterator[None]:
         raise FarmUnreachable(f"the farm does not answer: {error!r}") from error
 
 
-def _answer(kind: type[Answer], response: httpx.Response) -> Answer:
-    if response.status_code != httpx.codes.OK:
-        raise _response_error(response)
+async def _body(response: httpx.Response) -> bytes:
+    """Read a body up to its limit.
+
+    Raises:
+        FarmFault: it is longer.
+    """
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if len(body) > MAX_ANSWER_BYTES:
+            raise FarmFault(f"the farm's answer is longer than {size_text(MAX_ANSWER_BYTES)}")
+    return bytes(body)
+
+
+def _answer(kind: type[Answer], status: int, body: bytes) -> Answer:
+    if status != httpx.codes.OK:
+        raise _response_error(status, body)
     try:
-        return TypeAdapter(kind).validate_json(response.content)
+        return TypeAdapter(kind).validate_json(body)
     except ValidationError as error:
         raise FarmFault(f"the farm's answer is not a {kind.__name__}: {error}") from error
 
 
-def _response_error(response: httpx.Response) -> FarmError:
+def _response_error(status: int, body: bytes) -> FarmError:
     """Return the error of a response that is not 200.
 
     Only a problem document comes from the farm itself; any other response comes from a proxy and may be
     transient.
     """
-    status = response.status_code
     try:
-        named = error_of(Problem.model_validate_json(response.content))
+        named = error_of(Problem.model_validate_json(body))
     except ValidationError:
-        named = FarmFault(f"HTTP {status}: {response.text[:200]}")
+        named = FarmFault(f"HTTP {status}: {body[:200].decode(errors='replace')}")
     return _apply_status(named, status)
 
 

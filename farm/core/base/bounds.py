@@ -1,4 +1,4 @@
-"""Bounds of what devices and their agents report: whatever is beyond them, no device can mean.
+"""Bounds of what devices, agents and farms tell each other: whatever is beyond them, none of them can mean.
 
 Each is an annotation that pydantic reads where a message is validated; inside the program it changes nothing.
 """
@@ -6,6 +6,8 @@ Each is an annotation that pydantic reads where a message is validated; inside t
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
+
+from farm.core.base.ids import Digest
 
 #: A part of pydantic's schema of a message.
 _Schema = dict[str, Any]
@@ -30,6 +32,16 @@ class AtMost:
 
     def __get_pydantic_core_schema__(self, source: object, handler: Callable[[object], _Schema]) -> _Schema:
         return {**handler(source), "max_length": self.length}
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The pattern of a whole text, in the syntax that Rust's regex and Python's re share."""
+
+    pattern: str
+
+    def __get_pydantic_core_schema__(self, source: object, handler: Callable[[object], _Schema]) -> _Schema:
+        return {**handler(source), "pattern": f"^(?:{self.pattern})$"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +74,13 @@ Note = Annotated[str, CutTo(2000)]
 Argument = Annotated[str, AtMost(131_072)]
 #: The output of a program; the report that holds it has no more bytes.
 Output = Annotated[str, AtMost(64 * 1024 * 1024)]
+
+#: A digest that becomes the name of a file.
+FileDigest = Annotated[Digest, Matches("[0-9a-f]{64}")]
+#: A part of a path that is no `.` and no `..`.
+_PART = r"(?:[^/.\x00-\x1f\x7f]|\.[^/.\x00-\x1f\x7f]|\.\.[^/\x00-\x1f\x7f])[^/\x00-\x1f\x7f]*"
+#: A path that stays below its folder; empty for none.
+RelativePath = Annotated[str, AtMost(4096), Matches(f"(?:{_PART}(?:/{_PART})*)?")]
 
 #: mksh compares 32 bits, and the device's cache uses a token as a time that is older than any clock's (2001).
 MAX_FENCE = 900_000_000

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from string import Template
 
-from farm.core.base.ids import AttemptId, Digest
+from farm.core.base.bounds import FileDigest, RelativePath
+from farm.core.base.ids import AttemptId
 from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
 from farm.core.devices.controls import Controls
@@ -20,11 +21,11 @@ class PlanFile:
 
     #: Its name in the plan's argv: `${file_NAME}`, so a Python identifier.
     name: str
-    digest: Digest
+    digest: FileDigest
     size_bytes: int
     executable: bool = False
     #: Its path below the run's folder, as a link into the cache: `lib/libfoo.so`. Empty: nowhere.
-    path: str = ""
+    path: RelativePath = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

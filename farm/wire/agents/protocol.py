@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
-from farm.core.base.bounds import AtMost, Fence, Note, Word
-from farm.core.base.ids import AttemptId, DeviceId, Digest, HostId, JobId, SessionId
+from farm.core.base.bounds import AtMost, Fence, FileDigest, Note, Word
+from farm.core.base.ids import AttemptId, DeviceId, HostId, JobId, SessionId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Presence
 from farm.core.jobs.attempt import AttemptState
@@ -235,7 +235,7 @@ class ExchangeAnswer(Wire):
     lost_after_s: float | None = None
     facts_wanted: tuple[DeviceId, ...] = ()
     #: Digests that will be needed soon, to be fetched into the host's cache in advance.
-    prefetch: tuple[Digest, ...] = ()
+    prefetch: tuple[FileDigest, ...] = ()
     #: For devices that are free; they get no work until the result is reported.
     device_actions: tuple[DeviceActionOrder, ...] = ()
     #: The devices get no work before the agent reports them clean.

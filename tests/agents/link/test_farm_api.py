@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from random import Random
 
@@ -81,6 +81,54 @@ async def test_an_answer_that_is_none_becomes_the_error_it_stands_for(
     with pytest.raises(FarmError) as caught:
         await api(lambda request: response).exchange(SessionId(1), Exchange(seq=1))
     assert type(caught.value) is kind
+
+
+def plan_file(**changes: object) -> dict[str, object]:
+    return {"name": "model", "digest": DIGEST, "size_bytes": 1, "path": "lib/model", **changes}
+
+
+def exchange_answer(
+    *, prefetch: tuple[str, ...] = (), file: dict[str, object] | None = None
+) -> httpx.Response:
+    plan = {
+        "harness": "h",
+        "backend": "cpu",
+        "files": [file or plan_file()],
+        "argv": ["true"],
+        "timeout_s": 1,
+    }
+    assignment = {"attempt_id": 1, "job_id": 1, "device_id": "phone-1", "fence": 1, "plan": plan}
+    answer = {"seq": 1, "start_within_s": 1, "assignments": [assignment], "prefetch": prefetch}
+    return httpx.Response(200, json=answer)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        exchange_answer(prefetch=("/etc/cron.d/farm",)),
+        exchange_answer(prefetch=(f"../{DIGEST}",)),
+        exchange_answer(file=plan_file(digest="../../credential.json")),
+        exchange_answer(file=plan_file(path="../../../sdcard/notes")),
+        exchange_answer(file=plan_file(path="/data/local/tmp/x")),
+    ],
+)
+async def test_no_name_of_a_farm_leads_out_of_a_folder(answer: httpx.Response) -> None:
+    good = exchange_answer(prefetch=(DIGEST,))
+    assert (await api(lambda request: good).exchange(SessionId(1), Exchange(seq=1))).prefetch == (DIGEST,)
+    with pytest.raises(FarmFault, match="string_pattern_mismatch"):
+        await api(lambda request: answer).exchange(SessionId(1), Exchange(seq=1))
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_an_answer_without_end_is_not_read_to_it(status: int) -> None:
+    async def zeros() -> AsyncIterator[bytes]:
+        while True:
+            yield bytes(2**20)
+
+    with pytest.raises(FarmFault, match="longer than"):
+        await api(lambda request: httpx.Response(status, content=zeros())).exchange(
+            SessionId(1), Exchange(seq=1)
+        )
 
 
 @pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ReadError, httpx.RemoteProtocolError])

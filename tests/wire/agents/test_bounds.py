@@ -10,8 +10,8 @@ from farm.core.devices.condition import CpuPolicy
 from farm.wire.agents.protocol import ClockReport, Enrollment, Exchange, Report, SessionOpening
 from farm.wire.agents.report_batch import ReportHeads
 
-#: What agents send. The farm's answers are not among them: an agent trusts its farm, and what they hold was
-#: checked where a user submitted it.
+#: What agents send. The farm's answers are not among them: they are bounded as a whole, and what becomes a
+#: path has a pattern.
 MESSAGES: tuple[type[BaseModel], ...] = (
     Enrollment,
     SessionOpening,
