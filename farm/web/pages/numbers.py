@@ -67,7 +67,7 @@ async def get_attempt(
             "device": device_name(view),
             "plan": plan,
             "evidence": evidence,
-            "command": None if plan is None else shlex.join(plan.argv),
+            "command": command_text(plan, evidence),
             "samples": None if view.reading is None else samples_strip(view.reading.samples_ns),
             "trace": [] if view.trace is None else trace_strips(view.trace),
             "events": await farm.database.read_async(last_events, "attempt", attempt_id, limit=_EVENTS),
@@ -81,3 +81,9 @@ async def get_attempt(
         parts={"run": run},
         title=f"Attempt {attempt_id}",
     )
+
+
+def command_text(plan: RunPlan | None, evidence: Evidence | None) -> str | None:
+    """Return the command that ran; before that the planned one, with places for the device's paths."""
+    argv = (evidence.argv if evidence else ()) or (plan.argv if plan else ())
+    return shlex.join(argv) or None

@@ -1,0 +1,224 @@
+"""Questions about a farm, each with the ways in which it is asked and the answer is read."""
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from farm.core.base.units import duration_text, ratio_text
+from farm.core.results.statistics.verdict import verdict_text
+from farm.core.runs.measurement import Verdict
+from farm.presentation.cell_state import cell_state, refusal_text
+from farm.presentation.text import interval_text
+from farm.wire.documents.matrices.matrices import CellView
+from tests.web.questions.reading import Page
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """One question: the command that answers it, and the page that does."""
+
+    text: str
+    #: Without `farm` and `--json`.
+    command: str
+    #: The answer as text, from the JSON document of the command.
+    in_json: Callable[[Any], str]
+    #: Whether the command's table has the same text.
+    in_table: bool = True
+    path: str
+    on_page: Callable[[Page], str]
+
+
+def cell(view: Any, place: int) -> CellView:
+    """Return a cell of a matrix, by its place."""
+    return CellView.model_validate(view["cell_list"][place])
+
+
+def grid_cell(page: Page, name: str, device: str) -> str:
+    """Return the text of a cell of a matrix's page."""
+    return page.row(name)[device]
+
+
+def waiting(view: Any, device: str) -> str:
+    """Return what the jobs of a device wait for."""
+    (progress,) = (each for each in view["progress"] if each["device_id"] == device)
+    return "; ".join(progress["waiting_for"])
+
+
+QUESTIONS = (
+    Question(
+        text="How many devices are free?",
+        command="device list",
+        in_json=lambda devices: str(sum(not device["blocked_by"] for device in devices)),
+        path="/",
+        on_page=lambda page: page.chips[0].removesuffix(" free"),
+    ),
+    Question(
+        text="How many times as fast is int8-core on virtual-1, in matrix 1?",
+        command="speedups 1",
+        in_json=lambda views: ratio_text(views[0]["speedup"]),
+        path="/speedups?matrix=1",
+        on_page=lambda page: page.row("int8-core")["speedup"],
+    ),
+    Question(
+        text="Within which interval?",
+        command="speedups 1",
+        in_json=lambda views: interval_text(views[0]["ci_low"], views[0]["ci_high"]),
+        path="/speedups?matrix=1",
+        on_page=lambda page: page.row("int8-core")["95 % interval"],
+    ),
+    Question(
+        text="What is the verdict?",
+        command="speedups 1",
+        in_json=lambda views: verdict_text(Verdict(views[0]["verdict"]), margin=views[0]["margin"]),
+        path="/speedups?matrix=1",
+        on_page=lambda page: page.row("int8-core")["verdict"].removesuffix("*"),
+    ),
+    Question(
+        text="How many rounds are left out on virtual-2?",
+        command="speedups 1 --device virtual-2",
+        in_json=lambda views: str(views[0]["excluded"]),
+        path="/speedups?matrix=1&device=virtual-2",
+        on_page=lambda page: page.row("int8-core")["left out"],
+    ),
+    Question(
+        text="What is the median of int8-core on virtual-1?",
+        command="matrix show 1",
+        in_json=lambda view: duration_text(cell(view, 1).value_ns or 0),
+        path="/matrices/1",
+        on_page=lambda page: (
+            grid_cell(page, "int8-core", "virtual-1").removeprefix("valid ").removesuffix(" 5 runs")
+        ),
+    ),
+    Question(
+        text="What came of int8-core on virtual-1 in matrix 2?",
+        command="matrix show 2",
+        in_json=lambda view: cell_state(cell(view, 1)),
+        in_table=False,
+        path="/matrices/2",
+        on_page=lambda page: grid_cell(page, "int8-core", "virtual-1").split()[0],
+    ),
+    Question(
+        text="Of which quality are its measurements?",
+        command="matrix show 2",
+        in_json=lambda view: refusal_text(cell(view, 1)),
+        in_table=False,
+        path="/matrices/2",
+        on_page=lambda page: grid_cell(page, "int8-core", "virtual-1").removeprefix("refused refused "),
+    ),
+    Question(
+        text="Why did it fail on virtual-2?",
+        command="matrix show 2",
+        in_json=lambda view: refusal_text(cell(view, 3)),
+        in_table=False,
+        path="/matrices/2",
+        on_page=lambda page: grid_cell(page, "int8-core", "virtual-2").removeprefix("failed failed "),
+    ),
+    Question(
+        text="Why does matrix 3 wait on virtual-2?",
+        command="matrix show 3",
+        in_json=lambda view: waiting(view, "virtual-2"),
+        in_table=False,
+        path="/matrices/3",
+        on_page=lambda page: page.lines[1].removeprefix("virtual-2 0/10 "),
+    ),
+    Question(
+        text="What is the newest matrix called?",
+        command="matrix list",
+        in_json=lambda matrices: str(matrices[0]["name"]),
+        path="/matrices",
+        on_page=lambda page: page.column("name")[0],
+    ),
+    Question(
+        text="Who submitted matrix 1?",
+        command="matrix show 1",
+        in_json=lambda view: str(view["submitted_by"]),
+        path="/matrices/1",
+        on_page=lambda page: page.facts["submitted"].rsplit(" by ")[-1],
+    ),
+    Question(
+        text="How many jobs are queued?",
+        command="matrix list",
+        in_json=lambda matrices: str(sum(each["jobs_by_outcome"].get("queued", 0) for each in matrices)),
+        path="/",
+        on_page=lambda page: page.headings[-1].split()[-2],
+    ),
+    Question(
+        text="How many samples has attempt 9?",
+        command="attempt show 9",
+        in_json=lambda attempt: str(len(attempt["reading"]["samples_ns"])),
+        path="/attempts/9",
+        on_page=lambda page: page.facts["samples"],
+    ),
+    Question(
+        text="Within which time were 90 % of them?",
+        command="attempt show 9",
+        in_json=lambda attempt: duration_text(attempt["reading"]["p90_ns"]),
+        path="/attempts/9",
+        on_page=lambda page: page.facts["time"].rsplit("90 % within ")[-1],
+    ),
+    Question(
+        text="Which accelerator ran it?",
+        command="attempt show 9",
+        in_json=lambda attempt: "{actual_backend}, {accelerator}".format(**attempt["reading"]),
+        path="/attempts/9",
+        on_page=lambda page: page.facts["ran on"],
+    ),
+    Question(
+        text="Which command was it?",
+        command="attempt show 9",
+        in_json=lambda attempt: shlex.join(attempt["evidence"]["argv"]),
+        path="/attempts/9",
+        on_page=lambda page: page.code[1],
+    ),
+    Question(
+        text="Which alarm is open?",
+        command="alarms",
+        in_json=lambda alarms: str(alarms[0]["message"]),
+        path="/alarms",
+        on_page=lambda page: page.items[-1].split(": change 1 ")[1].split(" `farm")[0],
+    ),
+    Question(
+        text="Which Android has virtual-1?",
+        command="device show virtual-1",
+        in_json=lambda device: f"{device['android']} (API {device['api_level']})",
+        in_table=False,
+        path="/devices/virtual-1",
+        on_page=lambda page: page.facts["Android"],
+    ),
+    Question(
+        text="Which hosts are there?",
+        command="host list",
+        in_json=lambda hosts: " ".join(host["host_id"] for host in hosts),
+        path="/hosts",
+        on_page=lambda page: " ".join(page.column("host")),
+    ),
+    Question(
+        text="Which file is int8-core?",
+        command="variant list",
+        in_json=lambda variants: str(variants[1]["manifest"]["digest"])[:12],
+        path="/variants",
+        on_page=lambda page: page.row("mobilenet_v2/int8-core/torchscript")["digest"],
+    ),
+    Question(
+        text="What was the last speedup of int8-core on virtual-1?",
+        command="history show mobilenet_v2 --device virtual-1 --variant int8-core",
+        in_json=lambda series: ratio_text(series[0]["points"][-1]["speedup"]),
+        path="/history?model=mobilenet_v2&device=virtual-1&variant=int8-core",
+        on_page=lambda page: page.column("speedup")[0],
+    ),
+    Question(
+        text="How many regressions were found?",
+        command="regressions",
+        in_json=lambda changes: str(len(changes)),
+        path="/changes",
+        on_page=lambda page: str(len(page.column("change"))),
+    ),
+    Question(
+        text="Which program of the harness is in use?",
+        command="harness list",
+        in_json=lambda programs: next(each["digest"] for each in programs if each["in_use"])[:12],
+        path="/harnesses",
+        on_page=lambda page: page.row("speed_benchmark_torch")["program"].split()[-1],
+    ),
+)
