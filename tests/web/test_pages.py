@@ -1,5 +1,7 @@
 """Pages: what they show is what the API answers, in headers that let nothing foreign run."""
 
+import csv
+import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,7 +12,7 @@ from pydantic import TypeAdapter
 
 from farm.core.base.units import ratio_text
 from farm.presentation.trends import csv_lines
-from farm.web.pages import overview
+from farm.web.pages import overview, speedups
 from farm.wire.base import MAX_LIST_PAGE
 from farm.wire.documents.results.history import SeriesHistory
 from tests.support.farm.http_farm import http_farm
@@ -27,6 +29,7 @@ PATHS = (
     "/matrices/3",
     "/speedups",
     "/speedups?matrix=1",
+    "/speedups?pivot=true",
     "/history",
     "/changes",
     "/changes/1",
@@ -225,6 +228,40 @@ def test_the_points_of_a_history_are_a_file_of_csv(pages: PageFarm) -> None:
     nothing = pages.http.get("/history.csv", params={"since": "1m"})
     assert nothing.text.splitlines() == list(csv_lines([]))
     assert pages.http.get("/history.csv", params={"model": "vgg"}).status_code == 404
+
+
+def test_a_pivot_has_the_numbers_of_the_api_beside_each_other(pages: PageFarm) -> None:
+    views = pages.http.get("/api/v1/speedups", params={"matrix_id": pages.finished}).json()
+    answer = pages.http.get("/speedups", params={"matrix": pages.finished, "pivot": "true"})
+    words = words_of(answer)
+    assert all(ratio_text(view["speedup"]) in words for view in views)
+    assert all(f'href="/cells/{view["cell_id"]}"' in answer.text for view in views)
+    assert "virtual-1 virtual-2" in words
+    assert f"farm speedups {pages.finished} --pivot" in words
+
+
+def test_comparisons_are_a_file_of_csv_with_the_numbers_in_full(pages: PageFarm) -> None:
+    for query, filters in ((f"matrix_id={pages.finished}", f"matrix={pages.finished}"), ("", "")):
+        views = pages.http.get(f"/api/v1/speedups?{query}").json()
+        rows = list(csv.DictReader(io.StringIO(pages.http.get(f"/speedups.csv?{filters}").text)))
+        assert [float(row["speedup"]) for row in rows] == [view["speedup"] for view in views]
+        assert [row["candidate"] for row in rows] == [view["candidate"] for view in views]
+
+
+def test_a_list_goes_on_with_its_filters(pages: PageFarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speedups, "_ROWS", 1)
+    query = f"matrix={pages.finished}&model=mobilenet_v2"
+    seen, path = [], f"/speedups?{query}"
+    while path:
+        # A part that is sent alone has the links of its page.
+        answer = pages.http.get(f"{path}&part=blocks")
+        seen += re.findall(r'<th scope="row"><a href="/cells/(\d+)"', answer.text)
+        (path,) = re.findall(r'href="(/speedups\?[^"]*after=\d+)"', answer.text) or [""]
+        path = path.replace("&amp;", "&")
+        assert "part=" not in path
+        assert not path or path.startswith(f"/speedups?{query}&after=")
+    views = pages.http.get("/api/v1/speedups", params={"matrix_id": pages.finished}).json()
+    assert sorted(map(int, seen)) == sorted(view["cell_id"] for view in views)
 
 
 def test_the_overview_counts_the_devices_of_all_pages(tmp_path: Path) -> None:

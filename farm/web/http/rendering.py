@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
@@ -69,6 +70,7 @@ def _environment() -> Environment:
         "verdict_class": verdict_class,
         "verdict_glyph": verdict_glyph,
         "verdict_text": verdict_text,
+        "with_value": _with_value,
     }
     environment.globals |= {
         "device_kind": text.device_kind,
@@ -81,6 +83,11 @@ def _environment() -> Environment:
         "plural": text.plural,
     }
     return environment
+
+
+def _with_value(query: str, **values: object) -> str:
+    """Return a query with other values of some names."""
+    return urlencode([*(pair for pair in parse_qsl(query) if pair[0] not in values), *values.items()])
 
 
 TEMPLATES = _environment()
@@ -105,7 +112,9 @@ async def render_page(
         parts: how to load what each part shows.
         values: further ones for the page.
     """
-    shown = {"caller": caller, "here": request.url.path, "query": request.url.query, **values}
+    # A part that is sent alone has the links of its page.
+    query = urlencode([pair for pair in parse_qsl(request.url.query) if pair[0] != "part"])
+    shown = {"caller": caller, "here": request.url.path, "query": query, **values}
     if part is not None and part in parts:
         name = f"{template}/{part}.html"
         shown |= await parts[part]()

@@ -1,17 +1,18 @@
 """Speedups as a page: a forest plot for each device and model, with its table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from farm.api.context import Farm
+from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
-from farm.core.base.ids import MatrixId
+from farm.core.base.ids import CellId, MatrixId
 from farm.core.errors import InvalidInput
 from farm.presentation.labels import device_name
+from farm.presentation.pivot import pivots
 from farm.presentation.speedup_blocks import (
     blocks_by_device,
     by_cell,
@@ -24,6 +25,7 @@ from farm.presentation.text import past_moment
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.web.charts.forest import Forest, forest_plot
+from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count
@@ -31,6 +33,32 @@ from farm.wire.documents.matrices.matrices import SpeedupView
 
 router = APIRouter(route_class=PageRoute)
 
+#: Rows of a page; more of them take the browser longer than anyone reads.
+_ROWS = 500
+_CSV_COLUMNS = (
+    "matrix_id",
+    "cell_id",
+    "device_id",
+    "device_label",
+    "device_model",
+    "soc",
+    "virtual",
+    "model",
+    "harness",
+    "baseline",
+    "candidate",
+    "aa",
+    "speedup",
+    "ci_low",
+    "ci_high",
+    "verdict",
+    "margin",
+    "rounds",
+    "excluded",
+    "baseline_ns",
+    "candidate_ns",
+    "measured_until",
+)
 #: The browser wraps notes.
 _NOTE_WIDTH = 10_000
 
@@ -80,43 +108,92 @@ async def get_speedups(
     model: Annotated[str, Query(max_length=128)] = "",
     since: Annotated[str, Query(max_length=40)] = "",
     at: Annotated[str, Query(max_length=40)] = "",
+    pivot: bool = False,
     after: Count | None = None,
 ) -> Response:
-    """Show the comparisons of a matrix, or the newest of each pair."""
-    begin, known = past_moment(since or None, option="since"), past_moment(at or None, option="at")
-    if matrix is not None and begin is not None:
-        raise InvalidInput("since: goes with the comparisons of all matrices", hint="leave one of them out")
+    """Show the comparisons of a matrix, or the newest of each pair, by device or as a pivot."""
+    load = _pages(farm, matrix, device=device, model=model, since=since, at=at, limit=_ROWS)
 
     async def blocks() -> Mapping[str, Any]:
-        filters: dict[str, Any] = {
-            "at": known,
-            "device": device or None,
-            "model": model or None,
-            "across_controls": False,
-            "after": after,
-            "limit": PAGE,
-        }
-        if matrix is None:
-            views = await farm.database.read_async(list_latest_speedups, since=begin, **filters)
-        else:
-            views = await farm.database.read_async(list_speedups, matrix_id=MatrixId(matrix), **filters)
+        views = await load(None if after is None else CellId(after))
         return {
             "blocks": speedup_blocks(views),
             "discoveries": discovered_rows(views),
-            "next": views[-1].cell_id if len(views) == PAGE else None,
+            "next": views[-1].cell_id if len(views) == _ROWS else None,
         }
+
+    async def table() -> Mapping[str, Any]:
+        views = await load(None if after is None else CellId(after))
+        return {"pivots": list(pivots(views)), "next": views[-1].cell_id if len(views) == _ROWS else None}
 
     return await render_page(
         request,
         "speedups",
         caller=caller,
         part=part,
-        parts={"blocks": blocks},
+        parts={"pivot": table} if pivot else {"blocks": blocks},
         title=f"Speedups of matrix {matrix}" if matrix is not None else "Speedups",
         matrix=matrix,
         device=device,
         model=model,
         since=since,
         at=at,
+        pivot=pivot,
         legend=LEGEND,
     )
+
+
+@router.get("/speedups.csv")
+async def get_speedups_csv(
+    _: Viewer,
+    farm: Farm,
+    matrix: Count | None = None,
+    device: Annotated[str, Query(max_length=128)] = "",
+    model: Annotated[str, Query(max_length=128)] = "",
+    since: Annotated[str, Query(max_length=40)] = "",
+    at: Annotated[str, Query(max_length=40)] = "",
+) -> Response:
+    """Return the comparisons with their numbers in full."""
+    load = _pages(farm, matrix, device=device, model=model, since=since, at=at, limit=PAGE)
+
+    async def page(last: SpeedupView | None) -> list[SpeedupView]:
+        return await load(None if last is None else last.cell_id)
+
+    name = "speedups" if matrix is None else f"speedups-{matrix}"
+    return await csv_response(name, page, columns_of(*_CSV_COLUMNS))
+
+
+def _pages(
+    farm: Context,
+    matrix: int | None,
+    *,
+    device: str,
+    model: str,
+    since: str,
+    at: str,
+    limit: int,
+) -> Callable[[CellId | None], Awaitable[list[SpeedupView]]]:
+    """Return the function that reads a page of comparisons behind a cell.
+
+    Raises:
+        InvalidInput: a time is none, or one is given with a matrix.
+    """
+    begin, known = past_moment(since or None, option="since"), past_moment(at or None, option="at")
+    if matrix is not None and begin is not None:
+        raise InvalidInput("since: goes with the comparisons of all matrices", hint="leave one of them out")
+    filters: dict[str, Any] = {
+        "at": known,
+        "device": device or None,
+        "model": model or None,
+        "across_controls": False,
+        "limit": limit,
+    }
+
+    async def page(after: CellId | None) -> list[SpeedupView]:
+        if matrix is None:
+            return await farm.database.read_async(list_latest_speedups, since=begin, after=after, **filters)
+        return await farm.database.read_async(
+            list_speedups, matrix_id=MatrixId(matrix), after=after, **filters
+        )
+
+    return page
