@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from farm.database.errors import is_serialization_failure, transient_errors_as_busy
 from farm.database.notifications import ALL_HOSTS, NO_HOSTS, HostNotification, PendingNotification, publish
+from farm.database.rows import copy_rows
 from farm.database.tables import database_epochs
 
 P = ParamSpec("P")
@@ -291,6 +292,7 @@ def create_engine(
         },
     )
     sa.event.listen(engine, "begin", _begin_postgres)
+    sa.event.listen(engine, "do_executemany", copy_rows)
     return engine
 
 

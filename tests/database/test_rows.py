@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import sqlalchemy as sa
@@ -11,8 +12,8 @@ from sqlalchemy.engine import Connection
 from farm.core.devices.device import Admin, Cluster
 from farm.database import tables
 from farm.database.engine import Database
-from farm.database.rows import find_record, insert_rows, is_among, to_record
-from tests.support.database.sample_rows import CELL
+from farm.database.rows import copy_rows, find_record, insert_rows, is_among, to_record
+from tests.support.database.sample_rows import ATTEMPT, CELL, MEASUREMENT, add
 
 COLUMNS = ("cell_index", "device_id", "variant_id", "settings", "label", "baseline_index")
 SAME = {name: CELL[name] for name in ("matrix_id", "program_id", "backend", "replica")}
@@ -97,3 +98,82 @@ def test_a_row_that_lacks_a_field_is_no_record() -> None:
 def test_a_query_without_a_row_finds_no_record(filled: Database) -> None:
     query = sa.select(tables.devices.c.admin).where(sa.false())
     assert filled.read(lambda connection: find_record(connection, Record, query)) is None
+
+
+#: What COPY marks, and what ends its rows and columns.
+_TEXTS = ("\\N", "\\.", "tab\there", "line\nbreak\r", "quote \" and ' and \\", "ü 語 %s :b", "")
+
+
+def test_many_inserted_rows_arrive_as_they_were(filled: Database) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            **CELL,
+            "cell_index": 100 + number,
+            "label": text,
+            "settings": {"text": text, "vulkan": True, "rate": 0.1, "nothing": None},
+            "variant_id": None,
+            "baseline_index": None if number % 2 else 7,
+        }
+        for number, text in enumerate(_TEXTS)
+    ]
+
+    def insert(connection: Connection) -> list[dict[str, Any]]:
+        connection.execute(tables.cells.insert(), rows)
+        query = sa.select(*(tables.cells.c[name] for name in rows[0])).order_by(tables.cells.c.cell_id)
+        found = connection.execute(query.where(tables.cells.c.cell_index >= 100)).mappings()
+        return [dict(row) for row in found]
+
+    assert filled.write(insert) == rows
+
+
+def test_bytes_numbers_and_times_of_many_rows_arrive_as_they_were(filled: Database) -> None:
+    rows: list[dict[str, Any]] = [
+        {
+            **MEASUREMENT,
+            "accepted": False,
+            "parser_version": number,
+            "samples": bytes(range(256)) if number else None,
+            "value_ns": 0.1 + number,
+            "scatter": 1e-300,
+        }
+        for number in range(20)
+    ]
+
+    def insert(connection: Connection) -> list[dict[str, Any]]:
+        add(connection, tables.attempts, ATTEMPT)
+        own = tables.measurements
+        connection.execute(own.insert(), rows)
+        query = sa.select(*(own.c[name] for name in rows[0])).order_by(own.c.measurement_id)
+        return [dict(row) for row in connection.execute(query).mappings()]
+
+    assert filled.write(insert) == rows
+
+
+def test_none_of_many_rows_is_inserted_if_one_breaks_a_rule(filled: Database) -> None:
+    rows = [{**CELL, "cell_index": index} for index in (100, 101, 101)]
+    with pytest.raises(sa.exc.IntegrityError):
+        filled.write(lambda connection: connection.execute(tables.cells.insert(), rows))
+    assert filled.write(put, []) == []
+    strangers = [{**CELL, "cell_index": index, "device_id": "nobody"} for index in (100, 101)]
+    with pytest.raises(sa.exc.IntegrityError):
+        filled.write(lambda connection: connection.execute(tables.cells.insert(), strangers))
+
+
+@pytest.mark.parametrize(
+    ("statement", "copied"),
+    [
+        ("INSERT INTO t (a, b) VALUES (%(a)s::BIGINT, %(b)s)", "COPY t (a, b) FROM STDIN"),
+        ("INSERT INTO t (a, b) VALUES (%(b)s, %(a)s::DOUBLE PRECISION)", "COPY t (a, b) FROM STDIN"),
+        ("INSERT INTO t (a) VALUES (%(a)s) ON CONFLICT DO NOTHING", None),
+        ("INSERT INTO t (a) VALUES (%(a)s) RETURNING t.a", None),
+        ("INSERT INTO t (a, b) VALUES (%(a)s, lower(%(b)s))", None),
+        ("INSERT INTO t (a, b) VALUES (%(a)s, 7)", None),
+        ("INSERT INTO t (a) SELECT a FROM u WHERE b = %(b)s", None),
+        ("UPDATE t SET a = %(a)s", None),
+    ],
+)
+def test_only_plain_inserts_are_copied(statement: str, copied: str | None) -> None:
+    cursor = MagicMock()
+    done = copy_rows(cursor, statement, [{"a": 1, "b": 2}], None)
+    assert done is (True if copied else None)
+    assert [call.args for call in cursor.copy.call_args_list] == ([(copied,)] if copied else [])
