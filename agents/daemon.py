@@ -39,7 +39,7 @@ from agents.link.enrollment import (
     enroll,
     find_credential,
 )
-from agents.link.exchange_loop import EPOCH_FILE, ExchangeLoop, ReportReplay
+from agents.link.exchange_loop import EPOCH_FILE, CredentialRefused, ExchangeLoop, ReportReplay
 from agents.link.lease import LeaseMonitor
 from agents.outbox.attempt_journal import AttemptJournal
 from agents.outbox.damaged_files import DamagedFiles
@@ -53,7 +53,7 @@ from agents.virtual.pool import start_devices, stop_devices
 from farm import __version__
 from farm.clock import Clock, SystemClock
 from farm.core.base.address import is_loopback
-from farm.core.errors import AuthError, Conflict, FarmError, FarmFault, HostDiskFull
+from farm.core.errors import Conflict, FarmError, FarmFault, HostDiskFull
 from farm.logconfig import configure_logging
 
 log = structlog.get_logger(__name__)
@@ -90,7 +90,8 @@ async def run_agent(
     Raises:
         AgentRunningError: another agent works in the data folder.
         InvalidInput: this user cannot use that folder.
-        AuthError: the farm accepts neither credential nor join token, or there is none.
+        AuthError: the farm does not accept the join token, or there is none.
+        CredentialRefused: the farm goes on refusing the credential, and there is no join token.
         AdbServerDown: adb's server does not start.
         FarmError: the farm will not talk to this agent, and trying again would not help.
     """
@@ -115,7 +116,7 @@ async def _run_in_folder(config: AgentConfig, clock: Clock, ready: ReadyCallback
         credential = find_credential(config.data_dir) or await _enroll_with_retry(host)
         try:
             await _run_tasks(host, credential)
-        except AuthError:
+        except CredentialRefused:
             if config.join_token_value() is None:
                 raise
             # The farm may have been created again, and its operator has given us a token for it.

@@ -10,9 +10,10 @@ from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
 from agents.daemon import run_agent
-from agents.host.atomic_file import make_folder, translate_disk_errors
+from agents.host.atomic_file import make_folder, remove_durably, translate_disk_errors
 from agents.host.config import AgentConfig
-from agents.link.enrollment import check_space, find_credential
+from agents.link.enrollment import CREDENTIAL_FILE, check_space, find_credential
+from agents.link.exchange_loop import CredentialRefused
 from agents.outbox.attempt_journal import AttemptJournal
 from farm.api.context import Context
 from farm.clock import Clock
@@ -44,9 +45,10 @@ def agent_config(config: FarmConfig, url: str) -> AgentConfig:
 
 
 async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -> None:
-    """Run the agent until cancelled; raises like `run_agent`.
+    """Run the agent until cancelled; raises like `run_agent`, but for a refused credential.
 
-    On a full disk it waits for space, and the farm serves what it can.
+    On a full disk it waits for space, and the farm serves what it can. Once an operator has retired its
+    host, the farm goes on without it; the next start enrolls it again.
     """
     token_file = own.data_dir / _JOIN_FILE
     while True:
@@ -64,7 +66,11 @@ async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -
         with suppress(OSError):
             token_file.unlink(missing_ok=True)
 
-    await run_agent(own, clock, ready=remove_token)
+    try:
+        await run_agent(own, clock, ready=remove_token)
+    except CredentialRefused as error:
+        _log.warning("embedded_agent_ended", reason=error.message, hint="it joins again when the farm starts")
+        await asyncio.Event().wait()
 
 
 def _prepare_enrollment(token_file: Path, context: Context, clock: Clock) -> None:
@@ -81,6 +87,7 @@ def _prepare_enrollment(token_file: Path, context: Context, clock: Clock) -> Non
     if not context.database.read(_is_enrolled, folder):
         # Before a token is made: each one that cannot be written would stay in the database.
         check_space(folder)
+        remove_durably(folder / CREDENTIAL_FILE)
         token = context.database.write(bind_tx(create_join_token, now=clock.now()), auto_admit=True)
         with translate_disk_errors(token_file):
             _write_private(token_file, token)

@@ -27,6 +27,7 @@ from farm.clock import Clock
 from farm.core.base.ids import DeviceId, Digest
 from farm.core.errors import (
     AuthError,
+    Blame,
     FarmError,
     FarmFault,
     Forbidden,
@@ -43,6 +44,18 @@ log = structlog.get_logger(__name__)
 EPOCH_FILE = "database-epoch"
 #: The farm assigns no new work before it has these reports; a limit keeps it from blocking all work.
 _REPLAY_TIMEOUT_S = 20.0
+#: A proxy, or a farm that is being restored, may refuse a good credential for a while.
+REFUSED_CREDENTIAL_S = 60.0
+
+
+class CredentialRefused(FarmError):
+    """The farm goes on refusing this host's credential; runs on its devices continue."""
+
+    code = "host.credential_refused"
+    blame = Blame.HOST
+    default_hint = (
+        "if the host was retired, join again: `farm agent join`; else look at the farm or its proxy"
+    )
 
 
 class ReportReplay:
@@ -132,7 +145,7 @@ class ExchangeLoop:
         """Keep a session open.
 
         Raises:
-            AuthError: the farm does not accept our credential.
+            CredentialRefused: the farm does not accept our credential.
             FarmError: it will not open a session for us, and trying again would not help.
         """
         reopening = Backoff(self.random, first_s=0.25, cap_s=30.0)
@@ -147,7 +160,7 @@ class ExchangeLoop:
             began_s = self.clock.monotonic()
             try:
                 await self._exchange_until_fenced(session)
-            except (SessionFenced, NotFound, Forbidden) as error:
+            except (SessionFenced, NotFound, Forbidden, AuthError) as error:
                 session_id = session.session_id
                 log.warning("session_ended", session_id=session_id, reason=error.message, hint=error.hint)
             # Two agents with one credential would fence each other without a pause.
@@ -157,6 +170,7 @@ class ExchangeLoop:
 
     async def _open_session(self) -> SessionAnswer:
         backoff = Backoff(self.random, first_s=0.25, cap_s=10.0)
+        began_s = self.clock.monotonic()
         while True:
             opening = SessionOpening(
                 boot_id=self.boot_id,
@@ -168,7 +182,14 @@ class ExchangeLoop:
                 return await self.api.open_session(opening)
             except FarmFault as error:
                 log.info("farm_unreachable", code=error.code, reason=error.message)
-                await asyncio.sleep(backoff.next_s())
+                began_s = self.clock.monotonic()
+            except AuthError as error:
+                log.warning("credential_refused", reason=error.message)
+                if self.clock.monotonic() - began_s > REFUSED_CREDENTIAL_S:
+                    raise CredentialRefused(
+                        f"the farm refuses this host's credential: {error.message}"
+                    ) from error
+            await asyncio.sleep(backoff.next_s())
 
     async def _exchange_until_fenced(self, session: SessionAnswer) -> NoReturn:
         backoff = Backoff(self.random, first_s=0.25, cap_s=min(10.0, session.heartbeat_s))

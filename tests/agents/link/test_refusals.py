@@ -4,6 +4,8 @@ import pytest
 
 from agents.daemon import run_agent
 from agents.host.config import AgentConfig
+from agents.link import exchange_loop
+from agents.link.exchange_loop import CredentialRefused
 from agents.outbox.spool import Spool
 from farm.clock import SystemClock
 from farm.core.base.ids import AttemptId
@@ -45,6 +47,29 @@ async def test_a_report_waits_for_a_release_that_the_farm_serves(
     played.wire_version = served
     async with living(config):
         await played.until(lambda: 7 in played.reports)
+
+
+async def test_a_credential_that_is_refused_for_a_while_opens_the_next_session(
+    config: AgentConfig, played: FakeFarm
+) -> None:
+    async with living(config):
+        await played.until(lambda: bool(played.exchanges))
+        played.refusals = 4
+        await played.until(lambda: len(played.openings) == 2)
+    assert played.enrollments == 1
+
+
+async def test_an_agent_whose_credential_stays_refused_ends_so_that_its_unit_starts_it_again(
+    config: AgentConfig, played: FakeFarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with living(config):
+        await played.until(lambda: bool(played.exchanges))
+    played.refusals = 10**9
+    monkeypatch.setattr(exchange_loop, "REFUSED_CREDENTIAL_S", 0.5)
+    with pytest.raises(CredentialRefused) as refused:
+        await run_agent(config.model_copy(update={"join_token": None}), SystemClock())
+    assert "farm agent join" in refused.value.hint
+    assert refused.value.blame.exit_code != ENDS_FOR_GOOD
 
 
 @pytest.mark.invariant("I19")

@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 
 from farm.api.routes import agents as agent_routes
 from farm.core.base.ids import MatrixId
+from farm.wire.documents.devices import OperatorRequest
 from tests.support.fakes import matrix_spec, stand_in_model, steady_program
 from tests.support.farm.processes import FarmProcess, eventually, running_farm_with_agent
 from tests.support.invariants.invariants import check_invariants
@@ -54,6 +55,22 @@ def test_a_join_token_is_made_only_for_an_agent_that_the_farm_does_not_know(tmp_
         farm.start()
         _await_agent(farm, sessions=1)
         assert _tokens(farm) == 1
+
+
+@pytest.mark.long
+def test_a_farm_whose_embedded_host_is_retired_goes_on_and_its_next_start_joins_again(tmp_path: Path) -> None:
+    farm = FarmProcess(tmp_path / "farm", command=_UP)
+    with running_farm_with_agent(farm):
+        _await_agent(farm, sessions=1)
+        with farm.client() as client:
+            client.change_host(client.hosts()[0].host_id, "retire", OperatorRequest(by="op", reason="moved"))
+            eventually(
+                lambda: "embedded_agent_ended" in farm.log.read_text(), "its agent has ended", within_s=180
+            )
+            assert client.hosts()
+        farm.stop()
+        farm.start()
+        _await_agent(farm, sessions=2)
 
 
 @pytest.mark.fault(24, 36)

@@ -58,6 +58,8 @@ class FakeFarm:
         self.reports: dict[int, list[bytes]] = {}
         self.given_back: dict[int, str] = {}
         self.fenced = False
+        #: How many of the next calls of a session it refuses, as a proxy does that has lost its farm.
+        self.refusals = 0
         #: The session is another host's, as far as the farm knows.
         self.foreign = False
         #: Which wire version it speaks; agents speak this release's.
@@ -139,8 +141,12 @@ class FakeFarm:
             await self._tell()
         return _json(FarmTime(now=datetime.now(UTC) + self.clock_ahead))
 
+    def _refuses(self) -> bool:
+        self.refusals -= self.refusals > 0
+        return self.refusals > 0
+
     async def _open(self, said: SessionOpening, request: Request) -> Response:
-        if request.headers.get("Authorization") != "Bearer a-credential":
+        if request.headers.get("Authorization") != "Bearer a-credential" or self._refuses():
             return _problem(401, "auth.invalid", "no host has this credential")
         if self.wire_version != said.wire_version:
             return self._unserved()
@@ -169,6 +175,8 @@ class FakeFarm:
         return _problem(422, "wire.version", f"this farm serves {self.wire_version}")
 
     async def _exchange(self, session_id: int, said: Exchange) -> Response:
+        if self._refuses():
+            return _problem(401, "auth.invalid", "no host has this credential")
         if self.foreign:
             return _problem(403, "auth.forbidden", "the session is another host's")
         if self.fenced or session_id != len(self.openings):
