@@ -32,6 +32,7 @@ from farm.database.connect import check_server, open_database, retry_while_busy
 from farm.database.migrate import upgrade
 from farm.database.transaction import bind_tx
 from farm.embedded_agent import agent_config, devices_left_running, run_embedded_agent
+from farm.private_files import close_folder, private_files
 from farm.services.access.tokens import check_an_admin_can_call
 from farm.services.files.folder_owner import check_folder, check_new_farm
 from farm.services.files.retention import Sweeper
@@ -81,6 +82,7 @@ class UpOptions:
     announce: Callable[[str, str | None], None] = lambda url, agents_url: None
 
 
+@private_files()
 def run(options: UpOptions) -> list[DeviceId]:
     """Run a farm until SIGINT or SIGTERM; return the devices on which a run continues without it.
 
@@ -287,13 +289,14 @@ def _url_here(listener: socket.socket) -> str:
 
 
 def make_data_folder(folder: Path) -> None:
-    """Create the data folder if it is missing.
+    """Create the data folder if it is missing; only its user has permissions for it.
 
     Raises:
         InvalidInput: it cannot be used.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        close_folder(folder)
         (folder / LOCK).touch()
     except OSError as error:
         raise InvalidInput(

@@ -10,6 +10,7 @@ from pathlib import Path
 from agents.host.atomic_file import is_full
 from farm.core.base.units import size_text
 from farm.core.errors import HostDiskFull, HostError, InvalidInput
+from farm.private_files import close_folder
 
 
 def find_file(path: Path) -> bytes | None:
@@ -62,6 +63,7 @@ def host_lock(data_dir: Path) -> Iterator[None]:
     """
     with translate_folder_errors(data_dir):
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        close_folder(data_dir)
         descriptor = os.open(data_dir / _FILE, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         try:

@@ -49,9 +49,15 @@ def find_url() -> str | None:
 
 
 def find_running(folder: Path) -> str | None:
-    """Return the address of the farm that runs in a data folder; None if none runs or it cannot be read."""
+    """Return the address of the farm that runs in a data folder; None if none runs or it cannot be read.
+
+    A file of another user than this one or root is no announcement: it would get this user's token.
+    """
     try:
-        url = str(json.loads((folder / ANNOUNCEMENT_FILE).read_text())["url"])
+        with (folder / ANNOUNCEMENT_FILE).open() as file:
+            if os.fstat(file.fileno()).st_uid not in (os.geteuid(), 0):
+                return None
+            url = str(json.load(file)["url"])
         return url if _is_locked(folder / LOCK_FILE) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

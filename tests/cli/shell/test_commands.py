@@ -211,6 +211,19 @@ def test_a_farm_that_was_killed_is_not_found_although_its_pid_was_given_to_anoth
     assert find_running(tmp_path) is None
 
 
+def test_a_farm_that_another_user_announces_is_not_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would get the token of whoever types a command in a folder that several people write to."""
+    announce(tmp_path, {"url": "http://127.0.0.1:9", "pid": os.getpid()})
+    if os.geteuid() == 0:
+        os.chown(tmp_path / ANNOUNCEMENT_FILE, 65534, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    with data_folder_lock(tmp_path):
+        assert find_running(tmp_path) is None
+
+
 @pytest.mark.parametrize("said", ["", "[]", "{}", '{"pid": 1}', "\\"])
 def test_an_announcement_that_makes_no_sense_announces_nothing(tmp_path: Path, said: str) -> None:
     (tmp_path / ANNOUNCEMENT_FILE).write_text(said)

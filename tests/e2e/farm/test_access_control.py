@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from farm.cli.shell.main import main
-from tests.support.farm.processes import FarmProcess
+from tests.support.farm.processes import FarmProcess, Process, eventually
 
 FARM = [sys.executable, "-m", "farm.cli.shell.main"]
 
@@ -36,6 +37,30 @@ def test_no_one_else_is_served_before_an_admin_has_a_token(
     error, hint = capsys.readouterr().err.splitlines()[-2:]
     assert "needs an access token" in error
     assert "farm token create --role admin --name NAME --out FILE" in hint
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_there_already", [False, True])
+def test_no_other_user_can_read_what_a_farm_and_its_agent_write(
+    tmp_path: Path, is_there_already: bool
+) -> None:
+    folder = tmp_path / "lab"
+    if is_there_already:
+        folder.mkdir(mode=0o755)
+    up = f"umask 000; exec {shlex.join([*FARM, 'up', '--port', '0', '--data', str(folder)])}"
+    farm = Process(["/bin/sh", "-c", up], tmp_path / "log")
+    farm.spawn()
+    try:
+        eventually(lambda: (folder / "agent" / "credential.json").exists(), "the agent has enrolled")
+        target = tmp_path / "backup"
+        made = farm_command(tmp_path, "admin", "backup", str(target), "--data", str(folder))
+        assert made.returncode == 0, made.stderr
+        written = [folder, *folder.rglob("*"), target, *target.rglob("*")]
+        assert {path.name for path in written} >= {"farm.sqlite3", "farm.json", "blobs", "manifest.json"}
+        modes = {path: path.lstat().st_mode for path in written if not path.is_symlink()}
+        assert [path for path, mode in modes.items() if mode & 0o077] == []
+    finally:
+        farm.stop()
 
 
 @pytest.mark.invariant("I19")
