@@ -1,1 +1,24 @@
-"""The Python client of a benchfarm: `from benchfarm import Farm`."""
+"""The Python client of benchfarm: `from benchfarm import Farm`."""
+
+from benchfarm.asynchronous import AsyncFarm, AsyncRun
+from benchfarm.farm import Farm
+from benchfarm.frames.frame import Frame
+from benchfarm.frames.samples import Samples
+from benchfarm.frames.speedup_frame import SpeedupFrame
+from benchfarm.run import Run
+from farm.core.errors import FarmError, FarmUnreachable, InvalidInput, NotFound, SelectorEmpty
+
+__all__ = [
+    "AsyncFarm",
+    "AsyncRun",
+    "Farm",
+    "FarmError",
+    "FarmUnreachable",
+    "Frame",
+    "InvalidInput",
+    "NotFound",
+    "Run",
+    "Samples",
+    "SelectorEmpty",
+    "SpeedupFrame",
+]

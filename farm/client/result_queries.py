@@ -16,6 +16,7 @@ from farm.wire.documents.results.history import (
     RetractRequest,
     SeriesHistory,
 )
+from farm.wire.documents.results.samples import SampledCell
 
 
 class ResultQueries(FarmConnection):
@@ -116,6 +117,13 @@ class ResultQueries(FarmConnection):
     def set_change_state(self, change_id: int, request: ChangeStateRequest) -> ChangeView:
         """Say what a change is, for a reason."""
         return self._post(ChangeView, f"/changes/{change_id}/state", request.model_dump(mode="json"))
+
+    def samples(self, matrix_id: MatrixId) -> Iterator[SampledCell]:
+        """Yield every cell of a matrix with the packed samples of its runs, page by page."""
+        after = -1
+        while page := self._get(list[SampledCell], f"/matrices/{matrix_id}/samples", after=after):
+            yield from page
+            after = page[-1].index
 
     def retract(self, request: RetractRequest) -> RetractPage:
         """Withdraw the next measurements for a reason, or let them count again."""

@@ -12,6 +12,7 @@ from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, MatrixId, SeriesId
 from farm.core.errors import InvalidInput
 from farm.services.files.programs import harness_view
+from farm.services.matrices.cell_samples import list_samples
 from farm.services.results.cells import list_results
 from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.retractions import apply_retraction
@@ -36,6 +37,7 @@ from farm.wire.documents.results.results import (
     ReparseRequest,
     ResultView,
 )
+from farm.wire.documents.results.samples import MAX_SAMPLED_CELLS, SampledCell
 
 router = APIRouter(prefix="/api/v1")
 
@@ -50,6 +52,18 @@ async def get_results(
 ) -> list[ResultView]:
     """Return the values of cells of a matrix behind an index, over rounds; an empty page is the end."""
     return await farm.database.read_async(list_results, MatrixId(matrix_id), after=after, limit=limit)
+
+
+@router.get("/matrices/{matrix_id}/samples")
+async def get_samples(
+    matrix_id: Count,
+    _: Viewer,
+    farm: Farm,
+    after: Annotated[int, Query(ge=-1, lt=2**31)] = -1,
+    limit: Annotated[int, Query(ge=1, le=MAX_SAMPLED_CELLS)] = MAX_SAMPLED_CELLS,
+) -> list[SampledCell]:
+    """Return cells of a matrix behind an index with all samples of their runs; an empty page is the end."""
+    return await farm.database.read_async(list_samples, MatrixId(matrix_id), after=after, limit=limit)
 
 
 @router.get("/history")

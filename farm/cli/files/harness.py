@@ -294,7 +294,7 @@ def add(
             entry=entry,
             env=variables,
             command=words,
-            definition=_definition(farm, name, definition),
+            definition=stated_definition(farm, name, definition),
         )
     if as_json:
         print_json(view)
@@ -347,7 +347,7 @@ def _words(text: str) -> list[str]:
         raise InvalidInput(f"--command {text}: {error}", hint="quote it as a shell would read it") from error
 
 
-def _definition(farm: FarmClient, name: str, file: Path | None) -> dict[str, Any] | None:
+def stated_definition(farm: FarmClient, name: str, file: Path | None) -> dict[str, Any] | None:
     """Return the definition in the file, else the registered one; None if the farm has an adapter.
 
     Raises:

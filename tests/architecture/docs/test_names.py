@@ -44,7 +44,7 @@ def test_every_file_that_a_page_for_contributors_names_is_there(name: str) -> No
         places = (start.glob(end) for start in STARTS for end in (pattern, f"{pattern}.py"))
         assert any(map(any, places)) or "/X/" in path, path
     for file in _FILE.findall(text):
-        assert any(any((ROOT / top).rglob(file)) for top in ("farm", "agents", "tests")), file
+        assert any(any((ROOT / top).rglob(file)) for top in ("farm", "agents", "benchfarm", "tests")), file
 
 
 @pytest.mark.parametrize("name", FOR_CONTRIBUTORS)

@@ -103,7 +103,11 @@ class Occurrence:
 
 def occurrences() -> Iterator[Occurrence]:
     """Yield each place in the sources and pages where a word of the glossary stands."""
-    for path in [*sources("farm", "agents"), *sorted((ROOT / "docs").rglob("*.md")), *_root_pages()]:
+    for path in [
+        *sources("farm", "agents", "benchfarm"),
+        *sorted((ROOT / "docs").rglob("*.md")),
+        *_root_pages(),
+    ]:
         yield from _in_file(path)
 
 

@@ -10,7 +10,7 @@ ALLOWED: dict[str, str] = {}
 
 def test_no_class_name_is_defined_in_two_modules() -> None:
     modules_by_name: defaultdict[str, set[str]] = defaultdict(set)
-    for path, node in classes("farm", "agents"):
+    for path, node in classes("farm", "agents", "benchfarm"):
         modules_by_name[node.name].add(name_of(path))
     repeated = {name: sorted(modules) for name, modules in modules_by_name.items() if len(modules) > 1}
     assert {name: modules for name, modules in repeated.items() if name not in ALLOWED} == {}

@@ -12,7 +12,7 @@ NOT_COUNTED = {"__init__.py", "conftest.py", "__pycache__"}
 
 
 def folders() -> Iterator[Path]:
-    for top in ("farm", "agents", "tests"):
+    for top in ("farm", "agents", "benchfarm", "tests"):
         yield ROOT / top
         yield from (
             path for path in (ROOT / top).rglob("*") if path.is_dir() and "__pycache__" not in path.parts

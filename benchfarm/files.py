@@ -1,0 +1,118 @@
+"""Model files and programs of a farm."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from farm.cli.files.harness import stated_definition
+from farm.cli.files.local_variants import add_variant, manifest_of_file
+from farm.cli.files.program_upload import add_program
+from farm.cli.run.model_file import named_variant
+from farm.client.farm_client import FarmClient
+from farm.core.models.variant import Variant
+from farm.core.programs.bundle import PLAIN_COMMAND
+from farm.wire.documents.files.harness_definition import harness_definition
+from farm.wire.documents.files.programs import AdapterView, HarnessView, RegisteredProgramView
+
+
+class Variants:
+    """The model files of a farm."""
+
+    def __init__(self, client: FarmClient) -> None:
+        self._client = client
+
+    def add(
+        self,
+        path: str | Path,
+        *,
+        model: str | None = None,
+        precision: str = "unstated",
+        backends: Sequence[str] = (),
+        inputs: Sequence[str] = (),
+        memory_format: str = "contiguous",
+        target: str | None = None,
+    ) -> Variant:
+        """Upload a model file and register it; the arguments are the options of `farm variant add`.
+
+        Raises:
+            VariantInvalid: the file is no complete model of a supported format.
+            Conflict: the farm has this file with this name but other backends or inputs.
+        """
+        manifest = manifest_of_file(
+            Path(path),
+            model=model,
+            precision=precision,
+            backends=tuple(backends),
+            inputs=tuple(inputs),
+            memory_format=memory_format,
+            target=target,
+        )
+        return add_variant(self._client, Path(path), manifest)
+
+    def list(self) -> list[Variant]:
+        """Return all variants."""
+        return self._client.variants()
+
+    def get(self, name: str) -> Variant:
+        """Return the newest variant of a name, or the one of a digest.
+
+        Raises:
+            NotFound: there is none.
+        """
+        return named_variant(self._client.variants(), name, hint="`farm.variants.list()` has them")
+
+
+class Harnesses:
+    """The harnesses of a farm, and their programs."""
+
+    def __init__(self, client: FarmClient) -> None:
+        self._client = client
+
+    def add(
+        self,
+        path: str | Path,
+        name: str | None = None,
+        *,
+        abi: str | None = None,
+        entry: str | None = None,
+        env: Mapping[str, str] | None = None,
+        command: Sequence[str] = PLAIN_COMMAND,
+        definition: Mapping[str, Any] | str | Path | None = None,
+    ) -> RegisteredProgramView:
+        """Upload a program, or a folder with one, and register it; new matrices of the harness run it.
+
+        Args:
+            path: the program, or its folder.
+            name: the harness; None for the name of the file or folder.
+            abi: None detects it from the files.
+            entry: the file of a folder to start.
+            env: `${work}` in a value is the folder of the run.
+            command: the words of the start command, `${program}` and `${arguments}` among them.
+            definition: of a generic harness: a dictionary, or the path of a YAML file.
+
+        Raises:
+            InvalidInput: the files, the definition or a value is not valid.
+        """
+        name = name or Path(path).stem
+        if isinstance(definition, Mapping):
+            stated: dict[str, Any] | None = harness_definition(definition).model_dump(mode="json")
+        else:
+            stated = stated_definition(self._client, name, None if definition is None else Path(definition))
+        return add_program(
+            self._client,
+            name,
+            Path(path),
+            abi=abi,
+            entry=entry,
+            env=env,
+            command=tuple(command),
+            definition=stated,
+        )
+
+    def list(self) -> list[AdapterView]:
+        """Return the harnesses that the farm can read, with or without a program."""
+        return self._client.adapters()
+
+    def get(self, name: str) -> HarnessView:
+        """Return a harness with its flags, backends and programs."""
+        return self._client.harness(name)

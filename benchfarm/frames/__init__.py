@@ -1,0 +1,1 @@
+"""Answers as typed rows and as frames of pandas, polars and Arrow."""

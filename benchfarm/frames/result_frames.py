@@ -1,0 +1,128 @@
+"""Frames of results, of histories and of changes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from benchfarm.frames.frame import Frame, FrameColumn
+from benchfarm.frames.setup_columns import (
+    device_columns,
+    flag,
+    integer,
+    milliseconds,
+    moment,
+    ratio,
+    setup_columns,
+    text,
+)
+from farm.core.runs.measurement import CellSummary
+from farm.wire.documents.results.changes import ChangeView
+from farm.wire.documents.results.history import HistoryPoint, SeriesHistory
+from farm.wire.documents.results.results import ResultView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRow:
+    """One session of one series."""
+
+    series: SeriesHistory
+    point: HistoryPoint
+
+
+def result_frame(views: Iterable[ResultView], *, as_of: datetime) -> Frame[ResultView]:
+    """Return cells over their rounds, one row a cell; `n` of `of` rounds count, and `quality` is theirs."""
+    return Frame(list(views), _RESULT_COLUMNS, as_of=as_of)
+
+
+def history_frame(views: Iterable[SeriesHistory], *, as_of: datetime) -> Frame[HistoryRow]:
+    """Return the points of series, one row a session."""
+    rows = [HistoryRow(series=series, point=point) for series in views for point in series.points]
+    return Frame(rows, _HISTORY_COLUMNS, as_of=as_of)
+
+
+def change_frame(views: Iterable[ChangeView], *, as_of: datetime) -> Frame[ChangeView]:
+    """Return changes, one row a change; `n` of `of` devices that measured the same show it."""
+    return Frame(list(views), _CHANGE_COLUMNS, as_of=as_of)
+
+
+def _time(view: ResultView, part: str) -> float | None:
+    summary: CellSummary | None = view.time
+    value: float | None = None if summary is None else getattr(summary, part)
+    return value
+
+
+_RESULT_COLUMNS: tuple[FrameColumn[ResultView], ...] = (
+    integer("cell_id"),
+    *device_columns(),
+    text("label"),
+    *setup_columns(lambda view: view),
+    milliseconds("time_ms", lambda view: _time(view, "median")),
+    milliseconds("low_ms", lambda view: _time(view, "low")),
+    milliseconds("high_ms", lambda view: _time(view, "high")),
+    milliseconds("ci_low_ms", lambda view: _time(view, "ci_low")),
+    milliseconds("ci_high_ms", lambda view: _time(view, "ci_high")),
+    milliseconds("min_ms", lambda view: view.min_ns),
+    milliseconds("p90_ms", lambda view: view.p90_ns),
+    ratio("scatter"),
+    text("accelerator"),
+    text("quality", lambda view: view.counted),
+    integer("n", lambda view: 0 if view.time is None else view.time.rounds),
+    integer("of", lambda view: sum(view.rounds_by_quality.values())),
+)
+
+_HISTORY_COLUMNS: tuple[FrameColumn[HistoryRow], ...] = (
+    integer("series_id", lambda row: row.series.series_id),
+    integer("baseline_series_id", lambda row: row.series.baseline_series_id),
+    integer("matrix_id", lambda row: row.point.matrix_id),
+    integer("cell_id", lambda row: row.point.cell_id),
+    text("device", lambda row: row.series.device_label or row.series.device_id),
+    text("device_id", lambda row: row.series.device_id),
+    text("device_model", lambda row: row.series.device_model),
+    text("soc", lambda row: row.series.soc),
+    flag("virtual", lambda row: row.series.virtual),
+    text("harness", lambda row: row.series.harness),
+    text("model", lambda row: row.series.model),
+    text("variant", lambda row: row.series.variant),
+    text("label", lambda row: row.series.label),
+    text("baseline", lambda row: row.series.baseline),
+    text("variant_digest", lambda row: row.point.variant_digest),
+    text("program_digest", lambda row: row.point.program_digest),
+    text("baseline_variant_digest", lambda row: row.point.baseline_variant_digest),
+    text("baseline_program_digest", lambda row: row.point.baseline_program_digest),
+    text("os", lambda row: row.point.os),
+    text("android", lambda row: row.point.android),
+    text("changed", lambda row: ", ".join(row.point.changed) or None),
+    milliseconds("time_ms", lambda row: row.point.time_ns),
+    milliseconds("baseline_time_ms", lambda row: row.point.baseline_ns),
+    ratio("speedup", lambda row: row.point.speedup),
+    ratio("ci_low", lambda row: row.point.ci_low),
+    ratio("ci_high", lambda row: row.point.ci_high),
+    text("quality", lambda row: "some left out" if row.point.left_out else "all counted"),
+    integer("n", lambda row: row.point.rounds),
+    integer("of", lambda row: row.point.rounds + row.point.left_out),
+    moment("began_at", lambda row: row.point.began_at),
+    moment("ended_at", lambda row: row.point.ended_at),
+)
+
+_CHANGE_COLUMNS: tuple[FrameColumn[ChangeView], ...] = (
+    integer("change_id"),
+    text("cause"),
+    text("state"),
+    text("model", lambda view: view.scope.get("model")),
+    text("variant", lambda view: view.scope.get("variant")),
+    text("harness", lambda view: view.scope.get("harness")),
+    text("device", lambda view: view.device_label or view.scope.get("device")),
+    text("changed", lambda view: ", ".join(version.part for version in view.versions) or None),
+    text("old_version", lambda view: view.versions[0].old if view.versions else None),
+    text("new_version", lambda view: view.versions[0].new if view.versions else None),
+    ratio("time_ratio", lambda view: view.ratio),
+    ratio("ci_low", lambda view: view.ratio_low),
+    ratio("ci_high", lambda view: view.ratio_high),
+    text("quality", lambda view: "shown" if view.gone_at is None else "not shown any more"),
+    integer("n", lambda view: view.devices),
+    integer("of", lambda view: view.of_devices),
+    integer("series"),
+    moment("before_at"),
+    moment("since_at"),
+    moment("told_at"),
+)
