@@ -54,8 +54,8 @@ from farm import __version__
 from farm.clock import Clock, SystemClock
 from farm.core.base.address import is_loopback
 from farm.core.errors import Conflict, FarmError, FarmFault, HostDiskFull
+from farm.file_modes import owner_only_files
 from farm.logconfig import configure_logging
-from farm.private_files import private_files
 
 log = structlog.get_logger(__name__)
 
@@ -138,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     sys.exit(0)
 
 
-@private_files()
+@owner_only_files()
 def run_until_signalled(config: AgentConfig, *, virtual: int = 0) -> None:
     """Run one agent in this process until SIGINT or SIGTERM, with so many virtual devices beside it.
 

@@ -32,7 +32,7 @@ from farm.database.connect import check_server, open_database, retry_while_busy
 from farm.database.migrate import upgrade
 from farm.database.transaction import bind_tx
 from farm.embedded_agent import agent_config, devices_left_running, run_embedded_agent
-from farm.private_files import close_folder, private_files
+from farm.file_modes import close_folder, owner_only_files
 from farm.services.access.tokens import check_an_admin_can_call
 from farm.services.files.folder_owner import check_folder, check_new_farm
 from farm.services.files.retention import Sweeper
@@ -82,7 +82,7 @@ class UpOptions:
     announce: Callable[[str, str | None], None] = lambda url, agents_url: None
 
 
-@private_files()
+@owner_only_files()
 def run(options: UpOptions) -> list[DeviceId]:
     """Run a farm until SIGINT or SIGTERM; return the devices on which a run continues without it.
 

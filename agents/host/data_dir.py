@@ -10,7 +10,7 @@ from pathlib import Path
 from agents.host.atomic_file import is_full
 from farm.core.base.units import size_text
 from farm.core.errors import HostDiskFull, HostError, InvalidInput
-from farm.private_files import close_folder
+from farm.file_modes import close_folder
 
 
 def find_file(path: Path) -> bytes | None:

@@ -24,8 +24,8 @@ from farm.database.connect import check_server, display_url, open_database, url_
 from farm.database.engine import Database, opened_engine
 from farm.database.migrate import SchemaState, check_newest, schema_state, upgrade
 from farm.database.transaction import bind_tx
+from farm.file_modes import owner_only_files
 from farm.presentation.text import local_time_text, plural
-from farm.private_files import private_files
 from farm.services.files.backup.backup import Backup, find_backup, make_backup, read_manifest, verify_backup
 from farm.services.files.backup.restore import RestoreResult, begin_epoch, check_empty, restore_backup
 from farm.store.operations.database_copy import Progress
@@ -61,7 +61,7 @@ def run_migration(data: Path | None) -> SchemaState:
         return database.read(schema_state)
 
 
-@private_files()
+@owner_only_files()
 def run_backup(target: Path, data: Path | None, *, with_artifacts: bool) -> Backup:
     """Make a backup; raises like `make_backup`, and InvalidInput if there is no farm."""
     config = farm_config(data_dir=data)
@@ -136,7 +136,7 @@ def plan_restore(source: Path, data: Path | None) -> RestorePlan:
     return RestorePlan(backup=backup, manifest=manifest, config=config, place=display_url(config))
 
 
-@private_files()
+@owner_only_files()
 def run_restore(plan: RestorePlan) -> RestoreResult:
     """Restore a backup; raises like `restore_backup`, and InvalidInput if a farm runs in the data folder."""
     config = plan.config

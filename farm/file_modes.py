@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @contextmanager
-def private_files() -> Iterator[None]:
+def owner_only_files() -> Iterator[None]:
     """Create files with mode 0600 and folders with 0700; of the whole process and of those that it starts."""
     before = os.umask(0o077)
     try:
