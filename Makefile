@@ -31,6 +31,7 @@ help:
 	@echo "make lint      ruff, mypy and the import contracts only"
 	@echo "make docs      generate the pages that are made from the code: reference, states, events, roles, json, reliability"
 	@echo "make site      build the documentation site into build/site, and check its links"
+	@echo "make screenshots  write the pictures of the pages in docs/images, by a browser"
 	@echo "make vendor    copy the scripts of the pages from their npm packages"
 	@echo "make clean     remove the virtual environment"
 
@@ -110,6 +111,11 @@ docs: $(VENV)/.installed-dev
 .PHONY: site
 site: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+# A real farm runs the demo; look at each picture before it is committed.
+.PHONY: screenshots
+screenshots: $(VENV)/.installed-dev
+	BENCHFARM_SCREENSHOTS=1 $(BIN)/python -m pytest -q tests/e2e/pages/test_screenshots.py
 
 # Needs npm; the versions stand in the script.
 .PHONY: vendor

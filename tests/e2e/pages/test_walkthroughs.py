@@ -61,25 +61,24 @@ def test_the_engineers_page_is_as_it_says(desk: Path) -> None:
     name_phones(desk / "farm-data" / "virtual")
     environment = {**ENVIRONMENT, "FARM_AGENT_HOST": MACHINE}
     with console(desk, environment=environment, here_by_said=said_here(desk)) as opened:
-        _, behind_laptop = page("engineer.md").split("## Start a farm to try")
-        for step in steps(behind_laptop):
+        for step in steps(page("engineer.md")):
             opened.play(step)
 
 
 @pytest.mark.long
-def test_a_laptop_is_logged_in_as_the_engineers_page_says(desk: Path, tmp_path: Path) -> None:
-    laptop, _ = page("engineer.md").split("## Start a farm to try")
-    lab = f"env FARM_DATA_DIR={tmp_path / 'lab'}"
+def test_a_laptop_logs_in_and_measures_as_its_page_says(desk: Path, tmp_path: Path) -> None:
+    name_phones(tmp_path / "lab" / "virtual")
+    lab = f"env FARM_AGENT_HOST={MACHINE} FARM_DATA_DIR={tmp_path / 'lab'}"
     with held_port() as port, console(desk, environment=ENVIRONMENT) as server:
         create = f"{lab} farm token create --role {{}} --name {{}} --out {{}} --data {tmp_path / 'lab'} 2>&1"
         server.play(Step(command=create.format("admin", "bo", "bo.token"), expected="..."))
         server.play(Step(command=create.format("submitter", "ann", "ann.token"), expected="..."))
-        up = f"{lab} FARM_REQUIRE_TOKENS=1 FARM_PORT={port} farm up &"
+        up = f"{lab} FARM_REQUIRE_TOKENS=1 FARM_PORT={port} farm up --virtual 1 &"
         server.play(Step(command=up, expected="The farm listens at ...\n..."))
         here = {**said_here(desk), "https://farm.lab": f"http://127.0.0.1:{port}"}
         environment = {**ENVIRONMENT, "XDG_CONFIG_HOME": str(desk / ".config")}
         with console(desk, environment=environment, here_by_said=here) as opened:
-            for step in steps(laptop):
+            for step in steps(page("laptop.md")):
                 opened.play(step)
 
 
@@ -94,7 +93,7 @@ def test_the_operators_page_is_as_it_says(desk: Path, tmp_path: Path) -> None:
                 opened.play(step)
 
 
-@pytest.mark.parametrize("name", ["engineer.md", "operator.md"])
+@pytest.mark.parametrize("name", ["engineer.md", "laptop.md", "operator.md"])
 def test_every_file_that_a_walk_through_names_is_there(name: str) -> None:
     linked = re.findall(r"\]\(([\w./-]+)\)", page(name))
     named = re.findall(r"\bexamples/[\w.-]+", page(name))

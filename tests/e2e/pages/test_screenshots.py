@@ -1,0 +1,88 @@
+"""Pages of a real farm while its demo runs, photographed: with BENCHFARM_SCREENSHOTS=1 into docs/images."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from farm.variants.model_zoo import recipes_of
+from tests.e2e.pages.test_walkthroughs import MACHINE, name_phones
+from tests.support.farm.processes import FarmProcess, running_farm_with_agent
+from tests.support.models.built_variants import built, shared_variant_folder
+from tests.web.browser.conftest import find_chromium
+
+ROOT = Path(__file__).resolve().parents[3]
+IMAGES = ROOT / "docs" / "images"
+#: What a page of the documentation may load for one picture.
+MAX_BYTES = 150_000
+_UP = [sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "2"]
+_FINISHED_MS = 600_000
+
+#: Who comes first builds variants, which takes minutes where others want the cores too.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[FarmProcess]:
+    """A farm with two virtual devices, and the files of the demo."""
+    variants = shared_variant_folder(tmp_path_factory, worker_id)
+    built(recipes_of(["float32", "int8-core"], ["torchscript", "lite"]), variants)
+    folder = tmp_path_factory.mktemp("demo") / "farm"
+    name_phones(folder / "virtual")
+    environment = {"FARM_AGENT_HOST": MACHINE, "FARM_USER": "ann"}
+    with running_farm_with_agent(FarmProcess(folder, command=_UP, environment=environment)) as farm:
+        words = ["--precision", "float32,int8-core", "--format", "torchscript,lite", "--out", str(variants)]
+        farm.cli("variant", "build", "mobilenet_v2", *words)
+        yield farm
+
+
+@contextmanager
+def tab(height: int) -> Iterator[Page]:
+    path = find_chromium()
+    if path is None:
+        pytest.skip("no chromium on this machine: `apt-get install chromium` runs the tests of pages")
+    with sync_playwright() as playwright:
+        browser: Browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            yield browser.new_page(color_scheme="light", viewport={"width": 1280, "height": height})
+        finally:
+            browser.close()
+
+
+def photograph(page: Page, name: str, folder: Path) -> None:
+    """Write what the window shows; a picture that is too large fails."""
+    file = folder / f"{name}.png"
+    page.screenshot(path=file, animations="disabled")
+    assert file.stat().st_size < MAX_BYTES, f"{name} is too large for a page of the documentation"
+
+
+def test_a_matrix_is_seen_from_its_submission_to_its_proof(demo: FarmProcess, tmp_path: Path) -> None:
+    folder = IMAGES if os.environ.get("BENCHFARM_SCREENSHOTS") else tmp_path
+    folder.mkdir(exist_ok=True)
+    spec = yaml.safe_load((ROOT / "examples" / "demo.yaml").read_text())
+    with tab(height=860) as page:
+        matrix_id = demo.submit(spec)
+        page.goto(f"{demo.url}/matrices/{matrix_id}")
+        # The page follows without a reload.
+        expect(page.locator("td.cell.valid").nth(3)).to_be_visible(timeout=_FINISHED_MS)
+        photograph(page, "matrix", folder)
+        expect(page.locator("dl.facts dd").first).to_have_text("finished", timeout=_FINISHED_MS)
+        page.goto(f"{demo.url}/speedups?matrix={matrix_id}")
+        expect(page.locator("table.forest").first).to_be_visible()
+        photograph(page, "speedups", folder)
+        page.locator("table.forest a").last.click()
+        page.locator("details").first.evaluate("each => each.open = true")
+        photograph(page, "cell", folder)
+
+
+def test_the_pictures_of_the_documentation_are_small_and_shown() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
+    for file in IMAGES.iterdir():
+        assert file.suffix == ".png"
+        assert file.stat().st_size < MAX_BYTES
+        assert f"(images/{file.name})" in text, f"no page shows {file.name}"
