@@ -9,14 +9,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from farm.core.base.ids import Digest
+from farm.core.base.ids import Digest, is_digest
 from farm.core.errors import FarmDiskFull, FarmFault
 
 _CHUNK_BYTES = 1024 * 1024
 
 
 def artifact_path(folder: Path, digest: Digest) -> Path:
-    """Return the path of an artifact in a folder of artifacts."""
+    """Return the path of an artifact in a folder of artifacts.
+
+    Raises:
+        FarmFault: the text is no digest, and could lead anywhere.
+    """
+    if not is_digest(digest):
+        raise FarmFault(
+            f"{digest[:100]!r} is no digest of an artifact",
+            hint="something else than a farm wrote to this database; restore a backup of before",
+        )
     return folder / digest[:2] / digest
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from farm.blobs.copy import has_digest
+from farm.blobs.copy import artifact_path, has_digest
 from farm.blobs.staging import StagedFile, arrived_bytes, remove_abandoned
 from farm.core.base.ids import Digest, is_digest
 from farm.core.base.units import size_text
@@ -58,7 +58,7 @@ class DiskBlobs:
 
     def path(self, digest: Digest) -> Path:
         """Return the path of an artifact, whether or not it is there."""
-        return self.folder / digest[:2] / digest
+        return artifact_path(self.folder, digest)
 
     def size_bytes(self, digest: Digest) -> int | None:
         """Return the bytes of an artifact; None when it is not here."""

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from pydantic import SecretStr
 
 from farm.cli.admin.machine_checks import check_database
 from farm.config import FarmConfig
+from farm.core.base.ids import digest_of
 from farm.core.errors import (
     BackupDamaged,
     Conflict,
@@ -307,6 +310,35 @@ def test_a_backup_that_is_not_what_was_written_is_refused_and_leaves_no_database
         restore_backup(made.folder, sqlite_url(place), blobs, FakeClock(), actor="user:ann")
     assert not place.exists()
     assert list(place.parent.glob(".restoring*")) == []
+
+
+def test_a_digest_of_a_backup_that_is_a_path_leads_nowhere(sqlite_farm: FarmRig, tmp_path: Path) -> None:
+    made = backed_up(sqlite_farm, tmp_path / "backups")
+    blobs = tmp_path / "restored" / "blobs"
+    victim = tmp_path / "victim"
+    victim.write_text("of somebody else")
+    digest = "../" + "./" * 27 + "/victim"
+    assert len(digest) == 64
+    assert (blobs / digest[:2] / digest).resolve() == victim
+    blobs.mkdir(parents=True)
+    path = made.folder / "farm.sqlite3"
+    with closing(sqlite3.connect(path)) as crafted, crafted:
+        crafted.execute("PRAGMA foreign_keys = off")
+        lowest = "SELECT min(digest) FROM artifacts"
+        crafted.execute(f"UPDATE artifacts SET digest = ? WHERE digest = ({lowest})", [digest])
+        crafted.execute("PRAGMA journal_mode = delete")
+    manifest = json.loads((made.folder / "manifest.json").read_text())
+    manifest |= {"database_digest": digest_of(path.read_bytes()), "database_bytes": path.stat().st_size}
+    (made.folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(FarmFault, match="no digest"):
+        restore_backup(
+            made.folder,
+            sqlite_url(tmp_path / "restored" / "farm.sqlite3"),
+            blobs,
+            FakeClock(),
+            actor="user:ann",
+        )
+    assert victim.read_text() == "of somebody else"
 
 
 @pytest.mark.parametrize("is_in_place_before", [False, True])
