@@ -1,0 +1,173 @@
+"""Devices, matrices and runs by the Python client, against the farm's own API."""
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from benchfarm import AsyncFarm, Farm, FarmError, FarmUnreachable, InvalidInput, NotFound, SelectorEmpty
+from benchfarm.progress import wait_with_progress
+from farm.core.base.ids import MatrixId
+from farm.wire.documents.matrices.matrices import MatrixView
+from tests.benchfarm.conftest import MeasuredFarm
+
+SPEC: dict[str, Any] = {
+    "name": "from a notebook",
+    "harness": "speed_benchmark_torch",
+    "axes": {
+        "model": "mobilenet_v2",
+        "precision": ["float32", "int8-core"],
+        "format": "torchscript",
+        "backend": "cpu",
+    },
+    "baseline": {"precision": "float32"},
+    "devices": [{"device": "virtual-1"}],
+    "rounds": 5,
+}
+
+
+class InterruptedClient:
+    """A farm during whose answer the user presses Ctrl-C."""
+
+    url = "http://farm.lab"
+
+    def matrix(self, _: MatrixId) -> MatrixView:
+        raise KeyboardInterrupt
+
+
+def test_the_farm_is_found_as_the_commands_find_it(
+    measured: MeasuredFarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FARM_URL", measured.farm.url)
+    with Farm() as farm:
+        assert farm.url == measured.farm.url
+        assert [device.device_id for device in farm.devices()] == ["virtual-1", "virtual-2"]
+
+
+@pytest.mark.parametrize(
+    ("selectors", "names"),
+    [
+        (("virtual-1",), ["virtual-1"]),
+        (("virtual:true device:*1",), ["virtual-1"]),
+        (("virtual:true host:bench-1",), ["virtual-1", "virtual-2"]),
+        (("device:virtual-2", "device:virtual-1"), ["virtual-1", "virtual-2"]),
+    ],
+)
+def test_selectors_are_those_of_a_matrix(
+    measured: MeasuredFarm, selectors: tuple[str, ...], names: list[str]
+) -> None:
+    assert [device.device_id for device in measured.farm.devices(*selectors)] == names
+
+
+def test_a_selector_that_fits_nothing_says_what_there_is(measured: MeasuredFarm) -> None:
+    with pytest.raises(SelectorEmpty, match=r"no device fits the selector \{soc: SM8"):
+        measured.farm.devices("soc:SM8*")
+    with pytest.raises(InvalidInput, match="devices have no 'sok'") as refused:
+        measured.farm.devices("sok:SM8*")
+    assert refused.value.hint == "did you mean `soc`?"
+
+
+def test_a_dictionary_a_text_and_a_path_are_the_same_matrix(measured: MeasuredFarm, tmp_path: Path) -> None:
+    path = tmp_path / "matrix.yaml"
+    path.write_text(yaml.safe_dump(SPEC))
+    runs = [measured.farm.submit(matrix) for matrix in (SPEC, yaml.safe_dump(SPEC), path, str(path))]
+    assert len({run.id for run in runs}) == 4
+    assert {(run.name, run.view.jobs) for run in runs} == {("from a notebook", 10)}
+    assert measured.farm.plan(path).jobs == 10
+
+
+def test_a_submission_with_the_same_key_is_the_same_matrix(measured: MeasuredFarm) -> None:
+    first = measured.farm.submit(SPEC, key="nightly-2026-11-23")
+    assert measured.farm.submit(SPEC, key="nightly-2026-11-23").id == first.id
+
+
+def test_a_run_can_be_cancelled_and_measured_again(measured: MeasuredFarm) -> None:
+    run = measured.farm.submit(SPEC)
+    assert run.url == f"{measured.farm.url}/matrices/{run.id}"
+    assert not run.is_finished
+    assert run.cancel().is_done
+    assert run.state == "cancelled"
+    again = run.rerun()
+    assert again.view.rerun_of == run.id
+    assert again.refresh().state == "running"
+    again.cancel()
+
+
+def test_a_run_of_a_variant_takes_the_flags_of_its_harness(measured: MeasuredFarm) -> None:
+    run = measured.farm.run(
+        "mobilenet_v2/int8-core/torchscript",
+        harness="speed_benchmark_torch",
+        devices=measured.farm.devices("virtual-2"),
+        settings={"iter": 7},
+        rounds=2,
+    )
+    assert run.view.jobs == 2
+    assert [cell.changed_settings["iter"] for cell in run.cells()] == [7]
+    assert {cell.device_id for cell in run.cells()} == {"virtual-2"}
+    run.cancel()
+
+
+def test_the_harness_of_a_format_need_not_be_named_where_there_is_one(measured: MeasuredFarm) -> None:
+    run = measured.farm.run("mobilenet_v2/float32/torchscript", rounds=1)
+    assert run.view.harness == "speed_benchmark_torch"
+    run.cancel()
+
+
+def test_errors_have_code_hint_and_show_it_in_a_traceback(measured: MeasuredFarm) -> None:
+    with pytest.raises(NotFound) as missing:
+        measured.farm.matrix(999_999)
+    assert missing.value.code == "not_found"
+    assert missing.value.__notes__ == [f"hint: {missing.value.hint}"]
+    with pytest.raises(InvalidInput, match="harness"):
+        measured.farm.submit({"name": "nothing"})
+    with pytest.raises(InvalidInput, match="has no time zone"):
+        measured.farm.speedups(since=datetime(2026, 1, 1))  # noqa: DTZ001
+    with pytest.raises(FarmUnreachable), Farm("http://127.0.0.1:9") as away:
+        away.devices()
+
+
+def test_waiting_for_what_is_finished_returns_at_once(measured: MeasuredFarm) -> None:
+    run = measured.farm.matrix(measured.finished).wait(progress=False)
+    assert run.is_finished
+    row = run.speedups()[0]
+    assert run.explain(row.cell_id).speedup == row
+
+
+def test_a_wait_ends_after_its_time_and_the_matrix_goes_on(measured: MeasuredFarm) -> None:
+    run = measured.farm.matrix(measured.queued)
+    with pytest.raises(TimeoutError, match="has not finished within 0 s; it goes on"):
+        run.wait(timeout_s=0, progress=False)
+    assert run.refresh().state == "running"
+
+
+def test_ctrl_c_detaches_and_says_how_to_go_on(
+    measured: MeasuredFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = measured.farm.matrix(measured.queued).view
+    client: Any = InterruptedClient()
+    with pytest.raises(KeyboardInterrupt):
+        wait_with_progress(client, view, timeout_s=None, shows=False)
+    printed = capsys.readouterr().err
+    assert f"Detached: matrix {view.matrix_id} continues." in printed
+    assert f"Farm().matrix({view.matrix_id}).wait()" in printed
+
+
+def test_the_same_calls_can_be_awaited(measured: MeasuredFarm) -> None:
+    async def ask() -> None:
+        async with AsyncFarm(measured.farm.url) as farm:
+            run = await farm.matrix(measured.finished)
+            assert (await run.wait()).state == "finished"
+            speedups, results = await asyncio.gather(run.speedups(), farm.results(measured.finished))
+            assert speedups.rows == measured.farm.speedups(matrix=measured.finished).rows
+            assert results.rows == measured.farm.results(measured.finished).rows
+            with pytest.raises(TimeoutError):
+                await (await farm.matrix(measured.queued)).wait(timeout_s=0.1)
+            with pytest.raises(FarmError):
+                await farm.matrix(999_999)
+            begun = await farm.submit(SPEC)
+            assert (await begun.cancel()).is_done
+
+    asyncio.run(ask())
