@@ -1,15 +1,18 @@
 """Questions about a farm, each with the ways in which it is asked and the answer is read."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from benchfarm import Farm
+from benchfarm.frames.frame import Frame
 from farm.core.base.units import duration_text, ratio_text
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import Verdict
 from farm.presentation.cell_state import cell_state, refusal_text
 from farm.presentation.text import interval_text
+from farm.wire.documents.files.programs import ProgramView
 from farm.wire.documents.matrices.matrices import CellView
 from tests.web.questions.reading import Page
 
@@ -25,6 +28,8 @@ class Question:
     in_json: Callable[[Any], str]
     #: Whether the command's table has the same text.
     in_table: bool = True
+    #: The answer of the Python client.
+    in_python: Callable[[Farm], str]
     path: str
     on_page: Callable[[Page], str]
 
@@ -45,11 +50,40 @@ def waiting(view: Any, device: str) -> str:
     return "; ".join(progress["waiting_for"])
 
 
+def row(frame: Frame[Any], place: int = 0) -> dict[str, Any]:
+    """Return a row of a frame by the names of its columns."""
+    return frame.to_dicts()[place]
+
+
+def counted(frame: Frame[Any]) -> int:
+    """Return how many rounds of the first row do not count."""
+    return int(row(frame)["of"] - row(frame)["n"])
+
+
+def milliseconds_text(value: float) -> str:
+    return duration_text(value * 1e6)
+
+
+def reading(farm: Farm) -> Any:
+    """Return what was read of attempt 9."""
+    return farm.matrix(1).attempt(9).reading
+
+
+def evidence(farm: Farm) -> Any:
+    return farm.matrix(1).attempt(9).evidence
+
+
+def programs(farm: Farm) -> Sequence[ProgramView]:
+    """Return the programs of the harness that new matrices run."""
+    return [each for each in farm.harnesses.get("speed_benchmark_torch").programs if each.in_use]
+
+
 QUESTIONS = (
     Question(
         text="How many devices are free?",
         command="device list",
         in_json=lambda devices: str(sum(not device["blocked_by"] for device in devices)),
+        in_python=lambda farm: str(sum(not device.blocked_by for device in farm.devices())),
         path="/",
         on_page=lambda page: page.chips[0].removesuffix(" free"),
     ),
@@ -57,6 +91,7 @@ QUESTIONS = (
         text="How many times as fast is int8-core on virtual-1, in matrix 1?",
         command="speedups 1",
         in_json=lambda views: ratio_text(views[0]["speedup"]),
+        in_python=lambda farm: ratio_text(row(farm.speedups(matrix=1))["speedup"]),
         path="/speedups?matrix=1",
         on_page=lambda page: page.row("int8-core")["speedup"],
     ),
@@ -64,6 +99,9 @@ QUESTIONS = (
         text="Within which interval?",
         command="speedups 1",
         in_json=lambda views: interval_text(views[0]["ci_low"], views[0]["ci_high"]),
+        in_python=lambda farm: interval_text(
+            *(row(farm.speedups(matrix=1))[name] for name in ("ci_low", "ci_high"))
+        ),
         path="/speedups?matrix=1",
         on_page=lambda page: page.row("int8-core")["95 % interval"],
     ),
@@ -71,6 +109,9 @@ QUESTIONS = (
         text="What is the verdict?",
         command="speedups 1",
         in_json=lambda views: verdict_text(Verdict(views[0]["verdict"]), margin=views[0]["margin"]),
+        in_python=lambda farm: verdict_text(
+            farm.speedups(matrix=1)[0].verdict, margin=row(farm.speedups(matrix=1))["margin"]
+        ),
         path="/speedups?matrix=1",
         on_page=lambda page: page.row("int8-core")["verdict"].removesuffix("*"),
     ),
@@ -78,6 +119,7 @@ QUESTIONS = (
         text="How many rounds are left out on virtual-2?",
         command="speedups 1 --device virtual-2",
         in_json=lambda views: str(views[0]["excluded"]),
+        in_python=lambda farm: str(counted(farm.speedups(matrix=1, device="virtual-2"))),
         path="/speedups?matrix=1&device=virtual-2",
         on_page=lambda page: page.row("int8-core")["left out"],
     ),
@@ -85,6 +127,7 @@ QUESTIONS = (
         text="What is the median of int8-core on virtual-1?",
         command="matrix show 1",
         in_json=lambda view: duration_text(cell(view, 1).value_ns or 0),
+        in_python=lambda farm: milliseconds_text(row(farm.results(1), 1)["time_ms"]),
         path="/matrices/1",
         on_page=lambda page: (
             grid_cell(page, "int8-core", "virtual-1").removeprefix("valid ").removesuffix(" 5 runs")
@@ -95,6 +138,7 @@ QUESTIONS = (
         command="matrix show 2",
         in_json=lambda view: cell_state(cell(view, 1)),
         in_table=False,
+        in_python=lambda farm: cell_state(farm.matrix(2).cells()[1]),
         path="/matrices/2",
         on_page=lambda page: grid_cell(page, "int8-core", "virtual-1").split()[0],
     ),
@@ -103,6 +147,7 @@ QUESTIONS = (
         command="matrix show 2",
         in_json=lambda view: refusal_text(cell(view, 1)),
         in_table=False,
+        in_python=lambda farm: refusal_text(farm.matrix(2).cells()[1]),
         path="/matrices/2",
         on_page=lambda page: grid_cell(page, "int8-core", "virtual-1").removeprefix("refused refused "),
     ),
@@ -111,6 +156,7 @@ QUESTIONS = (
         command="matrix show 2",
         in_json=lambda view: refusal_text(cell(view, 3)),
         in_table=False,
+        in_python=lambda farm: refusal_text(farm.matrix(2).cells()[3]),
         path="/matrices/2",
         on_page=lambda page: grid_cell(page, "int8-core", "virtual-2").removeprefix("failed failed "),
     ),
@@ -119,6 +165,7 @@ QUESTIONS = (
         command="matrix show 3",
         in_json=lambda view: waiting(view, "virtual-2"),
         in_table=False,
+        in_python=lambda farm: "; ".join(farm.matrix(3).view.progress[1].waiting_for),
         path="/matrices/3",
         on_page=lambda page: page.lines[1].removeprefix("virtual-2 0/10 "),
     ),
@@ -126,6 +173,7 @@ QUESTIONS = (
         text="What is the newest matrix called?",
         command="matrix list",
         in_json=lambda matrices: str(matrices[0]["name"]),
+        in_python=lambda farm: farm.matrices()[0].name,
         path="/matrices",
         on_page=lambda page: page.column("name")[0],
     ),
@@ -133,6 +181,7 @@ QUESTIONS = (
         text="Who submitted matrix 1?",
         command="matrix show 1",
         in_json=lambda view: str(view["submitted_by"]),
+        in_python=lambda farm: str(farm.matrix(1).view.submitted_by),
         path="/matrices/1",
         on_page=lambda page: page.facts["submitted"].rsplit(" by ")[-1],
     ),
@@ -140,6 +189,7 @@ QUESTIONS = (
         text="How many jobs are queued?",
         command="matrix list",
         in_json=lambda matrices: str(sum(each["jobs_by_outcome"].get("queued", 0) for each in matrices)),
+        in_python=lambda farm: str(sum(each.jobs_by_outcome.get("queued", 0) for each in farm.matrices())),
         path="/",
         on_page=lambda page: page.headings[-1].split()[-2],
     ),
@@ -147,6 +197,7 @@ QUESTIONS = (
         text="How many samples has attempt 9?",
         command="attempt show 9",
         in_json=lambda attempt: str(len(attempt["reading"]["samples_ns"])),
+        in_python=lambda farm: str(len(reading(farm).samples_ns)),
         path="/attempts/9",
         on_page=lambda page: page.facts["samples"],
     ),
@@ -154,6 +205,7 @@ QUESTIONS = (
         text="Within which time were 90 % of them?",
         command="attempt show 9",
         in_json=lambda attempt: duration_text(attempt["reading"]["p90_ns"]),
+        in_python=lambda farm: duration_text(reading(farm).p90_ns or 0),
         path="/attempts/9",
         on_page=lambda page: page.facts["time"].rsplit("90 % within ")[-1],
     ),
@@ -161,6 +213,7 @@ QUESTIONS = (
         text="Which accelerator ran it?",
         command="attempt show 9",
         in_json=lambda attempt: "{actual_backend}, {accelerator}".format(**attempt["reading"]),
+        in_python=lambda farm: f"{reading(farm).actual_backend}, {reading(farm).accelerator}",
         path="/attempts/9",
         on_page=lambda page: page.facts["ran on"],
     ),
@@ -168,6 +221,7 @@ QUESTIONS = (
         text="Which command was it?",
         command="attempt show 9",
         in_json=lambda attempt: shlex.join(attempt["evidence"]["argv"]),
+        in_python=lambda farm: shlex.join(evidence(farm)["argv"]),
         path="/attempts/9",
         on_page=lambda page: page.code[1],
     ),
@@ -175,6 +229,7 @@ QUESTIONS = (
         text="Which alarm is open?",
         command="alarms",
         in_json=lambda alarms: str(alarms[0]["message"]),
+        in_python=lambda farm: farm.client.alarms()[0].message,
         path="/alarms",
         on_page=lambda page: page.items[-1].split(": change 1 ")[1].split(" `farm")[0],
     ),
@@ -183,6 +238,7 @@ QUESTIONS = (
         command="device show virtual-1",
         in_json=lambda device: f"{device['android']} (API {device['api_level']})",
         in_table=False,
+        in_python=lambda farm: "{0.android} (API {0.api_level})".format(farm.devices("virtual-1")[0]),
         path="/devices/virtual-1",
         on_page=lambda page: page.facts["Android"],
     ),
@@ -190,6 +246,7 @@ QUESTIONS = (
         text="Which hosts are there?",
         command="host list",
         in_json=lambda hosts: " ".join(host["host_id"] for host in hosts),
+        in_python=lambda farm: " ".join(host.host_id for host in farm.client.hosts()),
         path="/hosts",
         on_page=lambda page: " ".join(page.column("host")),
     ),
@@ -197,6 +254,7 @@ QUESTIONS = (
         text="Which file is int8-core?",
         command="variant list",
         in_json=lambda variants: str(variants[1]["manifest"]["digest"])[:12],
+        in_python=lambda farm: farm.variants.get("mobilenet_v2/int8-core/torchscript").manifest.digest[:12],
         path="/variants",
         on_page=lambda page: page.row("mobilenet_v2/int8-core/torchscript")["digest"],
     ),
@@ -204,6 +262,9 @@ QUESTIONS = (
         text="What was the last speedup of int8-core on virtual-1?",
         command="history show mobilenet_v2 --device virtual-1 --variant int8-core",
         in_json=lambda series: ratio_text(series[0]["points"][-1]["speedup"]),
+        in_python=lambda farm: ratio_text(
+            row(farm.history(device="virtual-1", variant="int8-core"), -1)["speedup"]
+        ),
         path="/history?model=mobilenet_v2&device=virtual-1&variant=int8-core",
         on_page=lambda page: page.column("speedup")[0],
     ),
@@ -211,6 +272,7 @@ QUESTIONS = (
         text="How many regressions were found?",
         command="regressions",
         in_json=lambda changes: str(len(changes)),
+        in_python=lambda farm: str(len(farm.regressions())),
         path="/changes",
         on_page=lambda page: str(len(page.column("change"))),
     ),
@@ -218,6 +280,7 @@ QUESTIONS = (
         text="Which program of the harness is in use?",
         command="harness list",
         in_json=lambda programs: next(each["digest"] for each in programs if each["in_use"])[:12],
+        in_python=lambda farm: programs(farm)[0].digest[:12],
         path="/harnesses",
         on_page=lambda page: page.row("speed_benchmark_torch")["program"].split()[-1],
     ),

@@ -1,4 +1,4 @@
-"""The same question has the same answer in the terminal, as JSON and on the page, to the last digit."""
+"""A question has the same answer in the terminal, as JSON, on the page and in Python, to the last digit."""
 
 import json
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from benchfarm import Farm
 from farm.cli.shell.main import main
 from tests.web.questions.questions import QUESTIONS, Question
 from tests.web.questions.reading import read_page
@@ -36,7 +37,7 @@ def test_there_are_more_than_twenty_questions() -> None:
 
 
 @EACH
-def test_page_and_command_give_the_same_answer(
+def test_page_command_and_client_give_the_same_answer(
     answering: httpx.Client, farm: Callable[..., str], question: Question
 ) -> None:
     answer = question.in_json(json.loads(farm(*question.command.split(), "--json")))
@@ -44,5 +45,7 @@ def test_page_and_command_give_the_same_answer(
     page = answering.get(question.path)
     assert page.status_code == 200, page.text
     assert question.on_page(read_page(page.text)) == answer
+    with Farm(str(answering.base_url)) as client:
+        assert question.in_python(client) == answer
     if question.in_table:
         assert answer in farm(*question.command.split())
