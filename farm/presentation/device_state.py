@@ -1,8 +1,9 @@
 """The state of a device as text: what it does, why it gets no work, and what an operator can do."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Protocol
 
 from farm.core.devices.device import Blocker, Presence
 from farm.core.upkeep.recovery import Recovery, RecoveryStep
@@ -41,35 +42,50 @@ def device_state_text(view: DeviceView) -> str:
     return text if view.job_id is None else f"{text}, finishing job {view.job_id}"
 
 
-def device_groups(views: Sequence[DeviceView]) -> Sequence[tuple[str, str, int]]:
+class Blocked(Protocol):
+    """A device with the codes of what keeps it from work."""
+
+    @property
+    def blocked_by(self) -> Sequence[str]: ...
+    @property
+    def job_id(self) -> int | None: ...
+
+
+#: Classes of states, those that work first.
+_GROUPS = ("busy", "free", "waits", "down")
+
+
+def device_groups(fleet: Iterable[Blocked]) -> Sequence[tuple[str, str, int]]:
     """Return class, words and number of devices in each state, those that work first."""
-    groups: Counter[tuple[str, str]] = Counter()
-    for view in views:
-        groups[device_group(view)] += 1
-    order = ("busy", "free", "waits", "down")
+    groups = Counter(device_group(device) for device in fleet)
     return [
         (kind, words, count)
         for (kind, words), count in sorted(
-            groups.items(), key=lambda item: (order.index(item[0][0]), item[0])
+            groups.items(), key=lambda item: (_GROUPS.index(item[0][0]), item[0])
         )
     ]
 
 
-def device_group(view: DeviceView) -> tuple[str, str]:
+def device_group(device: Blocked) -> tuple[str, str]:
     """Return the class of a device's state, `busy`, `free`, `waits` or `down`, and its words."""
-    first = view.blocked_by[0] if view.blocked_by else None
+    first = device.blocked_by[0] if device.blocked_by else None
     if first is None:
         return "free", "free"
-    if first == Blocker.BUSY or view.job_id is not None:
+    if first == Blocker.BUSY or device.job_id is not None:
         return "busy", "running"
     if first in (Blocker.SESSION_NOT_LIVE, Blocker.NOT_ONLINE, Blocker.HEALTH_BAD):
         return "down", "needs attention"
-    return "waits", device_state_text(view) if first == Blocker.PENDING else "not available"
+    return "waits", _BLOCKER_TEXT[first] if first == Blocker.PENDING else "not available"
 
 
 def since_text(view: DeviceView, now: datetime | None = None) -> str:
     """Return how long the device has been in this state; `-` if that is unknown."""
     return EMPTY_CELL if view.since is None else age_text(view.since, now or datetime.now(UTC))
+
+
+def may_need_operator(device: Blocked) -> bool:
+    """Return whether `find_remedy` may have something to say of a device."""
+    return bool(device.blocked_by) and device.blocked_by[0] in (*_OPERATOR_CODES, Blocker.CORDONED)
 
 
 def find_remedy(view: DeviceView) -> str | None:

@@ -2,7 +2,8 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
@@ -11,6 +12,7 @@ import pytest
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.core.base.ids import MatrixId
+from farm.core.devices.condition import Condition
 from farm.core.runs.evidence import Evidence
 from farm.web.app import create_app_with_pages
 from farm.wire.agents.protocol import Assignment
@@ -21,6 +23,9 @@ from tests.support.farm.service_fixture import FarmRig, ended, good_evidence, pl
 
 #: A name as a submitter might try: every page that shows it must show these characters.
 HOSTILE = "<script>alert(1)</script>\"'&"
+
+
+WARM = Condition(taken_at=datetime(2026, 1, 2, tzinfo=UTC), battery_c=31.5, skin_c=33.25)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +54,9 @@ def fill(folder: Path) -> tuple[MatrixId, MatrixId, MatrixId]:
         quick = 0.5 if "int8" in str(variants.get(plan.files[-1].digest)) else 1.0
         iterations = int(plan.settings["iter"])
         base = 20_000 * quick * noise.gauss(1, 0.01)
-        return ended(assignment, torch_output([base * noise.gauss(1, 0.01) for _ in range(iterations)]))
+        evidence = ended(assignment, torch_output([base * noise.gauss(1, 0.01) for _ in range(iterations)]))
+        # The second device reports no temperatures.
+        return replace(evidence, before=WARM) if assignment.device_id == "virtual-1" else evidence
 
     def fail(assignment: Assignment) -> Evidence:
         plan = plan_of(assignment)

@@ -1,14 +1,14 @@
 """Describe each phone, and since when and why it is kept from work; find the one that a person names."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from shlex import quote
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import DeviceId, HostId
+from farm.core.base.ids import DeviceId, HostId, JobId
 from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Blocker, DeviceState, blockers
 from farm.core.devices.host_state import HostEvent
@@ -19,7 +19,8 @@ from farm.core.jobs.retry import JOB_DEFERRED
 from farm.core.operations.event import DeviceEvent, EventKind, EventSubject
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
-from farm.store.devices.devices import Device, DeviceName
+from farm.store.devices.devices import Device, DeviceName, DeviceStatus
+from farm.store.devices.fleet import list_statuses
 from farm.store.jobs import attempts
 from farm.store.jobs.jobs import find_open_check
 from farm.store.operations.event_log import last_events
@@ -28,6 +29,8 @@ from farm.wire.documents.devices import DeviceView
 
 #: Facts that are shown of each device; None before they were read.
 _SHOWN_FACTS = ("device_model", "manufacturer", "soc", "android", "api_level", "abi", "build_fingerprint")
+#: Devices that are read at once where some are looked for.
+_SEARCHED = 500
 _HEALTH_KINDS = (DeviceEvent.HEALTH_CHANGED, DeviceEvent.FOUND)
 #: Events of the phone that began it.
 _KINDS_BY_BLOCKER: Mapping[Blocker, Sequence[EventKind]] = {
@@ -48,6 +51,55 @@ def list_device_views(connection: Connection, *, after: DeviceId, limit: int) ->
     load = load_of(connection)
     page = devices.devices_page(connection, after=after, limit=limit)
     return [_view(connection, device, load) for device in page]
+
+
+def find_device_views(
+    connection: Connection,
+    *,
+    after: DeviceId,
+    limit: int,
+    is_wanted: Callable[[Device, Sequence[Blocker]], bool],
+) -> list[DeviceView]:
+    """Return a page of the devices that are wanted, by id; those after one."""
+    load = load_of(connection)
+    wanted: list[Device] = []
+    while page := devices.devices_page(connection, after=after, limit=_SEARCHED):
+        wanted += [device for device in page if is_wanted(device, _blockers(device, load))]
+        if len(wanted) >= limit:
+            break
+        after = page[-1].device_id
+    return [_view(connection, device, load) for device in wanted[:limit]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetDevice:
+    """A device as one of many: what keeps it from work, and the job that it runs."""
+
+    device_id: DeviceId
+    name: str
+    blocked_by: tuple[Blocker, ...]
+    job_id: JobId | None
+
+
+def fleet_status(connection: Connection) -> list[FleetDevice]:
+    """Return all devices, and why each gets no benchmark job now, in the order of their ids."""
+    load = load_of(connection)
+    return [
+        FleetDevice(
+            device_id=device.device_id,
+            name=device.name,
+            blocked_by=tuple(_blockers(device, load)),
+            job_id=device.job_id,
+        )
+        for device in list_statuses(connection)
+    ]
+
+
+def views_of(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceView]:
+    """Return the views of these devices, in their order; unknown ones are missing."""
+    load = load_of(connection)
+    known = devices.devices_by_id(connection, device_ids)
+    return [_view(connection, known[device_id], load) for device_id in device_ids if device_id in known]
 
 
 def device_view(connection: Connection, device: Device) -> DeviceView:
@@ -84,7 +136,7 @@ class Load:
     busy_cpus: set[str] = field(default_factory=set)
     runs_by_host: Counter[HostId] = field(default_factory=Counter)
 
-    def state_of(self, device: Device) -> DeviceState:
+    def state_of(self, device: DeviceStatus) -> DeviceState:
         """Return the state that decides whether a device can be given work."""
         host_runs = self.runs_by_host[device.host_id]
         return device.state(cpu_busy=device.cpu_domain in self.busy_cpus, host_runs=host_runs)
@@ -106,8 +158,7 @@ def load_of(connection: Connection) -> Load:
 
 def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[Blocker, ...]]:
     """Return by device why it gets no benchmark job now; empty when it can, or runs one."""
-    load = load_of(connection)
-    return {device.device_id: tuple(_blockers(device, load)) for device in devices.list_devices(connection)}
+    return {device.device_id: device.blocked_by for device in fleet_status(connection)}
 
 
 def _matches_prefix(device: DeviceName, name: str) -> bool:
@@ -119,7 +170,7 @@ def _names(fleet: Sequence[DeviceName]) -> str:
     return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "")
 
 
-def _blockers(device: Device, load: Load) -> list[Blocker]:
+def _blockers(device: DeviceStatus, load: Load) -> list[Blocker]:
     return sort_for_display(blockers(load.state_of(device), check=False))
 
 

@@ -29,45 +29,25 @@ from farm.database.tables import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """A device's row, with its facts, its live attempt and whether its host's agent is connected."""
+class DeviceStatus:
+    """What decides whether a device can be given work: its row, its live job, and its host."""
 
     device_id: DeviceId
     host_id: HostId
-    serial: str
     presence: Presence
-    detail: str | None
     health: Health
     admin: Admin
-    #: The operator's name and tags for it, and its number among the devices of its model.
     label: str | None
-    tags: tuple[str, ...]
-    unit: int | None
-    #: The time an operator re-baselined it: since then its reference runs are compared with its own only.
-    rebaselined_at: datetime | None
-    #: The latest end of its reservation and its owner; both or neither.
-    reserved_until: datetime | None
     reserved_by: str | None
-    facts_id: FactsId | None
-    facts: DeviceFacts | None
     #: Devices of one domain never run at the same time.
     cpu_domain: str | None
-    condition: Condition | None
-    #: The recovery episode, as last reported by its agent.
-    recovery: Recovery | None
     fence: int
     cleaned_fence: int
-    seen_at: datetime
     session_live: bool
     host_state: HostState
     #: The most concurrent runs of its host; None: no limit.
     host_max_runs: int | None
-    #: The job of its live attempt.
     job_id: JobId | None
-    #: The attempt of its last claim, live or not.
-    last_attempt_id: AttemptId | None
-    last_attempt_state: AttemptState | None
-    claimed_at: datetime | None
     has_device_action: bool
 
     @property
@@ -92,6 +72,29 @@ class Device:
             reserved=self.reserved_by is not None,
             device_action=self.has_device_action,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device(DeviceStatus):
+    """A device's row, with its facts, its live attempt and whether its host's agent is connected."""
+
+    serial: str
+    detail: str | None
+    tags: tuple[str, ...]
+    #: Its number among the devices of its model.
+    unit: int | None
+    #: The time an operator re-baselined it: since then its reference runs are compared with its own only.
+    rebaselined_at: datetime | None
+    reserved_until: datetime | None
+    facts_id: FactsId | None
+    facts: DeviceFacts | None
+    condition: Condition | None
+    recovery: Recovery | None
+    seen_at: datetime
+    #: The attempt of its last claim, live or not.
+    last_attempt_id: AttemptId | None
+    last_attempt_state: AttemptState | None
+    claimed_at: datetime | None
 
 
 _LIVE, _LAST = sa.alias(attempts), sa.alias(attempts)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from farm.core.base.units import duration_text, ratio_text
 from farm.web.charts.forest import Span, Tick, ratio_tick_text
-from farm.web.charts.scale import Scale, log_scale
+from farm.web.charts.scale import Scale, linear_scale, log_scale
 from farm.wire.documents.results.history import HistoryPoint, SeriesHistory
 
 WIDTH, HEIGHT = 520.0, 110.0
@@ -78,56 +78,80 @@ def axis_ms(at: datetime) -> int:
     return round(1000 * (local.timestamp() + (local.utcoffset() or timedelta()).total_seconds()))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedValue:
+    """A value at a time, with the words of its tooltip, and its interval where it has one."""
+
+    at: datetime
+    value: float
+    words: str
+    low: float | None = None
+    high: float | None = None
+
+
 def speedup_trend(history: SeriesHistory) -> Trend | None:
     """Return the trend of a paired ratio; None for what is compared with nothing."""
-    points = [point for point in history.points if point.speedup is not None]
+    points = [
+        TimedValue(
+            at=point.ended_at,
+            value=point.speedup,
+            words=_words(point, ratio_text(point.speedup)),
+            low=point.ci_low,
+            high=point.ci_high,
+        )
+        for point in history.points
+        if point.speedup is not None
+    ]
     if not points:
         return None
-    bounds = [value for point in points for value in (point.ci_low, point.ci_high) if value is not None]
-    values = [*(point.speedup or 1.0 for point in points), *bounds]
+    values = [
+        value for point in points for value in (point.value, point.low, point.high) if value is not None
+    ]
     middle = (min(values) * max(values)) ** 0.5
     scale = log_scale(values, length=HEIGHT, around=middle, least=_LEAST)
-    return _trend(
-        "speedup",
-        history,
-        points,
-        scale,
-        value=lambda point: point.speedup or 1.0,
-        text=ratio_text,
-        tick_text=ratio_tick_text,
-        interval=lambda point: (point.ci_low, point.ci_high),
-    )
+    return _trend("speedup", points, scale, ratio_tick_text, _marks(history), one=1.0)
 
 
 def time_trend(history: SeriesHistory) -> Trend:
     """Return the trend of absolute time, which heat and age of the device move, too."""
-    times = [point.time_ns for point in history.points]
+    points = [
+        TimedValue(at=point.ended_at, value=point.time_ns, words=_words(point, duration_text(point.time_ns)))
+        for point in history.points
+    ]
+    times = [point.value for point in points]
     middle = (min(times) * max(times)) ** 0.5
     scale = log_scale(times, length=HEIGHT, around=middle, least=_LEAST)
-    return _trend(
-        "time",
-        history,
-        history.points,
-        scale,
-        value=lambda point: point.time_ns,
-        text=duration_text,
-        tick_text=duration_text,
-        interval=lambda _: (None, None),
-    )
+    return _trend("time", points, scale, duration_text, _marks(history))
+
+
+def value_trend(name: str, points: Sequence[TimedValue], text: Callable[[float], str]) -> Trend | None:
+    """Return the trend of any value, oldest first; None without one."""
+    if not points:
+        return None
+    scale = linear_scale([point.value for point in points], length=HEIGHT)
+    return _trend(name, points, scale, text)
+
+
+def _words(point: HistoryPoint, text: str) -> str:
+    return f"{point.ended_at.astimezone():%Y-%m-%d}, matrix {point.matrix_id}: {text}"
+
+
+def _marks(history: SeriesHistory) -> list[tuple[datetime, datetime, bool]]:
+    """Return from when to when each new version and each change is, and whether it is a change."""
+    versions = [(point.began_at, point.began_at, False) for point in history.points if point.changed]
+    return [*versions, *((change.before_at, change.since_at, True) for change in history.changes)]
 
 
 def _trend(
     name: str,
-    history: SeriesHistory,
-    points: Sequence[HistoryPoint],
+    points: Sequence[TimedValue],
     scale: Scale,
-    *,
-    value: Callable[[HistoryPoint], float],
     text: Callable[[float], str],
-    tick_text: Callable[[float], str],
-    interval: Callable[[HistoryPoint], tuple[float | None, float | None]],
+    marks: Sequence[tuple[datetime, datetime, bool]] = (),
+    *,
+    one: float | None = None,
 ) -> Trend:
-    begin, end = points[0].ended_at, points[-1].ended_at
+    begin, end = points[0].at, points[-1].at
     span_s = (end - begin).total_seconds()
 
     def x(at: datetime) -> float:
@@ -137,27 +161,16 @@ def _trend(
     def y(number: float) -> float:
         return round(HEIGHT - scale.place(number), 1)
 
-    def span(point: HistoryPoint) -> Span | None:
-        low, high = interval(point)
-        return None if low is None or high is None else Span(low=y(high), high=y(low))
-
     drawn = [
         TrendPoint(
-            x=x(point.ended_at),
-            y=y(value(point)),
-            interval=span(point),
-            words=f"{point.ended_at.astimezone():%Y-%m-%d}, matrix {point.matrix_id}: {text(value(point))}",
+            x=x(point.at),
+            y=y(point.value),
+            interval=None
+            if point.low is None or point.high is None
+            else Span(low=y(point.high), high=y(point.low)),
+            words=point.words,
         )
         for point in points
-    ]
-    marks = [
-        TrendMark(x=x(point.began_at), since=x(point.began_at), is_change=False)
-        for point in points
-        if point.changed
-    ]
-    marks += [
-        TrendMark(x=x(change.since_at), since=x(change.before_at), is_change=True)
-        for change in history.changes
     ]
     return Trend(
         name=name,
@@ -165,9 +178,11 @@ def _trend(
         height=HEIGHT,
         points=drawn,
         line=" ".join(f"{point.x},{point.y}" for point in drawn),
-        marks=marks,
-        ticks=[Tick(at=y(number), text=tick_text(number)) for number in scale.ticks()],
-        one=y(1.0) if name == "speedup" and scale.low <= 1.0 <= scale.high else None,
+        marks=[
+            TrendMark(x=x(until), since=x(since), is_change=is_change) for since, until, is_change in marks
+        ],
+        ticks=[Tick(at=y(number), text=text(number)) for number in scale.ticks()],
+        one=y(one) if one is not None and scale.low <= one <= scale.high else None,
         begin=begin,
         end=end,
     )

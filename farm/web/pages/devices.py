@@ -1,42 +1,87 @@
-"""Pages of devices: the grid of all, and one with its facts, conditions, runs and events."""
+"""Pages of devices: the grid of all, and one with its facts, conditions, jobs and events."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from farm.api.context import Farm
+from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId
-from farm.presentation.device_state import device_group, device_state_text, find_remedy, since_text
+from farm.core.devices.device import Blocker
+from farm.presentation.device_state import (
+    device_group,
+    device_state_text,
+    find_remedy,
+    since_text,
+)
 from farm.services.checks.device_detail import device_detail
-from farm.services.devices.views import list_device_views
+from farm.services.devices.views import device_named, find_device_views
+from farm.store.checks.reference_runs import own_runs
+from farm.store.devices.devices import Device
+from farm.store.devices.run_conditions import RunCondition, last_run_conditions
+from farm.store.devices.workload import count_waiting
+from farm.store.jobs.open_work import LiveRun, live_runs
+from farm.store.jobs.queues import queue_heads
+from farm.web.charts.conditions import condition_plots, reference_plot
+from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
-from farm.wire.base import MAX_LIST_PAGE
 from farm.wire.documents.devices import DeviceView
 
 router = APIRouter(route_class=PageRoute)
 
+_CARDS = 60
+#: Runs and reference runs whose conditions are shown.
+_RUNS, _REFERENCE_RUNS = 200, 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Status:
+    """What decides the group of a device."""
+
+    blocked_by: Sequence[Blocker]
+    job_id: int | None
+
 
 @router.get("/devices")
 async def get_devices(
-    request: Request, caller: Viewer, farm: Farm, part: str | None = None, find: str = "", after: str = ""
+    request: Request,
+    caller: Viewer,
+    farm: Farm,
+    part: str | None = None,
+    find: Annotated[str, Query(max_length=128)] = "",
+    state: Annotated[str, Query(max_length=16)] = "",
+    after: Annotated[str, Query(max_length=128)] = "",
 ) -> Response:
     """Show a card for each device."""
+    words = find.casefold().split()
+
+    def is_wanted(device: Device, blocked_by: Sequence[Blocker]) -> bool:
+        group, _ = device_group(_Status(blocked_by=blocked_by, job_id=device.job_id))
+        return (not state or group == state) and _matches(device, words)
 
     async def grid() -> Mapping[str, Any]:
-        views = await farm.database.read_async(list_device_views, after=DeviceId(after), limit=MAX_LIST_PAGE)
-        shown = [card(view) for view in views if _matches(view, find)]
+        views = await farm.database.read_async(
+            find_device_views, after=DeviceId(after), limit=_CARDS, is_wanted=is_wanted
+        )
         return {
-            "cards": shown,
-            "listed": len(views),
-            "next": views[-1].device_id if len(views) == MAX_LIST_PAGE else None,
+            "cards": await _cards(farm, views),
+            "next": views[-1].device_id if len(views) == _CARDS else None,
         }
 
     return await render_page(
-        request, "devices", caller=caller, part=part, parts={"grid": grid}, title="Devices", find=find
+        request,
+        "devices",
+        caller=caller,
+        part=part,
+        parts={"grid": grid},
+        title="Devices",
+        find=find,
+        state=state,
+        after=after,
     )
 
 
@@ -48,19 +93,70 @@ async def get_device(
 
     async def detail() -> Mapping[str, Any]:
         view = await farm.database.read_async(device_detail, device)
-        return {"device": view, "card": card(view), "remedy": find_remedy(view), "title": view.name}
+        device_ids = [view.device_id]
+        (card,) = await _cards(farm, [view])
+        return {
+            "device": view,
+            "card": card,
+            "remedy": find_remedy(view),
+            "title": view.name,
+            "waiting": await farm.database.read_async(count_waiting, device_ids),
+            "first": (await farm.database.read_async(queue_heads, device_ids)).get(view.device_id),
+        }
 
-    return await render_page(request, "devices/one", caller=caller, part=part, parts={"detail": detail})
+    async def conditions() -> Mapping[str, Any]:
+        own = await farm.database.read_async(device_named, device)
+        runs = await farm.database.read_async(last_run_conditions, own.device_id, limit=_RUNS)
+        reference = await farm.database.read_async(own_runs, own.device_id, limit=_REFERENCE_RUNS)
+        return {
+            "runs": runs,
+            "plots": condition_plots(runs),
+            "reference": reference,
+            "reference_plot": reference_plot(reference),
+        }
 
-
-def card(view: DeviceView) -> Mapping[str, Any]:
-    """Return what the card of a device shows."""
-    kind, _ = device_group(view)
-    return {"view": view, "kind": kind, "state": device_state_text(view), "since": since_text(view)}
-
-
-def _matches(view: DeviceView, find: str) -> bool:
-    words = " ".join(
-        filter(None, [view.name, view.device_id, view.device_model, view.soc, view.host, *view.tags])
+    return await render_page(
+        request,
+        "devices/one",
+        caller=caller,
+        part=part,
+        parts={"detail": detail, "conditions": conditions},
     )
-    return all(word in words.casefold() for word in find.casefold().split())
+
+
+@router.get("/devices/{device}/conditions.csv")
+async def get_device_conditions(_: Viewer, device: str, farm: Farm) -> Response:
+    """Return the conditions of a device at its last runs."""
+    own = await farm.database.read_async(device_named, device)
+
+    async def page(last: RunCondition | None) -> list[RunCondition]:
+        if last is not None:
+            return []
+        return await farm.database.read_async(last_run_conditions, own.device_id, limit=_RUNS)
+
+    columns = ("attempt_id", "measured_at", "start_battery_c", "start_skin_c", "clock_pct", "quality")
+    return await csv_response("conditions", page, columns_of(*columns))
+
+
+async def _cards(farm: Context, views: Sequence[DeviceView]) -> list[Mapping[str, Any]]:
+    """Return what the cards of devices show."""
+    busy = [view.device_id for view in views if view.job_id is not None]
+    runs: Mapping[DeviceId, LiveRun] = await farm.database.read_async(live_runs, busy) if busy else {}
+    return [
+        {
+            "view": view,
+            "kind": device_group(view)[0],
+            "state": device_state_text(view),
+            "since": since_text(view),
+            "run": runs.get(view.device_id),
+        }
+        for view in views
+    ]
+
+
+def _matches(device: Device, words: Sequence[str]) -> bool:
+    facts = device.facts
+    model, soc = (None, None) if facts is None else (facts.device_model, facts.soc)
+    known = (device.label, device.device_id, device.host_id, model, soc, *device.tags)
+    text = " ".join(filter(None, known)).casefold()
+    return all(word in text for word in words)

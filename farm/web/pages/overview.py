@@ -7,12 +7,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from farm.api.context import Context, Farm
+from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
-from farm.core.base.ids import DeviceId
 from farm.core.jobs.job import JobEvent
-from farm.presentation.device_state import device_groups, find_remedy
-from farm.services.devices.views import list_device_views
+from farm.presentation.device_state import device_groups, find_remedy, may_need_operator
+from farm.services.devices.views import fleet_status, views_of
 from farm.services.matrices.views import list_matrix_summaries
 from farm.services.operations.alarms import list_alarms
 from farm.store.jobs.open_work import count_queued, count_running
@@ -20,14 +19,14 @@ from farm.store.operations.recent_events import count_between
 from farm.web.charts.bars import bar_chart
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
-from farm.wire.base import MAX_LIST_PAGE
-from farm.wire.documents.devices import DeviceView
 
 router = APIRouter(route_class=PageRoute)
 
 _MATRICES = 8
 _ALARMS = 5
 _HOURS = 24
+#: Devices of which is said what an operator can do.
+_REMEDIES = 3
 
 
 @router.get("/")
@@ -50,11 +49,15 @@ async def get_overview(request: Request, caller: Viewer, farm: Farm, part: str |
         return {"hours": bar_chart(list(zip(hours, counts, strict=True)))}
 
     async def devices() -> Mapping[str, Any]:
-        views = await _all_devices(farm)
+        fleet = await farm.database.read_async(fleet_status)
+        ill = [device.device_id for device in fleet if may_need_operator(device)]
+        views = await farm.database.read_async(views_of, ill[:_REMEDIES])
+        remedies = [remedy for view in views if (remedy := find_remedy(view))]
         return {
-            "devices": len(views),
-            "devices_by_state": device_groups(views),
-            "remedies": [remedy for view in views if (remedy := find_remedy(view))],
+            "devices": len(fleet),
+            "devices_by_state": device_groups(fleet),
+            "remedies": remedies,
+            "further_remedies": max(len(ill) - _REMEDIES, 0),
         }
 
     async def alarms() -> Mapping[str, Any]:
@@ -69,13 +72,3 @@ async def get_overview(request: Request, caller: Viewer, farm: Farm, part: str |
         parts={"work": work, "throughput": throughput, "devices": devices, "alarms": alarms},
         title="Overview",
     )
-
-
-async def _all_devices(farm: Context) -> list[DeviceView]:
-    views: list[DeviceView] = []
-    while True:
-        after = views[-1].device_id if views else DeviceId("")
-        page = await farm.database.read_async(list_device_views, after=after, limit=MAX_LIST_PAGE)
-        views += page
-        if len(page) < MAX_LIST_PAGE:
-            return views

@@ -1,0 +1,87 @@
+"""Pages of devices: which are shown, what runs on them, and their conditions over time."""
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from farm.web.pages import devices
+from tests.support.farm.http_farm import HttpFarm, http_farm
+from tests.support.farm.service_fixture import FarmRig, phone
+from tests.web.conftest import WARM, PageFarm
+from tests.web.test_pages import words_of
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpFarm]:
+    """A farm with seven devices on two hosts."""
+    folder: Path = tmp_path_factory.mktemp("many")
+    with http_farm(folder) as farm:
+        for host, numbers in (("bench-1", range(4)), ("bench-2", range(4, 7))):
+            reports = tuple(phone(f"phone-{number}") for number in numbers)
+            assert farm.enroll(host).exchange(devices=reports).status_code == 200
+        yield farm
+
+
+def listed(farm: HttpFarm, path: str) -> list[str]:
+    """Return the devices of a list over all of its pages."""
+    found: list[str] = []
+    while path:
+        answer = farm.http.get(path)
+        found += re.findall(r'<h2><a href="/devices/([^"]+)"', answer.text)
+        (path,) = re.findall(r'href="(/devices\?[^"]*after=[^"]+)"', answer.text) or [""]
+        path = path.replace("&amp;", "&")
+    return found
+
+
+def test_devices_are_found_on_all_pages_of_the_list(many: HttpFarm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_CARDS", 2)
+    everyone = [f"phone-{number}" for number in range(7)]
+    assert listed(many, "/devices") == everyone
+    assert listed(many, "/devices?find=BENCH-2+phone") == everyone[4:]
+    # Each is in one state.
+    states = ("busy", "free", "waits", "down")
+    assert sorted(name for state in states for name in listed(many, f"/devices?state={state}")) == everyone
+    nothing = many.http.get("/devices?find=pixel")
+    assert "No device is like that." in words_of(nothing)
+
+
+def test_a_card_says_what_runs(tmp_path: Path) -> None:
+    rig = FarmRig(tmp_path)
+    try:
+        host = rig.host()
+        host.plug_in("virtual-1")
+        rig.variant()
+        rig.variant("int8-core")
+        host.earn_health()
+        rig.submit(name="nightly")
+        host.exchange()
+    finally:
+        rig.close()
+    with http_farm(tmp_path) as farm:
+        words = words_of(farm.http.get("/devices"))
+        assert "running job" in words
+        assert "round 1 of matrix 1" in words
+        words = words_of(farm.http.get("/devices/virtual-1"))
+        assert "jobs of matrix 1 ; next is job" in words
+
+
+def test_conditions_are_those_that_were_measured(pages: PageFarm) -> None:
+    answer = pages.http.get("/devices/virtual-1")
+    rows = list(csv.DictReader(io.StringIO(pages.http.get("/devices/virtual-1/conditions.csv").text)))
+    assert rows
+    assert {row["start_battery_c"] for row in rows} == {str(WARM.battery_c)}
+    assert answer.text.count('data-battery="31.5"') == len(rows)
+    assert answer.text.count('data-skin="33.25"') == len(rows)
+    assert [int(row["attempt_id"]) for row in rows] == sorted(
+        (int(row["attempt_id"]) for row in rows), reverse=True
+    )
+
+
+def test_what_a_device_does_not_report_is_not_drawn(pages: PageFarm) -> None:
+    answer = pages.http.get("/devices/virtual-2")
+    assert "neither temperatures nor limits" in words_of(answer)
+    assert "data-plot" not in answer.text
