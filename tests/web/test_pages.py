@@ -21,6 +21,7 @@ from tests.web.conftest import HOSTILE, PageFarm
 
 PATHS = (
     "/",
+    "/wall",
     "/devices",
     "/devices/virtual-1",
     "/matrices",
@@ -262,6 +263,15 @@ def test_a_list_goes_on_with_its_filters(pages: PageFarm, monkeypatch: pytest.Mo
         assert not path or path.startswith(f"/speedups?{query}&after=")
     views = pages.http.get("/api/v1/speedups", params={"matrix_id": pages.finished}).json()
     assert sorted(map(int, seen)) == sorted(view["cell_id"] for view in views)
+
+
+def test_the_wall_shows_the_farm_without_anything_to_press(pages: PageFarm) -> None:
+    answer = pages.http.get("/wall")
+    words = words_of(answer)
+    assert "0 running, 20 queued" in words
+    assert "Changed since yesterday" in words
+    assert not {"button", "form", "nav", "input"} & set(parsed(answer.text).open)
+    assert 'hx-get="/wall?part=work"' in answer.text
 
 
 def test_the_overview_counts_the_devices_of_all_pages(tmp_path: Path) -> None:

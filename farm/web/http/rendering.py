@@ -100,6 +100,7 @@ async def render_page(
     caller: Caller,
     part: str | None = None,
     parts: Mapping[str, Load],
+    page: str = "page",
     **values: Any,
 ) -> Response:
     """Return a page, or one part of it for the browser to replace.
@@ -110,16 +111,17 @@ async def render_page(
         caller: who may see buttons.
         part: only this part; a name that the page does not have is the whole page.
         parts: how to load what each part shows.
+        page: the template of the whole page in that folder.
         values: further ones for the page.
     """
     # A part that is sent alone has the links of its page.
     query = urlencode([pair for pair in parse_qsl(request.url.query) if pair[0] != "part"])
-    shown = {"caller": caller, "here": request.url.path, "query": query, **values}
+    shown = {"caller": caller, "here": request.url.path, "query": query, "is_wall": False, **values}
     if part is not None and part in parts:
         name = f"{template}/{part}.html"
         shown |= await parts[part]()
     else:
-        name = f"{template}/page.html"
+        name = f"{template}/{page}.html"
         for load in parts.values():
             shown |= await load()
     return respond(request, TEMPLATES.get_template(name).render(shown))

@@ -7,23 +7,27 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from farm.api.context import Farm
+from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
 from farm.core.jobs.job import JobEvent
 from farm.presentation.device_state import device_groups, find_remedy, may_need_operator
 from farm.services.devices.views import fleet_status, views_of
 from farm.services.matrices.views import list_matrix_summaries
 from farm.services.operations.alarms import list_alarms
+from farm.services.results.history.changes import list_changes
 from farm.store.jobs.open_work import count_queued, count_running
 from farm.store.operations.recent_events import count_between
 from farm.web.charts.bars import bar_chart
 from farm.web.http.page_route import PageRoute
-from farm.web.http.rendering import render_page
+from farm.web.http.rendering import Load, render_page
+from farm.web.pages.history import change_row
 
 router = APIRouter(route_class=PageRoute)
 
 _MATRICES = 8
+_MATRICES_ON_WALL = 4
 _ALARMS = 5
+_CHANGES = 5
 _HOURS = 24
 #: Devices of which is said what an operator can do.
 _REMEDIES = 3
@@ -32,10 +36,25 @@ _REMEDIES = 3
 @router.get("/")
 async def get_overview(request: Request, caller: Viewer, farm: Farm, part: str | None = None) -> Response:
     """Show the farm at a glance."""
+    parts = _parts(farm, matrices_shown=_MATRICES)
+    return await render_page(request, "overview", caller=caller, part=part, parts=parts, title="Overview")
+
+
+@router.get("/wall")
+async def get_wall(request: Request, caller: Viewer, farm: Farm, part: str | None = None) -> Response:
+    """Show the same on a screen on the wall: large, live, and without anything to press."""
+    parts = _parts(farm, matrices_shown=_MATRICES_ON_WALL)
+    return await render_page(
+        request, "overview", page="wall", caller=caller, part=part, parts=parts, title="Wall", is_wall=True
+    )
+
+
+def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
+    """Return how to load what the parts of the overview show."""
     now = farm.clock.now()
 
     async def work() -> Mapping[str, Any]:
-        matrices = await farm.database.read_async(farm.bind(list_matrix_summaries), limit=_MATRICES)
+        matrices = await farm.database.read_async(farm.bind(list_matrix_summaries), limit=matrices_shown)
         return {
             "matrices": matrices,
             "queued": await farm.database.read_async(count_queued),
@@ -64,11 +83,10 @@ async def get_overview(request: Request, caller: Viewer, farm: Farm, part: str |
         listed = await farm.database.read_async(list_alarms)
         return {"alarms": listed[:_ALARMS], "further_alarms": max(len(listed) - _ALARMS, 0)}
 
-    return await render_page(
-        request,
-        "overview",
-        caller=caller,
-        part=part,
-        parts={"work": work, "throughput": throughput, "devices": devices, "alarms": alarms},
-        title="Overview",
-    )
+    async def changes() -> Mapping[str, Any]:
+        found = await farm.database.read_async(
+            list_changes, since=now - timedelta(days=1), all=True, limit=_CHANGES
+        )
+        return {"changes": [(change, change_row(change)) for change in found]}
+
+    return {"work": work, "throughput": throughput, "devices": devices, "alarms": alarms, "changes": changes}
