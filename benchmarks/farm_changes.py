@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from benchmarks.farm_history import FIRST_DAY, Simulation
+from benchmarks.farm_history import FIRST_DAY, Cell, Simulation
 from farm.core.results.history.changes.points import BASELINE, Cause
 
 
@@ -94,12 +94,39 @@ def device_step(sim: Simulation, size: float) -> None:
     sim.change(Cause.DEVICE, size, lambda c: c.device == device, day=sim.when())
 
 
+def device_variants(sim: Simulation, size: float) -> None:
+    """Change all variants of a device, but not its baselines."""
+    device = f"d{sim.random.randrange(sim.farm.devices)}"
+    sim.change(Cause.DEVICE, size, lambda c: c.device == device and c.variant != BASELINE, day=sim.when())
+
+
 def drift(sim: Simulation, size: float) -> None:
-    """Let one series drift by 10 % or more."""
+    """Let one series drift."""
     cell = sim.random.choice([c for c in sim.cells if c.variant != BASELINE])
-    ramp = sim.random.randint(30, 90)
+    _drift(sim, size, lambda c: c.name == cell.name)
+
+
+def drift_device(sim: Simulation, size: float) -> None:
+    """Let all variants of a device drift."""
+    device = f"d{sim.random.randrange(sim.farm.devices)}"
+    _drift(sim, size, lambda c: c.device == device and c.variant != BASELINE)
+
+
+def drift_base(sim: Simulation, size: float) -> None:
+    """Let one baseline drift."""
+    device = f"d{sim.random.randrange(sim.farm.devices)}"
+    _drift(sim, size, lambda c: c.name == f"{device}/n0/{BASELINE}")
+
+
+def drift_variant(sim: Simulation, size: float) -> None:
+    """Let one variant drift on all devices."""
+    _drift(sim, size, lambda c: (c.network, c.variant) == ("n0", "v1"))
+
+
+def _drift(sim: Simulation, size: float, is_in: Callable[[Cell], bool]) -> None:
+    ramp = sim.random.randint(30, min(90, sim.farm.days - 75))
     day = FIRST_DAY + sim.random.randint(45, sim.farm.days - ramp - 20)
-    sim.change(Cause.DRIFT, size, lambda c: c.name == cell.name, day=day, ramp=ramp)
+    sim.change(Cause.DRIFT, size, is_in, day=day, ramp=ramp)
 
 
 def os_and_program(sim: Simulation, size: float) -> None:
@@ -175,7 +202,11 @@ CHANGES: tuple[Play, ...] = (
     os_one_device,
     device_step,
     device_reverted,
+    device_variants,
     drift,
+    drift_device,
+    drift_base,
+    drift_variant,
     os_and_program,
     mixture,
 )

@@ -181,6 +181,9 @@ FARMS = {
     "no errors": Farm(errors="none", retracted=0.1),
     "small errors": Farm(errors="small", outages=3.0, late=0.4),
     "large errors": Farm(errors="large"),
+    "plain": Farm(noise=(0.005, 0.03), wander=0.0, wander_size=0.01, age=0.02, outages=0.5),
+    "plain, heat": Farm(devices=20, models=5, networks=2, noise=(0.005, 0.02), wander=0.7),
+    "plain, 40 devices": Farm(devices=40, models=8, networks=2, days=120, wander=0.0, wander_size=0.01),
 }
 
 

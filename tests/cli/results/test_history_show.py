@@ -11,7 +11,7 @@ from farm.core.base.ids import CellId
 from farm.core.devices.controls import ControlLevel
 from farm.core.errors import InvalidInput
 from farm.core.results.history.changes.points import Cause
-from farm.core.results.history.changes.points_csv import point_table
+from farm.core.results.history.points_csv import point_table
 from farm.core.results.history.recorded_change import ChangeState
 from farm.presentation.text import past_moment
 from farm.presentation.trends import CSV_COLUMNS, csv_lines, new_versions

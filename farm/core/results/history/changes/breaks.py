@@ -38,6 +38,11 @@ class Series:
         """Return what it shares with its baseline."""
         return self.device, self.network, self.harness
 
+    @property
+    def slot(self) -> tuple[str, str, str]:
+        """Return what devices are compared by."""
+        return self.network, self.variant, self.harness
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class VersionBreak:
@@ -93,6 +98,7 @@ class Catalog:
         self.series: list[Series] = []
         self.devices: list[str] = []
         self.rows_by_group: dict[tuple[str, str, str], list[int]] = {}
+        self.rows_by_slot: dict[tuple[str, str, str], list[int]] = {}
         self._row_by_name: dict[str, int] = {}
         self._device_row: dict[str, int] = {}
         self.rows_by_device: list[list[int]] = []
@@ -130,6 +136,7 @@ class Catalog:
         )
         self.series.append(known)
         self.rows_by_group.setdefault(known.group, []).append(row)
+        self.rows_by_slot.setdefault(known.slot, []).append(row)
         return row
 
     def siblings(self, row: int) -> list[int]:

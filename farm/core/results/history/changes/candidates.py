@@ -64,9 +64,12 @@ class CandidateFinder:
         return found
 
     def _is_followed(self, known: VersionBreak) -> bool:
-        """Return whether another version followed so closely that it cannot be distinguished yet."""
-        row = next(iter(known.tick_by_row))
-        device = self._catalog.series[row].device_row
+        """Return whether most devices got another version so soon that both cannot be distinguished yet."""
+        row_by_device = {self._catalog.series[row].device_row: row for row in known.tick_by_row}
+        followed = sum(self._follows(known, row, device) for device, row in row_by_device.items())
+        return 2 * followed > len(row_by_device)
+
+    def _follows(self, known: VersionBreak, row: int, device: int) -> bool:
         later = [
             other.tick_by_row[row]
             for other in self._catalog.breaks_of(row)
@@ -282,9 +285,11 @@ class CandidateFinder:
         moved, counted = 0, 0
         for device, members in by_device.items():
             tick = ticks[device] = min(known.tick_by_row[row] for row in members)
+            if int((levels.ticks[device] >= tick).sum()) > _MOST_AFTER_ABSOLUTE:
+                continue
             others = [row for row in catalog.rows_by_device[device] if row not in known.tick_by_row]
             part = levels.planned(device, tick, np.array(members), np.array(others, dtype=np.int64))
-            if part.after and part.after <= _MOST_AFTER_ABSOLUTE:
+            if part.after:
                 parts[device] = part
         if not parts:
             return

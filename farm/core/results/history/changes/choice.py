@@ -39,6 +39,8 @@ class Candidate:
     is_planned: bool = False
     #: Part of a change that was told.
     is_known: bool = False
+    #: Found by a scan over so many latest sessions.
+    sessions: int = 0
 
     @property
     def score(self) -> float:

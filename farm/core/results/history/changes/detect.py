@@ -2,35 +2,21 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
 
 from farm.core.results.history.changes.breaks import Catalog, VersionBreak
-from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
-from farm.core.results.history.changes.choice import LEAST_EFFECT, Candidate, significance, strongest
+from farm.core.results.history.changes.candidates import CandidateFinder
+from farm.core.results.history.changes.choice import Candidate, significance, strongest
+from farm.core.results.history.changes.groups import groups_of
 from farm.core.results.history.changes.levels import DeviceLevels
-from farm.core.results.history.changes.noise import Ints
 from farm.core.results.history.changes.points import Cause, Change, Point
 from farm.core.results.history.changes.ratios import RatioHistory
+from farm.core.results.history.changes.scans import ScanFinder
 
-#: Least scores of a scan: so high, because each session of each series is a look.
-SCAN = 4.7
-SCAN_DEVICE = 4.5
-LEAST_DEVICE_STEP = 0.025
-#: A drift fits at least as well as a step, less this.
-_DRIFT_BONUS = 1.0
-#: A step that takes so many sessions to be found is more probably a drift.
-_SLOW_STEP = 8
-#: After a drift was told, the same series drifts on for so many days without another change.
-_DRIFT_DAYS = 120
-#: A step that is found at once fits better than a drift, unless by this.
-_STEP_BONUS = 0.7
 #: After a drift was told, so many sessions are the new reference.
 _KEPT_OF_DRIFT = 5
-#: A break explains a scan's change within so many sessions of it.
-_NEAR_SESSIONS = 3
 #: A day has at most so many changes.
 _MOST_CHANGES = 500
 
@@ -57,12 +43,9 @@ class Detector:
         self._ratios = RatioHistory()
         self._levels = DeviceLevels()
         self._finder = CandidateFinder(self._catalog, self._ratios, self._levels)
+        self._scans = ScanFinder(self._catalog, self._ratios, self._levels, self._finder)
         self._tick = 0
         self._day: int | None = None
-        #: By tick.
-        self._days: list[int] = [0]
-        #: By row: direction and day of the last drift.
-        self._drift: dict[int, tuple[float, int]] = {}
 
     def add_day(self, day: int, points: Sequence[Point]) -> list[Change]:
         """Add all points of a day, in order of time; return the changes that can be told now.
@@ -81,11 +64,11 @@ class Detector:
             devices |= wave_devices
         self._ratios.pool()
         self._levels.pool()
-        return self._changes(day, np.array(sorted(rows), dtype=np.int64), sorted(devices))
+        return self._changes(day, sorted(rows), sorted(devices))
 
     def _push(self, day: int, wave: Sequence[Point]) -> tuple[set[int], set[int]]:
         self._tick += 1
-        self._days.append(day)
+        self._scans.day_by_tick.append(day)
         tick, catalog = self._tick, self._catalog
         rows, ratios, errors, timed, times = [], [], [], [], []
         for point in wave:
@@ -124,19 +107,21 @@ class Detector:
         if rows:
             self._ratios.restart(np.array(rows), np.array(ticks))
 
-    def _changes(self, day: int, rows: Ints, devices: Sequence[int]) -> list[Change]:
-        scan = self._scan_rows(rows)
-        moved = self._scan_devices(devices)
+    def _changes(self, day: int, rows: Sequence[int], devices: Sequence[int]) -> list[Change]:
+        scans = self._scans
+        strong, moved = scans.strong_rows(rows), scans.strong_devices(devices)
+        groups = scans.strong_groups(groups_of(self._catalog, rows))
         tests = {known: self._finder.of_break(known) for known in self._catalog.open_breaks(day)}
         largest = significance(candidate for found in tests.values() for candidate in found)
         breaks = [known for known, found in tests.items() if strongest(found, largest_p_value=largest)]
         told: list[Change] = []
         for _ in range(_MOST_CHANGES):
-            if not (scan or moved or breaks):
+            if not (strong or moved or groups or breaks):
                 break
             candidates = [c for known in breaks if not known.is_told for c in self._finder.of_break(known)]
-            candidates += [c for row in scan for c in self._of_row(row, day)]
-            candidates += [c for device in moved for c in self._of_device(device)]
+            candidates += scans.of_groups(groups, day)
+            candidates += [c for row in strong for c in scans.of_row(row, day)]
+            candidates += [c for device in moved for c in scans.of_device(device)]
             best = strongest(candidates, largest_p_value=largest)
             if best is None:
                 break
@@ -144,148 +129,9 @@ class Detector:
             skipped = best.break_ is not None and best.break_.skipped(best.tick_by_row, best.size)
             if not best.is_known and not skipped:
                 told.append(change)
-            scan = self._scan_rows(np.array(scan, dtype=np.int64))
-            moved = self._scan_devices(moved)
+            strong, moved = scans.strong_rows(strong), scans.strong_devices(moved)
+            groups = scans.strong_groups(groups)
         return told
-
-    def _scan_rows(self, rows: Ints) -> list[int]:
-        if not len(rows):
-            return []
-        scan = self._ratios.scan(rows)
-        strong = np.maximum(np.abs(scan.step), np.abs(scan.drift)) >= SCAN
-        return [int(row) for row in rows[strong]]
-
-    def _scan_devices(self, devices: Sequence[int]) -> list[int]:
-        if not devices:
-            return []
-        steps = self._levels.scan(np.array(devices))
-        strong = (np.abs(steps.z) >= SCAN_DEVICE) & (np.abs(steps.size) >= LEAST_DEVICE_STEP)
-        return [device for device, is_strong in zip(devices, strong, strict=True) if is_strong]
-
-    def _of_device(self, device: int) -> list[Candidate]:
-        """Return the change of everything on a device, unless only a part of it moved."""
-        catalog, levels = self._catalog, self._levels
-        steps = levels.scan(np.array([device]))
-        size, length = float(steps.size[0]), levels.sessions_since(device, int(steps.length[0]))
-        tick = int(levels.ticks[device, -length])
-        members = catalog.rows_by_device[device]
-        own = levels.own_steps(np.array(members), device, tick)
-        own = own[~np.isnan(own)]
-        if not len(own) or (np.sign(size) * own >= SHARE_OF_STEP * abs(size)).mean() < TOGETHER:
-            return []
-        if not self._finder.ratios_stayed(dict.fromkeys(members, tick), size):
-            return []
-        found = Candidate(
-            cause=Cause.DEVICE,
-            scope={"device": catalog.devices[device]},
-            tick_by_row=dict.fromkeys(members, tick),
-            day=self._day_of(tick),
-            z=float(steps.z[0]),
-            size=size,
-            threshold=SCAN_DEVICE,
-            is_absolute=True,
-        )
-        for known in catalog.breaks_of(members[0]):
-            apart = int((levels.ticks[device] >= known.tick_by_row[members[0]]).sum()) - length
-            if abs(apart) > _NEAR_SESSIONS:
-                continue
-            if known.is_told and known.told_size * size > 0:
-                return [replace(found, is_known=True)]
-            if known.cause is Cause.OS and not known.is_told:
-                scope = {"os": known.version}
-                day = known.day_by_row[members[0]]
-                return [replace(found, cause=Cause.OS, scope=scope, day=day, break_=known)]
-        return [found]
-
-    def _day_of(self, tick: int) -> int:
-        return self._days[tick]
-
-    def _of_row(self, row: int, day: int) -> list[Candidate]:
-        """Return the changes that the scan of one series may show: its own, its baseline's, its device's."""
-        ratios = self._ratios
-        scan = ratios.scan(np.array([row]))
-        step, drift = float(scan.step[0]), float(scan.drift[0])
-        length = int(scan.step_length[0])
-        is_drift = abs(drift) >= abs(step) - (_DRIFT_BONUS if length >= _SLOW_STEP else -_STEP_BONUS)
-        z = drift if is_drift else step
-        if abs(z) < SCAN:
-            return []
-        direction, since = self._drift.get(row, (0.0, -_DRIFT_DAYS))
-        if day - since < _DRIFT_DAYS and z * direction > 0 and (is_drift or length >= _SLOW_STEP):
-            return []
-        length = int(scan.drift_length[0]) if is_drift else ratios.first_session(row, length)
-        tick = int(ratios.ticks[row, -length])
-        contrast = ratios.contrast(np.array([row]), np.array([tick]))
-        size = float(contrast.size[0])
-        if is_drift:
-            newest = ratios.contrast(np.array([row]), np.array([ratios.ticks[row, -max(length // 4, 3)]]))
-            size = float(newest.size[0])
-        found = Candidate(
-            cause=Cause.DRIFT if is_drift else Cause.DEVICE,
-            scope={},
-            tick_by_row={row: tick},
-            day=self._day_of(tick),
-            z=z,
-            size=size,
-            threshold=SCAN,
-        )
-        if is_drift:
-            return [replace(found, is_known=self._is_told(row, tick, found.size, length))]
-        return [self._explained(candidate, length) for candidate in self._wider(found, row, tick)]
-
-    def _wider(self, found: Candidate, row: int, tick: int) -> list[Candidate]:
-        """Return the change of a series, or that of its baseline or device if the others moved alike."""
-        catalog = self._catalog
-        baseline = catalog.baseline_of(row)
-        device = catalog.series[row].device_row
-        members = [r for r in catalog.rows_by_device[device] if not catalog.series[r].is_baseline]
-        evidence = self._finder.evidence(dict.fromkeys(members, tick))
-
-        def alike(rows: Sequence[int]) -> bool:
-            parts = [evidence[r].size / found.size for r in rows if r in evidence]
-            return len(parts) >= 2 and min(parts) >= 0.4 and max(parts) <= 2.5
-
-        group = [row, *catalog.siblings(row)]
-        if len({catalog.series[r].group for r in members}) > 1 and alike(members):
-            ticks = dict.fromkeys(catalog.rows_by_device[device], tick)
-            return [replace(found, scope={"device": catalog.devices[device]}, tick_by_row=ticks)]
-        if baseline is None:
-            return [found]
-        if alike(group) or (len(group) == 1 and self._baseline_moved(row, baseline, tick)):
-            return [replace(found, tick_by_row={baseline: tick}, size=-found.size)]
-        return [found]
-
-    def _baseline_moved(self, row: int, baseline: int, tick: int) -> bool:
-        """Return whether the baseline moved rather than the only series that is compared with it."""
-        device = self._catalog.series[row].device_row
-        others = [r for r in self._catalog.rows_by_device[device] if r not in (row, baseline)]
-        own = self._levels.own_steps(np.array([row, baseline, *others]), device, tick)
-        shared = float(np.nanmedian(own[2:])) if len(own) > 2 and not np.isnan(own[2:]).all() else 0.0
-        return bool(abs(own[1] - shared) > 2 * abs(own[0] - shared) + LEAST_EFFECT)
-
-    def _explained(self, candidate: Candidate, length: int) -> Candidate:
-        """Return a change with the break that happened at the time as its cause."""
-        row = next(iter(candidate.tick_by_row))
-        rows = self._catalog.siblings(row) if self._catalog.series[row].is_baseline else [row]
-        if self._is_told(rows[0], candidate.tick_by_row[row], candidate.size, length):
-            return replace(candidate, is_known=True)
-        for known in self._catalog.breaks_of(row):
-            since = int((self._ratios.ticks[rows[0]] >= known.tick_by_row[row]).sum())
-            if not known.is_told and abs(since - length) <= _NEAR_SESSIONS + length // 6:
-                ticks = {r: known.tick_by_row.get(r, t) for r, t in candidate.tick_by_row.items()}
-                day = known.day_by_row[row]
-                return replace(candidate, cause=known.cause, tick_by_row=ticks, day=day, break_=known)
-        return candidate
-
-    def _is_told(self, row: int, tick: int, size: float, length: int) -> bool:
-        """Return whether a change of a series is a part of one that was told of its version."""
-        ticks = self._ratios.ticks[row]
-        return any(
-            known.is_told
-            and known.told_size * size > 0
-            and abs(int((ticks >= known.tick_by_row[row]).sum()) - length) <= _NEAR_SESSIONS + length // 3
-            for known in self._catalog.breaks_of(row)
-        )
 
     def _tell(self, candidate: Candidate, day: int) -> Change:
         """Begin new levels where a change is, and return it."""
@@ -293,20 +139,12 @@ class Detector:
         if candidate.break_ is not None:
             candidate.break_.told_scope = candidate.scope
             candidate.break_.told_size = candidate.size
+        by_device: dict[int, list[int]] = {}
         for row, tick in candidate.tick_by_row.items():
-            series = catalog.series[row]
-            if candidate.cause is Cause.DRIFT:
-                self._drift[row] = (candidate.size, day)
-                tick = int(self._ratios.ticks[row, -_KEPT_OF_DRIFT])
+            by_device.setdefault(catalog.series[row].device_row, []).append(row)
             if not candidate.is_absolute:
-                rows = catalog.siblings(row) if series.is_baseline else [row]
-                self._restart(rows, [tick] * len(rows))
-                if candidate.cause is not Cause.DRIFT:
-                    self._levels.adjust(np.array([row]), series.device_row, tick, candidate.size)
-        if candidate.is_absolute:
-            by_device: dict[int, list[int]] = {}
-            for row in candidate.tick_by_row:
-                by_device.setdefault(catalog.series[row].device_row, []).append(row)
+                self._begin_level(row, tick, candidate, day)
+        if candidate.cause is not Cause.DRIFT:
             for device, rows in by_device.items():
                 tick = min(candidate.tick_by_row[row] for row in rows)
                 self._levels.adjust(np.array(rows), device, tick, candidate.size)
@@ -324,6 +162,18 @@ class Detector:
             se=_standard_error(candidate),
             version=None if candidate.break_ is None else candidate.break_.version,
         )
+
+    def _begin_level(self, row: int, tick: int, candidate: Candidate, day: int) -> None:
+        """Begin a new level of the ratios in which a change of a series shows."""
+        is_baseline = self._catalog.series[row].is_baseline
+        for measured in self._catalog.siblings(row) if is_baseline else [row]:
+            first = tick
+            if candidate.break_ is None:
+                size = -candidate.size if is_baseline else candidate.size
+                self._scans.moved_by_row[measured] = (size, day)
+            if candidate.cause is Cause.DRIFT:
+                first = int(self._ratios.ticks[measured, -_KEPT_OF_DRIFT])
+            self._ratios.restart(np.array([measured]), np.array([first]))
 
 
 def _standard_error(candidate: Candidate) -> float:

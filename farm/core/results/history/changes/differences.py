@@ -9,7 +9,7 @@ import numpy as np
 from farm.core.results.history.changes.noise import normal_scores
 
 #: Ratios of one session share their baseline, and so half of their variance.
-_SHARED_BASELINE = 0.5
+SHARED_BASELINE = 0.5
 #: A step that is told of very few sessions is at least half as slow again, or as much quicker,
 _LEAST_SURE = math.log(1.5)
 #: and its score has tails as heavy as those of Student's t with so many degrees of freedom.
@@ -60,7 +60,7 @@ def combined(parts: Sequence[Difference]) -> Difference:
     every = sum(weight * math.sqrt(part.variance) for weight, part in zip(weights, parts, strict=True)) ** 2
     return Difference(
         sum(weight * part.shift for weight, part in zip(weights, parts, strict=True)) / total,
-        ((1 - _SHARED_BASELINE) * own + _SHARED_BASELINE * every) / total**2,
+        ((1 - SHARED_BASELINE) * own + SHARED_BASELINE * every) / total**2,
         sum(weight * part.size for weight, part in zip(weights, parts, strict=True)) / total,
         sum(part.degrees for part in parts) / len(parts),
         max(part.after for part in parts),

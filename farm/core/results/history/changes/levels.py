@@ -34,9 +34,10 @@ _BEFORE = 20
 _WINDOW = _BEFORE + _AFTER[-1]
 _LEAST_BEFORE = 5
 _LEAST_BEFORE_SCAN = 10
-#: A session of a step moves at least by this share of the step; of five or more, one may not.
+#: A session of a step moves at least by this share of the step; of five or more, one of four may not.
 _CONFIRMING_SHARE = 0.4
 _ALL_CONFIRM = 4
+_ONE_OF = 4
 #: So many of the latest steps are no noise: one of them may be a change.
 _LATEST = _AFTER[-1] + 1
 _LEAST_GAIN = 0.1
@@ -213,12 +214,12 @@ class DeviceLevels:
 
     @staticmethod
     def _is_confirmed(shared: Floats, size: Floats) -> Bools:
-        """Return whether all sessions after a step moved by a share of it, or of many all but one."""
+        """Return whether all sessions after a step moved by a share of it, or of many three of four."""
         confirmed = np.zeros(size.shape, dtype=bool)
         for place, after in enumerate(_AFTER):
             base = np.median(shared[:, -after - _LEAST_BEFORE : -after], axis=1)
             moved = np.sort(np.sign(size[place])[:, None] * (shared[:, -after:] - base[:, None]), axis=1)
-            least = moved[:, int(after > _ALL_CONFIRM)]
+            least = moved[:, after // _ONE_OF if after > _ALL_CONFIRM else 0]
             confirmed[place] = least >= _CONFIRMING_SHARE * np.abs(size[place])
         return confirmed
 

@@ -75,7 +75,20 @@ class RatioHistory:
     Rows are series. The reference of a row are the sessions since its last change.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        usual_sigma: float = _UNKNOWN_SIGMA,
+        sigma_by_error: float | None = None,
+        clip: float = CLIP,
+    ) -> None:
+        """Begin without rows.
+
+        Args:
+            usual_sigma: standard deviation of a session, in log units, before any is known.
+            sigma_by_error: the same as a multiple of the standard error of a point; None for unknown.
+            clip: standard deviations that a session counts as at most in a scan.
+        """
         self.values: Floats = np.full((0, WINDOW), np.nan)
         self.errors: Floats = np.zeros((0, WINDOW))
         self.ticks: Ints = np.zeros((0, WINDOW), dtype=np.int64)
@@ -84,8 +97,9 @@ class RatioHistory:
         self.count: Ints = np.zeros(0, dtype=np.int64)
         self.scales = Scales(np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0))
         self._center: Floats = np.zeros(0)
-        self._pooled_sigma = _UNKNOWN_SIGMA
-        self._sigma_by_error: float | None = None
+        self._pooled_sigma = usual_sigma
+        self._sigma_by_error = sigma_by_error
+        self._clip = clip
         self._pooled_correlation = 0.0
 
     def grow(self, rows: int) -> None:
@@ -146,7 +160,7 @@ class RatioHistory:
 
     def _local_level(self, rows: Ints) -> Floats:
         """Return the level of the latest sessions. Noise is measured from it, so no drift is noise."""
-        return winsorized_means(self._reference(rows)[:, -_NEIGHBOURS:], self.scales.sigma[rows])
+        return winsorized_means(self.reference(rows)[:, -_NEIGHBOURS:], self.scales.sigma[rows])
 
     def _prior(self, rows: Ints) -> Floats:
         """Return what other series say of the noise of these: by their standard errors, if known."""
@@ -178,7 +192,7 @@ class RatioHistory:
         squares: Floats = np.maximum((z**2).sum(axis=1), 1.0)
         return np.clip(products / squares, 0.0, MOST_CORRELATION)
 
-    def _reference(self, rows: Ints) -> Floats:
+    def reference(self, rows: Ints) -> Floats:
         """Return the values since the last change of each row, NaN before it."""
         ages = np.arange(WINDOW - 1, -1, -1)
         return np.where(ages[None, :] < self.count[rows][:, None], self.values[rows], np.nan)
@@ -200,7 +214,7 @@ class RatioHistory:
             ticks: first session of the new level, for each row.
             is_whole: count outliers as they are.
         """
-        reference = self._reference(rows)
+        reference = self.reference(rows)
         is_after = self.ticks[rows] >= ticks[:, None]
         after = np.where(is_after, reference, np.nan)
         before = np.where(is_after, np.nan, reference)
@@ -246,16 +260,30 @@ class RatioHistory:
         A generalized likelihood ratio of clipped scores. Each length needs at least three sessions, so one or
         two that are broken do not suffice.
         """
-        reference = self._reference(rows)
+        t = self._scan_values(rows)[0]
+        scores = normal_scores(t, self.scales.degrees[rows][:, None])
+        steps, drifts = scores[:, : len(_LAGS)], scores[:, len(_LAGS) :]
+        ordinal = np.arange(len(rows))
+        step, drift = np.abs(steps).argmax(axis=1), np.abs(drifts).argmax(axis=1)
+        return Scan(steps[ordinal, step], _LAGS[step], drifts[ordinal, drift], _RAMPS[drift])
+
+    def weighted_values(self, rows: Ints) -> tuple[Floats, Floats]:
+        """Return the scores of all steps and drifts of each row, and one over the error of their sizes."""
+        t, errors = self._scan_values(rows)
+        return t, np.where(t == 0.0, 0.0, 1.0 / errors)
+
+    def _scan_values(self, rows: Ints) -> tuple[Floats, Floats]:
+        """Return values of Student's t of all steps and drifts, 0 where sessions are too few, and errors."""
+        reference = self.reference(rows)
         n = self.count[rows].astype(np.float64)[:, None]
         center = row_medians(reference)[0]
-        unit = np.maximum(self.scales.sigma[rows][:, None], np.nan_to_num(self.errors[rows]))
-        z = np.clip((reference - center[:, None]) / unit, -CLIP, CLIP)
+        sigma = self.scales.sigma[rows][:, None]
+        unit = np.maximum(sigma, np.nan_to_num(self.errors[rows]))
+        z = np.clip((reference - center[:, None]) / unit, -self._clip, self._clip)
         newest_first = np.where(np.isnan(z), 0.0, z)[:, ::-1]
         sums = np.cumsum(newest_first, axis=1)
         correlation = self.scales.correlation[rows][:, None]
         excess = self.scales.excess[rows][:, None]
-        degrees = self.scales.degrees[rows][:, None]
         lags = _LAGS[None, :]
         rest = np.maximum(n - lags, 1.0)
         after = sums[:, _LAGS - 1]
@@ -264,16 +292,15 @@ class RatioHistory:
             variance_of_mean(np.broadcast_to(lags, shift.shape), correlation)
             + variance_of_mean(rest, correlation)
         )
-        steps = normal_scores(shift / spread, degrees)
-        steps = np.where(n - lags >= np.maximum(LEAST_REFERENCE, lags), steps, 0.0)
-        drifts = normal_scores(self._ramps(newest_first, n, sums[:, -1:], correlation) / excess, degrees)
-        ordinal = np.arange(len(rows))
-        step, drift = np.abs(steps).argmax(axis=1), np.abs(drifts).argmax(axis=1)
-        return Scan(steps[ordinal, step], _LAGS[step], drifts[ordinal, drift], _RAMPS[drift])
+        steps = np.where(n - lags >= np.maximum(LEAST_REFERENCE, lags), shift / spread, 0.0)
+        slopes, slope_errors = self._ramps(newest_first, n, sums[:, -1:], correlation)
+        drifts = slopes / (slope_errors * excess)
+        errors = np.concatenate([spread, slope_errors * excess], axis=1) * sigma
+        return np.concatenate([steps, drifts], axis=1), errors
 
     def first_session(self, row: int, length: int) -> int:
         """Return the number of latest sessions with which a step of about that length fits best."""
-        reference = self._reference(np.array([row]))[0]
+        reference = self.reference(np.array([row]))[0]
         values = reference[~np.isnan(reference)]
         reach = 4 * self.scales.sigma[row]
         ends = values[:-length], values[-length:]
@@ -286,7 +313,10 @@ class RatioHistory:
         gains = lengths * (len(values) - lengths) * (after - before) ** 2
         return int(lengths[gains.argmax()])
 
-    def _ramps(self, newest_first: Floats, n: Floats, total: Floats, correlation: Floats) -> Floats:
+    def _ramps(
+        self, newest_first: Floats, n: Floats, total: Floats, correlation: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return how far each row drifted over each length, 0 where that is not known, and the errors."""
         ages = np.arange(WINDOW)
         ramps = np.maximum(1.0 - ages[None, :] / _RAMPS[:, None], 0.0)
         weight, squares = ramps.sum(axis=1)[None, :], (ramps**2).sum(axis=1)[None, :]
@@ -294,7 +324,7 @@ class RatioHistory:
         norm = np.maximum(squares - weight**2 / np.maximum(n, 1.0), 1e-9)
         inflation = np.sqrt((1.0 + correlation) / (1.0 - correlation))
         is_possible = n - _RAMPS[None, :] >= LEAST_REFERENCE
-        return np.where(is_possible, dot / np.sqrt(norm) / inflation, 0.0)
+        return np.where(is_possible, dot / norm, 0.0), inflation / np.sqrt(norm)
 
 
 def _agreed(after: Floats, counts: Ints) -> Floats:

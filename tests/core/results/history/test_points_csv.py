@@ -5,7 +5,7 @@ import math
 import pytest
 
 from farm.core.errors import InvalidInput
-from farm.core.results.history.changes.points_csv import point_table
+from farm.core.results.history.points_csv import point_table
 
 HEADER = (
     "series,device,device_model,unit,network,variant,harness,day,time,log_time,se_time,log_speedup,se_speedup,n,"
@@ -28,6 +28,17 @@ def test_a_row_is_a_point_and_days_are_written_as_they_were() -> None:
 
 def test_numbered_days_stay_numbers() -> None:
     assert point_table([HEADER, row(day="17")]).day_labels == {17: 17}
+
+
+@pytest.mark.parametrize(("cell", "day"), [("17.0", 17), ("-3", -3), ("0", 0), ("1e2", 100)])
+def test_a_number_of_a_day_is_printed_as_a_number(cell: str, day: int) -> None:
+    assert point_table([HEADER, row(day=cell)]).day_labels == {day: day}
+
+
+def test_times_of_a_day_that_are_numbers_have_their_order() -> None:
+    rows = [row().replace("02:00", time) for time in ("10", "9", "9.5")]
+    points = point_table([HEADER, *rows]).points
+    assert [points.index(point) for point in sorted(points, key=lambda point: point.time)] == [1, 2, 0]
 
 
 @pytest.mark.parametrize("day", ["2026-01-31T23:30:00+05:00", "2026-01-31 23:30", "20260131"])
@@ -66,6 +77,15 @@ def test_optional_columns_may_be_absent() -> None:
         ([HEADER, row() + ",more"], "line 2: 18 cells, but 17 columns"),
         ([HEADER, row(series="")], "line 2: series is empty"),
         ([HEADER, row(), row(day="17")], "some days are numbers and some are dates"),
+        ([HEADER, row().removesuffix(",o")], "line 2: 16 cells, but 17 columns"),
+        ([HEADER.replace(",", ";"), row()], "no column series"),
+        ([HEADER + ",day", row() + ",3"], "day in two columns"),
+        ([HEADER, row(log_time="1e308")], "line 2: log_time is 1e308, which is no logarithm"),
+        ([HEADER, row(log_speedup="-8000")], "line 2: log_speedup is -8000"),
+        ([HEADER, row().replace("0.02", "-0.02")], "line 2: se_speedup is -0.02"),
+        ([HEADER, row(), row().replace("s,d", "s,d2")], "line 3: series s measures something else"),
+        ([HEADER, row(series='"s')], "line 2: "),
+        ([HEADER, row(series="x" * 200_000)], "line 2: not CSV: field larger than field limit"),
     ],
 )
 def test_what_cannot_be_read_is_named_with_its_place(lines: list[str], message: str) -> None:

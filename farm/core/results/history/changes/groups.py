@@ -1,0 +1,124 @@
+"""Groups of series that one cause may move without a new version, and the series that their mean is."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from farm.core.results.history.changes.breaks import Catalog
+from farm.core.results.history.changes.differences import SHARED_BASELINE
+from farm.core.results.history.changes.noise import CLIP, LEAST_SIGMA, Floats, Ints, row_medians
+from farm.core.results.history.changes.ratios import WINDOW, RatioHistory
+
+#: A file that all devices got moves at least so many of them.
+_LEAST_DEVICES = 3
+#: A mean of clipped values counts as at most so many standard deviations.
+_CLIP_OF_MEAN = 4.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Series with ratios, of one device, of one baseline, or of one variant on several devices."""
+
+    scope: Mapping[str, str]
+    rows: Sequence[int]
+    #: That of all, if they share one.
+    baseline: int | None = None
+
+
+def groups_of(catalog: Catalog, rows: Iterable[int]) -> list[Group]:
+    """Return the groups that these series belong to, with all of their series that have ratios."""
+    known = [catalog.series[row] for row in rows]
+    found = []
+    for device_row in dict.fromkeys(series.device_row for series in known):
+        members = _compared(catalog, catalog.rows_by_device[device_row])
+        if len({catalog.series[row].group for row in members}) > 1:
+            found.append(Group({"device": catalog.devices[device_row]}, members))
+    for key in dict.fromkeys(series.group for series in known):
+        members = _compared(catalog, catalog.rows_by_group[key])
+        if len(members) > 1:
+            scope = {"device": key[0], "network": key[1]}
+            found.append(Group(scope, members, catalog.baseline_of(members[0])))
+    for slot in dict.fromkeys(series.slot for series in known if not series.is_baseline):
+        members = catalog.rows_by_slot[slot]
+        if len(members) >= _LEAST_DEVICES:
+            found.append(Group({"network": slot[0], "variant": slot[1]}, members))
+    return found
+
+
+def _compared(catalog: Catalog, rows: Iterable[int]) -> list[int]:
+    return [row for row in rows if not catalog.series[row].is_baseline]
+
+
+def group_scores(catalog: Catalog, ratios: RatioHistory, groups: Sequence[Group]) -> Floats:
+    """Return the strongest standard normal score of each group, of a step or a drift.
+
+    Series of one baseline share its noise, and all others are taken for independent.
+    """
+    rows = np.array(sorted({row for group in groups for row in group.rows}), dtype=np.int64)
+    scores, all_weights = ratios.weighted_values(rows)
+    place = {int(row): at for at, row in enumerate(rows)}
+    members = [place[row] for group in groups for row in group.rows]
+    group_at = np.repeat(np.arange(len(groups)), [len(group.rows) for group in groups])
+    numbers: dict[tuple[int, tuple[str, str, str]], int] = {}
+    keys = [(at, catalog.series[row].group) for at, group in enumerate(groups) for row in group.rows]
+    part_at = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    group_of_part = np.array([at for at, _ in numbers])
+    weights = all_weights[members]
+    top = _sums(scores[members] * weights, group_at, len(groups))
+    own = _sums(weights**2, group_at, len(groups))
+    every = _sums(_sums(weights, part_at, len(numbers)) ** 2, group_of_part, len(groups))
+    variance = (1 - SHARED_BASELINE) * own + SHARED_BASELINE * every
+    z: Floats = np.abs(top / np.sqrt(np.maximum(variance, 1e-12))).max(axis=1)
+    return z
+
+
+def _sums(values: Floats, places: Ints, count: int) -> Floats:
+    total = np.zeros((count, values.shape[1]))
+    np.add.at(total, places, values)
+    return total
+
+
+def group_history(catalog: Catalog, ratios: RatioHistory, groups: Sequence[Group]) -> RatioHistory:
+    """Return the mean of each group since the last changes of its series, as a history with a row for each.
+
+    So the noise of a mean is what it was from session to session, and at least that of independent series:
+    heat that several feel is not taken for a change of them.
+    """
+    values = np.full((len(groups), WINDOW), np.nan)
+    ticks = np.zeros((len(groups), WINDOW), dtype=np.int64)
+    errors = np.zeros(len(groups))
+    for at, group in enumerate(groups):
+        rows = np.array(group.rows)
+        reference = ratios.reference(rows)
+        is_known = ~np.isnan(reference)
+        if not is_known.any():
+            continue
+        sessions, column = np.unique(ratios.ticks[rows][is_known], return_inverse=True)
+        sigma = ratios.scales.sigma[rows][:, None]
+        weights = 1.0 / sigma**2
+        centered = np.clip((reference - row_medians(reference)[0][:, None]) / sigma, -CLIP, CLIP) * sigma
+        total = np.bincount(column, (centered * weights)[is_known])
+        present = np.bincount(column, np.broadcast_to(weights, reference.shape)[is_known])
+        latest = min(len(sessions), WINDOW)
+        values[at, WINDOW - latest :] = (total / present)[-latest:]
+        ticks[at, WINDOW - latest :] = sessions[-latest:]
+        errors[at] = _error(catalog, rows, ratios.scales.sigma[rows])
+    history = RatioHistory(usual_sigma=LEAST_SIGMA, sigma_by_error=1.0, clip=_CLIP_OF_MEAN)
+    history.grow(len(groups))
+    for place in range(WINDOW):
+        able = np.flatnonzero(~np.isnan(values[:, place]))
+        if len(able):
+            history.push(able, values[able, place], errors[able], tick=0, day=0)
+    history.ticks[: len(groups)] = ticks
+    return history
+
+
+def _error(catalog: Catalog, rows: Ints, sigma: Floats) -> float:
+    """Return the standard deviation of the mean of series that share nothing but baselines."""
+    weights: dict[tuple[str, str, str], list[float]] = {}
+    for row, scale in zip(rows, sigma, strict=True):
+        weights.setdefault(catalog.series[row].group, []).append(1.0 / float(scale))
+    own = sum(weight**2 for of_part in weights.values() for weight in of_part)
+    every = sum(sum(of_part) ** 2 for of_part in weights.values())
+    return float(np.sqrt((1 - SHARED_BASELINE) * own + SHARED_BASELINE * every) / own)

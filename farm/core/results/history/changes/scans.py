@@ -1,0 +1,259 @@
+"""Candidates for a change that no version announced: of a series, of a group of series, of a device."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from farm.core.results.history.changes.breaks import Catalog
+from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER, CandidateFinder
+from farm.core.results.history.changes.choice import LEAST_EFFECT, Candidate
+from farm.core.results.history.changes.differences import pooled
+from farm.core.results.history.changes.groups import Group, group_history, group_scores, groups_of
+from farm.core.results.history.changes.levels import DeviceLevels
+from farm.core.results.history.changes.points import Cause
+from farm.core.results.history.changes.ratios import RatioHistory, Scan
+
+#: Least scores of a scan: so high, because each session of each series is a look.
+SCAN = 4.7
+SCAN_DEVICE = 4.5
+LEAST_DEVICE_STEP = 0.025
+#: A drift fits at least as well as a step, less this.
+_DRIFT_BONUS = 1.0
+#: A step that takes so many sessions to be found is more probably a drift.
+_SLOW_STEP = 8
+#: After a change without a version, the same series drifts on for so many days without another one.
+_DRIFT_DAYS = 120
+#: A step that is found at once fits better than a drift, unless by this.
+_STEP_BONUS = 0.7
+#: A break explains a scan's change within so many sessions of it.
+_NEAR_SESSIONS = 3
+#: A program that is new is tested for so many sessions before a device is blamed.
+_PROGRAM_SESSIONS = 5
+#: The other series of a group move by such a score, and by this share of the one that was found.
+_OTHERS_SCORE = 2.5
+_OTHERS_SHARE = 0.5
+
+
+class ScanFinder:
+    """Scans the ratios and levels of the farm for steps and drifts."""
+
+    def __init__(
+        self, catalog: Catalog, ratios: RatioHistory, levels: DeviceLevels, finder: CandidateFinder
+    ) -> None:
+        self._catalog = catalog
+        self._ratios = ratios
+        self._levels = levels
+        self._finder = finder
+        self.day_by_tick: list[int] = [0]
+        #: Direction and day of the last change without a version.
+        self.moved_by_row: dict[int, tuple[float, int]] = {}
+
+    def strong_rows(self, rows: Sequence[int]) -> list[int]:
+        """Return the series that moved by themselves."""
+        if not rows:
+            return []
+        scan = self._ratios.scan(np.array(rows))
+        strong = np.maximum(np.abs(scan.step), np.abs(scan.drift)) >= SCAN
+        return [row for row, is_strong in zip(rows, strong, strict=True) if is_strong]
+
+    def strong_groups(self, groups: Sequence[Group]) -> list[Group]:
+        """Return the groups that may have moved."""
+        if not groups:
+            return []
+        strong = group_scores(self._catalog, self._ratios, groups) >= SCAN
+        return [group for group, is_strong in zip(groups, strong, strict=True) if is_strong]
+
+    def strong_devices(self, devices: Sequence[int]) -> list[int]:
+        """Return the devices whose level moved."""
+        if not devices:
+            return []
+        steps = self._levels.scan(np.array(devices))
+        strong = (np.abs(steps.z) >= SCAN_DEVICE) & (np.abs(steps.size) >= LEAST_DEVICE_STEP)
+        return [device for device, is_strong in zip(devices, strong, strict=True) if is_strong]
+
+    def of_device(self, device: int) -> list[Candidate]:
+        """Return the change of everything on a device, unless only a part of it moved."""
+        catalog, levels = self._catalog, self._levels
+        steps = levels.scan(np.array([device]))
+        size, length = float(steps.size[0]), levels.sessions_since(device, int(steps.length[0]))
+        tick = int(levels.ticks[device, -length])
+        members = catalog.rows_by_device[device]
+        own = levels.own_steps(np.array(members), device, tick)
+        own = own[~np.isnan(own)]
+        if not len(own) or (np.sign(size) * own >= SHARE_OF_STEP * abs(size)).mean() < TOGETHER:
+            return []
+        if not self._finder.ratios_stayed(dict.fromkeys(members, tick), size):
+            return []
+        found = Candidate(
+            cause=Cause.DEVICE,
+            scope={"device": catalog.devices[device]},
+            tick_by_row=dict.fromkeys(members, tick),
+            day=self.day_by_tick[tick],
+            z=float(steps.z[0]),
+            size=size,
+            threshold=SCAN_DEVICE,
+            is_absolute=True,
+        )
+        for known in catalog.breaks_of(members[0]):
+            since = int((levels.ticks[device] >= known.tick_by_row[members[0]]).sum())
+            if abs(since - length) > _NEAR_SESSIONS:
+                continue
+            if known.is_told and known.told_size * size > 0:
+                return [replace(found, is_known=True)]
+            if known.cause is Cause.OS and not known.is_told:
+                scope = {"os": known.version}
+                day = known.day_by_row[members[0]]
+                return [replace(found, cause=Cause.OS, scope=scope, day=day, break_=known)]
+            if known.cause is Cause.PROGRAM and not known.is_told and since < _PROGRAM_SESSIONS:
+                return []
+        return [found]
+
+    def of_row(self, row: int, day: int) -> list[Candidate]:
+        """Return the changes that the scan of one series may show: its own, or that of a group."""
+        scan = self._ratios.scan(np.array([row]))
+        found = self._scanned(self._ratios, scan, 0, row, [row], day)
+        return [] if found is None else [self._wider(found, row)]
+
+    def of_groups(self, groups: Sequence[Group], day: int) -> list[Candidate]:
+        """Return the changes of these groups of which nearly all series moved."""
+        if not groups:
+            return []
+        history = group_history(self._catalog, self._ratios, groups)
+        scan = history.scan(np.arange(len(groups)))
+        candidates = []
+        for at, group in enumerate(groups):
+            found = self._scanned(history, scan, at, at, group.rows, day)
+            if found is not None and self._moved_alike(found, group.rows):
+                candidates += self._of_group(found, group)
+        return candidates
+
+    def _scanned(
+        self, history: RatioHistory, scan: Scan, place: int, at: int, rows: Sequence[int], day: int
+    ) -> Candidate | None:
+        """Return the step or the drift that a row of a history shows; None without one.
+
+        Args:
+            history: of series, or of groups.
+            scan: of it.
+            place: in the scan.
+            at: row of the history.
+            rows: the series that it stands for.
+            day: today.
+        """
+        step, drift = float(scan.step[place]), float(scan.drift[place])
+        length = int(scan.step_length[place])
+        is_drift = abs(drift) >= abs(step) - (_DRIFT_BONUS if length >= _SLOW_STEP else -_STEP_BONUS)
+        z = drift if is_drift else step
+        if abs(z) < SCAN or ((is_drift or length >= _SLOW_STEP) and self._drifts_on(rows, z, day)):
+            return None
+        length = int(scan.drift_length[place]) if is_drift else history.first_session(at, length)
+        tick = int(history.ticks[at, -length])
+        newest = int(history.ticks[at, -max(length // 4, 3)]) if is_drift else tick
+        return Candidate(
+            cause=Cause.DRIFT if is_drift else Cause.DEVICE,
+            scope={},
+            tick_by_row=dict.fromkeys(rows, tick),
+            day=self.day_by_tick[tick],
+            z=z,
+            size=float(history.contrast(np.array([at]), np.array([newest])).size[0]),
+            threshold=SCAN,
+            sessions=length,
+        )
+
+    def _drifts_on(self, rows: Sequence[int], z: float, day: int) -> bool:
+        """Return whether most of these series were told to move in this direction not long ago."""
+        told = [self.moved_by_row.get(row, (0.0, day - _DRIFT_DAYS)) for row in rows]
+        return 2 * sum(day - since < _DRIFT_DAYS and z * size > 0 for size, since in told) > len(rows)
+
+    def _moved_alike(self, found: Candidate, rows: Sequence[int]) -> bool:
+        """Return whether nearly all of these series moved by a similar share of what was found."""
+        tick = next(iter(found.tick_by_row.values()))
+        evidence = self._finder.evidence(dict.fromkeys(rows, tick))
+        sizes = np.array([part.size for part in evidence.values()])
+        if len(sizes) < 2:
+            return False
+        middle = float(np.median(sizes))
+        alike = (np.sign(found.size) * sizes >= SHARE_OF_STEP * abs(middle)).mean() >= TOGETHER
+        return bool(alike and middle * found.size > 0)
+
+    def _wider(self, found: Candidate, row: int) -> Candidate:
+        """Return the change of a group if its other series moved with the one that was found."""
+        catalog = self._catalog
+        tick = found.tick_by_row[row]
+        series = catalog.series[row]
+        members = [r for r in catalog.rows_by_device[series.device_row] if not catalog.series[r].is_baseline]
+        groups = [group for group in groups_of(catalog, members) if row in group.rows]
+        evidence = self._finder.evidence(dict.fromkeys(members, tick))
+        if row not in evidence:
+            return found
+        for group in groups:
+            others = {r: evidence[r] for r in group.rows if r != row and r in evidence}
+            if not others or not self._moved_alike(found, group.rows):
+                continue
+            rest = pooled(self._finder.by_group(others))
+            if rest.z * np.sign(found.size) >= _OTHERS_SCORE and (
+                rest.shift / evidence[row].shift >= _OTHERS_SHARE
+            ):
+                wider = replace(found, tick_by_row=dict.fromkeys(group.rows, tick))
+                return self._of_group(wider, group)[0]
+        baseline = catalog.baseline_of(row)
+        if baseline is not None and len(catalog.rows_by_group[series.group]) == 2:
+            own = self._own_steps([row], baseline, tick)
+            if abs(own[1]) > 2 * abs(own[0]) + LEAST_EFFECT:
+                found = replace(found, tick_by_row={baseline: tick}, size=-found.size)
+        return self._explained(found, [row])
+
+    def _of_group(self, found: Candidate, group: Group) -> list[Candidate]:
+        """Return the change of a group: of its baseline, if that is what moved."""
+        tick = next(iter(found.tick_by_row.values()))
+        if "device" not in group.scope and found.cause is not Cause.DRIFT:
+            # A step of one variant on all devices is that of its file, if that is not known.
+            if self._catalog.series[group.rows[0]].file:
+                return []
+            return [replace(found, cause=Cause.FILE, scope=group.scope)]
+        if group.baseline is not None:
+            own = self._own_steps(group.rows, group.baseline, tick)
+            if 2 * abs(own[1]) + LEAST_EFFECT >= abs(own[0]):
+                moved = replace(found, tick_by_row={group.baseline: tick}, size=-found.size)
+                return [self._explained(moved, group.rows)]
+        return [self._explained(replace(found, scope=group.scope), group.rows)]
+
+    def _own_steps(self, rows: Sequence[int], baseline: int, tick: int) -> tuple[float, float]:
+        """Return how far these series and their baseline moved in absolute time, beside all others."""
+        device = self._catalog.series[baseline].device_row
+        others = [r for r in self._catalog.rows_by_device[device] if r != baseline and r not in rows]
+        own = self._levels.own_steps(np.array([baseline, *rows, *others]), device, tick)
+        rest = own[1 + len(rows) :]
+        shared = float(np.nanmedian(rest)) if len(rest) and not np.isnan(rest).all() else 0.0
+        moved = own[1 : 1 + len(rows)]
+        middle = float(np.nanmedian(moved)) if not np.isnan(moved).all() else 0.0
+        return middle - shared, float(np.nan_to_num(own[0])) - shared
+
+    def _explained(self, candidate: Candidate, rows: Sequence[int]) -> Candidate:
+        """Return a step with the break that happened at the time as its cause."""
+        row = next(iter(candidate.tick_by_row))
+        length = candidate.sessions
+        if self._is_told(rows[0], row, candidate):
+            return replace(candidate, is_known=True)
+        if candidate.cause is Cause.DRIFT:
+            return candidate
+        for known in self._catalog.breaks_of(row):
+            since = int((self._ratios.ticks[rows[0]] >= known.tick_by_row[row]).sum())
+            if not known.is_told and abs(since - length) <= _NEAR_SESSIONS + length // 6:
+                ticks: Mapping[int, int] = {
+                    r: known.tick_by_row.get(r, t) for r, t in candidate.tick_by_row.items()
+                }
+                day = known.day_by_row[row]
+                return replace(candidate, cause=known.cause, tick_by_row=ticks, day=day, break_=known)
+        return candidate
+
+    def _is_told(self, measured: int, row: int, candidate: Candidate) -> bool:
+        """Return whether a change of a series is a part of one that was told of its version."""
+        ticks, length = self._ratios.ticks[measured], candidate.sessions
+        return any(
+            known.is_told
+            and known.told_size * candidate.size > 0
+            and abs(int((ticks >= known.tick_by_row[row]).sum()) - length) <= _NEAR_SESSIONS + length // 3
+            for known in self._catalog.breaks_of(row)
+        )

@@ -1,0 +1,190 @@
+"""Points as CSV: the columns of `farm history detect`."""
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from farm.core.errors import InvalidInput
+from farm.core.results.history.changes.points import Point
+
+REQUIRED = ("series", "device", "network", "variant", "harness", "day", "log_time", "log_speedup")
+OPTIONAL = ("time", "se_time", "se_speedup", "file", "program", "os")
+#: Whole numbers below are days, others dates such as 20260131.
+_MOST_NUMBERED = 10_000_000
+_MISSING = frozenset({"", "nan", "none", "null", "na", "n/a"})
+#: Beyond it, a logarithm is that of no number.
+_MOST_LOGARITHM = 700.0
+_COLUMNS_HINT = (
+    f"the columns {', '.join(REQUIRED)} are required; {', '.join(OPTIONAL)} are used, others are not"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointTable:
+    """Points, and how their days are written."""
+
+    points: Sequence[Point]
+    #: How the file writes each day; numbers are numbers.
+    day_labels: Mapping[int, int | str]
+
+
+def point_table(lines: Iterable[str]) -> PointTable:
+    """Parse points.
+
+    Empty cells and NaN are values that do not exist; rows without time and speedup are left out. The order of
+    rows does not matter.
+
+    Raises:
+        InvalidInput: a column is missing, or a cell is not what its column holds; names line and column.
+    """
+    rows = _rows(lines)
+    header = [name.strip().removeprefix("\ufeff") for name in next(rows, (0, []))[1]]
+    place = _places(header)
+    points: list[Point] = []
+    day_by_cell: dict[str, int] = {}
+    known_by_series: dict[str, tuple[str, ...]] = {}
+    for line, row in rows:
+        if not row or not any(row):
+            continue
+        if len(row) != len(header):
+            raise InvalidInput(
+                f"line {line}: {len(row)} cells, but {len(header)} columns",
+                hint="each row has a cell for each column of the first line",
+            )
+        cells = {name: row[at].strip() for name, at in place.items()}
+        day = day_by_cell.get(cells["day"])
+        if day is None:
+            day = day_by_cell[cells["day"]] = _day(cells["day"], line)
+        point = _point(cells, day, line)
+        measured = point.device, point.network, point.variant, point.harness
+        if known_by_series.setdefault(point.series, measured) != measured:
+            raise InvalidInput(
+                f"line {line}: series {point.series} measures something else than before",
+                hint="a series has one device, network, variant and harness",
+            )
+        if point.has_value:
+            points.append(point)
+    labels = {day: day if _is_number(cell) else cell for cell, day in reversed(day_by_cell.items())}
+    if len({_is_number(cell) for cell in day_by_cell}) > 1:
+        raise InvalidInput(
+            "some days are numbers and some are dates", hint="write all days alike: 2026-01-31, or 17"
+        )
+    return PointTable(points=points, day_labels=labels)
+
+
+def _rows(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the number of their last line."""
+    reader = csv.reader(lines)
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise InvalidInput(
+            f"line {reader.line_num}: not CSV: {error}", hint="write the points as CSV, separated by commas"
+        ) from None
+
+
+def _places(header: Sequence[str]) -> dict[str, int]:
+    """Return the place of each column that is used."""
+    missing = [name for name in REQUIRED if name not in header]
+    if missing:
+        raise InvalidInput(f"the file has no column {missing[0]}", hint=_COLUMNS_HINT)
+    used = [name for name in (*REQUIRED, *OPTIONAL) if name in header]
+    repeated = [name for name in used if header.count(name) > 1]
+    if repeated:
+        raise InvalidInput(f"the file has {repeated[0]} in two columns", hint="name each column once")
+    return {name: header.index(name) for name in used}
+
+
+def _point(cells: Mapping[str, str], day: int, line: int) -> Point:
+    for name in ("series", "device"):
+        if not cells[name]:
+            raise InvalidInput(f"line {line}: {name} is empty", hint="each point names its series and device")
+    return Point(
+        series=cells["series"],
+        device=cells["device"],
+        network=cells["network"],
+        variant=cells["variant"],
+        harness=cells["harness"],
+        day=day,
+        time=_ordered(cells.get("time", "")),
+        log_time=_logarithm(cells, "log_time", line),
+        se_time=_error(cells, "se_time", line),
+        log_speedup=_logarithm(cells, "log_speedup", line),
+        se_speedup=_error(cells, "se_speedup", line),
+        file=cells.get("file", ""),
+        program=cells.get("program", ""),
+        os=cells.get("os", ""),
+    )
+
+
+def _ordered(cell: str) -> str:
+    """Return a time of a day so that numbers have their order as text, too."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return cell
+    return f"{value:032.9f}" if 0 <= value < 1e20 else cell
+
+
+def _logarithm(cells: Mapping[str, str], name: str, line: int) -> float:
+    value = _number(cells, name, line)
+    if abs(value) > _MOST_LOGARITHM:
+        raise InvalidInput(
+            f"line {line}: {name} is {cells[name]}, which is no logarithm",
+            hint="natural logarithms, such as 2.5",
+        )
+    return value
+
+
+def _error(cells: Mapping[str, str], name: str, line: int) -> float:
+    value = _number(cells, name, line)
+    if value < 0:
+        raise InvalidInput(
+            f"line {line}: {name} is {cells[name]}", hint="standard errors are not negative; empty if unknown"
+        )
+    return value
+
+
+def _number(cells: Mapping[str, str], name: str, line: int) -> float:
+    cell = cells.get(name, "")
+    if cell.lower() in _MISSING:
+        return math.nan
+    try:
+        value = float(cell)
+    except ValueError:
+        raise InvalidInput(
+            f"line {line}: {name} is {cell!r}, not a number",
+            hint="natural logarithms, such as -0.0513; an empty cell for a value that does not exist",
+        ) from None
+    return value if math.isfinite(value) else math.nan
+
+
+def _day(cell: str, line: int) -> int:
+    """Return a date as its ordinal, and a number as itself."""
+    for parse in (_number_of_day, date.fromisoformat, datetime.fromisoformat):
+        try:
+            day = parse(cell)
+        except (ValueError, OverflowError):
+            continue
+        return day if isinstance(day, int) else day.toordinal()
+    raise InvalidInput(
+        f"line {line}: day is {cell!r}", hint="a day is a date such as 2026-01-31, or a whole number"
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        _number_of_day(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _number_of_day(cell: str) -> int:
+    value = float(cell)
+    if not value.is_integer() or abs(value) >= _MOST_NUMBERED:
+        raise ValueError(cell)
+    return int(value)

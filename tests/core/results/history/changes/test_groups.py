@@ -1,0 +1,82 @@
+"""Changes that no version announced, of several series at once: one change is told, not one for each."""
+
+from collections.abc import Callable
+
+import pytest
+
+from farm.core.results.history.changes.detect import detect
+from farm.core.results.history.changes.points import BASELINE, Cause, Point
+from tests.core.results.history.changes.histories import FIRST_DAY, Shift, Sketch
+
+Holds = Callable[[str, str, str], bool]
+
+
+def variants_of_a_device(device: str, network: str, variant: str) -> bool:
+    return device == "d1" and variant != BASELINE
+
+
+def one_baseline(device: str, network: str, variant: str) -> bool:
+    return (device, network, variant) == ("d1", "n0", BASELINE)
+
+
+def one_variant_everywhere(device: str, network: str, variant: str) -> bool:
+    return (network, variant) == ("n0", "int8")
+
+
+def without_files(points: list[Point]) -> list[Point]:
+    return [point._replace(file="") for point in points]
+
+
+@pytest.mark.parametrize(("delta", "days"), [(0.05, 5), (0.03, 12), (-0.05, 5)])
+def test_a_step_of_all_variants_of_a_device_is_one_change_and_soon_told(delta: float, days: int) -> None:
+    """Each of its series needs more sessions than all of them together."""
+    shift = Shift(day=30, delta=delta, holds_for=variants_of_a_device)
+    (change,) = detect(Sketch(devices=4, networks=3, noise=0.015, shifts=(shift,)).points())
+    assert dict(change.scope) == {"device": "d1"}
+    assert change.delta == pytest.approx(delta, abs=0.012)
+    assert change.told < FIRST_DAY + 30 + days
+    assert len(change.evidence) == 6
+
+
+def test_one_broken_session_of_a_baseline_does_not_hide_it() -> None:
+    shift = Shift(day=30, delta=0.05, holds_for=variants_of_a_device)
+    broken = {("d1/n1/base", 33): 0.3}
+    points = Sketch(devices=4, networks=3, noise=0.015, shifts=(shift,), broken=broken).points()
+    (change,) = detect(points)
+    assert dict(change.scope) == {"device": "d1"}
+
+
+@pytest.mark.parametrize(
+    ("holds", "series", "scope"),
+    [
+        (variants_of_a_device, None, {"device": "d1"}),
+        (one_baseline, "d1/n0/base", {}),
+        (one_variant_everywhere, None, {"network": "n0", "variant": "int8"}),
+    ],
+)
+def test_a_drift_of_several_series_is_told_once(
+    holds: Holds, series: str | None, scope: dict[str, str]
+) -> None:
+    shift = Shift(day=30, delta=0.08, holds_for=holds, ramp=40)
+    (change,) = detect(Sketch(devices=4, days=90, noise=0.015, shifts=(shift,)).points())
+    assert (change.cause, change.series, dict(change.scope)) == (Cause.DRIFT, series, scope)
+    assert change.delta > 0
+
+
+def test_a_step_of_a_variant_on_all_devices_is_that_of_its_file_if_no_file_is_known() -> None:
+    shift = Shift(day=30, delta=0.05, holds_for=one_variant_everywhere)
+    points = Sketch(devices=4, noise=0.015, shifts=(shift,)).points()
+    (change,) = detect(without_files(points))
+    assert (change.cause, dict(change.scope)) == (Cause.FILE, {"network": "n0", "variant": "int8"})
+
+
+def test_no_device_is_blamed_for_a_program_that_another_follows_on_the_next_day() -> None:
+    """And the update of one device meanwhile puts the programs of the others off by nothing."""
+    shift = Shift(day=30, delta=0.05, holds_for=lambda device, network, variant: True)
+    versions = {
+        ("program", "", "", ""): ((30, "program-2"), (31, "program-3")),
+        ("os", "d0", "", ""): ((32, "os-2"),),
+    }
+    (change,) = detect(Sketch(devices=9, days=45, shifts=(shift,), versions=versions).points())
+    assert change.cause is Cause.PROGRAM
+    assert change.told <= FIRST_DAY + 33
