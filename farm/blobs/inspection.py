@@ -1,13 +1,17 @@
 """Inspection of model and program files before the farm accepts them; nothing in them is run."""
 
 import io
+import lzma
 import mmap
 import struct
 import zipfile
-from collections.abc import Collection
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import assert_never
 
+from farm.core.base.units import size_text
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.models.file_format import (
     HEAD_BYTES,
@@ -30,8 +34,23 @@ _FORMATS = (
 _METHOD = b"get_all_bundled_inputs"
 #: The converter for NNAPI replaces the network by it (torch/backends/_nnapi/prepare.py).
 _NNAPI_CLASS = b"torch.classes._nnapi.Compilation"
-#: Code of the largest networks is a few hundred kB; a record that claims more is not read.
+#: Code of the largest networks is a few hundred kB.
 _MOST_CODE_BYTES = 16 * 1024 * 1024
+#: The list of records of an archive: fifty bytes each and its name. Networks have a few thousand.
+_MOST_LIST_BYTES = 2 * 1024 * 1024
+#: What zipfile and the decompressors behind it raise for a damaged archive: its list, or a record.
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+)
 
 
 def check_model_file(path: Path, *, called: str | None = None) -> Format:
@@ -69,7 +88,7 @@ def _format(content: memoryview, path: Path) -> Format:
     if (flatbuffer := flatbuffer_format(content)) is not None:
         return flatbuffer
     if head.startswith(b"PK"):
-        return archive_format(_record_names(path, len(content)))
+        return archive_format(_record_names(path))
     if (unsupported := find_unsupported_file(head)) is not None:
         raise VariantInvalid(f"not a model file: it is {unsupported.what}", hint=unsupported.hint)
     if is_ncnn(head):
@@ -85,16 +104,56 @@ def _format(content: memoryview, path: Path) -> Format:
     )
 
 
-def _record_names(path: Path, size_bytes: int) -> list[str]:
+class _BoundedFile(io.BufferedReader):
+    """A file of which at most so much is read at once: zipfile reads the whole list of records in one go."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        content = super().read(_MOST_LIST_BYTES + 1 if size is None or size < 0 else size)
+        if len(content) > _MOST_LIST_BYTES:
+            raise zipfile.BadZipFile("the list of its records is too long")
+        return content
+
+
+@contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive whose list of records is of a bounded size.
+
+    Raises:
+        VariantInvalid: the archive is damaged, or not one of a model.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
-            return archive.namelist()
-    # The others come from a damaged list of records: its names, offsets and versions.
-    except (zipfile.BadZipFile, ValueError, OverflowError, NotImplementedError, struct.error) as error:
+        with _BoundedFile(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
+            yield archive
+    except (OSError, *_DAMAGED) as error:
+        # bz2 says of damaged data what others say of a disk, without its number.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        size = size_text(path.stat().st_size)
         raise VariantInvalid(
-            f"not a model file: it starts as a zip archive, but its end is missing ({size_bytes} bytes)",
-            hint="TorchScript and lite files are zip archives; this one was cut short or damaged",
+            f"not a model file: it starts as a zip archive, but is damaged or cut short ({size}): {error}",
+            hint="TorchScript and lite files are zip archives; was it copied or downloaded to its end?",
         ) from error
+
+
+def _record_names(path: Path) -> list[str]:
+    with _archive(path) as archive:
+        return archive.namelist()
+
+
+def _code_has(path: Path, word: bytes) -> bool:
+    """Return whether a word stands in the code of an archive.
+
+    Raises:
+        VariantInvalid: there is more code than a network has, or a record is damaged.
+    """
+    with _archive(path) as archive:
+        records = [record for record in archive.infolist() if "/code/" in record.filename]
+        if sum(record.file_size for record in records) > _MOST_CODE_BYTES:
+            raise VariantInvalid(
+                f"not a model file: it has more than {size_text(_MOST_CODE_BYTES)} of code",
+                hint="the code of the largest networks is less than 1 MB",
+            )
+        return any(word in archive.read(record) for record in records)
 
 
 def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspection:
@@ -126,12 +185,7 @@ def is_converted_for_nnapi(path: Path, format: Format) -> bool:
 def _names(path: Path, format: Format, word: bytes) -> bool:
     match format:
         case Format.TORCHSCRIPT | Format.LITE:
-            with zipfile.ZipFile(path) as archive:
-                return any(
-                    word in archive.read(record)
-                    for record in archive.infolist()
-                    if "/code/" in record.filename and record.file_size <= _MOST_CODE_BYTES
-                )
+            return _code_has(path, word)
         case Format.FLATBUFFER:
             with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 return content.find(word) >= 0

@@ -16,8 +16,9 @@ CALLER_HEADER = "Farm-User"
 #: A submission that is sent again with the same key is not repeated.
 REQUEST_KEY_HEADER = "Idempotency-Key"
 
-#: A whole number that every database and every JSON reader holds exactly.
-Count = Annotated[int, Field(ge=0, lt=2**53)]
+#: What every database and every JSON reader holds exactly, as a number of things or of a row.
+WholeNumber = Field(ge=0, lt=2**53)
+Count = Annotated[int, WholeNumber]
 
 #: Rows of a page of devices, hosts, variants or tokens; a page that is not full is the last.
 MAX_LIST_PAGE = 200

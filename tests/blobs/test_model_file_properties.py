@@ -1,13 +1,16 @@
 """Whatever bytes a file has, looking into it answers with a format or says why not."""
 
+import random
 import struct
+import zipfile
 from pathlib import Path
+from zipfile import ZIP_BZIP2, ZIP_DEFLATED, ZIP_LZMA, ZIP_STORED
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.blobs.inspection import check_model_file
+from farm.blobs.inspection import check_model_file, is_converted_for_nnapi
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Format
 from tests.support.farm.service_fixture import model_file
@@ -52,6 +55,40 @@ def test_any_bytes_are_a_format_or_refused_with_a_hint(file: Path, beginning: by
     if isinstance(answer, VariantInvalid):
         assert answer.message.startswith(f"{file}: ")
         assert answer.hint
+
+
+def torch_archive(path: Path, *, code: bytes = b"", records: int = 0, compression: int = ZIP_STORED) -> None:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name in ("data.pkl", "constants.pkl"):
+            archive.writestr(f"net/{name}", b"x")
+        archive.writestr("net/code/net.py", code)
+        for number in range(records):
+            archive.writestr(f"net/data/{number}", b"")
+
+
+@pytest.mark.parametrize("compression", [ZIP_STORED, ZIP_DEFLATED, ZIP_BZIP2, ZIP_LZMA])
+def test_a_record_that_is_damaged_is_no_error_of_the_farm(file: Path, compression: int) -> None:
+    torch_archive(file, code=random.Random(1).randbytes(50_000), compression=compression)
+    assert not is_converted_for_nnapi(file, Format.TORCHSCRIPT)
+    content = bytearray(file.read_bytes())
+    for place in range(20_000, 30_000):
+        content[place] ^= 0x5A
+    file.write_bytes(content)
+    with pytest.raises(VariantInvalid, match="damaged"):
+        is_converted_for_nnapi(file, Format.TORCHSCRIPT)
+
+
+def test_more_code_than_a_network_has_is_not_read(file: Path) -> None:
+    torch_archive(file, code=bytes(17 * 2**20), compression=ZIP_DEFLATED)
+    assert file.stat().st_size < 10**5
+    with pytest.raises(VariantInvalid, match="of code"):
+        is_converted_for_nnapi(file, Format.TORCHSCRIPT)
+
+
+def test_a_list_of_records_that_no_network_has_is_not_read(file: Path) -> None:
+    torch_archive(file, records=40_000)
+    with pytest.raises(VariantInvalid, match="list of its records is too long"):
+        check_model_file(file)
 
 
 @given(

@@ -1,5 +1,6 @@
 """Routes for the farm itself, variants, attempts and speedups."""
 
+import asyncio
 from datetime import datetime
 from functools import partial
 from typing import Annotated
@@ -15,7 +16,7 @@ from farm.core.base.ids import AttemptId, CellId, MatrixId, VariantId
 from farm.core.errors import InvalidInput
 from farm.core.models.variant import Variant
 from farm.core.results.history.chosen_labels import PairChoice
-from farm.services.files.registration import register_variant
+from farm.services.files.registration import check_variant_file, register_variant
 from farm.services.jobs.views import attempt_view
 from farm.services.operations.alarms import step_text
 from farm.services.results.energy_import import import_energy
@@ -62,7 +63,8 @@ async def get_variants(
 @router.post("/variants", status_code=201)
 async def post_variant(registration: VariantRegistration, _: Submitter, farm: Farm) -> Variant:
     """Register a variant whose file was uploaded before; again is no error."""
-    return await farm.database.write_async(farm.bind(register_variant), registration.manifest, farm.blobs)
+    await asyncio.to_thread(check_variant_file, registration.manifest, farm.blobs)
+    return await farm.database.write_async(farm.bind(register_variant), registration.manifest)
 
 
 @router.get("/attempts/{attempt_id}")

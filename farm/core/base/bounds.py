@@ -93,8 +93,11 @@ Load = Annotated[float, Range(0.0, 1e6)]
 #: Ten times what any chip reaches.
 MAX_HERTZ = 100_000_000_000
 Hertz = Annotated[int, Range(0, MAX_HERTZ)]
-#: A database's greatest whole number that every JSON reader holds exactly, too.
-Bytes = Annotated[int, Range(0, 2**53 - 1)]
+#: Up to the greatest whole number that every JSON reader holds exactly; a database has room for more.
+Cardinal = Annotated[int, Range(0, 2**53 - 1)]
+Bytes = Cardinal
+#: Of a tensor; negative ones are open.
+Dimension = Annotated[int, Range(-(2**31), 2**31 - 1)]
 #: Three years, for what one run may take.
 RunSeconds = Annotated[float, Range(0.0, 1e8)]
 #: Three hundred years, for clocks that nothing resets, in all cores' time together.

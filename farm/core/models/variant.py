@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
+from farm.core.base.bounds import Bytes, Cardinal, Dimension
 from farm.core.base.ids import Digest, VariantId
 
 
@@ -50,7 +51,7 @@ class Format(StrEnum):
 class TensorSpec:
     """One input or output of a model."""
 
-    shape: tuple[int, ...]
+    shape: tuple[Dimension, ...]
     dtype: str
 
 
@@ -70,7 +71,7 @@ class Fidelity:
     """The agreement of a variant's outputs with those of its float32 reference on the same inputs."""
 
     #: The number of inputs that were run through both.
-    inputs: int
+    inputs: Cardinal
     #: Pearson's correlation over all output values, and the largest absolute difference of one.
     correlation: float
     max_difference: float
@@ -85,13 +86,13 @@ class Manifest:
     model: str
     recipe: Recipe
     digest: Digest
-    size_bytes: int
+    size_bytes: Bytes
     #: Backends this very file can run on.
     backends: tuple[str, ...]
     inputs: tuple[TensorSpec, ...]
-    parameters: int | None = None
+    parameters: Cardinal | None = None
     #: Floating-point operations of one inference, 2 x MAC, counted on the float32 reference.
-    flops: int | None = None
+    flops: Cardinal | None = None
     #: None where it was not compared: float32, files made elsewhere, targets that this host cannot run.
     fidelity: Fidelity | None = None
     #: Name and version of what made the file, e.g. {"torch": "2.13.0"}.

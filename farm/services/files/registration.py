@@ -26,13 +26,24 @@ def parse_digest(text: str) -> Digest:
     return Digest(text)
 
 
-def register_variant(tx: Tx, manifest: Manifest, blobs: DiskBlobs) -> Variant:
-    """Register a variant whose file was uploaded before; registering it again gives the same variant.
+def check_variant_file(manifest: Manifest, blobs: DiskBlobs) -> None:
+    """Look into the file of a manifest, if the farm has it. Reads much of it: not for a transaction.
+
+    Raises:
+        InvalidInput: the digest is none.
+        VariantInvalid: the file is no model, or not of the format or for the backends its manifest names.
+    """
+    path = blobs.path(parse_digest(manifest.digest))
+    if path.is_file():
+        _check_content(path, variant_name(manifest.model, manifest.recipe), manifest)
+
+
+def register_variant(tx: Tx, manifest: Manifest) -> Variant:
+    """Register a variant whose file `check_variant_file` accepts; again gives the same variant.
 
     Raises:
         ArtifactMissing: the farm does not have the file.
         DigestMismatch: the file it has is of another size.
-        VariantInvalid: the file is no model, or not of the format or for the backends its manifest names.
         Conflict: the farm has this file by this name, with other backends or inputs.
     """
     name = variant_name(manifest.model, manifest.recipe)
@@ -41,7 +52,6 @@ def register_variant(tx: Tx, manifest: Manifest, blobs: DiskBlobs) -> Variant:
         raise DigestMismatch(
             f"the file of {name} has {size_bytes} bytes, its manifest says {manifest.size_bytes}"
         )
-    _check_content(blobs.path(manifest.digest), name, manifest)
     stored = variant_store.find_variant(tx.connection, name, manifest.digest)
     if stored is not None:
         _check_manifest_unchanged(name, stored.manifest, manifest)

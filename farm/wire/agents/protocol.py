@@ -16,10 +16,10 @@ from farm.core.runs.plan import RunPlan
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.core.upkeep.device_settings import SettingRestore, SettingResult
 from farm.core.upkeep.recovery import Recovery
-from farm.wire.base import WIRE_VERSION, Count, Wire, check_served
+from farm.wire.base import WIRE_VERSION, Count, WholeNumber, Wire, check_served
 
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[^\x00-\x20/\x7f]+$")]
-_AttemptId = Annotated[AttemptId, Field(ge=0, lt=2**53)]
+_AttemptId = Annotated[AttemptId, WholeNumber]
 
 #: Greatest number of USB controllers of one host in a message.
 MAX_CONTROLLERS = 8

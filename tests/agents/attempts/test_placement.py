@@ -76,7 +76,7 @@ def submitted(context: Context) -> MatrixId:
         inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
         recipe_digest=digest_of(b"nnapi"),
     )
-    context.database.write(bind_tx(register_variant, now=now), manifest, context.blobs)
+    context.database.write(bind_tx(register_variant, now=now), manifest)
     axes = {
         "model": "mobilenet_v2",
         "precision": "float32",

@@ -2,16 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from farm.api.app import create_app
 from farm.api.http.request_bodies import MAX_DOCUMENT_BYTES
 from farm.api.routes.agents import MAX_REPORT_BYTES
+from farm.config import FarmConfig
 from farm.core.errors import Blame
 from farm.wire.agents.protocol import ExchangeAnswer
 from tests.api.routes.test_all_routes import matrix_spec, refused, register_variant
+from tests.support.fake_clock import FakeClock
 from tests.support.farm.http_farm import HttpAgent, HttpFarm, either_database, http_farm
 from tests.support.farm.service_fixture import good_evidence, phone, report_body
 from tests.support.invariants.invariants import check_engine
@@ -38,6 +42,46 @@ def farm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module")
 def agent(farm: HttpFarm) -> HttpAgent:
     return farm.enroll()
+
+
+def unbounded_integers(schema: Any, schemas: dict[str, Any], place: str, seen: set[str]) -> Iterator[str]:
+    """Yield where a request may hold a whole number of any size."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from unbounded_integers(part, schemas, place, seen)
+    if not isinstance(schema, dict):
+        return
+    name = schema.get("$ref", "").rpartition("/")[2]
+    if name and name not in seen:
+        seen.add(name)
+        yield from unbounded_integers(schemas[name], schemas, name, seen)
+    is_open = not schema.keys() & {"maximum", "exclusiveMaximum", "enum", "const"}
+    if schema.get("type") == "integer" and is_open:
+        yield place
+    for key, part in schema.get("properties", {}).items():
+        yield from unbounded_integers(part, schemas, f"{place}.{key}", seen)
+    for key in ("anyOf", "oneOf", "allOf", "items", "prefixItems", "additionalProperties"):
+        yield from unbounded_integers(schema.get(key), schemas, place, seen)
+
+
+def test_no_number_of_a_request_is_greater_than_a_database_takes(tmp_path: Path) -> None:
+    """Such a number was an error of the farm, which ended the connection."""
+    document = create_app(FarmConfig(data_dir=tmp_path), FakeClock()).openapi()
+    requests = [
+        (f"{method} {path}", schema)
+        for path, calls in document["paths"].items()
+        for method, call in calls.items()
+        for schema in (
+            *(parameter["schema"] for parameter in call.get("parameters", ())),
+            *(body.get("schema", {}) for body in call.get("requestBody", {}).get("content", {}).values()),
+        )
+    ]
+    seen: set[str] = set()
+    schemas = document["components"]["schemas"]
+    found = {place for call, schema in requests for place in unbounded_integers(schema, schemas, call, seen)}
+    # Its values are few, and checked one by one.
+    assert found - {"ThermalStatus"} == set()
+    assert "ReparseRequest" in seen
 
 
 def problem(answer: httpx.Response) -> dict[str, Any]:

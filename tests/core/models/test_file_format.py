@@ -176,7 +176,7 @@ def mnn_model() -> bytes:
         (b"<!doctype html><html>", "a web page", "download the file itself"),
         (b"\n<!-- 404 -->\n<HTML lang=en>", "a web page", "download the file itself"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "Git LFS pointer", "git lfs pull"),
-        (b"PK\x03\x04 and no end", "its end is missing", "cut short"),
+        (b"PK\x03\x04 and no end", "damaged or cut short", "downloaded to its end"),
         (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", "checkpoint of torch.save", "torch.jit.script"),
         (b"\xdd\x85\x76\x00\x03\x00\x00\x00", "ncnn in binary", "text form"),
         (b"7767517\nthree\n", "a text", "are known"),

@@ -8,7 +8,7 @@ from farm.core.base.ids import digest_of
 from farm.core.errors import Conflict, VariantInvalid
 from farm.core.models.variant import Fidelity, Manifest, TensorSpec, Variant
 from farm.database.transaction import bind_tx
-from farm.services.files.registration import register_variant
+from farm.services.files.registration import check_variant_file, register_variant
 from farm.store.files.artifacts import put_artifact
 from tests.support.farm.service_fixture import FarmRig, model_file
 
@@ -22,7 +22,8 @@ def known(farm: FarmRig) -> Variant:
 
 
 def registered(farm: FarmRig, manifest: Manifest) -> Variant:
-    return farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest, farm.blobs)
+    check_variant_file(manifest, farm.blobs)
+    return farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest)
 
 
 def test_the_same_manifest_again_is_the_same_variant(farm: FarmRig, known: Variant) -> None:

@@ -214,7 +214,7 @@ def test_an_expired_file_cannot_be_registered_until_it_is_sent_again(farm: FarmR
     farm.clock.advance(_LATER_S)
     sweep(farm)
     with pytest.raises(ArtifactMissing, match="uploaded again"):
-        farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest, farm.blobs)
+        farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest)
     with pytest.raises(ArtifactExpired):
         farm.read(get_artifact, manifest.digest)
 

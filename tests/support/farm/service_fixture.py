@@ -123,7 +123,7 @@ class FarmRig:
             inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
             recipe_digest=digest_of(f"{model}/{precision}/{format}/{target}".encode()),
         )
-        return self.write(bind_tx(register_variant, now=self.clock.now()), manifest, self.blobs)
+        return self.write(bind_tx(register_variant, now=self.clock.now()), manifest)
 
     def submit(self, **changes: Any) -> MatrixId:
         """A matrix of two precisions on every virtual device."""

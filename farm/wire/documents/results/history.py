@@ -10,7 +10,7 @@ from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, MatrixId, Se
 from farm.core.devices.controls import ControlLevel
 from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.recorded_change import ChangeState
-from farm.wire.base import Count, Wire
+from farm.wire.base import Count, WholeNumber, Wire
 from farm.wire.documents.files.programs import Text
 
 #: Series that one answer lists at most.
@@ -158,9 +158,9 @@ class RetractRequest(Wire):
     """POST /api/v1/retractions: withdraw measurements, or take that back, piece by piece."""
 
     #: One of these three: a matrix, a cell, or a run.
-    matrix_id: MatrixId | None = None
-    cell_id: CellId | None = None
-    attempt_id: AttemptId | None = None
+    matrix_id: Annotated[MatrixId | None, WholeNumber] = None
+    cell_id: Annotated[CellId | None, WholeNumber] = None
+    attempt_id: Annotated[AttemptId | None, WholeNumber] = None
     #: Of a matrix, only on this device: its id, its label, or the beginning of either.
     device: Text | None = None
     reason: Annotated[Text, Field(min_length=1)]

@@ -14,7 +14,7 @@ from farm.core.runs.derived.energy import EnergyReading
 from farm.core.runs.derived.sustained import LatencyProfile
 from farm.core.runs.measurement import Better, CellSummary, Metric, Quality, SampleKind
 from farm.core.runs.placement import Placement
-from farm.wire.base import Count, Wire
+from farm.wire.base import Count, WholeNumber, Wire
 from farm.wire.documents.files.programs import Text
 from farm.wire.documents.matrices.cell_setup import CellSetup
 
@@ -152,7 +152,7 @@ MAX_PER_PAGE = 200
 class ReparseRequest(Wire):
     """POST /api/v1/reparse: the next piece of the evidence to be read again."""
 
-    matrix_id: MatrixId | None = None
+    matrix_id: Annotated[MatrixId | None, WholeNumber] = None
     harness: Text | None = None
     #: Only what ended then or later.
     since: datetime | None = None
