@@ -23,6 +23,7 @@ from farm.api.routes import access as access_routes
 from farm.api.routes import agents as agent_routes
 from farm.api.routes import changes as change_routes
 from farm.api.routes import devices as device_routes
+from farm.api.routes import export as export_routes
 from farm.api.routes import farm as farm_routes
 from farm.api.routes import files as file_routes
 from farm.api.routes import hosts as host_routes
@@ -50,6 +51,7 @@ ROUTERS = (
     standing_routes.router,
     result_routes.router,
     change_routes.router,
+    export_routes.router,
     file_routes.router,
     device_routes.router,
     host_routes.router,

@@ -133,6 +133,11 @@ _COMMANDS_BY_PANEL = {
             "results.regressions:app",
             "Regressions: what became slower, since when, on which devices, and because of what.",
         ),
+        (
+            "export",
+            "results.interchange.export:export",
+            "Export measurements, samples, speedups, conditions or devices as files for other tools.",
+        ),
         ("report", "results.report:app", "Reports: results as one self-contained file, to send and to keep."),
         ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),
         ("variant", "files.variant:app", "Variants: the model files that are measured."),

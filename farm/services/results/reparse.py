@@ -31,7 +31,7 @@ from farm.services.results.parse import (
 from farm.store.jobs.context import JobContext
 from farm.store.operations.events import record_event
 from farm.store.results.history.retractions import as_parsed, keep_retraction
-from farm.store.results.imported_energy import keep_imported_energy
+from farm.store.results.interchange.imported_energy import keep_imported_energy
 from farm.store.results.measurements import add_measurements, stored_values
 from farm.store.results.placements import current_placements
 from farm.store.results.provenance import counted_reports

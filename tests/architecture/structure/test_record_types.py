@@ -11,6 +11,7 @@ REASONS = {
     "HarnessDefinition": "what an author may leave out is worked out: units, whether a model is needed",
     "BackendSpec": "as its author writes it: `declared` in place of a pattern, the accelerator by name",
     "ProgramRegistration": "a request: its files have no sizes before the farm looked at them",
+    "MeasurementRow": "a row of a file: flat, with the names of what was measured, and JSON as text",
     "JobDetail": "a job with its attempts and its measurement, and without its place in the queue",
 }
 #: A wire type repeats a record that has so many fields, if it has this share of them and ...

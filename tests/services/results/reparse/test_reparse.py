@@ -15,8 +15,8 @@ from farm.database.transaction import Tx, bind_tx
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
 from farm.services.jobs.views import attempt_view
 from farm.services.results.cells import list_results
-from farm.services.results.energy_import import import_energy
 from farm.services.results.history.retractions import apply_retraction
+from farm.services.results.interchange.energy_import import import_energy
 from farm.services.results.reparse import ReparseScan, apply_changes, scan_attempts
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.agents.protocol import Assignment

@@ -1,0 +1,1 @@
+"""Export to other tools, and import of what others measured."""

@@ -1,0 +1,1 @@
+"""Rows for other tools, and results of others."""
