@@ -46,6 +46,12 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
     return _DIAGRAM.sub(_table, _LINK.sub(moved, markdown))
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """Name the search for screen readers: the theme does not."""
+    dialog = 'data-md-component="search" role="dialog"'
+    return output.replace(dialog, f'{dialog} aria-label="Search"')
+
+
 def site_path(path: str) -> str:
     """Return where a file of the repository is on the site, both relative to their roots."""
     if path.startswith("docs/"):

@@ -10,10 +10,12 @@ import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
 import yaml
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
 from tests.architecture.sources import ROOT
@@ -115,6 +117,23 @@ def test_a_browser_asks_no_other_host_and_finds_by_search(served: str) -> None:
             tab.page.get_by_placeholder("Search").first.fill("fencing token")
             tab.page.locator(".md-search-result__item").first.wait_for()
             assert tab.complaints == []
+        finally:
+            browser.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everyone_can_read_the_site(served: str, scheme: Any) -> None:
+    path = find_chromium()
+    if path is None:
+        pytest.skip("no chromium on this machine: `apt-get install chromium` runs the tests of pages")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        try:
+            page = browser.new_page(color_scheme=scheme, viewport={"width": 1280, "height": 800})
+            for name in ("index", "engineer", "reading-the-table", "states", "reference/commands"):
+                page.goto(f"{served}/{name}.html")
+                violations = Axe().run(page).response["violations"]
+                assert [(each["id"], each["nodes"][0]["html"]) for each in violations] == [], name
         finally:
             browser.close()
 
