@@ -24,7 +24,7 @@ def artifact_path(folder: Path, digest: Digest) -> Path:
     if not is_digest(digest):
         raise FarmFault(
             f"{digest[:100]!r} is no digest of an artifact",
-            hint="something else than a farm wrote to this database; restore a backup of before",
+            hint="something else than a farm wrote to this database; restore a backup from before that",
         )
     return folder / digest[:2] / digest
 
