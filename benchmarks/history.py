@@ -52,7 +52,7 @@ from farm.services.results.history.session_points import (
     store_points,
 )
 from farm.services.results.history.trends import list_histories
-from farm.store.matrices.matrices import MatrixFilter
+from farm.store.matrices.search import MatrixFilter
 from farm.store.results.history.changes import add_change
 from farm.store.results.history.stale_points import has_unmarked, mark_measured
 from farm.wire.documents.results.history import GroupBy

@@ -37,6 +37,7 @@ def upgrade() -> None:
     _create_changes()
     _create_confirmations()
     _create_page_sessions()
+    _create_name_trigrams()
     _replace_newest_index(_NEWEST_COVERING, _NEWEST_COMPARED)
     superseded = sa.text("superseded_at IS NOT NULL")
     op.create_index(
@@ -154,7 +155,21 @@ def _create_page_sessions() -> None:
     op.create_index("ix_page_sessions_expires_at", "page_sessions", ["expires_at"], unique=False)
 
 
+def _create_name_trigrams() -> None:
+    op.create_table(
+        "name_trigrams",
+        sa.Column("trigram", sa.Text(), nullable=False),
+        sa.Column("matrix_id", _BIG_ID, autoincrement=False, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["matrix_id"], ["matrices.matrix_id"], name=op.f("fk_name_trigrams_matrix_id")
+        ),
+        sa.PrimaryKeyConstraint("trigram", "matrix_id", name=op.f("pk_name_trigrams")),
+        sqlite_with_rowid=False,
+    )
+
+
 def downgrade() -> None:
+    op.drop_table("name_trigrams")
     op.drop_table("page_sessions")
     op.drop_table("confirmations")
     op.drop_index("ix_measurements_superseded_at", table_name="measurements")

@@ -16,7 +16,7 @@ from farm.core.errors import FarmBusy
 from farm.core.matrices.matrix import MatrixSpec
 from farm.database.tables import devices
 from farm.services.matrices.submit import PreparedMatrix, prepare_matrix
-from farm.store.matrices.matrices import list_matrices
+from farm.store.matrices.search import list_matrices
 from farm.wire.documents.matrices.matrix import matrix_spec as checked_spec
 from tests.api.routes.test_all_routes import matrix_spec, register_variant
 from tests.support.farm.http_farm import HttpFarm, http_farm

@@ -16,6 +16,7 @@ STATELESS = {
     "program_files": "part of a program",
     "cells": "part of a matrix",
     "rejections": "part of a matrix",
+    "name_trigrams": "parts of the name of a matrix, which never changes",
     "cancellations": "the progress of a cancellation, whose jobs have their events",
     "job_templates": "part of a matrix, until its last job is queued",
     "round_growths": "a cursor, told by the rounds that it adds",

@@ -23,7 +23,7 @@ from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.interchange.energy_import import import_energy
 from farm.services.results.speedups import PAGE, list_speedups
 from farm.store.files.variants import variants_page
-from farm.store.matrices.matrices import MatrixFilter
+from farm.store.matrices.search import MatrixFilter
 from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count
 from farm.wire.documents.matrices.matrices import AttemptView, FarmView, SpeedupView, VariantRegistration
 from farm.wire.documents.results.results import EnergyImport

@@ -32,7 +32,7 @@ from farm.services.matrices.views import (
 )
 from farm.services.results.explanations import explain_cell, explain_job, job_detail
 from farm.services.results.rerun import plan_rerun, prepare_number_rerun
-from farm.store.matrices.matrices import MatrixFilter
+from farm.store.matrices.search import MatrixFilter
 from farm.wire.base import REQUEST_KEY_HEADER, Count
 from farm.wire.documents.matrices.matrices import (
     MAX_JOBS_PAGE,

@@ -40,6 +40,7 @@ from farm.database.tables.work import job_templates as job_templates
 from farm.database.tables.work import jobs as jobs
 from farm.database.tables.work import lazy_expansions as lazy_expansions
 from farm.database.tables.work import matrices as matrices
+from farm.database.tables.work import name_trigrams as name_trigrams
 from farm.database.tables.work import rejections as rejections
 from farm.database.tables.work import round_growths as round_growths
 from farm.database.tables.work import standing_cells as standing_cells

@@ -58,6 +58,16 @@ sa.Index(
 sa.Index("ix_matrices_created_at", matrices.c.created_at, matrices.c.matrix_id)
 sa.Index("ix_matrices_submitted_by", matrices.c.submitted_by, matrices.c.matrix_id)
 
+#: Parts of three characters of the names of matrices, in one case, by which texts are found in names.
+name_trigrams = sa.Table(
+    "name_trigrams",
+    metadata,
+    #: Empty in the row that each indexed matrix has: names may be shorter than three characters.
+    sa.Column("trigram", sa.Text, primary_key=True),
+    sa.Column("matrix_id", BigId, sa.ForeignKey("matrices.matrix_id"), primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)
+
 #: The cells of a matrix without jobs, many in a row: there may be a million, and they never change.
 rejections = sa.Table(
     "rejections",

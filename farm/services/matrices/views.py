@@ -22,8 +22,9 @@ from farm.store.jobs import jobs as job_store
 from farm.store.jobs.counts import Tally
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.lazy_expansion import RemainingJobs
-from farm.store.matrices.matrices import CellRow, Matrix, MatrixFilter, get_matrix, page_of_rejections
+from farm.store.matrices.matrices import CellRow, Matrix, get_matrix, page_of_rejections
 from farm.store.matrices.round_growth import further_jobs
+from farm.store.matrices.search import MatrixFilter, list_matrices
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
 from farm.store.results.provenance import builds_of
@@ -52,7 +53,7 @@ def list_matrix_summaries(
     which: MatrixFilter | None = None,
 ) -> list[MatrixSummary]:
     """Return a page of matrices, newest first; those before one, if it is given."""
-    page = matrices.list_matrices(tx.connection, before=before, limit=limit, which=which)
+    page = list_matrices(tx.connection, before=before, limit=limit, which=which)
     # Of no others: a farm may have millions of jobs.
     matrix_ids = [matrix.matrix_id for matrix in page]
     tallies = job_counts.tallies(tx.connection, matrix_ids)

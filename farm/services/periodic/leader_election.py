@@ -18,9 +18,12 @@ from farm.services.operations.alarm_scan import AlarmScan
 from farm.services.operations.alarms import report_step
 from farm.services.periodic.reaper import reap
 from farm.services.upkeep.device_actions import expire_device_actions
+from farm.store.matrices.search import index_names
 from farm.store.operations.leader_leases import acquire_lease, release_lease
 
 LEASE_NAME = "periodic"
+#: Matrices whose names one tick makes searchable; after an upgrade, there may be many.
+_NAMES_AT_ONCE = 500
 #: A tick that is later than this many intervals tells that the farm, or its database, stood still.
 _MISSED_TICKS = 3
 #: A holder that missed this many ticks is replaced.
@@ -132,4 +135,5 @@ class PeriodicLeader:
         expire_device_actions(Tx(connection, now), up_since=up_since)
         end_overdue_reservations(Tx(connection, now))
         cancel_jobs_of_retired(Tx(connection, now))
+        index_names(Tx(connection, now), limit=_NAMES_AT_ONCE)
         self.rounds.make(connection, now=now, up_since=up_since)

@@ -15,7 +15,7 @@ from farm.presentation.labels import device_name, short_labels
 from farm.presentation.text import past_moment, time_left_text
 from farm.services.jobs.pending_reasons import matrix_waiting
 from farm.services.matrices.views import list_matrix_summaries, matrix_view
-from farm.store.matrices.matrices import MatrixFilter
+from farm.store.matrices.search import MatrixFilter
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count

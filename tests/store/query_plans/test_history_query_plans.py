@@ -10,7 +10,7 @@ from farm.database.engine import Database
 from farm.database.transaction import Tx
 from farm.services.matrices.views import list_matrix_summaries
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix, page_of_labelled
-from farm.store.matrices.matrices import MatrixFilter
+from farm.store.matrices.search import MatrixFilter, index_names, list_matrices
 from farm.store.results.history import (
     chosen_sides,
     newest_points,
@@ -133,6 +133,21 @@ def test_comparisons_are_found_by_one_step_into_the_index_for_each(sqlite_filled
     assert any("(slot>?)" in step for step in steps), plan
 
 
-def test_matrices_of_a_name_are_read_newest_first_until_there_are_enough(sqlite_filled: Database) -> None:
-    plan, *_ = plans(sqlite_filled, lambda c: list_matrix_summaries(Tx(c, NOW), limit=9, which=NIGHTLY))
+def test_matrices_of_a_short_text_are_read_newest_first_until_there_are_enough(
+    sqlite_filled: Database,
+) -> None:
+    short = MatrixFilter(name="ni")
+    plan, *_ = plans(sqlite_filled, lambda c: list_matrix_summaries(Tx(c, NOW), limit=9, which=short))
     assert not any("B-TREE" in step for step in plan), plan
+
+
+def test_matrices_of_a_name_are_found_by_the_rarest_part_of_it(sqlite_filled: Database) -> None:
+    sqlite_filled.write(lambda c: index_names(Tx(c, NOW), limit=9))
+    found = plans(sqlite_filled, lambda c: list_matrices(c, limit=9, which=MatrixFilter(name="nightly")))
+    steps = [step for plan in found for step in plan]
+    assert any(
+        "name_trigrams USING PRIMARY KEY (trigram=? AND matrix_id>? AND matrix_id<?)" in s for s in steps
+    )
+    assert any("matrices USING INTEGER PRIMARY KEY (rowid>?" in step for step in steps), found
+    assert not [step for step in steps if is_table_scan(step) and not step.startswith(SMALL)], found
+    assert not any("B-TREE" in step for plan in found[:-1] for step in plan), found

@@ -23,6 +23,7 @@ from farm.store.jobs import durations as job_durations
 from farm.store.jobs import jobs as job_store
 from farm.store.matrices import equivalent_cells, lazy_expansion, matrices
 from farm.store.matrices.candidates import CandidateFilter, page_of_candidates
+from farm.store.matrices.search import list_matrices
 from farm.store.operations import alarms as alarm_store
 from farm.store.operations import event_log, heartbeats
 from farm.store.results import evidence as evidence_store
@@ -282,7 +283,7 @@ def test_what_comes_next_is_found_without_sorting_the_queues(sqlite_filled: Data
 
 def test_listing_matrices_takes_a_fixed_number_of_statements(sqlite_filled: Database) -> None:
     def listing(connection: Connection) -> object:
-        page = matrices.list_matrices(connection, before=MatrixId(2), limit=10)
+        page = list_matrices(connection, before=MatrixId(2), limit=10)
         matrix_ids = [matrix.matrix_id for matrix in page]
         tallies = job_counts.tallies(connection, matrix_ids)
         return tallies, matrices.cell_counts(connection, matrix_ids)

@@ -23,7 +23,7 @@ from farm.services.results.speedups import (
     with_priors,
 )
 from farm.store.matrices import matrices
-from farm.store.matrices.matrices import MatrixFilter
+from farm.store.matrices.search import MatrixFilter, with_few_matches
 from farm.store.results.measurements import Measurement
 from farm.store.results.provenance import builds_of
 from farm.wire.documents.matrices.matrices import SpeedupView
@@ -65,7 +65,7 @@ def list_latest_speedups(
     scope = PairScope(
         until=None if at is None else matrices.newest_matrix_at(connection, at),
         since=since,
-        which=which,
+        which=with_few_matches(connection, which),
         pooled=pooled,
     )
     has_any = at is None or scope.until is not None

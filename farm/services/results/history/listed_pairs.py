@@ -19,7 +19,7 @@ from farm.services.results.speedups import (
 from farm.store.devices.devices import list_device_names
 from farm.store.matrices import matrices
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix
-from farm.store.matrices.matrices import MatrixFilter
+from farm.store.matrices.search import MatrixFilter, matching_among
 from farm.store.results.history.chosen_sides import (
     SeriesSide,
     cells_of_sides,
@@ -114,7 +114,7 @@ class ListedPairs:
         by_matrix: defaultdict[MatrixId, list[DeviceId]] = defaultdict(list)
         for session in pending_sessions(self._connection, device_ids):
             by_matrix[session.matrix_id].append(session.device_id)
-        among = matrices.matching_among(self._connection, self._scope.which, by_matrix)
+        among = matching_among(self._connection, self._scope.which, by_matrix)
         found: dict[PairKey, list[PairCell]] = {}
         for matrix_id in sorted(among, reverse=True):
             if self._scope.until is None or matrix_id <= self._scope.until:

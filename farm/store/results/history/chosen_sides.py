@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, MatrixId, SeriesId
 from farm.database.tables import cells, measurements, points, variants
-from farm.store.matrices.matrices import MatrixFilter
+from farm.store.matrices.search import MatrixFilter
 from farm.store.results.history.points import PairCell, PairKey, within
 
 

@@ -19,7 +19,7 @@ from farm.core.results.series import slot_number
 from farm.database.rows import is_among, to_record
 from farm.database.tables import cells, measurements, points, series
 from farm.database.transaction import Tx
-from farm.store.matrices.matrices import MatrixFilter, is_of_matching
+from farm.store.matrices.search import MatrixFilter, is_of_matching
 from farm.store.results.history.stale_points import MeasuredSession, devices_by_matrix
 
 _VALUES = [points.c[name] for name in PointValues.__dataclass_fields__]

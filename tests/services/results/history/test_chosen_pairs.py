@@ -6,9 +6,10 @@ from farm.core.base.ids import MatrixId
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.results.history.chosen_labels import PairChoice
 from farm.core.results.looks.basis import IntervalKind
+from farm.database.transaction import bind_tx
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import NEVER_TOGETHER, list_speedups
-from farm.store.matrices.matrices import MatrixFilter
+from farm.store.matrices.search import MatrixFilter, index_names
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.matrices.matrices import SpeedupView
 from tests.services.results.history.test_latest_speedups import ONE_PHONE
@@ -133,7 +134,8 @@ def test_words_that_mean_no_label_or_several_baselines_are_refused(
 def test_only_matrices_of_a_name_or_a_person_count(farm: FarmRig, host: HostRig) -> None:
     old = measured(farm, host, cells=2, name="nightly")
     new = measured(farm, host, cells=2, name="by hand")
-    for compute in (lambda: 0, lambda: compute_points(farm)):
+    index = bind_tx(index_names, now=farm.clock.now())
+    for compute in (lambda: None, lambda: compute_points(farm), lambda: farm.write(index, limit=9)):
         compute()
 
         def matrices(**which: str) -> list[tuple[MatrixId, ...]]:

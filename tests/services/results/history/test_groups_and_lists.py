@@ -14,7 +14,7 @@ from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.history.retractions import apply_retraction
 from farm.services.results.history.trends import list_histories
-from farm.store.matrices.matrices import MatrixFilter, matrices_query
+from farm.store.matrices.search import MatrixFilter, index_names, matrices_query
 from farm.wire.documents.results.history import GroupBy, RetractRequest, VersionPart
 from tests.services.results.history.test_latest_speedups import Unsteady, measured, register_program
 from tests.support.farm.points import compute_points
@@ -90,14 +90,21 @@ def test_lists_of_matrices_are_filtered_by_the_farm(farm: FarmRig, host: HostRig
         service = bind_tx(list_matrix_summaries, now=farm.clock.now())
         return [view.matrix_id for view in farm.read(service, which=MatrixFilter(**which))]
 
-    assert listed() == [new, old]
-    assert listed(since=begin) == [new]
-    assert listed(since=begin + timedelta(days=1)) == []
-    assert listed(name="nightly") == [old]
-    assert listed(name="0%") == [old]
-    assert listed(name="_") == []
-    assert listed(submitted_by="user") == [new, old]
-    assert listed(submitted_by="user:ann") == []
+    for index in (lambda: None, lambda: farm.write(bind_tx(index_names, now=begin), limit=9)):
+        index()
+        assert listed() == [new, old]
+        assert listed(since=begin) == [new]
+        assert listed(since=begin + timedelta(days=1)) == []
+        assert listed(name="nightly") == [old]
+        assert listed(name="NIGHTLY 50", since=begin) == []
+        assert listed(name="nightly", since=begin + timedelta(days=1)) == []
+        assert listed(name="nightly", submitted_by="user") == [old]
+        assert listed(name="nightly", submitted_by="user:ann") == []
+        assert listed(name="tightly") == []
+        assert listed(name="0%") == [old]
+        assert listed(name="_") == []
+        assert listed(submitted_by="user") == [new, old]
+        assert listed(submitted_by="user:ann") == []
 
 
 def plan_of(farm: FarmRig, statements: list[str]) -> str:
