@@ -179,6 +179,11 @@ _COMMANDS_BY_PANEL = {
             "events.alarms:app",
             "Alarms: problems that need an operator because the farm cannot fix them automatically.",
         ),
+        (
+            "mcp",
+            "farm.mcp:mcp",
+            "Serve the farm to an assistant by the Model Context Protocol, on standard input and output.",
+        ),
         ("job", "jobs.job:app", "Jobs: one cell in one round, with its attempts."),
         ("attempt", "jobs.attempt:app", "Attempts: single runs on a device, with their output."),
     ),

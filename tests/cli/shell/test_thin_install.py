@@ -82,6 +82,7 @@ def test_every_command_and_the_client_can_be_imported_with_the_base_dependencies
     [
         (("up",), "hint: pip install 'benchfarm[farm]' installs it"),
         (("agent", "run"), "hint: pip install 'benchfarm[agent]' installs it"),
+        (("mcp",), "hint: pip install 'benchfarm[mcp]' installs it"),
         (("speedups", "--gate", "not-slower"), "hint: pip install 'benchfarm[statistics]' installs it"),
     ],
 )

@@ -1,0 +1,112 @@
+"""`farm mcp` as an assistant sees it: by the client of the protocol's own package, over stdio."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farm.core.operations.role import Role
+from farm.database.transaction import bind_tx
+from farm.services.access.tokens import issue_access_token
+from farm.wire.documents.access import AccessRequest
+from tests.benchfarm.conftest import MeasuredFarm
+from tests.support.farm.http_farm import http_farm
+
+mcp = pytest.importorskip("mcp")
+
+LOOKS = {
+    "explain_cell", "history", "list_devices", "list_matrices", "list_variants", "plan_matrix", "regressions",
+    "show_attempt", "show_harness", "show_matrix", "speedups", "why_waiting",
+}  # fmt: skip
+CHANGES = {"cancel_matrix", "rerun_matrix", "submit_matrix"}
+MATRIX = """
+name: by an assistant
+harness: speed_benchmark_torch
+axes:
+  model: mobilenet_v2
+  precision: [float32, int8-core]
+  format: torchscript
+  backend: cpu
+baseline: {precision: float32}
+devices: [{device: virtual-1}]
+rounds: 5
+"""
+
+
+def converse(
+    url: str, *calls: tuple[str, Mapping[str, Any]], token_file: Path | None = None
+) -> tuple[set[str], list[Any]]:
+    """Return the names of the tools, and the answer to each call: a document, or the text of an error."""
+
+    async def talk() -> tuple[set[str], list[Any]]:
+        parameters = mcp.StdioServerParameters(
+            command=sys.executable,
+            args=["-c", "from farm.cli.shell.main import main; main(['mcp'])"],
+            env={**os.environ, "FARM_URL": url, "FARM_USER": "ann", "FARM_TOKEN_FILE": str(token_file or "")},
+        )
+        async with mcp.Client(parameters, read_timeout_seconds=60) as client:
+            tools = {tool.name for tool in (await client.list_tools()).tools}
+            answers = []
+            for name, arguments in calls:
+                result = await client.call_tool(name, dict(arguments))
+                answers.append(result.content[0].text if result.is_error else result.structured_content)
+            return tools, answers
+
+    return asyncio.run(talk())
+
+
+@pytest.mark.long
+def test_an_assistant_looks_plans_submits_and_cancels(measured: MeasuredFarm) -> None:
+    number = measured.finished
+    tools, answers = converse(
+        measured.farm.url,
+        ("list_devices", {}),
+        ("speedups", {"matrix_id": number}),
+        ("plan_matrix", {"matrix": MATRIX}),
+        ("submit_matrix", {"matrix": MATRIX, "jobs": 9}),
+        ("submit_matrix", {"matrix": MATRIX, "jobs": 10}),
+        ("list_matrices", {"mine": True, "limit": 1}),
+        ("cancel_matrix", {"matrix_id": number}),
+        ("show_matrix", {"matrix_id": 999_999}),
+    )
+    assert tools == LOOKS | CHANGES
+    devices, speedups, plan, refused, submitted, mine, foreign, missing = answers
+    assert [device["device_id"] for device in devices["devices"]] == ["virtual-1", "virtual-2"]
+    assert [row["speedup"] for row in speedups["speedups"]] == [
+        row.speedup for row in measured.farm.speedups(matrix=number)
+    ]
+    assert plan["jobs"] == 10
+    assert "the plan has 10 jobs, not 9 (hint: call plan_matrix" in refused
+    assert mine["matrices"][0]["matrix_id"] == submitted["matrix_id"]
+    assert submitted["submitted_by"] == "ann"
+    assert f"matrix {number} is of" in foreign
+    assert "[not_found]" in missing
+    _, [cancelled, looked] = converse(
+        measured.farm.url,
+        ("cancel_matrix", {"matrix_id": submitted["matrix_id"]}),
+        ("show_attempt", {"attempt_id": speedups_attempt(measured)}),
+    )
+    assert cancelled["is_done"]
+    assert looked["outcome"] == "succeeded"
+
+
+def test_a_viewer_has_only_tools_that_look(tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    with http_farm(tmp_path / "data", require_tokens=True) as farm:
+        request = AccessRequest(name="eve", role=Role.VIEWER)
+        made = farm.context.database.write(
+            bind_tx(issue_access_token, now=farm.context.clock.now(), actor="user:test"), request
+        )
+        secret.write_text(made.token)
+        secret.chmod(0o600)
+        tools, [devices] = converse(farm.url, ("list_devices", {}), token_file=secret)
+    assert tools == LOOKS
+    assert devices == {"devices": []}
+
+
+def speedups_attempt(measured: MeasuredFarm) -> int:
+    return measured.farm.samples(measured.finished)[0].run.attempt_id

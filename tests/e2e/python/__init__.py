@@ -1,0 +1,1 @@
+"""The Python client, its page and its notebooks against a farm with virtual phones."""
