@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from farm.core.base.units import ratio_text
 from farm.presentation.trends import csv_lines
-from farm.web.pages import overview, speedups
+from farm.web.pages import matrices, overview, speedups
 from farm.wire.base import MAX_LIST_PAGE
 from farm.wire.documents.results.history import SeriesHistory
 from tests.support.farm.http_farm import http_farm
@@ -229,6 +229,28 @@ def test_the_points_of_a_history_are_a_file_of_csv(pages: PageFarm) -> None:
     nothing = pages.http.get("/history.csv", params={"since": "1m"})
     assert nothing.text.splitlines() == list(csv_lines([]))
     assert pages.http.get("/history.csv", params={"model": "vgg"}).status_code == 404
+
+
+def test_a_matrix_says_why_its_jobs_wait(pages: PageFarm) -> None:
+    words = words_of(pages.http.get(f"/matrices/{pages.queued}"))
+    assert "10 jobs wait for virtual-1" in words
+
+
+def test_the_cells_of_a_matrix_are_sent_in_pages_and_as_a_file(
+    pages: PageFarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrices, "_CELLS", 3)
+    cells = pages.http.get(f"/api/v1/matrices/{pages.broken}").json()["cell_list"]
+    seen, path = [], f"/matrices/{pages.broken}"
+    while path:
+        answer = pages.http.get(path)
+        seen += re.findall(r'href="/cells/(\d+)"', answer.text)
+        (path,) = re.findall(rf'href="(/matrices/{pages.broken}\?after=\d+)"', answer.text) or [""]
+    assert sorted(map(int, seen)) == sorted(cell["cell_id"] for cell in cells)
+    rows = list(csv.DictReader(io.StringIO(pages.http.get(f"/matrices/{pages.broken}/cells.csv").text)))
+    assert [int(row["cell_id"]) for row in rows] == [cell["cell_id"] for cell in cells]
+    assert {row["state"] for row in rows} == {"valid", "failed"}
+    assert all(row["why"] for row in rows if row["state"] == "failed")
 
 
 def test_a_pivot_has_the_numbers_of_the_api_beside_each_other(pages: PageFarm) -> None:

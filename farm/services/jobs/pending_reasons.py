@@ -1,6 +1,7 @@
 """Reasons why a job, or the rest of a matrix, is pending."""
 
 from datetime import datetime
+from itertools import islice
 from shlex import quote
 
 from sqlalchemy.engine import Connection
@@ -69,10 +70,12 @@ def job_waiting(connection: Connection, job_id: JobId) -> JobPendingView:
     )
 
 
-def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixPendingView:
+def matrix_waiting(
+    connection: Connection, matrix_id: MatrixId, *, limit: int | None = None
+) -> MatrixPendingView:
     """Return by device the jobs of a matrix that are left, and the reasons why they are pending.
 
-    Raises like `get_matrix`.
+    Of at most so many devices. Raises like `get_matrix`.
     """
     matrix = get_matrix(connection, matrix_id)
     load = load_of(connection)
@@ -84,12 +87,12 @@ def matrix_waiting(connection: Connection, matrix_id: MatrixId) -> MatrixPending
     )
     views = [
         _device_waiting(connection, devices.get_device(connection, device_id), own, load)
-        for device_id, own in left.items()
+        for device_id, own in islice(left.items(), limit)
     ]
     return MatrixPendingView(
         matrix_id=matrix_id,
         name=matrix.name,
-        left=sum(view.queued + (view.active is not None) for view in views) + not_queued,
+        left=sum(own.queued + (own.active is not None) for own in left.values()) + not_queued,
         not_queued=not_queued,
         moved_at=job_counts.last_progress_at(connection, matrix_id),
         devices=tuple(sorted(views, key=lambda view: all(reason.passes for reason in view.reasons))),

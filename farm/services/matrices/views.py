@@ -83,8 +83,8 @@ def list_matrix_summaries(
     ]
 
 
-def matrix_view(tx: Tx, matrix_id: MatrixId) -> MatrixView:
-    """Return a matrix with its progress and its first cells. Raises like `get_matrix`."""
+def matrix_view(tx: Tx, matrix_id: MatrixId, *, cells: int | None = None) -> MatrixView:
+    """Return a matrix with its progress and its first cells, at most so many. Raises like `get_matrix`."""
     matrix = get_matrix(tx.connection, matrix_id)
     not_queued = lazy_expansion.remaining_jobs(tx.connection, matrix_id)
     further = further_jobs(tx.connection, [matrix_id])
@@ -104,7 +104,7 @@ def matrix_view(tx: Tx, matrix_id: MatrixId) -> MatrixView:
         metrics=matrix.spec.metrics,
         sustained_s=matrix.spec.sustained,
         progress=progress,
-        cell_list=_cell_page(tx.connection, matrix, after=-1, labels=labels),
+        cell_list=_cell_page(tx.connection, matrix, after=-1, limit=cells, labels=labels),
         rejected_list=tuple(page_of_rejections(tx.connection, matrix_id, after=-1, labels=labels)),
     )
 
@@ -114,10 +114,12 @@ def first_page_size(matrix: Matrix) -> int:
     return min(_PAGE_CELLS, _PAGE_JOBS // (matrix.max_rounds or matrix.rounds))
 
 
-def list_cell_views(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[CellView, ...]:
+def list_cell_views(
+    connection: Connection, matrix_id: MatrixId, *, after: int, limit: int | None = None
+) -> tuple[CellView, ...]:
     """Return a page of the cells of a matrix behind an index; empty at the end. Raises like `get_matrix`."""
     matrix = get_matrix(connection, matrix_id)
-    return _cell_page(connection, matrix, after=after, labels=device_labels(connection))
+    return _cell_page(connection, matrix, after=after, limit=limit, labels=device_labels(connection))
 
 
 def list_rejected_views(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[Rejection, ...]:
@@ -204,9 +206,16 @@ def _state(tally: Tally) -> str:
 
 
 def _cell_page(
-    connection: Connection, matrix: Matrix, *, after: int, labels: Mapping[DeviceId, str]
+    connection: Connection,
+    matrix: Matrix,
+    *,
+    after: int,
+    limit: int | None,
+    labels: Mapping[DeviceId, str],
 ) -> tuple[CellView, ...]:
-    size = first_page_size(matrix)
+    size = first_page_size(matrix) if limit is None else min(limit, first_page_size(matrix))
+    if size == 0:
+        return ()
     cells = matrices.page_of_cells(connection, matrix.matrix_id, after=after, limit=size)
     if not cells:
         return ()

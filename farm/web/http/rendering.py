@@ -81,6 +81,7 @@ def _environment() -> Environment:
         "new_versions": new_versions,
         "percent_text": percent_text,
         "plural": text.plural,
+        "time_left_text": text.time_left_text,
     }
     return environment
 

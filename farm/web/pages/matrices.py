@@ -12,10 +12,12 @@ from farm.api.http.authorization import Viewer
 from farm.core.base.ids import MatrixId
 from farm.presentation.cell_state import CellState, cell_state, progress_text, refusal_text
 from farm.presentation.labels import device_name, short_labels
+from farm.presentation.pending import PendingReport
 from farm.presentation.text import past_moment, time_left_text
 from farm.services.jobs.pending_reasons import matrix_waiting
-from farm.services.matrices.views import list_matrix_summaries, matrix_view
+from farm.services.matrices.views import list_cell_views, list_matrix_summaries, matrix_view
 from farm.store.matrices.search import MatrixFilter
+from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count
@@ -24,6 +26,10 @@ from farm.wire.documents.matrices.matrices import CellView, MatrixSummary
 router = APIRouter(route_class=PageRoute)
 
 _PAGE = 50
+#: Cells of a page: more of them no one reads at once, and each live change sends them again.
+_CELLS = 400
+#: Devices of which is said in full why their jobs wait.
+_WAITING = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,17 +117,33 @@ async def get_matrices(
 
 @router.get("/matrices/{matrix_id}")
 async def get_matrix(
-    request: Request, matrix_id: Count, caller: Viewer, farm: Farm, part: str | None = None
+    request: Request,
+    matrix_id: Count,
+    caller: Viewer,
+    farm: Farm,
+    part: str | None = None,
+    after: Annotated[int, Query(ge=-1, le=10**7)] = -1,
 ) -> Response:
     """Show a matrix: its progress, why it waits, and each of its cells on each device."""
-    view = await farm.database.read_async(farm.bind(matrix_view), MatrixId(matrix_id))
+    number = MatrixId(matrix_id)
 
     async def progress() -> Mapping[str, Any]:
-        waiting = await farm.database.read_async(matrix_waiting, view.matrix_id)
-        return {"matrix": view, "eta": eta_text(view), "waiting": waiting}
+        view = await farm.database.read_async(farm.bind(matrix_view), number, cells=0)
+        why: dict[str, list[str]] = {}
+        if view.state == "running":
+            waiting = await farm.database.read_async(matrix_waiting, number, limit=_WAITING)
+            report = PendingReport(farm.clock.now())
+            why = {device.device_id: list(report.device(device)) for device in waiting.devices}
+        return {
+            "matrix": view,
+            "title": f"Matrix {matrix_id}: {view.name}",
+            "eta": eta_text(view),
+            "why": why,
+        }
 
     async def cells() -> Mapping[str, Any]:
-        return {"matrix": view, "grid": cell_grid(view.cell_list)}
+        page = await farm.database.read_async(list_cell_views, number, after=after, limit=_CELLS)
+        return {"grid": cell_grid(page), "next": page[-1].index if len(page) == _CELLS else None}
 
     return await render_page(
         request,
@@ -129,5 +151,41 @@ async def get_matrix(
         caller=caller,
         part=part,
         parts={"progress": progress, "cells": cells},
-        title=f"Matrix {matrix_id}: {view.name}",
+        matrix_id=matrix_id,
+        after=after,
     )
+
+
+@router.get("/matrices/{matrix_id}/cells.csv")
+async def get_cells_csv(matrix_id: Count, _: Viewer, farm: Farm) -> Response:
+    """Return the cells of a matrix."""
+
+    async def page(last: _CellRow | None) -> list[_CellRow]:
+        after = -1 if last is None else last.view.index
+        cells = await farm.database.read_async(list_cell_views, MatrixId(matrix_id), after=after)
+        return [_CellRow(view=cell) for cell in cells]
+
+    return await csv_response(f"matrix-{matrix_id}", page, columns_of(*_CSV_COLUMNS))
+
+
+_CSV_COLUMNS = ("cell_id", "device_id", "device_label", "label", "state", "value_ns", "jobs", "why")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _CellRow:
+    """A cell as a line of the file."""
+
+    view: CellView
+
+    @property
+    def state(self) -> CellState:
+        """Return what came of it."""
+        return cell_state(self.view)
+
+    @property
+    def why(self) -> str:
+        """Return why it has no measurement that counts."""
+        return "" if self.state is CellState.VALID else refusal_text(self.view)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.view, name)

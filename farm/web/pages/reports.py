@@ -36,6 +36,7 @@ async def get_matrix_report(request: Request, matrix_id: Count, _: Viewer, farm:
     html = TEMPLATES.get_template("matrices/one/report.html").render(
         matrix=view,
         eta=eta_text(view),
+        why={},
         grid=cell_grid(view.cell_list),
         blocks=speedup_blocks(speedups),
         discoveries=discovered_rows(speedups),

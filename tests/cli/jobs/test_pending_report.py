@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from farm.cli.jobs.pending import PendingReport
 from farm.core.jobs.pending_reasons import PendingReason
+from farm.presentation.pending import PendingReport
 from farm.wire.documents.matrices.pending import (
     DevicePendingView,
     JobPendingView,
