@@ -14,7 +14,6 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import yaml
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import sync_playwright
 
@@ -136,23 +135,3 @@ def test_everyone_can_read_the_site(served: str, scheme: Any) -> None:
                 assert [(each["id"], each["nodes"][0]["html"]) for each in violations] == [], name
         finally:
             browser.close()
-
-
-def test_the_menu_names_no_page_twice() -> None:
-    # It has tags of Python, which say how anchors are made.
-    text = re.sub(r"!!python\S+", "", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
-    menu = yaml.safe_load(text)["nav"]
-    names = list(_pages_of(menu))
-    assert len(names) == len(set(names))
-
-
-def _pages_of(menu: object) -> Iterator[str]:
-    match menu:
-        case str():
-            yield menu
-        case list():
-            for entry in menu:
-                yield from _pages_of(entry)
-        case dict():
-            for entry in menu.values():
-                yield from _pages_of(entry)
