@@ -52,7 +52,7 @@ from farm.services.results.history.session_points import (
     store_points,
 )
 from farm.services.results.history.trends import list_histories
-from farm.store.matrices.search import MatrixFilter
+from farm.store.matrices.search import MatrixFilter, index_names
 from farm.store.results.history.changes import add_change
 from farm.store.results.history.stale_points import has_unmarked, mark_measured
 from farm.wire.documents.results.history import GroupBy
@@ -114,6 +114,7 @@ class History:
             )
         )
         self._matrices = matrices
+        self.rig.write(bind_tx(index_names, now=self.rig.clock.now()), limit=matrices)
 
     def compute(self) -> tuple[int, float]:
         """Compute all points that are due; the measurements of these sessions, and the seconds."""
@@ -324,6 +325,8 @@ def _questions(history: History) -> dict[str, Callable[[], object]]:
         "SELECT label FROM cells WHERE matrix_id = 1 AND device_id = 'phone-0' ORDER BY cell_index"
     )
     baseline, candidate = (row["label"] for row in labels[:2])
+    # The oldest one: its name has parts that no other has.
+    (oldest,) = rig.rows("SELECT name FROM matrices WHERE matrix_id = 1")
     last = rig.rows("SELECT MAX(created_at) AS at FROM matrices")[0]["at"]
     since = tables.UtcTime().process_result_value(last - 5 * 86_400_000_000, rig.database.engine.dialect)
 
@@ -350,6 +353,7 @@ def _questions(history: History) -> dict[str, Callable[[], object]]:
         "first page of all speedups": lambda: rig.read(list_latest_speedups, limit=20, pooled=3),
         "matrices of five days": lambda: listed(since=since),
         "matrices of a name": lambda: listed(name="nightly 1"),
+        "matrix of a rare name": lambda: listed(name=oldest["name"]),
         "matrices of a person": lambda: listed(submitted_by="user"),
     }
 

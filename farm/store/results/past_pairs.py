@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -10,7 +11,9 @@ from farm.core.base.ids import CellId, DeviceId, Digest, FactsId, MatrixId, Seri
 from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.rows import is_among, to_record
-from farm.database.tables import cells, measurements
+from farm.database.tables import cells, measurements, points, series
+from farm.store.results.history.session_starts import cells_of_sessions
+from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
 from farm.store.results.measurements import is_accepted
 
 
@@ -43,10 +46,20 @@ _COLUMNS = [
 ]
 
 
+#: The newest matrix before one in which one of some series has a point: a step into an index for each series.
+_LAST_OF_SERIES = (
+    sa.select(sa.func.max(points.c.matrix_id))
+    .where(points.c.series_id == series.c.series_id, points.c.matrix_id < sa.bindparam("before"))
+    .scalar_subquery()
+)
+
+
 def past_measurements(
     connection: Connection, series_ids: Collection[SeriesId], *, before: MatrixId, matrices: int
 ) -> list[PastMeasurement]:
-    """Return the accepted measurements of series in the newest matrices before one, oldest first.
+    """Return the accepted measurements of series in the newest matrices before one, of each oldest first.
+
+    Matrices are found by points, or are not computed yet, so older ones cost nothing.
 
     Args:
         connection: the database.
@@ -54,24 +67,58 @@ def past_measurements(
         before: only matrices of lower numbers.
         matrices: so many of them at most.
     """
-    of_series = is_among(connection, measurements.c.series_id, series_ids)
-    joined = measurements.join(cells, cells.c.cell_id == measurements.c.cell_id)
-    newest = (
-        sa.select(cells.c.matrix_id)
-        .distinct()
-        .select_from(joined)
-        .where(of_series, is_accepted(connection), cells.c.matrix_id < before)
-        .order_by(cells.c.matrix_id.desc())
-        .limit(matrices)
-    )
-    among = connection.execute(newest).scalars().all()
-    query = (
+    of_series = is_among(connection, series.c.series_id, series_ids)
+    devices = connection.execute(sa.select(series.c.device_id).where(of_series).distinct()).scalars().all()
+    pending = pending_sessions(connection, devices)
+    found: dict[MatrixId, list[PastMeasurement]] = {}
+    while some := _matrices_before(connection, of_series, pending, before=before, most=matrices - len(found)):
+        sessions = [session for session in pending if session.matrix_id in some]
+        stored = sa.select(points.c.cell_id).where(
+            is_among(connection, points.c.series_id, series_ids), points.c.matrix_id.in_(some)
+        )
+        own = {*connection.execute(stored).scalars()}
+        own |= {cell.cell_id for cell in cells_of_sessions(connection, sessions)}
+        for row in connection.execute(_measured_in(connection, own, series_ids)):
+            found.setdefault(row.matrix_id, []).append(to_record(PastMeasurement, row))
+        before = some[-1]
+    return [measurement for matrix_id in sorted(found) for measurement in found[matrix_id]]
+
+
+def _matrices_before(
+    connection: Connection,
+    of_series: sa.ColumnElement[bool],
+    pending: Collection[MeasuredSession],
+    *,
+    before: MatrixId,
+    most: int,
+) -> list[MatrixId]:
+    """Return the next matrices that may have measured some series, the newest first."""
+    query = sa.select(sa.func.max(_LAST_OF_SERIES)).where(of_series)
+    found: list[MatrixId] = []
+    while len(found) < most:
+        stored = connection.execute(query, {"before": before}).scalar()
+        others = (session.matrix_id for session in pending if session.matrix_id < before)
+        last = max([*others, *([] if stored is None else [MatrixId(stored)])], default=None)
+        if last is None:
+            break
+        found.append(last)
+        before = last
+    return found
+
+
+def _measured_in(
+    connection: Connection, cell_ids: Collection[CellId], series_ids: Collection[SeriesId]
+) -> sa.Select[Any]:
+    return (
         sa.select(*_COLUMNS)
-        .select_from(joined)
-        .where(of_series, is_accepted(connection), cells.c.matrix_id.in_(among))
+        .join(cells, cells.c.cell_id == measurements.c.cell_id)
+        .where(
+            is_among(connection, measurements.c.cell_id, cell_ids),
+            measurements.c.series_id.in_(series_ids),
+            is_accepted(connection),
+        )
         .order_by(measurements.c.measurement_id)
     )
-    return [to_record(PastMeasurement, row) for row in connection.execute(query)]
 
 
 def aa_pairs(connection: Connection, device_id: DeviceId, *, matrices: int) -> list[tuple[CellId, CellId]]:

@@ -21,6 +21,7 @@ from farm.store.results.history import (
 )
 from farm.store.results.history.points import PairKey
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
+from farm.store.results.past_pairs import past_measurements
 from tests.store.query_plans.test_sqlite_query_plans import PHONE, is_table_scan, plans
 from tests.support.database.sample_rows import NOW
 
@@ -53,6 +54,10 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "speedups: the pairs of devices": (
         lambda c: points.newest_cells(c, [PHONE], model="m", since=NOW),
         "_points_newest",
+    ),
+    "speedups: what earlier matrices measured of series": (
+        lambda c: past_measurements(c, [SeriesId(1)], before=MatrixId(9), matrices=6),
+        "ix_points_series (series_id=? AND matrix_id<?)",
     ),
     "speedups --name: the pairs of devices": (
         lambda c: points.newest_cells(c, [PHONE], which=NIGHTLY),
