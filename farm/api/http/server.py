@@ -12,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from farm.api.http.connection_limits import ConnectionLimits, raise_file_limit
 from farm.core.base.address import web_address
 from farm.core.errors import FarmFault, InvalidInput
 
@@ -59,10 +60,11 @@ async def serve(
     Raises:
         FarmFault: its resources could not be opened.
     """
+    raise_file_limit()
     server = _Server(
         uvicorn.Config(
             app,
-            http=HeaderTimeoutProtocol,
+            http=GuardedProtocol,
             # There is no such call; an installed WebSocket library would take connections over.
             ws="none",
             log_config=None,
@@ -105,17 +107,23 @@ async def _wait_until_started(server: uvicorn.Server, task: asyncio.Task[None]) 
         await asyncio.sleep(0.01)
 
 
-class HeaderTimeoutProtocol(H11Protocol):
+class GuardedProtocol(H11Protocol):
     """A connection that ends when a head does not come to its end, or the rest of a body that is not read.
 
-    The reader of a body sets its own limit; once it has answered, this one applies.
+    One beyond the limits of its listener ends at once. The reader of a body sets its own limit; once it has
+    answered, this one applies.
     """
 
     head_s = HEADER_TIMEOUT_S
+    limits = ConnectionLimits()
     _limit: TimerHandle | None = None
 
     def connection_made(self, transport: BaseTransport) -> None:
         super().connection_made(cast(Transport, transport))
+        addresses = (_address(cast(H11Protocol, other)) for other in self.connections)
+        if not self.limits.admits(_address(self), addresses, self.loop.time()):
+            self.transport.abort()
+            return
         self._limit = self.loop.call_later(self.head_s, self._end)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -150,3 +158,7 @@ class HeaderTimeoutProtocol(H11Protocol):
 
     def _end(self) -> None:
         self.transport.close()
+
+
+def _address(connection: H11Protocol) -> str:
+    return connection.client[0] if connection.client else ""

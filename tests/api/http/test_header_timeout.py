@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from farm.api.http.server import HeaderTimeoutProtocol
+from farm.api.http.server import GuardedProtocol
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +19,7 @@ GET = b"GET / HTTP/1.1\r\nHost: farm\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\nHost: farm\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-class Impatient(HeaderTimeoutProtocol):
+class Impatient(GuardedProtocol):
     head_s = 0.3
 
 
@@ -43,7 +43,7 @@ async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def connected(
-    kind: type[HeaderTimeoutProtocol] = HeaderTimeoutProtocol, app: ASGIApp = length_of_body
+    kind: type[GuardedProtocol] = GuardedProtocol, app: ASGIApp = length_of_body
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     config = Config(app, ws="none", log_config=None, access_log=False, timeout_keep_alive=60)
     state = ServerState()
