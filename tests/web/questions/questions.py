@@ -14,6 +14,7 @@ from farm.presentation.cell_state import cell_state, refusal_text
 from farm.presentation.text import interval_text
 from farm.wire.documents.files.programs import ProgramView
 from farm.wire.documents.matrices.matrices import CellView
+from farm.wire.documents.matrices.pending import MatrixPendingView
 from tests.web.questions.reading import Page
 
 
@@ -44,10 +45,11 @@ def grid_cell(page: Page, name: str, device: str) -> str:
     return page.row(name)[device]
 
 
-def waiting(view: Any, device: str) -> str:
-    """Return what the jobs of a device wait for."""
-    (progress,) = (each for each in view["progress"] if each["device_id"] == device)
-    return "; ".join(progress["waiting_for"])
+def cause(view: Any, device: str) -> str:
+    """Return why the jobs of a device wait: the reason that a person gave."""
+    waiting = MatrixPendingView.model_validate(view)
+    (found,) = (each for each in waiting.devices if each.device_id == device)
+    return str(found.reasons[0].cause)
 
 
 def row(frame: Frame[Any], place: int = 0) -> dict[str, Any]:
@@ -162,12 +164,11 @@ QUESTIONS = (
     ),
     Question(
         text="Why does matrix 3 wait on virtual-2?",
-        command="matrix show 3",
-        in_json=lambda view: waiting(view, "virtual-2"),
-        in_table=False,
-        in_python=lambda farm: "; ".join(farm.matrix(3).view.progress[1].waiting_for),
+        command="matrix why 3",
+        in_json=lambda view: cause(view, "virtual-2"),
+        in_python=lambda farm: cause(farm.matrix(3).why(), "virtual-2"),
         path="/matrices/3",
-        on_page=lambda page: page.lines[1].removeprefix("virtual-2 0/10 "),
+        on_page=lambda page: page.lines[1].split(" hint: ")[0].rsplit(": ", 1)[1],
     ),
     Question(
         text="What is the newest matrix called?",
