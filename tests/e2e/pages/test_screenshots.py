@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from farm.variants.model_zoo import recipes_of
@@ -61,12 +60,14 @@ def photograph(page: Page, name: str, folder: Path) -> None:
     assert file.stat().st_size < MAX_BYTES, f"{name} is too large for a page of the documentation"
 
 
-def test_a_matrix_is_seen_from_its_submission_to_its_proof(demo: FarmProcess, tmp_path: Path) -> None:
+def test_a_matrix_is_seen_from_its_submission_to_its_proof(
+    demo: FarmProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = IMAGES if os.environ.get("BENCHFARM_SCREENSHOTS") else tmp_path
     folder.mkdir(exist_ok=True)
-    spec = yaml.safe_load((ROOT / "examples" / "demo.yaml").read_text())
+    monkeypatch.setenv("FARM_USER", "ann")
     with tab(height=860) as page:
-        matrix_id = demo.submit(spec)
+        matrix_id = demo.cli("matrix", "submit", str(ROOT / "examples" / "demo.yaml"))["matrix_id"]
         page.goto(f"{demo.url}/matrices/{matrix_id}")
         # The page follows without a reload.
         expect(page.locator("td.cell.valid").nth(3)).to_be_visible(timeout=_FINISHED_MS)
