@@ -1,6 +1,7 @@
 """Pages name files, folders, headings and make targets that exist."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,21 @@ def test_every_file_that_a_page_for_contributors_names_is_there(name: str) -> No
 def test_every_make_target_that_a_page_for_contributors_names_is_one(name: str) -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(_TARGET.findall((ROOT / name).read_text(encoding="utf-8"))) <= set(targets)
+
+
+def test_the_extras_of_the_page_for_laptops_are_those_for_users() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+    named = set(
+        re.findall(
+            r"^\| `benchfarm\[(\w+)\]`",
+            (ROOT / "docs" / "laptop.md").read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+    )
+    (everything,) = extras["all"]
+    included = set(everything.removeprefix("benchfarm[").removesuffix("]").split(","))
+    # torch has a build of its own for each machine.
+    assert included - {"torch"} == named - {"all", "agent", "statistics"}
+    assert named <= set(extras)
