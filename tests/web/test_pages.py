@@ -287,6 +287,13 @@ def test_a_list_goes_on_with_its_filters(pages: PageFarm, monkeypatch: pytest.Mo
     assert sorted(map(int, seen)) == sorted(view["cell_id"] for view in views)
 
 
+def test_the_samples_of_a_run_are_a_file_of_csv(pages: PageFarm) -> None:
+    reading = pages.http.get("/api/v1/attempts/3").json()["reading"]
+    rows = list(csv.DictReader(io.StringIO(pages.http.get("/attempts/3/samples.csv").text)))
+    assert [int(row["time_ns"]) for row in rows] == reading["samples_ns"]
+    assert pages.http.get("/attempts/9999/samples.csv").status_code == 404
+
+
 def test_the_wall_shows_the_farm_without_anything_to_press(pages: PageFarm) -> None:
     answer = pages.http.get("/wall")
     words = words_of(answer)

@@ -12,13 +12,16 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from farm import __version__
+from farm.api.context import Context
 from farm.core.base.units import ratio_text, size_text
 from farm.core.operations.role import Caller, Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
 from farm.core.results.statistics.verdict import verdict_text
 from farm.presentation import text
 from farm.presentation.trends import new_versions
+from farm.store.operations.event_watermark import event_watermark
 from farm.web.charts.trend import axis_ms
+from farm.web.http.shared_parts import SharedParts
 from farm.web.http.verdict_marks import verdict_class, verdict_glyph
 
 _FOLDER = Path(__file__).parents[1]
@@ -119,13 +122,27 @@ async def render_page(
     query = urlencode([pair for pair in parse_qsl(request.url.query) if pair[0] != "part"])
     shown = {"caller": caller, "here": request.url.path, "query": query, "is_wall": False, **values}
     if part is not None and part in parts:
-        name = f"{template}/{part}.html"
-        shown |= await parts[part]()
-    else:
-        name = f"{template}/{page}.html"
-        for load in parts.values():
-            shown |= await load()
-    return respond(request, TEMPLATES.get_template(name).render(shown))
+
+        async def render_part() -> str:
+            return TEMPLATES.get_template(f"{template}/{part}.html").render({**shown, **await parts[part]()})
+
+        farm: Context = request.app.state.context
+        watermark = await farm.database.read_async(event_watermark)
+        address = f"{request.url.path}?{request.url.query}"
+        reader = f"{caller.actor} {caller.role}"
+        return respond(request, await _shared_parts(request).get(watermark, address, reader, render_part))
+    for load in parts.values():
+        shown |= await load()
+    return respond(request, TEMPLATES.get_template(f"{template}/{page}.html").render(shown))
+
+
+def _shared_parts(request: Request) -> SharedParts:
+    """Return the shared parts of this process."""
+    state = request.app.state
+    if not hasattr(state, "shared_parts"):
+        state.shared_parts = SharedParts()
+    shared: SharedParts = state.shared_parts
+    return shared
 
 
 def respond(request: Request, html: str, *, status: int = 200) -> Response:

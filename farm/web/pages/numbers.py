@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -19,6 +20,7 @@ from farm.services.results.explanations import explain_cell
 from farm.store.operations.event_log import last_events
 from farm.web.charts.rounds import rounds_chart
 from farm.web.charts.strip import samples_strip, trace_strips
+from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
 from farm.wire.base import Count
@@ -87,3 +89,25 @@ def command_text(plan: RunPlan | None, evidence: Evidence | None) -> str | None:
     """Return the command that ran; before that the planned one, with places for the device's paths."""
     argv = (evidence.argv if evidence else ()) or (plan.argv if plan else ())
     return shlex.join(argv) or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sample:
+    """The time of one iteration."""
+
+    iteration: int
+    time_ns: int
+
+
+@router.get("/attempts/{attempt_id}/samples.csv")
+async def get_samples_csv(attempt_id: Count, _: Viewer, farm: Farm) -> Response:
+    """Return the times of a run's iterations, in their order."""
+    view = await farm.database.read_async(attempt_view, AttemptId(attempt_id))
+    samples = () if view.reading is None else view.reading.samples_ns
+
+    async def page(last: _Sample | None) -> list[_Sample]:
+        if last is not None:
+            return []
+        return [_Sample(iteration=number, time_ns=time_ns) for number, time_ns in enumerate(samples, 1)]
+
+    return await csv_response(f"attempt-{attempt_id}", page, columns_of("iteration", "time_ns"))
