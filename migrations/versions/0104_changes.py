@@ -1,5 +1,7 @@
 """Changes in the history of series: what was found, and its evidence; sessions of browsers."""
 
+import re
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -31,6 +33,57 @@ _NEWEST_VALUES = ("matrix_id", "cell_id", "time_ns", "baseline_ns", "ended_at", 
 _NEWEST_COVERING = (*_NEWEST_KEY, *_NEWEST_VALUES)
 _NEWEST_COMPARED = "newest AND replica = 1 AND rounds > 0 AND baseline_slot IS NOT NULL"
 
+#: For analysts, read only: docs/sql-views.md. A migration that rebuilds one of their tables on SQLite drops them
+#: before, and creates them again.
+_VIEWS = {
+    "analysis_devices": """
+        SELECT d.device_id, d.label, d.serial, d.host_id AS host,
+            f.facts ->> 'device_model' AS device_model, f.facts ->> 'manufacturer' AS manufacturer,
+            f.facts ->> 'soc' AS soc, f.facts ->> 'android' AS android,
+            f.facts ->> 'build_fingerprint' AS build_fingerprint,
+            d.presence, d.health, d.admin, AT(d.seen_at) AS seen_at
+        FROM devices d LEFT JOIN device_facts f ON f.facts_id = d.facts_id
+    """,
+    "analysis_measurements": """
+        SELECT m.measurement_id, c.matrix_id, m.cell_id, c.cell_index, c.baseline_index, c.replica, c.label,
+            m.job_id, m.attempt_id, m.series_id, c.device_id, d.label AS device_label,
+            f.facts ->> 'device_model' AS device_model, f.facts ->> 'soc' AS soc,
+            f.facts ->> 'android' AS android, f.facts ->> 'build_fingerprint' AS build_fingerprint,
+            s.model, v.name AS variant, s.recipe ->> 'precision' AS "precision", s.recipe ->> 'format' AS format,
+            m.variant_digest, s.backend, s.settings, s.harness, m.program_digest,
+            m.round, m.block, m.repeat, m.quality, m.quality_reasons, m.kind, m.sample_count,
+            m.value_ns, m.mean_ns, m.min_ns, m.max_ns, m.p90_ns, m.scatter, m.clock_step_ns,
+            m.actual_backend, m.accelerator, m.proof, m.metrics, m.control_level, m.cpu_s, m.duration_s,
+            m.start_skin_c, m.start_battery_c, m.boot_id, m.start_uptime_s, m.parser_version, m.retracted_by,
+            AT(m.measured_at) AS measured_at
+        FROM measurements m
+        JOIN cells c ON c.cell_id = m.cell_id
+        JOIN series s ON s.series_id = m.series_id
+        JOIN devices d ON d.device_id = c.device_id
+        LEFT JOIN variants v ON v.variant_id = c.variant_id
+        LEFT JOIN device_facts f ON f.facts_id = m.facts_id
+        WHERE m.accepted
+    """,
+    "analysis_samples": """
+        SELECT m.measurement_id, c.device_id, m.sample_count, m.samples AS packed_samples_ns
+        FROM measurements m JOIN cells c ON c.cell_id = m.cell_id
+        WHERE m.accepted AND m.samples IS NOT NULL
+    """,
+    "analysis_speedups": """
+        SELECT p.matrix_id, p.cell_id, p.device_id, d.label AS device_label, p.series_id, p.baseline_series_id,
+            s.model, s.recipe ->> 'precision' AS "precision", s.recipe ->> 'format' AS format, s.backend, s.settings,
+            b.recipe ->> 'precision' AS baseline_precision, b.recipe ->> 'format' AS baseline_format,
+            b.backend AS baseline_backend, b.settings AS baseline_settings, s.harness,
+            p.baseline_ns / p.time_ns AS speedup, p.se_speedup AS log_error, p.rounds, p.left_out,
+            p.baseline_ns, p.time_ns AS candidate_ns, p.replica > 1 AS aa, p.newest,
+            AT(p.ended_at) AS measured_until
+        FROM points p
+        JOIN devices d ON d.device_id = p.device_id
+        JOIN series s ON s.series_id = p.series_id
+        JOIN series b ON b.series_id = p.baseline_series_id
+    """,
+}
+
 
 def upgrade() -> None:
     _replace_alarm_kinds((*_ALARM_KINDS, "regression"))
@@ -48,6 +101,7 @@ def upgrade() -> None:
         sqlite_where=superseded,
         postgresql_where=superseded,
     )
+    _create_views()
 
 
 def _create_changes() -> None:
@@ -168,7 +222,23 @@ def _create_name_trigrams() -> None:
     )
 
 
+def _create_views() -> None:
+    for name, query in _VIEWS.items():
+        op.execute(f"CREATE VIEW {name} AS {_time_columns(query)}")
+
+
+def _time_columns(query: str) -> str:
+    """Write `AT(column)` as a time: ISO 8601 in UTC on SQLite, a timestamp on PostgreSQL."""
+    of_dialect = {
+        "sqlite": r"strftime('%Y-%m-%dT%H:%M:%fZ', \1 / 1e6, 'unixepoch')",
+        "postgresql": r"to_timestamp(\1 / 1e6)",
+    }
+    return re.sub(r"AT\(([a-z_.]+)\)", of_dialect[op.get_bind().dialect.name], query)
+
+
 def downgrade() -> None:
+    for name in reversed(_VIEWS):
+        op.execute(f"DROP VIEW {name}")
     op.drop_table("name_trigrams")
     op.drop_table("page_sessions")
     op.drop_table("confirmations")

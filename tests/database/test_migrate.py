@@ -70,7 +70,8 @@ def test_indexes_and_checks_are_the_same_as_those_of_the_code(engine: Engine, tm
     other = create_engine(sqlite_url(tmp_path / "other.sqlite3"))
     with other.connect().execution_options(farm_writes=True) as connection, connection.begin():
         metadata.create_all(connection)
-    assert [rules(each) for each in schema(engine)] == [rules(each) for each in schema(other)]
+    tables = [row for row in schema(engine) if row[0] != "view"]
+    assert [rules(each) for each in tables] == [rules(each) for each in schema(other)]
     other.dispose()
 
 

@@ -15,9 +15,9 @@ HEAD = """\
 # Database
 
 The tables of a farm, on SQLite and on PostgreSQL. They change with releases, by
-[migrations](../upgrading.md): read them for a look, and build on [JSON output](../json.md) and the [HTTP
-API](http-api.md). Never write to them: the promises of [reliability](../reliability.md) are kept by the
-farm's own transactions.
+[migrations](../upgrading.md): read them for a look, and build on [SQL views](../sql-views.md), [JSON
+output](../json.md) and the [HTTP API](http-api.md). Never write to them: the promises of
+[reliability](../reliability.md) are kept by the farm's own transactions.
 
 A *time* is stored as whole microseconds since 1970-01-01 UTC. A *key* is part of the primary key. `→` leads
 to the column that a value refers to.
