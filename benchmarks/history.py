@@ -139,7 +139,11 @@ class History:
     def _write(self, service: Callable[[Connection], None]) -> None:
         """Write past the rules of foreign keys: jobs and attempts of copies do not matter here."""
         engine = self.rig.database.engine
-        with engine.connect().execution_options(farm_writes=True) as connection:
+        options: dict[str, object] = {"farm_writes": True}
+        if engine.dialect.name != "sqlite":
+            # Millions of rows would have more predicate locks than the server has room for.
+            options["isolation_level"] = "READ COMMITTED"
+        with engine.connect().execution_options(**options) as connection:
             with connection.begin():
                 _ignore_foreign_keys(connection)
                 service(connection)

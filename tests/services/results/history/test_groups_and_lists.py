@@ -141,6 +141,13 @@ def plan_of(farm: FarmRig, statements: list[str]) -> str:
             "ix_points_series",
         ),
         ("SELECT * FROM points WHERE matrix_id = 1 AND device_id = 'a'", "ix_points_session"),
+        ("SELECT MAX(matrix_id) FROM points WHERE series_id = 1 AND matrix_id < 5", "ix_points_series"),
+        (
+            "SELECT matrix_id FROM name_trigrams WHERE trigram = 'abc' AND matrix_id < 9"
+            " ORDER BY matrix_id DESC LIMIT 9",
+            "name_trigrams",
+        ),
+        ("SELECT MAX(matrix_id) FROM name_trigrams WHERE trigram = ''", "name_trigrams"),
         (
             "SELECT * FROM series WHERE model = 'm' AND series_id > 5 ORDER BY series_id LIMIT 9",
             "ix_series_model",
