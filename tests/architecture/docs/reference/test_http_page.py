@@ -16,8 +16,7 @@ from farm.api.http.openapi import roles_by_route
 from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.wire.base import Problem
-from tests.architecture.docs.reference.drawn import check_page, paragraphs, table
-from tests.architecture.docs.test_json_page import page as json_page
+from tests.architecture.docs.reference.drawn import FOLDER, check_page, paragraphs, table
 from tests.architecture.docs.test_json_page import section as document_section
 from tests.architecture.docs.test_json_page import type_text
 
@@ -74,7 +73,7 @@ def page() -> str:
     parts = [HEAD]
     for group in sorted(calls, key=lambda name: (name == "/agent", name)):
         parts += [AGENTS if group == "/agent" else f"## {group}\n", *calls[group]]
-    listed = set(re.findall(r"^## (\w+)$", json_page(), re.MULTILINE))
+    listed = set(re.findall(r"^## (\w+)$", (FOLDER.parent / "json.md").read_text(), re.MULTILINE))
     inner = sorted(
         (document for document in documents if document.__name__ not in listed),
         key=lambda document: document.__name__,
