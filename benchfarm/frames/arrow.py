@@ -65,10 +65,10 @@ def _array(data: ColumnData) -> "Array":
     values = _BY_TYPE[data.type](data.values)
     if data.places is None:
         return values
-    rows = values.take(arro3.Array(data.places))
-    if data.type is not ColumnType.TEXT:
-        return rows
-    return rows.cast(arro3.DataType.dictionary(arro3.DataType.int32(), arro3.DataType.string()))
+    if data.type is ColumnType.TEXT:
+        # Before the rows are taken: of a dictionary these are numbers.
+        values = values.cast(arro3.DataType.dictionary(arro3.DataType.int32(), arro3.DataType.string()))
+    return values.take(arro3.Array(data.places))
 
 
 def _texts(values: Sequence[Any]) -> "Array":

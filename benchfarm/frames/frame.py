@@ -73,23 +73,16 @@ class ArrowColumns:
         }
         series: dict[str, Any] = {}
         for name, data in self.column_data.items():
-            values = pandas.Series(data.values, dtype=dtypes[data.type])
+            is_text = data.type is ColumnType.TEXT
+            values = (
+                [None if value is None else str(value) for value in data.values] if is_text else data.values
+            )
             if data.places is None:
-                series[name] = values
-            elif data.type is ColumnType.TEXT:
-                series[name] = pandas.Categorical.from_codes(*_codes(data), dtype=None)
+                series[name] = pandas.Series(values, dtype=dtypes[data.type])
             else:
-                series[name] = values.take(data.places).reset_index(drop=True)
+                few = pandas.Series(values, dtype="category" if is_text else dtypes[data.type])
+                series[name] = few.take(data.places).reset_index(drop=True)
         return pandas.DataFrame(series)
-
-
-def _codes(data: ColumnData) -> tuple[list[int], list[str]]:
-    """Return the codes and categories of a column of repeated texts; -1 is a missing one."""
-    assert data.places is not None
-    categories = list(dict.fromkeys(str(value) for value in data.values if value is not None))
-    code_by_text = {text: code for code, text in enumerate(categories)}
-    codes = [-1 if value is None else code_by_text[str(value)] for value in data.values]
-    return [codes[place] for place in data.places], categories
 
 
 class Frame(ArrowColumns, Generic[R]):

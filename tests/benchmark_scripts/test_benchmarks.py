@@ -37,6 +37,11 @@ _PROMISED = {
     ],
     "pages": ["first byte", "its SQL", "open tabs, nothing changes"],
     "cancel": ["SQLite      2,000 jobs", "times the bare statements", "the longest of"],
+    "client_samples": [
+        "samples(), unpacked",
+        "numbers in JSON / samples(), CPU",
+        "a million samples as a frame",
+    ],
     "sampler": ["1 core, sh", "sampled / without", "of one core"],
     "fleet": ["1 x 0.2 s", "2 x 0.2 s", "2 beside one hung", "throughput of the others while a phone hangs"],
 }
