@@ -52,6 +52,12 @@ def cause(view: Any, device: str) -> str:
     return str(found.reasons[0].cause)
 
 
+def starting(texts: Sequence[str], start: str) -> str:
+    """Return the rest of the one text that begins so."""
+    (found,) = (text for text in texts if text.startswith(start))
+    return found.removeprefix(start)
+
+
 def row(frame: Frame[Any], place: int = 0) -> dict[str, Any]:
     """Return a row of a frame by the names of its columns."""
     return frame.to_dicts()[place]
@@ -87,7 +93,7 @@ QUESTIONS = (
         in_json=lambda devices: str(sum(not device["blocked_by"] for device in devices)),
         in_python=lambda farm: str(sum(not device.blocked_by for device in farm.devices())),
         path="/",
-        on_page=lambda page: page.chips[0].removesuffix(" free"),
+        on_page=lambda page: next(chip.split()[0] for chip in page.chips if chip.endswith(" free")),
     ),
     Question(
         text="How many times as fast is int8-core on virtual-1, in matrix 1?",
@@ -192,7 +198,7 @@ QUESTIONS = (
         in_json=lambda matrices: str(sum(each["jobs_by_outcome"].get("queued", 0) for each in matrices)),
         in_python=lambda farm: str(sum(each.jobs_by_outcome.get("queued", 0) for each in farm.matrices())),
         path="/",
-        on_page=lambda page: page.headings[-1].split()[-2],
+        on_page=lambda page: starting(page.headings, "Matrices ").split()[-2],
     ),
     Question(
         text="How many samples has attempt 9?",
@@ -224,7 +230,7 @@ QUESTIONS = (
         in_json=lambda attempt: shlex.join(attempt["evidence"]["argv"]),
         in_python=lambda farm: shlex.join(evidence(farm)["argv"]),
         path="/attempts/9",
-        on_page=lambda page: page.code[1],
+        on_page=lambda page: page.code_below["Command"],
     ),
     Question(
         text="Which alarm is open?",
@@ -232,7 +238,7 @@ QUESTIONS = (
         in_json=lambda alarms: str(alarms[0]["message"]),
         in_python=lambda farm: farm.client.alarms()[0].message,
         path="/alarms",
-        on_page=lambda page: page.items[-1].split(": change 1 ")[1].split(" `farm")[0],
+        on_page=lambda page: starting(page.items, "regression: change 1 ").split(" `farm")[0],
     ),
     Question(
         text="Which Android has virtual-1?",

@@ -16,6 +16,8 @@ class Page:
     #: Of each element of a list, of each code block and heading.
     items: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
+    #: The first code block below each heading of a section.
+    code_below: dict[str, str] = field(default_factory=dict)
     headings: list[str] = field(default_factory=list)
     #: Of elements of these classes.
     chips: list[str] = field(default_factory=list)
@@ -93,6 +95,8 @@ class _Reader(HTMLParser):
             page.items.append(text)
         elif tag in ("pre", "code"):
             page.code.append(text)
+            if page.headings:
+                page.code_below.setdefault(page.headings[-1], text)
         elif tag in ("h1", "h2", "h3"):
             page.headings.append(text)
         if "chip" in classes:
