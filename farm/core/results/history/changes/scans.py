@@ -16,6 +16,8 @@ from farm.core.results.history.changes.ratios import RatioHistory, Scan
 
 #: Least scores of a scan: so high, because each session of each series is a look.
 SCAN = 4.7
+#: Of series that share a baseline: one session of it moves all of them.
+SCAN_BASELINE = 5.2
 SCAN_DEVICE = 4.5
 LEAST_DEVICE_STEP = 0.025
 #: A drift fits at least as well as a step, less this.
@@ -24,8 +26,6 @@ _DRIFT_BONUS = 1.0
 _SLOW_STEP = 8
 #: After a change without a version, the same series drifts on for so many days without another one.
 _DRIFT_DAYS = 120
-#: A step that is found at once fits better than a drift, unless by this.
-_STEP_BONUS = 0.7
 #: A break explains a scan's change within so many sessions of it.
 _NEAR_SESSIONS = 3
 #: A program that is new is tested for so many sessions before a device is blamed.
@@ -124,7 +124,8 @@ class ScanFinder:
         candidates = []
         for at, group in enumerate(groups):
             found = self._scanned(history, scan, at, at, group.rows, day)
-            if found is not None and self._moved_alike(found, group.rows):
+            least = SCAN if group.baseline is None else SCAN_BASELINE
+            if found is not None and abs(found.z) >= least and self._moved_alike(found, group.rows):
                 candidates += self._of_group(found, group)
         return candidates
 
@@ -143,7 +144,7 @@ class ScanFinder:
         """
         step, drift = float(scan.step[place]), float(scan.drift[place])
         length = int(scan.step_length[place])
-        is_drift = abs(drift) >= abs(step) - (_DRIFT_BONUS if length >= _SLOW_STEP else -_STEP_BONUS)
+        is_drift = abs(drift) >= abs(step) - (_DRIFT_BONUS if length >= _SLOW_STEP else 0.0)
         z = drift if is_drift else step
         if abs(z) < SCAN or ((is_drift or length >= _SLOW_STEP) and self._drifts_on(rows, z, day)):
             return None
