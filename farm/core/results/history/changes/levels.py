@@ -255,9 +255,9 @@ class DeviceLevels:
             others: those of the same device whose did not: what moves both is no step.
         """
         if len(others):
-            shared = self._block(rows) - self._block(others)
+            shared = self.block(rows) - self.block(others)
         elif len(rows) < (self.device_of == device).sum():
-            shared = self._block(rows)
+            shared = self.block(rows)
         else:
             shared = self.shared[device]
         is_known = ~np.isnan(shared)
@@ -289,7 +289,8 @@ class DeviceLevels:
         variance = max(float(sigma * error), least) ** 2
         return Difference(float(size), variance, float(size), _PLANNED_DEGREES, after, before)
 
-    def _block(self, rows: Ints) -> Floats:
+    def block(self, rows: Ints) -> Floats:
+        """Return the median deviation of some series of a device from their levels, by session."""
         deviations = self.times[rows] - self._own[rows][:, None]
         return row_medians(np.ascontiguousarray(deviations.T))[0]
 

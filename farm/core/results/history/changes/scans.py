@@ -10,7 +10,8 @@ from farm.core.results.history.changes.candidates import SHARE_OF_STEP, TOGETHER
 from farm.core.results.history.changes.choice import LEAST_EFFECT, Candidate
 from farm.core.results.history.changes.differences import pooled
 from farm.core.results.history.changes.groups import Group, group_history, group_scores, groups_of
-from farm.core.results.history.changes.levels import DeviceLevels
+from farm.core.results.history.changes.levels import SESSIONS, DeviceLevels
+from farm.core.results.history.changes.noise import Floats
 from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.changes.ratios import RatioHistory, Scan
 
@@ -30,6 +31,8 @@ _DRIFT_DAYS = 120
 _NEAR_SESSIONS = 3
 #: A program that is new is tested for so many sessions before a device is blamed.
 _PROGRAM_SESSIONS = 5
+#: Usual difference, over series, of how much they and their baseline feel the level of their device.
+_HEAT_IN_RATIO = 0.3
 #: The other series of a group move by such a score, and by this share of the one that was found.
 _OTHERS_SCORE = 2.5
 _OTHERS_SHARE = 0.5
@@ -149,6 +152,9 @@ class ScanFinder:
         if abs(z) < SCAN or ((is_drift or length >= _SLOW_STEP) and self._drifts_on(rows, z, day)):
             return None
         length = int(scan.drift_length[place]) if is_drift else history.first_session(at, length)
+        z *= self._share_without_level(history, at, rows, length, is_drift=is_drift)
+        if abs(z) < SCAN:
+            return None
         tick = int(history.ticks[at, -length])
         newest = int(history.ticks[at, -max(length // 4, 3)]) if is_drift else tick
         return Candidate(
@@ -161,6 +167,50 @@ class ScanFinder:
             threshold=SCAN,
             sessions=length,
         )
+
+    def _share_without_level(
+        self, history: RatioHistory, at: int, rows: Sequence[int], length: int, *, is_drift: bool
+    ) -> float:
+        """Return which share of a change remains where its ratio follows the level of its device.
+
+        Series that feel the heat of their device more or less than their baseline have ratios that move with
+        its level.
+        """
+        if len({self._catalog.series[row].device_row for row in rows}) == 1:
+            parts = [self._sizes_beside_level(history, at, rows, length, is_drift=is_drift)]
+        else:
+            parts = [
+                self._sizes_beside_level(self._ratios, row, [row], length, is_drift=is_drift) for row in rows
+            ]
+        alone, beside = (sum(sizes) for sizes in zip(*parts, strict=True))
+        return min(max(beside / alone, 0.0), 1.0) if alone else 1.0
+
+    def _sizes_beside_level(
+        self, history: RatioHistory, at: int, rows: Sequence[int], length: int, *, is_drift: bool
+    ) -> tuple[float, float]:
+        """Return the size of a change by least squares, alone and beside what the level explains."""
+        device = self._catalog.series[rows[0]].device_row
+        values, ticks = history.reference(np.array([at]))[0], history.ticks[at]
+        sessions = self._levels.ticks[device]
+        place = np.minimum(np.searchsorted(sessions, ticks), SESSIONS - 1)
+        level = self._level_of_others(rows, device)[place]
+        is_known = ~np.isnan(values) & (sessions[place] == ticks) & ~np.isnan(level)
+        age = np.arange(len(values))[::-1]
+        change = np.maximum(1.0 - age / length, 0.0) if is_drift else np.where(age < length, 1.0, 0.0)
+        design = np.stack([np.ones(len(age)), change, level])[:, is_known]
+        products, observed = design @ design.T, design @ values[is_known]
+        alone = np.linalg.lstsq(products[:2, :2], observed[:2], rcond=None)[0][1]
+        products[2, 2] += (float(history.scales.sigma[at]) / _HEAT_IN_RATIO) ** 2
+        beside = np.linalg.lstsq(products, observed, rcond=None)[0][1]
+        return float(alone), float(beside)
+
+    def _level_of_others(self, rows: Sequence[int], device: int) -> Floats:
+        """Return the level of a device by the series that a change of these does not move."""
+        catalog = self._catalog
+        baselines = {catalog.baseline_of(row) for row in rows}
+        others = [r for r in catalog.rows_by_device[device] if r not in rows]
+        unmoved = [r for r in others if r not in baselines] or (others if len(baselines) > 1 else [])
+        return self._levels.block(np.array(unmoved)) if unmoved else np.zeros(SESSIONS)
 
     def _drifts_on(self, rows: Sequence[int], z: float, day: int) -> bool:
         """Return whether most of these series were told to move in this direction not long ago."""

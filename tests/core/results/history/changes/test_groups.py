@@ -1,6 +1,7 @@
 """Changes that no version announced, of several series at once: one change is told, not one for each."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
 
@@ -80,3 +81,20 @@ def test_no_device_is_blamed_for_a_program_that_another_follows_on_the_next_day(
     (change,) = detect(Sketch(devices=9, days=45, shifts=(shift,), versions=versions).points())
     assert change.cause is Cause.PROGRAM
     assert change.told <= FIRST_DAY + 33
+
+
+def test_a_ratio_that_follows_the_heat_of_its_device_does_not_drift() -> None:
+    """A series that feels more of the heat than its baseline; the other network shows how warm it is."""
+    random, heat = Random(3), 0.0
+    points = []
+    for point in Sketch(devices=4, days=150, noise=0.01).points():
+        if (point.device, point.network, point.variant) == ("d1", "n0", BASELINE):
+            heat = 0.95 * heat + random.gauss(0, 0.015)
+        if point.device == "d1":
+            feels = 1.6 if (point.network, point.variant) == ("n0", "int8") else 1.0
+            point = point._replace(
+                log_time=point.log_time + feels * heat,
+                log_speedup=point.log_speedup - (feels - 1.0) * heat,
+            )
+        points.append(point)
+    assert [change for change in detect(points) if change.cause is not Cause.DEVICE] == []
