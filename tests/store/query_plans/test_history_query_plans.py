@@ -91,7 +91,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         lambda c: trends.series_page(
             c, device_id=PHONE, model="m", named=trends.NamePart("int8"), after=SeriesId(0), limit=9
         ),
-        "points",
+        "_newest",
     ),
     "history: the points of a series": (
         lambda c: points.points_of_series(c, [SeriesId(1)], since=NOW),

@@ -45,22 +45,26 @@ class NamePart:
     #: Devices whose series are returned whatever they are named: they have points that are not stored yet.
     except_on: Collection[DeviceId] = ()
 
-    def condition(self) -> sa.ColumnElement[bool]:
-        """Return the condition on series."""
-        has_it = (
-            sa.exists()
-            .where(points.c.series_id == series.c.series_id, sa.text("points.newest"))
-            .where(cells.c.cell_id == points.c.cell_id)
+    def condition(self, device_id: DeviceId | None) -> sa.ColumnElement[bool]:
+        """Return the condition on series: of a device, by the index of its newest points."""
+        named = (
+            sa.select(points.c.series_id)
+            .join(cells, cells.c.cell_id == points.c.cell_id)
             .where(
+                sa.text("points.newest"),
                 sa.or_(
                     cells.c.label.icontains(self.text, autoescape=True),
                     sa.exists().where(
                         variants.c.variant_id == cells.c.variant_id,
                         variants.c.name.icontains(self.text, autoescape=True),
                     ),
-                )
+                ),
             )
         )
+        if device_id is None:
+            has_it: sa.ColumnElement[bool] = named.where(points.c.series_id == series.c.series_id).exists()
+        else:
+            has_it = series.c.series_id.in_(named.where(points.c.device_id == device_id))
         return sa.or_(has_it, series.c.device_id.in_(list(self.except_on))) if self.except_on else has_it
 
 
@@ -81,7 +85,7 @@ def series_page(
     if model is not None:
         query = query.where(series.c.model == model)
     if named is not None:
-        query = query.where(named.condition())
+        query = query.where(named.condition(device_id))
     return [to_record(TrendSeries, row) for row in connection.execute(query)]
 
 
