@@ -35,7 +35,7 @@ _PROMISED = {
         "a search for changes",
         "with their points",
     ],
-    "pages": ["first byte", "its SQL", "open tabs, nothing changes"],
+    "page": ["first byte", "its SQL", "open tabs, nothing changes"],
     "cancel": ["SQLite      2,000 jobs", "times the bare statements", "the longest of"],
     "client_samples": [
         "samples(), unpacked",
