@@ -1,6 +1,8 @@
 """`farm export`: measurements and what belongs to them as files for other tools."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -50,7 +52,31 @@ def export(
     begin, end = past_moment(since, option="--since"), past_moment(until, option="--until")
     if begin and end and begin >= end:
         raise InvalidInput("--since is not before --until: nothing lies between", hint="exchange them")
-    folder = out / kind
+    try:
+        done = _export(kind, out / kind, format, begin, end)
+    except OSError as error:
+        raise InvalidInput(
+            f"{out / kind} cannot be written: {error.strerror or error}",
+            hint="name a folder on a disk with space, where you may write; the same command continues",
+        ) from error
+    written = f"{plural(done.rows_written, 'row')} written to {plural(done.files_written, 'file')}"
+    text = f"{done.folder}: {plural(done.rows, 'row')}; {written}."
+    print_done(asdict(done), text, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    kind: RowKind
+    folder: str
+    rows_written: int
+    files_written: int
+    #: With those of earlier calls.
+    rows: int
+
+
+def _export(
+    kind: RowKind, folder: Path, format: FileFormat | None, begin: datetime | None, end: datetime | None
+) -> _Written:
     known = read_manifest(folder)
     chosen = format or (known.format if known else FileFormat.PARQUET)
     if chosen is FileFormat.PARQUET:
@@ -83,16 +109,13 @@ def export(
             export.manifest.as_of, export.manifest.measurement_id = changes.as_of, changes.measurement_id
         finally:
             export.save()
-    total = sum(part.rows for part in export.manifest.parts.values())
-    done = {
-        "kind": kind,
-        "folder": str(folder),
-        "rows_written": export.rows,
-        "files_written": export.files,
-        "rows": total,
-    }
-    written = f"{plural(export.rows, 'row')} written to {plural(export.files, 'file')}"
-    print_done(done, f"{folder}: {plural(total, 'row')}; {written}.", as_json=as_json)
+    return _Written(
+        kind=kind,
+        folder=str(folder),
+        rows_written=export.rows,
+        files_written=export.files,
+        rows=sum(part.rows for part in export.manifest.parts.values()),
+    )
 
 
 def _with_progress(parts: Sequence[PlannedPart]) -> Iterator[PlannedPart]:

@@ -4,6 +4,7 @@ import csv
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from importlib import import_module
@@ -45,8 +46,9 @@ class RowFile(ABC):
         self.unfinished.replace(self.path)
 
     def discard(self) -> None:
-        """Close and remove what was written."""
-        self._close()
+        """Close and remove what was written; on a full disk, its end cannot be written either."""
+        with suppress(OSError):
+            self._close()
         self.unfinished.unlink(missing_ok=True)
 
     @abstractmethod

@@ -18,9 +18,9 @@ from farm.database.tables import (
     measurements,
     points,
     series,
-    stale_points,
     variants,
 )
+from farm.store.results.history.stale_points import pending_sessions
 
 _ROWS: Sequence[sa.ColumnElement[Any]] = [
     *(
@@ -200,5 +200,5 @@ def changed_matrices(connection: Connection, *, after: int, since: datetime) -> 
         changed,
         sa.and_(points.c.series_id == changed.c.series_id, points.c.matrix_id > changed.c.matrix_id),
     )
-    found = sa.union(own, later, sa.select(stale_points.c.matrix_id))
-    return sorted(MatrixId(matrix_id) for matrix_id in connection.execute(found).scalars())
+    found = {MatrixId(matrix_id) for matrix_id in connection.execute(sa.union(own, later)).scalars()}
+    return sorted(found | {session.matrix_id for session in pending_sessions(connection)})
