@@ -129,7 +129,7 @@ class ScanFinder:
             found = self._scanned(history, scan, at, at, group.rows, day)
             least = SCAN if group.baseline is None else SCAN_BASELINE
             if found is not None and abs(found.z) >= least and self._moved_alike(found, group.rows):
-                candidates += self._of_group(found, group)
+                candidates.append(self._of_group(found, group))
         return candidates
 
     def _scanned(
@@ -156,7 +156,7 @@ class ScanFinder:
         if abs(z) < SCAN:
             return None
         tick = int(history.ticks[at, -length])
-        newest = int(history.ticks[at, -max(length // 4, 3)]) if is_drift else tick
+        newest = int(history.ticks[at, -_newest(length)]) if is_drift else tick
         return Candidate(
             cause=Cause.DRIFT if is_drift else Cause.DEVICE,
             scope={},
@@ -220,7 +220,11 @@ class ScanFinder:
     def _moved_alike(self, found: Candidate, rows: Sequence[int]) -> bool:
         """Return whether nearly all of these series moved by a similar share of what was found."""
         tick = next(iter(found.tick_by_row.values()))
-        evidence = self._finder.evidence(dict.fromkeys(rows, tick))
+        ticks = dict.fromkeys(rows, tick)
+        if found.cause is Cause.DRIFT:
+            # Where a drift begins, it is less than the noise.
+            ticks = {row: int(self._ratios.ticks[row, -_newest(found.sessions)]) for row in rows}
+        evidence = self._finder.evidence(ticks)
         sizes = np.array([part.size for part in evidence.values()])
         if len(sizes) < 2:
             return False
@@ -235,7 +239,7 @@ class ScanFinder:
         series = catalog.series[row]
         members = [r for r in catalog.rows_by_device[series.device_row] if not catalog.series[r].is_baseline]
         groups = [group for group in groups_of(catalog, members) if row in group.rows]
-        evidence = self._finder.evidence(dict.fromkeys(members, tick))
+        evidence = self._finder.evidence({r: tick for group in groups for r in group.rows} | {row: tick})
         if row not in evidence:
             return found
         for group in groups:
@@ -247,7 +251,7 @@ class ScanFinder:
                 rest.shift / evidence[row].shift >= _OTHERS_SHARE
             ):
                 wider = replace(found, tick_by_row=dict.fromkeys(group.rows, tick))
-                return self._of_group(wider, group)[0]
+                return self._of_group(wider, group)
         baseline = catalog.baseline_of(row)
         if baseline is not None and len(catalog.rows_by_group[series.group]) == 2:
             own = self._own_steps([row], baseline, tick)
@@ -255,20 +259,19 @@ class ScanFinder:
                 found = replace(found, tick_by_row={baseline: tick}, size=-found.size)
         return self._explained(found, [row])
 
-    def _of_group(self, found: Candidate, group: Group) -> list[Candidate]:
+    def _of_group(self, found: Candidate, group: Group) -> Candidate:
         """Return the change of a group: of its baseline, if that is what moved."""
         tick = next(iter(found.tick_by_row.values()))
-        if "device" not in group.scope and found.cause is not Cause.DRIFT:
-            # A step of one variant on all devices is that of its file, if that is not known.
-            if self._catalog.series[group.rows[0]].file:
-                return []
-            return [replace(found, cause=Cause.FILE, scope=group.scope)]
+        if "device" not in group.scope:
+            # What moves one variant everywhere at once is its file, if that is not known.
+            is_drift = found.cause is Cause.DRIFT or self._catalog.series[group.rows[0]].file
+            return replace(found, cause=Cause.DRIFT if is_drift else Cause.FILE, scope=group.scope)
         if group.baseline is not None:
             own = self._own_steps(group.rows, group.baseline, tick)
             if 2 * abs(own[1]) + LEAST_EFFECT >= abs(own[0]):
                 moved = replace(found, tick_by_row={group.baseline: tick}, size=-found.size)
-                return [self._explained(moved, group.rows)]
-        return [self._explained(replace(found, scope=group.scope), group.rows)]
+                return self._explained(moved, group.rows)
+        return self._explained(replace(found, scope=group.scope), group.rows)
 
     def _own_steps(self, rows: Sequence[int], baseline: int, tick: int) -> tuple[float, float]:
         """Return how far these series and their baseline moved in absolute time, beside all others."""
@@ -308,3 +311,8 @@ class ScanFinder:
             and abs(int((ticks >= known.tick_by_row[row]).sum()) - length) <= _NEAR_SESSIONS + length // 3
             for known in self._catalog.breaks_of(row)
         )
+
+
+def _newest(length: int) -> int:
+    """Return how many of the sessions of a drift show what it has come to."""
+    return max(length // 4, 3)

@@ -64,6 +64,12 @@ def test_a_drift_of_several_series_is_told_once(
     assert change.delta > 0
 
 
+def test_a_drift_of_one_variant_that_is_seen_as_soon_as_a_step_is_one_change() -> None:
+    shift = Shift(day=30, delta=0.05, holds_for=one_variant_everywhere, ramp=40)
+    (change,) = detect(Sketch(devices=8, days=80, noise=0.004, shifts=(shift,)).points())
+    assert (change.cause, dict(change.scope)) == (Cause.DRIFT, {"network": "n0", "variant": "int8"})
+
+
 def test_a_step_of_a_variant_on_all_devices_is_that_of_its_file_if_no_file_is_known() -> None:
     shift = Shift(day=30, delta=0.05, holds_for=one_variant_everywhere)
     points = Sketch(devices=4, noise=0.015, shifts=(shift,)).points()
