@@ -39,7 +39,7 @@ class PageRoute(APIRoute):
 def error_page(request: Request, problem: Problem) -> Response:
     """Return a problem as a page."""
     html = TEMPLATES.get_template("shared/error.html").render(
-        problem=problem, caller=None, here=request.url.path, query="", is_wall=False
+        problem=problem, caller=None, here=request.url.path, query=""
     )
     return respond(request, html, status=problem.status)
 

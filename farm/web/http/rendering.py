@@ -81,6 +81,8 @@ def _environment() -> Environment:
         "may": lambda caller, role: caller is not None and is_permitted(caller.role, Role(role)),
         "farm_version": __version__,
         "interval_text": text.interval_text,
+        # Pages on the wall say otherwise.
+        "is_wall": False,
         "new_versions": new_versions,
         "percent_text": percent_text,
         "plural": text.plural,
@@ -120,7 +122,7 @@ async def render_page(
     """
     # A part that is sent alone has the links of its page.
     query = urlencode([pair for pair in parse_qsl(request.url.query) if pair[0] != "part"])
-    shown = {"caller": caller, "here": request.url.path, "query": query, "is_wall": False, **values}
+    shown = {"caller": caller, "here": request.url.path, "query": query, **values}
     if part is not None and part in parts:
 
         async def render_part() -> str:
