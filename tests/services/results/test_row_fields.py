@@ -25,6 +25,7 @@ from farm.wire.documents.devices import LabelRequest
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.services.matrices.test_generic_harness import MATRIX, answer, register
 from tests.support.database.sent_statements import sent_to
+from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
 
 LABELS = {"phone-1": "bench left", "phone-2": None}
@@ -161,9 +162,11 @@ def test_a_metric_that_the_harness_does_not_print_is_refused_with_a_suggestion(
 def test_more_cells_take_no_more_statements(farm: FarmRig, host: HostRig) -> None:
     register(farm)
     few = farm.submit(**{**MATRIX, "devices": {"device": "phone-1"}}, rounds=1, metrics=["memory"])
-    sizes = {"axes": {"backend": ["cpu", "gpu"], "size": [1, 2, 3, 4]}, "baseline": {"backend": "cpu"}}
+    # Other cells than those of the first: a past takes statements for each earlier matrix.
+    sizes = {"axes": {"backend": ["cpu", "gpu"], "size": [2, 3, 4, 5]}, "baseline": {"backend": "cpu"}}
     many = farm.submit(**{**MATRIX, **sizes, "settings": {}}, rounds=1, metrics=["memory"])
     host.run(answer)
+    compute_points(farm)
     put_label(farm, "phone-1", "bench left")
     put_label(farm, "phone-2", "bench right")
     view = bind_tx(matrix_view, now=farm.clock.now())
