@@ -1,11 +1,12 @@
 """The farm's HTTP API for agents: typed calls with one deadline each, and errors of the tree."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+import anyio
 import httpx
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
@@ -30,6 +31,7 @@ from farm.wire.agents.report_batch import ReportOutcome, ReportOutcomes, pack_re
 from farm.wire.base import Problem
 
 Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 CALL_DEADLINE_S = 30.0
 #: A report holds up to 8 MiB of output.
@@ -140,17 +142,21 @@ class FarmApi:
         content: bytes | None = None,
         deadline_s: float = CALL_DEADLINE_S,
     ) -> Answer:
+        async def send() -> tuple[int, bytes]:
+            request = self._http.stream(
+                "POST",
+                f"{_ROOT}{path}",
+                json=json,
+                content=content,
+                headers={"Content-Type": "application/json"},
+            )
+            async with request as response:
+                return response.status_code, await _body(response)
+
         with _transport_errors():
             async with asyncio.timeout(deadline_s):
-                async with self._http.stream(
-                    "POST",
-                    f"{_ROOT}{path}",
-                    json=json,
-                    content=content,
-                    headers={"Content-Type": "application/json"},
-                ) as response:
-                    body = await _body(response)
-        return _answer(kind, response.status_code, body)
+                status, body = await _cancel_by_scope(send)
+        return _answer(kind, status, body)
 
 
 def farm_client(farm_url: str) -> httpx.AsyncClient:
@@ -171,6 +177,31 @@ def _transport_errors() -> Iterator[None]:
         yield
     except (httpx.TransportError, httpx.StreamError, TimeoutError) as error:
         raise FarmUnreachable(f"the farm does not answer: {error!r}") from error
+
+
+async def _cancel_by_scope(call: Callable[[], Awaitable[T]]) -> T:
+    """Await a call of httpx so that a cancellation leaves no connection open.
+
+    httpcore shields its clean-up from the cancellation of anyio's scopes only. The cancellation of a task
+    interrupts it, and connections that it had taken out of its pool stay open until they are garbage.
+    """
+    scope = anyio.CancelScope()
+
+    async def run() -> T:
+        with scope:
+            return await call()
+        raise asyncio.CancelledError
+
+    task = asyncio.create_task(run())
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        scope.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            # An error that nobody waits for any more.
+            task.exception()
+        raise
 
 
 async def _body(response: httpx.Response) -> bytes:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from random import Random
 
+import anyio
 import httpx
 import pytest
 
@@ -129,6 +130,34 @@ async def test_an_answer_without_end_is_not_read_to_it(status: int) -> None:
         await api(lambda request: httpx.Response(status, content=zeros())).exchange(
             SessionId(1), Exchange(seq=1)
         )
+
+
+class ClosingTransport(httpx.AsyncBaseTransport):
+    """Closes connections before it sends, as httpcore does with those that its farm has ended."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.closed: list[int] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        with anyio.CancelScope(shield=True):
+            for number in range(3):
+                self.begun.set()
+                await anyio.sleep(0.01)
+                self.closed.append(number)
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_a_call_that_is_cancelled_leaves_no_connection_open() -> None:
+    transport = ClosingTransport()
+    async with httpx.AsyncClient(transport=transport, base_url="http://farm") as client:
+        call = asyncio.create_task(FarmApi(client).exchange(SessionId(1), Exchange(seq=1)))
+        await transport.begun.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert transport.closed == [0, 1, 2]
 
 
 @pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ReadError, httpx.RemoteProtocolError])
