@@ -199,7 +199,7 @@ async def _cancel_by_scope(call: Callable[[], Awaitable[T]]) -> T:
         scope.cancel()
         await asyncio.wait([task])
         if not task.cancelled():
-            # An error that nobody waits for any more.
+            # Retrieved, so that asyncio does not report it.
             task.exception()
         raise
 
