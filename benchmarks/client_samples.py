@@ -10,6 +10,7 @@ which `GET /api/v1/attempts/{id}` has. Frames need `benchfarm[frames]`; without 
 import argparse
 import random
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,6 +28,8 @@ from farm.config import FarmConfig
 from farm.core.base.ids import AttemptId
 from farm.core.runs.samples import encode_samples
 from farm.web.app import create_app_with_pages
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.support.farm.http_farm import served
 from tests.web.conftest import fill
 
