@@ -76,7 +76,7 @@ def test_both_units_work_together_and_end_when_they_are_told_to(tmp_path: Path) 
             assert of_farm.is_running()
             assert of_farm.stop(), "within TimeoutStopSec"
     data = tmp_path / "var/lib/benchfarm"
-    assert (data / "farm").stat().st_mode & 0o777 == 0o750
+    assert (data / "farm").stat().st_mode & 0o777 == 0o700
     assert not (data / "farm" / "farm.sqlite3-wal").exists(), "the database is closed"
     assert {path.name for path in data.iterdir()} <= {"farm", "agent", ".android", ".config", ".cache"}
 
