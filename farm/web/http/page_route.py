@@ -10,7 +10,8 @@ from fastapi.routing import APIRoute
 
 from farm.api.http.problems import problem_document, problem_of_caller
 from farm.core.errors import FarmError
-from farm.web.http.rendering import TEMPLATES, respond
+from farm.web.http.rendering import respond
+from farm.web.http.templates import TEMPLATES
 from farm.wire.base import Problem
 
 

@@ -1,31 +1,21 @@
-"""Rendering of templates to responses, with strict headers and entity tags."""
+"""Responses of pages: rendered from templates, with strict headers and entity tags."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from farm import __version__
 from farm.api.context import Context
-from farm.core.base.units import ratio_text, size_text
-from farm.core.operations.role import Caller, Role, is_permitted
-from farm.core.results.history.change_text import effect_text, percent_text
-from farm.core.results.statistics.verdict import verdict_text
-from farm.presentation import text
-from farm.presentation.trends import new_versions
+from farm.core.operations.role import Caller
 from farm.store.operations.event_watermark import event_watermark
-from farm.web.charts.trend import axis_ms
 from farm.web.http.shared_parts import SharedParts
-from farm.web.http.verdict_marks import verdict_class, verdict_glyph
+from farm.web.http.templates import TEMPLATES
 
-_FOLDER = Path(__file__).parents[1]
-STATIC_FOLDER = _FOLDER / "static"
+STATIC_FOLDER = Path(__file__).parents[1] / "static"
 #: Everything from the farm itself, and nothing inline: text of devices and programs that came into a page
 #: unescaped would still run nothing.
 _POLICY = "; ".join(
@@ -51,52 +41,6 @@ _HEADERS = {
 
 #: Loads what a part of a page shows, by the names that its template uses.
 Load = Callable[[], Awaitable[Mapping[str, Any]]]
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER / "templates"),
-        autoescape=select_autoescape(default=True, default_for_string=True),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,
-    )
-    environment.filters |= {
-        "axis_ms": axis_ms,
-        "age": lambda at: text.age_text(at, datetime.now(UTC)),
-        "counts": text.counts_text,
-        "duration": text.duration_or_nothing,
-        "local_time": text.local_time_text,
-        "ratio": ratio_text,
-        "size": size_text,
-        "verdict_class": verdict_class,
-        "verdict_glyph": verdict_glyph,
-        "verdict_text": verdict_text,
-        "with_value": _with_value,
-    }
-    environment.globals |= {
-        "device_kind": text.device_kind,
-        "effect_text": effect_text,
-        "may": lambda caller, role: caller is not None and is_permitted(caller.role, Role(role)),
-        "farm_version": __version__,
-        "interval_text": text.interval_text,
-        # Pages on the wall say otherwise.
-        "is_wall": False,
-        "new_versions": new_versions,
-        "percent_text": percent_text,
-        "plural": text.plural,
-        "time_left_text": text.time_left_text,
-    }
-    return environment
-
-
-def _with_value(query: str, **values: object) -> str:
-    """Return a query with other values of some names."""
-    return urlencode([*(pair for pair in parse_qsl(query) if pair[0] not in values), *values.items()])
-
-
-TEMPLATES = _environment()
 
 
 async def render_page(

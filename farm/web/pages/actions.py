@@ -26,7 +26,8 @@ from farm.services.operations.alarms import list_alarms
 from farm.services.results.rerun import plan_rerun
 from farm.web.http.forms import form_values
 from farm.web.http.page_route import PageRoute
-from farm.web.http.rendering import TEMPLATES, respond
+from farm.web.http.rendering import respond
+from farm.web.http.templates import TEMPLATES
 from farm.wire.base import Count
 from farm.wire.documents.devices import DeviceChange, OperatorRequest
 from farm.wire.documents.matrices.plans import CancelRequest

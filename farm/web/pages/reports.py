@@ -13,9 +13,10 @@ from farm.core.base.ids import MatrixId
 from farm.presentation.speedup_notes import LEGEND, discovered_rows
 from farm.services.matrices.views import matrix_view
 from farm.services.results.speedups import PAGE, list_speedups
-from farm.web.http.rendering import STATIC_FOLDER, TEMPLATES
+from farm.web.charts.forest_blocks import speedup_blocks
+from farm.web.http.rendering import STATIC_FOLDER
+from farm.web.http.templates import TEMPLATES
 from farm.web.pages.matrices import cell_grid, eta_text
-from farm.web.pages.speedups import speedup_blocks
 from farm.wire.base import Count
 from farm.wire.documents.matrices.matrices import SpeedupView
 

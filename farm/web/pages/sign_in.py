@@ -11,8 +11,9 @@ from farm.services.access.page_sessions import VALID_FOR, sign_in, sign_out
 from farm.services.access.refused_requests import ANONYMOUS
 from farm.web.http.forms import form_values
 from farm.web.http.page_route import PageRoute
-from farm.web.http.rendering import TEMPLATES, respond
+from farm.web.http.rendering import respond
 from farm.web.http.sign_in import COOKIE, SIGN_IN_PATH, is_secure, local_path, session_secret
+from farm.web.http.templates import TEMPLATES
 
 router = APIRouter(route_class=PageRoute)
 

@@ -1,7 +1,6 @@
 """Speedups as a page: a forest plot for each device and model, with its table."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -11,20 +10,12 @@ from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import CellId, MatrixId
 from farm.core.errors import InvalidInput
-from farm.presentation.labels import device_name
 from farm.presentation.pivot import pivots
-from farm.presentation.speedup_blocks import (
-    blocks_by_device,
-    by_cell,
-    row_name,
-    setup_text,
-    with_short_labels,
-)
-from farm.presentation.speedup_notes import LEGEND, discovered_rows, notes
+from farm.presentation.speedup_notes import LEGEND, discovered_rows
 from farm.presentation.text import past_moment
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import PAGE, list_speedups
-from farm.web.charts.forest import Forest, forest_plot
+from farm.web.charts.forest_blocks import speedup_blocks
 from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
@@ -59,42 +50,6 @@ _CSV_COLUMNS = (
     "candidate_ns",
     "measured_until",
 )
-#: The browser wraps notes.
-_NOTE_WIDTH = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedupBlock:
-    """The comparisons of one model on one device."""
-
-    device: str
-    first: SpeedupView
-    #: Model, common words, harness and matrix.
-    about: str
-    rows: Sequence[tuple[str, SpeedupView]]
-    has_one_baseline: bool
-    forest: Forest
-    notes: Sequence[str]
-
-
-def speedup_blocks(views: Sequence[SpeedupView]) -> list[SpeedupBlock]:
-    """Return comparisons by device, model, harness and matrix."""
-    blocks = []
-    for block in blocks_by_device(by_cell(views)):
-        rows = with_short_labels(block)
-        has_one_baseline = len({view.baseline for view in rows}) == 1
-        blocks.append(
-            SpeedupBlock(
-                device=device_name(rows[0]),
-                first=rows[0],
-                about=setup_text(block),
-                rows=[(row_name(view, name_baseline=not has_one_baseline), view) for view in rows],
-                has_one_baseline=has_one_baseline,
-                forest=forest_plot(rows),
-                notes=list(notes(rows, width=_NOTE_WIDTH)),
-            )
-        )
-    return blocks
 
 
 @router.get("/speedups")

@@ -1,0 +1,63 @@
+"""The templates of pages, with the filters and functions that they use."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from farm import __version__
+from farm.core.base.units import ratio_text, size_text
+from farm.core.operations.role import Role, is_permitted
+from farm.core.results.history.change_text import effect_text, percent_text
+from farm.core.results.statistics.verdict import verdict_text
+from farm.presentation import text
+from farm.presentation.trends import new_versions
+from farm.web.charts.trend import axis_ms
+from farm.web.http.verdict_marks import verdict_class, verdict_glyph
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parents[1] / "templates"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters |= {
+        "axis_ms": axis_ms,
+        "age": lambda at: text.age_text(at, datetime.now(UTC)),
+        "counts": text.counts_text,
+        "duration": text.duration_or_nothing,
+        "local_time": text.local_time_text,
+        "ratio": ratio_text,
+        "size": size_text,
+        "verdict_class": verdict_class,
+        "verdict_glyph": verdict_glyph,
+        "verdict_text": verdict_text,
+        "with_value": _with_value,
+    }
+    environment.globals |= {
+        "device_kind": text.device_kind,
+        "effect_text": effect_text,
+        "may": lambda caller, role: caller is not None and is_permitted(caller.role, Role(role)),
+        "farm_version": __version__,
+        "interval_text": text.interval_text,
+        # Pages on the wall say otherwise.
+        "is_wall": False,
+        "new_versions": new_versions,
+        "percent_text": percent_text,
+        "plural": text.plural,
+        "time_left_text": text.time_left_text,
+    }
+    return environment
+
+
+def _with_value(query: str, **values: object) -> str:
+    """Return a query with other values of some names."""
+    return urlencode([*(pair for pair in parse_qsl(query) if pair[0] not in values), *values.items()])
+
+
+TEMPLATES = _environment()
