@@ -58,13 +58,13 @@ def find_device_views(
     *,
     after: DeviceId,
     limit: int,
-    is_wanted: Callable[[Device, Sequence[Blocker]], bool],
+    is_wanted: "Callable[[Device, FleetDevice], bool]",
 ) -> list[DeviceView]:
     """Return a page of the devices that are wanted, by id; those after one."""
     load = load_of(connection)
     wanted: list[Device] = []
     while page := devices.devices_page(connection, after=after, limit=_SEARCHED):
-        wanted += [device for device in page if is_wanted(device, _blockers(device, load))]
+        wanted += [device for device in page if is_wanted(device, _fleet_device(device, load))]
         if len(wanted) >= limit:
             break
         after = page[-1].device_id
@@ -84,15 +84,16 @@ class FleetDevice:
 def fleet_status(connection: Connection) -> list[FleetDevice]:
     """Return all devices, and why each gets no benchmark job now, in the order of their ids."""
     load = load_of(connection)
-    return [
-        FleetDevice(
-            device_id=device.device_id,
-            name=device.name,
-            blocked_by=tuple(_blockers(device, load)),
-            job_id=device.job_id,
-        )
-        for device in list_statuses(connection)
-    ]
+    return [_fleet_device(device, load) for device in list_statuses(connection)]
+
+
+def _fleet_device(device: DeviceStatus, load: "Load") -> FleetDevice:
+    return FleetDevice(
+        device_id=device.device_id,
+        name=device.name,
+        blocked_by=tuple(_blockers(device, load)),
+        job_id=device.job_id,
+    )
 
 
 def views_of(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceView]:

@@ -98,12 +98,13 @@ class Device(DeviceStatus):
 
 
 _LIVE, _LAST = sa.alias(attempts), sa.alias(attempts)
-_HAS_SESSION = sa.exists().where(
+#: Conditions on a row of `devices`: its host's agent is connected, and an action of it is open.
+HAS_SESSION = sa.exists().where(
     sessions.c.host_id == devices.c.host_id,
     sessions.c.state == SessionState.LIVE,
     is_one_of(sessions.c.state, OPEN_SESSION),
 )
-_HAS_DEVICE_ACTION = sa.exists().where(
+HAS_DEVICE_ACTION = sa.exists().where(
     device_actions.c.device_id == devices.c.device_id, device_actions.c.finished_at.is_(None)
 )
 _ALL_QUERY = (
@@ -114,10 +115,10 @@ _ALL_QUERY = (
         _LAST.c.attempt_id.label("last_attempt_id"),
         _LAST.c.state.label("last_attempt_state"),
         _LAST.c.claimed_at,
-        _HAS_SESSION.label("session_live"),
+        HAS_SESSION.label("session_live"),
         hosts.c.state.label("host_state"),
         hosts.c.max_runs.label("host_max_runs"),
-        _HAS_DEVICE_ACTION.label("has_device_action"),
+        HAS_DEVICE_ACTION.label("has_device_action"),
     )
     .join(hosts, hosts.c.host_id == devices.c.host_id)
     .outerjoin(device_facts, device_facts.c.facts_id == devices.c.facts_id)

@@ -3,40 +3,19 @@
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from farm.core.devices.host_state import OPEN_SESSION, SessionState
 from farm.database.rows import to_record
-from farm.database.tables import attempts, device_actions, devices, hosts, is_live, is_one_of, sessions
-from farm.store.devices.devices import DeviceStatus
+from farm.database.tables import attempts, devices, hosts, is_live
+from farm.store.devices.devices import HAS_DEVICE_ACTION, HAS_SESSION, DeviceStatus
 
-_OF_DEVICE = (
-    "device_id",
-    "host_id",
-    "presence",
-    "health",
-    "admin",
-    "label",
-    "reserved_by",
-    "cpu_domain",
-    "fence",
-    "cleaned_fence",
-)
 _LIVE = sa.alias(attempts)
 _STATUS_QUERY = (
     sa.select(
-        *(devices.c[name] for name in _OF_DEVICE),
+        *(devices.c[name] for name in DeviceStatus.__dataclass_fields__ if name in devices.c),
         _LIVE.c.job_id,
-        sa.exists()
-        .where(
-            sessions.c.host_id == devices.c.host_id,
-            sessions.c.state == SessionState.LIVE,
-            is_one_of(sessions.c.state, OPEN_SESSION),
-        )
-        .label("session_live"),
+        HAS_SESSION.label("session_live"),
         hosts.c.state.label("host_state"),
         hosts.c.max_runs.label("host_max_runs"),
-        sa.exists()
-        .where(device_actions.c.device_id == devices.c.device_id, device_actions.c.finished_at.is_(None))
-        .label("has_device_action"),
+        HAS_DEVICE_ACTION.label("has_device_action"),
     )
     .join(hosts, hosts.c.host_id == devices.c.host_id)
     .outerjoin(_LIVE, sa.and_(_LIVE.c.device_id == devices.c.device_id, is_live(_LIVE)))

@@ -1,7 +1,6 @@
 """Pages of devices: the grid of all, and one with its facts, conditions, jobs and events."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -10,7 +9,6 @@ from fastapi.responses import Response
 from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId
-from farm.core.devices.device import Blocker
 from farm.presentation.device_state import (
     device_group,
     device_state_text,
@@ -18,7 +16,7 @@ from farm.presentation.device_state import (
     since_text,
 )
 from farm.services.checks.device_detail import device_detail
-from farm.services.devices.views import device_named, find_device_views
+from farm.services.devices.views import FleetDevice, device_named, find_device_views
 from farm.store.checks.reference_runs import own_runs
 from farm.store.devices.devices import Device
 from farm.store.devices.run_conditions import RunCondition, last_run_conditions
@@ -38,14 +36,6 @@ _CARDS = 60
 _RUNS, _REFERENCE_RUNS = 200, 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Status:
-    """What decides the group of a device."""
-
-    blocked_by: Sequence[Blocker]
-    job_id: int | None
-
-
 @router.get("/devices")
 async def get_devices(
     request: Request,
@@ -59,9 +49,8 @@ async def get_devices(
     """Show a card for each device."""
     words = find.casefold().split()
 
-    def is_wanted(device: Device, blocked_by: Sequence[Blocker]) -> bool:
-        group, _ = device_group(_Status(blocked_by=blocked_by, job_id=device.job_id))
-        return (not state or group == state) and _matches(device, words)
+    def is_wanted(device: Device, status: FleetDevice) -> bool:
+        return (not state or device_group(status)[0] == state) and _matches(device, words)
 
     async def grid() -> Mapping[str, Any]:
         views = await farm.database.read_async(
