@@ -31,7 +31,7 @@ def list_samples(
     if not cells:
         return []
     runs_by_cell = sampled_runs(connection, [cell.cell_id for cell in cells])
-    device_by_id = {device.device_id: device for device in devices.list_devices(connection)}
+    device_by_id = devices.devices_by_id(connection, {cell.device_id for cell in cells})
     setups = cell_setups(connection, matrix, cells)
     views = []
     for cell in cells:

@@ -38,7 +38,7 @@ def list_results(
     cells = matrices.page_of_cells(connection, matrix_id, after=after, limit=size)
     if not cells:
         return []
-    device_by_id = {device.device_id: device for device in devices.list_devices(connection)}
+    device_by_id = devices.devices_by_id(connection, {cell.device_id for cell in cells})
     setups = cell_setups(connection, matrix, cells)
     covers = {program_id: adapter_of(program).clock_covers for program_id, program in setups.programs.items()}
     measured: defaultdict[CellId, list[MeasurementSummary]] = defaultdict(list)
