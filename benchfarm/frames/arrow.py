@@ -3,16 +3,14 @@
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from farm.core.base.microseconds import to_microseconds
 from farm.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from arro3.core import Array, Table
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ColumnType(StrEnum):
@@ -101,9 +99,9 @@ def _times(values: Sequence[Any]) -> "Array":
     import arro3.core as arro3
 
     # A timestamp cannot be made of Python's times, and is 64 bits of microseconds.
-    return _integers(
-        [None if value is None else (value - _EPOCH) // timedelta(microseconds=1) for value in values]
-    ).cast(arro3.DataType.timestamp("us", tz="UTC"))
+    return _integers([None if value is None else to_microseconds(value) for value in values]).cast(
+        arro3.DataType.timestamp("us", tz="UTC")
+    )
 
 
 _BY_TYPE: Mapping[ColumnType, Callable[[Sequence[Any]], "Array"]] = {

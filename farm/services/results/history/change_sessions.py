@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Collection
-from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.engine import Connection
 
+from farm.core.base.microseconds import from_microseconds
 from farm.core.devices.controls import ControlLevel
 from farm.core.results.history.change_evidence import EvidencePoint, SeriesLevels, levels_of
 from farm.core.results.history.changes.points import Cause
@@ -13,7 +13,6 @@ from farm.core.results.history.recorded_change import ChangedPart, SeriesPair
 from farm.store.results.history.detection_points import DetectionPoint, PointNames, points_of_some_series
 
 DAY_US = 86_400_000_000
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def levels_around(
@@ -47,7 +46,7 @@ def _evidence_point(row: DetectionPoint, names: PointNames) -> EvidencePoint:
         device_id=row.device_id,
         slot=row.slot,
         day=row.ended_us // DAY_US,
-        ended_at=EPOCH + timedelta(microseconds=row.ended_us),
+        ended_at=from_microseconds(row.ended_us),
         log_time=math.log(row.time_ns),
         log_slowdown=None if row.baseline_ns is None else math.log(row.time_ns / row.baseline_ns),
         versions={

@@ -9,6 +9,7 @@ from statistics import median
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId
+from farm.core.base.microseconds import to_microseconds
 from farm.core.errors import NotFound
 from farm.core.operations.alarm import AlarmKind, AlarmSubject, DueAlarm
 from farm.core.operations.event import EventSubject, RetractionEvent
@@ -20,7 +21,7 @@ from farm.core.results.history.recorded_change import ChangedSeries, ChangeState
 from farm.core.results.statistics.interval import bounded_exp
 from farm.database.transaction import Tx
 from farm.services.operations.alarms import clear_alarm
-from farm.services.results.history.change_sessions import DAY_US, EPOCH, levels_around
+from farm.services.results.history.change_sessions import DAY_US, levels_around
 from farm.services.results.speedups import candidate_filter
 from farm.store.devices.devices import device_labels
 from farm.store.operations.alarms import add_alarm
@@ -153,7 +154,7 @@ def change_detail(connection: Connection, change_id: int) -> ChangeDetail:
     """
     change = _get(connection, change_id)
     changed = change_store.series_of_change(connection, change_id, limit=MAX_CHANGED_SERIES)
-    day = round((change.since_at - EPOCH) / timedelta(microseconds=1)) // DAY_US
+    day = to_microseconds(change.since_at) // DAY_US
     names = PointNames(connection)
     levels = levels_around(connection, names, {own.pair for own in changed}, cause=change.cause, day=day)
     by_pair = {own.pair: own for own in levels}

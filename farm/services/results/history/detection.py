@@ -18,6 +18,7 @@ from itertools import groupby
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId, SeriesId
+from farm.core.base.microseconds import from_microseconds, to_microseconds
 from farm.core.results.history.change_evidence import SeriesLevels, evidence_of
 from farm.core.results.history.changes.detect import Detector
 from farm.core.results.history.changes.points import BASELINE, Cause, Change, Point
@@ -31,7 +32,7 @@ from farm.core.results.history.recorded_change import (
     same_changes,
 )
 from farm.database.engine import Database
-from farm.services.results.history.change_sessions import DAY_US, EPOCH, levels_around
+from farm.services.results.history.change_sessions import DAY_US, levels_around
 from farm.store.results.history.changes import known_changes
 from farm.store.results.history.detection_points import (
     PointNames,
@@ -146,7 +147,7 @@ def _pair(name: str) -> SeriesPair:
 
 
 def _begin(day: int) -> datetime:
-    return EPOCH + timedelta(days=day)
+    return from_microseconds(day * DAY_US)
 
 
 def _end(day: int) -> datetime:
@@ -188,7 +189,7 @@ class _EvidenceReader:
         if not levels:
             return None
         evidence = evidence_of(levels, cause=change.cause, delta=change.delta)
-        since_us = round((evidence.since_at - EPOCH) / timedelta(microseconds=1))
+        since_us = to_microseconds(evidence.since_at)
         slots = {own.after[0].slot for own in levels}
         of_devices = devices_measured_since(self._connection, slots, since_us)
         is_of_method = evidence.is_of_method and change.cause in (Cause.DEVICE, Cause.DRIFT)
