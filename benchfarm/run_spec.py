@@ -14,7 +14,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import value_text
 from farm.presentation.text import past_moment
-from farm.wire.documents.matrices.matrix import load_matrix, matrix_spec
+from farm.wire.documents.matrices.matrix import read_matrix
 
 
 def model_spec(
@@ -73,9 +73,7 @@ def read_spec(matrix: Mapping[str, Any] | str | Path) -> Mapping[str, object]:
         return matrix
     if isinstance(matrix, Path) or "\n" not in matrix:
         return send_file(Path(matrix), lambda spec: spec)
-    spec = load_matrix(matrix)
-    matrix_spec(spec, text=matrix)
-    return spec
+    return read_matrix(matrix)
 
 
 def past_time(moment: datetime | str | None) -> datetime | None:

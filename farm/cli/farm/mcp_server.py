@@ -20,7 +20,7 @@ from farm.core.operations.role import Role, is_permitted
 from farm.presentation.text import past_moment
 from farm.wire.documents.access import CallerView
 from farm.wire.documents.matrices.matrices import MatrixView
-from farm.wire.documents.matrices.matrix import load_matrix, matrix_spec
+from farm.wire.documents.matrices.matrix import read_matrix
 
 P = ParamSpec("P")
 Answer = dict[str, Any]
@@ -146,7 +146,7 @@ class FarmTools:
 
     def plan_matrix(self, matrix: MatrixText) -> Answer:
         """Show what a matrix would expand to: cells, jobs, devices and what cannot run. Queues nothing."""
-        return _document(self._farm.plan_matrix(_spec(matrix)))
+        return _document(self._farm.plan_matrix(read_matrix(matrix)))
 
     def submit_matrix(
         self,
@@ -154,7 +154,7 @@ class FarmTools:
         jobs: Annotated[int, Field(description="The number of jobs that plan_matrix has said.")],
     ) -> Answer:
         """Submit a matrix after its plan: the devices measure it. Refused if the plan has changed."""
-        spec = _spec(matrix)
+        spec = read_matrix(matrix)
         planned = self._farm.plan_matrix(spec).jobs
         if planned != jobs:
             hint = "call plan_matrix, and show the person what it says"
@@ -218,12 +218,6 @@ def _reported(tool: Callable[P, Answer]) -> Callable[P, Answer]:
             raise ToolError(f"{error.message} (hint: {error.hint}) [{error.code}]") from error
 
     return call
-
-
-def _spec(text: str) -> dict[str, Any]:
-    spec = load_matrix(text)
-    matrix_spec(spec, text=text)
-    return spec
 
 
 def _past(text: str | None) -> datetime | None:

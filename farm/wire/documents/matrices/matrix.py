@@ -332,6 +332,13 @@ def load_matrix(text: str) -> dict[str, Any]:
         raise matrix_invalid([SpecProblem(message=str(error), hint=error.hint)]) from error
 
 
+def read_matrix(text: str) -> dict[str, Any]:
+    """Read a matrix as plain data, and check it; raises like `load_matrix`, for what it holds, too."""
+    spec = load_matrix(text)
+    matrix_spec(spec, text=text)
+    return spec
+
+
 def _known_keys(loc: Sequence[str | int]) -> Sequence[str]:
     """Return the keys that are valid next to the last part of `loc`."""
     match loc[0]:
