@@ -84,7 +84,7 @@ def begin_confirmation(tx: Tx, change: RecordedChange) -> None:
 def is_over(tx: Tx, confirmation: Confirmation) -> bool:
     """Return whether the matrix of a confirmation is over."""
     assert confirmation.matrix_id is not None
-    return matrix_view(tx, confirmation.matrix_id).finished_at is not None
+    return matrix_view(tx, confirmation.matrix_id, cells=0).finished_at is not None
 
 
 def end_confirmation(tx: Tx, confirmation: Confirmation) -> None:
