@@ -6,7 +6,8 @@ as temperatures, changes without events.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from farm.store.operations.event_watermark import EventWatermark
 
@@ -23,7 +24,11 @@ class SharedParts:
         self._parts: dict[PartKey, tuple[float, asyncio.Task[str]]] = {}
 
     async def get(
-        self, watermark: EventWatermark, address: str, reader: str, compute: Callable[[], Awaitable[str]]
+        self,
+        watermark: EventWatermark,
+        address: str,
+        reader: str,
+        compute: Callable[[], Coroutine[Any, Any, str]],
     ) -> str:
         """Return a part as HTML.
 
@@ -40,7 +45,7 @@ class SharedParts:
         self._parts = {key: part for key, part in self._parts.items() if now - part[0] < SHARED_S}
         key = (watermark.event_id, address, reader)
         if key not in self._parts:
-            task = asyncio.ensure_future(_as_coroutine(compute))
+            task = asyncio.create_task(compute())
             self._parts[key] = (now, task)
             task.add_done_callback(lambda done: self._forget_failed(key, done))
         # One reader that goes away ends nothing for the others.
@@ -49,7 +54,3 @@ class SharedParts:
     def _forget_failed(self, key: PartKey, task: asyncio.Task[str]) -> None:
         if (task.cancelled() or task.exception() is not None) and key in self._parts:
             del self._parts[key]
-
-
-async def _as_coroutine(compute: Callable[[], Awaitable[str]]) -> str:
-    return await compute()

@@ -1,13 +1,14 @@
 """Pages of what changed over time: the trends of series, and the changes that the farm found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from farm.api.context import Farm
+from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import SeriesId
 from farm.core.results.history.change_text import effect_text, version_text
@@ -87,23 +88,12 @@ async def get_history(
     after: Count = 0,
 ) -> Response:
     """Show the trend of each series: the paired ratio, and beside it the absolute time."""
-    begin = past_moment(since or None, option="since")
+    load = _pages(farm, model=model, device=device, variant=variant, since=since)
 
     async def trends() -> Mapping[str, Any]:
-        async def page(after: SeriesId, limit: int) -> list[SeriesHistory]:
-            return await farm.database.read_async(
-                list_histories,
-                device=device or None,
-                model=model or None,
-                variant=variant or None,
-                since=begin,
-                after=after,
-                limit=limit,
-            )
-
-        views = await page(SeriesId(after), _SERIES)
+        views = await load(after=SeriesId(after), limit=_SERIES)
         last = views[-1].series_id if views else None
-        further = last and await page(last, 1)
+        further = last and await load(after=last, limit=1)
         return {"trends": series_trends(views), "next": last if further else None}
 
     return await render_page(
@@ -130,19 +120,30 @@ async def get_history_csv(
     since: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Return the points of the series, as `farm history --csv` prints them."""
-    begin = past_moment(since or None, option="since")
+    load = _pages(farm, model=model, device=device, variant=variant, since=since)
 
-    async def page(after: SeriesHistory | None) -> list[SeriesHistory]:
-        return await farm.database.read_async(
-            list_histories,
-            device=device or None,
-            model=model or None,
-            variant=variant or None,
-            since=begin,
-            after=None if after is None else after.series_id,
-        )
+    async def page(last: SeriesHistory | None) -> list[SeriesHistory]:
+        return await load(after=None if last is None else last.series_id)
 
     return await csv_response("history", page, csv_lines)
+
+
+def _pages(
+    farm: Context, *, model: str, device: str, variant: str, since: str
+) -> Callable[..., Awaitable[list[SeriesHistory]]]:
+    """Return the function that reads a page of histories, of `limit` series behind the one `after`.
+
+    Raises:
+        InvalidInput: the time is none.
+    """
+    return partial(
+        farm.database.read_async,
+        list_histories,
+        device=device or None,
+        model=model or None,
+        variant=variant or None,
+        since=past_moment(since or None, option="since"),
+    )
 
 
 @router.get("/changes")
