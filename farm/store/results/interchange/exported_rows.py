@@ -21,50 +21,10 @@ from farm.database.tables import (
     variants,
 )
 from farm.store.results.history.stale_points import pending_sessions
+from farm.wire.documents.results.export import MeasurementRow
 
 _ROWS: Sequence[sa.ColumnElement[Any]] = [
-    *(
-        measurements.c[name]
-        for name in (
-            "measurement_id",
-            "cell_id",
-            "job_id",
-            "attempt_id",
-            "series_id",
-            "facts_id",
-            "variant_digest",
-            "program_digest",
-            "round",
-            "block",
-            "repeat",
-            "quality",
-            "quality_reasons",
-            "kind",
-            "sample_count",
-            "value_ns",
-            "mean_ns",
-            "min_ns",
-            "max_ns",
-            "p90_ns",
-            "scatter",
-            "clock_step_ns",
-            "actual_backend",
-            "accelerator",
-            "proof",
-            "metrics",
-            "control_level",
-            "cpu_s",
-            "duration_s",
-            "start_skin_c",
-            "start_battery_c",
-            "boot_id",
-            "start_uptime_s",
-            "energy",
-            "parser_version",
-            "retracted_by",
-            "measured_at",
-        )
-    ),
+    *(measurements.c[name] for name in MeasurementRow.model_fields if name in measurements.c),
     *(
         cells.c[name]
         for name in ("matrix_id", "cell_index", "baseline_index", "replica", "label", "device_id")
