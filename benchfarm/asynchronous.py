@@ -147,6 +147,7 @@ class AsyncFarm(_Asynchronous[Farm]):
     history = _OnThread(Farm.history)
     regressions = _OnThread(Farm.regressions)
     regression = _OnThread(Farm.regression)
+    imports = _OnThread(Farm.imports)
     placements = _OnThread(Farm.placements)
     explain = _OnThread(Farm.explain)
     explain_job = _OnThread(Farm.explain_job)

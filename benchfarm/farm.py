@@ -7,7 +7,13 @@ from typing import Any, Self
 
 from benchfarm.files import Harnesses, Variants
 from benchfarm.frames.frame import Frame
-from benchfarm.frames.result_frames import HistoryRow, change_frame, history_frame, result_frame
+from benchfarm.frames.result_frames import (
+    HistoryRow,
+    change_frame,
+    external_frame,
+    history_frame,
+    result_frame,
+)
 from benchfarm.frames.samples import Samples, load_samples
 from benchfarm.frames.speedup_frame import SpeedupFrame
 from benchfarm.run import Run
@@ -26,6 +32,7 @@ from farm.wire.documents.matrices.plans import MatrixPlanView
 from farm.wire.documents.results.changes import ChangeDetail, ChangeView
 from farm.wire.documents.results.explain import CellExplanation, JobExplanation
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
+from farm.wire.documents.results.imports import ExternalResultView
 from farm.wire.documents.results.results import PlacedSeries, ResultView
 
 #: Devices of a run: names, selectors like `soc:SM8*`, or what `Farm.devices` returned.
@@ -286,6 +293,23 @@ class Farm:
     def regression(self, change_id: int) -> ChangeDetail:
         """Return one change with its evidence."""
         return self.client.change(change_id)
+
+    def imports(
+        self,
+        *,
+        import_id: int | None = None,
+        model: str | None = None,
+        device: str | None = None,
+        tool: str | None = None,
+        metric: str | None = None,
+        withdrawn: bool = False,
+    ) -> Frame[ExternalResultView]:
+        """Return results that others measured, as `farm import results`; they enter no comparison."""
+        as_of = datetime.now(UTC)
+        views = self.client.external_results(
+            import_id=import_id, model=model, device=device, tool=tool, metric=metric, withdrawn=withdrawn
+        )
+        return external_frame(views, as_of=as_of)
 
     def placements(self, *, matrix: int | None = None, device: str | None = None) -> list[PlacedSeries]:
         """Return the hardware that each series ran on."""

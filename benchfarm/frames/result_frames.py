@@ -18,6 +18,7 @@ from benchfarm.frames.setup_columns import (
 from farm.core.runs.measurement import CellSummary
 from farm.wire.documents.results.changes import ChangeView
 from farm.wire.documents.results.history import HistoryPoint, SeriesHistory
+from farm.wire.documents.results.imports import ExternalResultView
 from farm.wire.documents.results.results import ResultView
 
 
@@ -43,6 +44,11 @@ def history_frame(views: Iterable[SeriesHistory], *, as_of: datetime) -> Frame[H
 def change_frame(views: Iterable[ChangeView], *, as_of: datetime) -> Frame[ChangeView]:
     """Return changes, one row a change; `n` of `of` devices that measured the same show it."""
     return Frame(list(views), _CHANGE_COLUMNS, as_of=as_of)
+
+
+def external_frame(views: Iterable[ExternalResultView], *, as_of: datetime) -> Frame[ExternalResultView]:
+    """Return results of others, one row a number; `value` is in `unit`, as its file has it."""
+    return Frame(list(views), _EXTERNAL_COLUMNS, as_of=as_of)
 
 
 def _time(view: ResultView, part: str) -> float | None:
@@ -125,4 +131,31 @@ _CHANGE_COLUMNS: tuple[FrameColumn[ChangeView], ...] = (
     moment("before_at"),
     moment("since_at"),
     moment("told_at"),
+)
+
+_EXTERNAL_COLUMNS: tuple[FrameColumn[ExternalResultView], ...] = (
+    integer("result_id"),
+    integer("import_id"),
+    text("file"),
+    text("format"),
+    text("tool"),
+    text("tool_version"),
+    text("model"),
+    text("device"),
+    text("os"),
+    text("backend"),
+    text("metric"),
+    ratio("value"),
+    text("unit"),
+    text("statistic"),
+    text("clock_covers"),
+    ratio("minimum"),
+    ratio("maximum"),
+    ratio("deviation"),
+    text("samples"),
+    text("settings"),
+    text("date"),
+    text("quality", lambda view: "external" if view.withdrawn_at is None else "withdrawn"),
+    integer("n", lambda view: view.sample_count),
+    moment("imported_at"),
 )

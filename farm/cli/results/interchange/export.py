@@ -21,7 +21,9 @@ from farm.presentation.text import past_moment, plural
 def export(
     kind: Annotated[
         RowKind,
-        typer.Argument(metavar="KIND", help="measurements, samples, speedups, conditions or devices."),
+        typer.Argument(
+            metavar="KIND", help="measurements, samples, speedups, conditions, devices or external."
+        ),
     ],
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="The files go into a folder KIND below it.")
@@ -41,7 +43,7 @@ def export(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Export measurements, samples, speedups, conditions or devices as files for other tools.
+    """Export measurements, samples, speedups, conditions, devices or results of others as files.
 
     Files lie in folders by month, which DuckDB, polars and pandas read as one table. The same command
     continues: it adds what is new, writes again what was retracted or parsed again, and goes on where it was

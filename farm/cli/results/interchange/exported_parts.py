@@ -22,6 +22,7 @@ from farm.wire.documents.results.export import (
     SampleRow,
     SpeedupRow,
 )
+from farm.wire.documents.results.imports import ExternalResultView
 
 #: A change may be visible so long after its time, at the end of a long transaction.
 CHANGES_OVERLAP = timedelta(minutes=10)
@@ -37,6 +38,7 @@ class RowKind(StrEnum):
     SPEEDUPS = "speedups"
     CONDITIONS = "conditions"
     DEVICES = "devices"
+    EXTERNAL = "external"
 
 
 #: The document and the column by whose month its files are apart; None: one file.
@@ -46,6 +48,7 @@ ROWS: dict[RowKind, tuple[type[Wire], str | None]] = {
     RowKind.SPEEDUPS: (SpeedupRow, "measured_until"),
     RowKind.CONDITIONS: (ConditionRow, "measured_at"),
     RowKind.DEVICES: (DeviceRow, None),
+    RowKind.EXTERNAL: (ExternalResultView, None),
 }
 
 
@@ -75,6 +78,8 @@ class Export:
         match self.kind:
             case RowKind.DEVICES:
                 return [PlannedPart(number=0, is_final=False, fetch=self._devices)]
+            case RowKind.EXTERNAL:
+                return [PlannedPart(number=0, is_final=False, fetch=self._external)]
             case RowKind.SPEEDUPS:
                 return list(self._matrices(set(changes.matrices)))
             case _:
@@ -161,6 +166,11 @@ class Export:
 
     def _devices(self) -> Iterator[Sequence[Wire]]:
         yield [DeviceRow.of_view(view) for view in self.farm.devices()]
+
+    def _external(self) -> Iterator[Sequence[Wire]]:
+        rows = self.farm.external_results()
+        while page := list(islice(rows, _ROWS)):
+            yield page
 
 
 def _by_file(rows: Sequence[Wire], column: str | None, number: int, format: str) -> dict[str, list[Wire]]:

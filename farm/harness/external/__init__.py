@@ -1,0 +1,1 @@
+"""Results that others measured: readers of the files of other tools, recognized by their content."""
