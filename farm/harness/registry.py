@@ -31,26 +31,32 @@ def harness_names() -> list[str]:
     return sorted(_HARNESS_BY_NAME)
 
 
+def has_adapter(name: str) -> bool:
+    """Tell whether the farm has an adapter of its own for a harness, also in a person's name space."""
+    return _base_name(name) in _HARNESS_BY_NAME
+
+
 def get_harness(name: str) -> Harness:
-    """Return the adapter of that name.
+    """Return the adapter of that name, which is the same in every name space.
 
     Raises:
         NotFound: there is none; the hint names the closest ones.
     """
-    harness = _HARNESS_BY_NAME.get(name)
-    if harness is None:
-        raise _unknown(name)
-    return harness
+    _check_known(name)
+    return _HARNESS_BY_NAME[_base_name(name)]
 
 
 def get_options(name: str) -> HarnessOptions:
     """Return the settings and backends of that harness; raises like `get_harness`."""
-    options = _HARNESS_BY_NAME.get(name)
-    if options is None:
-        raise _unknown(name)
-    return options
+    _check_known(name)
+    return _HARNESS_BY_NAME[_base_name(name)]
 
 
-def _unknown(name: str) -> NotFound:
-    close = get_close_matches(name, harness_names(), n=3, cutoff=0.4) or harness_names()
-    return NotFound(f"there is no harness {name!r}", hint=f"did you mean {' or '.join(close)}?")
+def _check_known(name: str) -> None:
+    if not has_adapter(name):
+        close = get_close_matches(name, harness_names(), n=3, cutoff=0.4) or harness_names()
+        raise NotFound(f"there is no harness {name!r}", hint=f"did you mean {' or '.join(close)}?")
+
+
+def _base_name(name: str) -> str:
+    return name.rpartition("/")[2]

@@ -1,4 +1,7 @@
-"""Parse reports before their transactions begin: all that wait in one batch, on a few threads."""
+"""Parse reports before their transactions begin: all that wait in one batch, on a few threads.
+
+A report whose parsing may take long is parsed in a process of its own, and only its own call waits for it.
+"""
 
 import asyncio
 from collections import deque
@@ -7,12 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
+from farm.api.state.parser_processes import ParserProcesses
 from farm.core.errors import FarmBusy
 from farm.core.results.settle.report import IncomingReport, ParsedReport
 from farm.database.engine import PARSERS, Database
-from farm.services.results.parse import JobContexts, parse, report_subjects
+from farm.services.results.parse import JobContexts, ReportSubject, parse_cheap, report_subjects
 
-#: The most bytes of one batch; a larger call is parsed alone. Whoever waits for a batch waits for all of it.
+#: The most bytes of one batch; a larger call is parsed alone. A caller waits for all of its batch.
 _MAX_BATCH_BYTES = 1024 * 1024
 #: Reports that wait to be parsed are in memory; a caller that sends more is answered with FarmBusy.
 _MAX_PENDING_BYTES = 128 * 1024 * 1024
@@ -23,6 +27,10 @@ class _Call:
     reports: Sequence[IncomingReport]
     size_bytes: int
     parsed: asyncio.Future[list[ParsedReport]]
+
+
+#: A report that was parsed, or what it takes to do so in another process.
+_Begun = ParsedReport | tuple[IncomingReport, ReportSubject]
 
 
 class ReportParserPool:
@@ -36,6 +44,9 @@ class ReportParserPool:
             max_pending_bytes: of all reports that are not parsed yet; a single call may have more.
         """
         self._database = database
+        #: They also parse stored reports again.
+        self.processes = ParserProcesses()
+        self._finishing: set[asyncio.Task[None]] = set()
         self._contexts = JobContexts()
         self._max_pending_bytes = max_pending_bytes
         self._waiting: deque[_Call] = deque()
@@ -62,6 +73,10 @@ class ReportParserPool:
         self._begin()
         return await parsed
 
+    async def aclose(self) -> None:
+        """End the processes; nothing is parsed any more."""
+        await asyncio.to_thread(self.processes.close)
+
     def _begin(self) -> None:
         while self._running < PARSERS and (batch := self._take_batch()):
             self._running += 1
@@ -81,22 +96,63 @@ class ReportParserPool:
             batch.append(self._waiting.popleft())
         return batch
 
-    def _parse(self, reports: Sequence[IncomingReport]) -> list[ParsedReport]:
+    def _parse(self, reports: Sequence[IncomingReport]) -> list[_Begun]:
         subjects = self._database.read(report_subjects, reports, self._contexts)
-        return [parse(report, subject) for report, subject in zip(reports, subjects, strict=True)]
+        begun: list[_Begun] = []
+        for report, subject in zip(reports, subjects, strict=True):
+            parsed = parse_cheap(report, subject)
+            if parsed is None:
+                assert subject is not None
+                begun.append((report, subject))
+            else:
+                begun.append(parsed)
+        return begun
 
-    def _finish(self, batch: Sequence[_Call], done: asyncio.Future[list[ParsedReport]]) -> None:
+    def _finish(self, batch: Sequence[_Call], done: asyncio.Future[list[_Begun]]) -> None:
         self._running -= 1
         error = done.exception()
         if error is not None and len(batch) > 1:
             # What one call brought fails no other.
             self._to_parse_alone += batch
+        elif error is not None:
+            self._answer(batch[0], error)
         else:
-            parsed = iter([] if error else done.result())
+            begun = iter(done.result())
             for call in batch:
-                self._pending_bytes -= call.size_bytes
-                own = list(islice(parsed, len(call.reports)))
-                if call.parsed.cancelled():
-                    continue
-                call.parsed.set_result(own) if error is None else call.parsed.set_exception(error)
+                self._finish_call(call, list(islice(begun, len(call.reports))))
         self._begin()
+
+    def _finish_call(self, call: _Call, begun: Sequence[_Begun]) -> None:
+        parsed = [each for each in begun if isinstance(each, ParsedReport)]
+        if len(parsed) == len(begun):
+            self._answer(call, parsed)
+            return
+        task = asyncio.create_task(self._finish_in_processes(call, begun))
+        self._finishing.add(task)
+        task.add_done_callback(self._finishing.discard)
+
+    async def _finish_in_processes(self, call: _Call, begun: Sequence[_Begun]) -> None:
+        submitted = [
+            each if isinstance(each, ParsedReport) else asyncio.wrap_future(self.processes.submit(*each))
+            for each in begun
+        ]
+        waited = [each for each in submitted if isinstance(each, asyncio.Future)]
+        try:
+            await asyncio.gather(*waited)
+        except BaseException as error:
+            for future in waited:
+                future.cancel()
+            self._answer(call, error)
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            return
+        self._answer(call, [each if isinstance(each, ParsedReport) else each.result() for each in submitted])
+
+    def _answer(self, call: _Call, answer: list[ParsedReport] | BaseException) -> None:
+        self._pending_bytes -= call.size_bytes
+        if call.parsed.cancelled():
+            return
+        if isinstance(answer, BaseException):
+            call.parsed.set_exception(answer)
+        else:
+            call.parsed.set_result(answer)

@@ -15,7 +15,7 @@ class ReparseKind(StrEnum):
     WITHDRAWN = "withdrawn"
     #: It reads a time where the older one read none: kept, and counted nowhere, as the job has ended.
     READABLE = "readable"
-    #: The adapter fails on it, which is a fault of the farm's: nothing changes.
+    #: The adapter fails on it, which is a fault of the farm's, or takes too long: nothing changes.
     BROKEN = "broken"
 
 

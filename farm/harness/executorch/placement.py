@@ -20,7 +20,7 @@ from farm.harness.base.output_lines import plain_lines
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,3})?"
 _EVENT, _DELEGATED, _BACKEND = "event_name", "is_delegated_op", "delegate_backend_name"
 #: With a frame, and without one.
-_BETWEEN = re.compile(r"\s*[\u2502|]\s*|\t")
+_BETWEEN = re.compile(r"(?<!\s)\s*[\u2502|]\s*|\t")
 _ENDS = re.compile(r"^\s*[\u2502|]|[\u2502|]\s*$")
 _IN_ROWS = ("True", "False", _EVENT)
 #: Without a frame: what a row ends with. Columns stand two spaces apart; an empty cell leaves nothing.
@@ -28,7 +28,7 @@ _TAIL = re.compile(r"\b(True|False)(?:\s+(\w{1,60}))?$")
 _APART = re.compile(r"\s{2,}")
 _NUMBERS = re.compile(rf"{_NUMBER}(?:\s|$)")
 #: The raw values, which may stand right behind an event's name.
-_RAW_VALUES = re.compile(r"\s+\[[^\[\]]*\]$")
+_RAW_VALUES = re.compile(r"(?<!\s)\s+\[[^\[\]]*\]$")
 _INDEX = re.compile(r"^[0-9]{1,9}\s+")
 #: Runners that list the backends of the method: `delegates: XnnpackBackend`, `Method uses backend
 #: VulkanBackend`.

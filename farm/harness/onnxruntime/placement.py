@@ -44,8 +44,9 @@ _COMPILED_BEFORE = re.compile(r"\bEPContext\b")
 #: The provider was left out of the graph; its nodes went to the CPU.
 _FAILED = re.compile(r"QNN SetupBackend failed|partitions supported by QNN[^:\n]{0,20}: 0(?!\d|, number)")
 _ABSENT = re.compile(
-    r"Specified provider '(\w+)' is not in available provider names|(\w+ExecutionProvider) is not available"
-    r"|(\w+) execution provider is not supported in this build|\bEP Error"
+    r"Specified provider '(\w{1,100})' is not in available provider names"
+    r"|\b(\w{1,100}ExecutionProvider) is not available"
+    r"|\b(\w{1,100}) execution provider is not supported in this build|\bEP Error"
     r"|Falling back to \[?'?CPUExecutionProvider",
     re.IGNORECASE,
 )

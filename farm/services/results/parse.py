@@ -58,6 +58,14 @@ from farm.wire.storable_text import make_storable
 _MAX_CONTEXTS = 1000
 _BUGS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _PROGRAM = "program"
+#: Code of a report whose parsing exceeded its budget. The report is kept.
+UNPARSED = "report.unparsed"
+#: The adapters' own patterns take milliseconds for a report of so many bytes.
+_MAX_CHEAP_BYTES = 64 * 1024
+#: RE2 takes up to 2 ns for each pattern and square byte of output where every match looks ahead to the end.
+_MAX_CHEAP_SQUARES = 64_000_000
+#: Of the times in a definition, and of a backend's proof and fallback.
+_FIXED_PATTERNS = 7
 _log = structlog.get_logger(__name__)
 
 
@@ -132,27 +140,75 @@ def subjects_of(
 
 
 def parse(report: IncomingReport, subject: ReportSubject | None) -> ParsedReport:
-    """Parse a report from its evidence alone. Touches no database."""
-    return ParsedReport(
-        incoming=report,
-        digest=digest_of(report.body),
-        reading=None if subject is None else _reading_of(report, subject),
-    )
+    """Parse a report from its evidence alone. Touches no database, and may take long."""
+    return parsed_report(report, None if subject is None else read_report_of(report, subject))
 
 
-def _reading_of(report: IncomingReport, subject: ReportSubject) -> ReportReading | InvalidInput:
-    attempt, work = subject.attempt, subject.work
+def parse_cheap(report: IncomingReport, subject: ReportSubject | None) -> ParsedReport | None:
+    """Parse a report that cannot take longer than a fraction of a second; None for any other."""
+    if subject is None:
+        return parsed_report(report, None)
+    if len(report.body) > _MAX_CHEAP_BYTES:
+        return None
     try:
-        evidence = evidence_in(report.body, attempt)
+        evidence = evidence_in(report.body, subject.attempt)
+    except InvalidInput as error:
+        return parsed_report(report, error)
+    if not _is_cheap(evidence, subject.work):
+        return None
+    return parsed_report(report, _reading_of(evidence, report, subject))
+
+
+def parsed_report(report: IncomingReport, reading: ReportReading | InvalidInput | None) -> ParsedReport:
+    """Return a report with what was read in it."""
+    return ParsedReport(incoming=report, digest=digest_of(report.body), reading=reading)
+
+
+def read_report_of(report: IncomingReport, subject: ReportSubject) -> ReportReading | InvalidInput:
+    """Return what a report says of its subject, or why it is no report of it."""
+    try:
+        return _reading_of(evidence_in(report.body, subject.attempt), report, subject)
     except InvalidInput as error:
         return error
+
+
+def unparsed(subject: ReportSubject, reason: str) -> ReportReading:
+    """Return the reading of a report whose parsing was given up.
+
+    The same program would print the same again: a benchmark is not repeated. A check is; its program is the
+    farm's own, so what it prints is the device's.
+    """
+    is_check = subject.work is None
+    failure = RunFailure(
+        code=UNPARSED,
+        outcome=Outcome.INCONCLUSIVE if is_check else Outcome.FAILED,
+        blame=Blame.DEVICE if is_check else Blame.VARIANT,
+        message=f"unparsed: {reason}",
+        hint="the report is kept: have the program print less, or simplify the patterns of its definition;"
+        " after an upgrade of the farm, `farm reparse` parses it again",
+    )
+    return ReportReading(outcome=_outcome_of(failure), failure=failure)
+
+
+def _is_cheap(evidence: Evidence, work: JobContext | None) -> bool:
+    """Tell whether a bound on parsing is small, by the length of outputs and the number of user patterns."""
+    definition = None if work is None else work.program.definition
+    if definition is None:
+        return True
+    patterns = _FIXED_PATTERNS + len(definition.get("metrics", ())) + len(definition.get("unsupported", ()))
+    return (len(evidence.stdout) + len(evidence.stderr)) ** 2 * patterns <= _MAX_CHEAP_SQUARES
+
+
+def _reading_of(evidence: Evidence, report: IncomingReport, subject: ReportSubject) -> ReportReading:
+    attempt, work = subject.attempt, subject.work
     reading = read_evidence(work, attempt, evidence)
     measured = run = None
     if work is not None and isinstance(reading, Reading):
         measured = measurement_of(subject.job, work, attempt, evidence, reading, now=report.at)
     if subject.device is not None and reading is None:
         run = _reference_run(attempt, subject.device, evidence, now=report.at)
-    return ReportReading(outcome=_outcome_of(reading), measured=measured, reference_run=run)
+    failure = reading if isinstance(reading, RunFailure) else None
+    return ReportReading(outcome=_outcome_of(reading), failure=failure, measured=measured, reference_run=run)
 
 
 def evidence_in(body: bytes, attempt: Attempt) -> Evidence:

@@ -4,30 +4,22 @@ Looking takes no lock. What was found is carried out in one short transaction, e
 stored then: killed anywhere, or carried out by two at once, it is as if the rest had not been read yet.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy.engine import Connection
-
 from farm.core.base.ids import AttemptId
 from farm.core.base.units import duration_text
-from farm.core.jobs.attempt import Attempt
+from farm.core.errors import InvalidInput
 from farm.core.operations.event import WorkEvent
 from farm.core.results.reparse import ReparseChange, ReparseKind, reparse_change_text
-from farm.core.results.settle.report import NewMeasurement
-from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Outcome, Reading, RunFailure
+from farm.core.results.settle.report import IncomingReport, NewMeasurement, ParsedReport, ReportReading
+from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Outcome, RunFailure
+from farm.core.runs.placement import Placement
 from farm.database.transaction import Tx
 from farm.services.files.harnesses import adapter_of
-from farm.services.results.parse import (
-    JobContexts,
-    ReportSubject,
-    evidence_in,
-    measurement_of,
-    read_evidence,
-    subjects_of,
-)
+from farm.services.results.parse import UNPARSED, JobContexts, ReportSubject, subjects_of
 from farm.store.jobs.context import JobContext
 from farm.store.operations.events import record_event
 from farm.store.results.history.retractions import as_parsed, keep_retraction
@@ -48,7 +40,8 @@ from farm.wire.documents.results.results import ReparsePage
 
 _MAX_VALUE_CHARS = 60
 _MAX_DIFFERENCES = 4
-_FAILED_ADAPTER = "harness.adapter_failed"
+#: Of these, nothing follows for what was read before.
+_UNREAD = ("harness.adapter_failed", UNPARSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +63,30 @@ class ReparseScan:
     pending: tuple[PendingReparse, ...] = ()
 
 
-def scan_attempts(tx: Tx, selection: ReparseSelection, *, after: AttemptId, limit: int) -> ReparseScan:
-    """Return what the present adapters read otherwise in the next `limit` attempts. Changes nothing."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleReport:
+    """A report that an older version of its adapter read, or none could."""
+
+    subject: ReportSubject
+    work: JobContext
+    body: bytes
+    readings: Sequence[Mapping[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaleReports:
+    """A page of attempts with what it takes to parse their reports again."""
+
+    reports: Sequence[StaleReport]
+    placement_by_attempt: Mapping[AttemptId, Placement | None]
+    up_to_date: int
+    expired: int
+    next_after: AttemptId | None
+    read_at: datetime
+
+
+def stale_reports(tx: Tx, selection: ReparseSelection, *, after: AttemptId, limit: int) -> StaleReports:
+    """Read the reports of the next `limit` attempts that are to be parsed again."""
     attempt_ids = attempts_to_reparse(tx.connection, selection, after=after, limit=limit)
     subjects = subjects_of(tx.connection, find_planned(tx.connection, attempt_ids), JobContexts())
     readings = readings_by_attempt(tx.connection, attempt_ids)
@@ -79,23 +94,45 @@ def scan_attempts(tx: Tx, selection: ReparseSelection, *, after: AttemptId, limi
     stale = [
         attempt_id for attempt_id in attempt_ids if _is_stale(work[attempt_id], readings.get(attempt_id))
     ]
-    reports = counted_reports(tx.connection, stale)
-    shown = _CurrentPlacements(tx.connection, [subjects[attempt_id].attempt for attempt_id in stale])
+    bodies = counted_reports(tx.connection, stale)
+    attempts = [subjects[attempt_id].attempt for attempt_id in stale]
+    rests_on = {attempt.plan.shown.attempt_id for attempt in attempts if attempt.plan.shown is not None}
+    return StaleReports(
+        reports=[
+            StaleReport(
+                subject=subjects[attempt_id],
+                work=work[attempt_id],
+                body=bodies[attempt_id],
+                readings=readings.get(attempt_id),
+            )
+            for attempt_id in stale
+            if attempt_id in bodies
+        ],
+        placement_by_attempt=current_placements(tx.connection, rests_on),
+        up_to_date=len(attempt_ids) - len(stale),
+        expired=len(stale) - len(bodies),
+        next_after=attempt_ids[-1] if len(attempt_ids) == limit else None,
+        read_at=tx.now,
+    )
+
+
+def compare_readings(
+    stored: StaleReports, parse: Callable[[IncomingReport, ReportSubject], ParsedReport]
+) -> ReparseScan:
+    """Return what the present adapters read otherwise. Changes nothing, and touches no database."""
+    shown = _CurrentPlacements(stored.placement_by_attempt)
     pending: list[PendingReparse] = []
-    for attempt_id in stale:
-        if attempt_id not in reports:
-            continue
-        subject = shown.present(subjects[attempt_id])
-        compared = _compare(subject, work[attempt_id], reports[attempt_id], readings.get(attempt_id), tx.now)
+    for report in stored.reports:
+        compared = _compare(shown.present(report.subject), report, parse, stored.read_at)
         if compared is not None:
             pending.append(compared)
             shown.note(compared)
     page = ReparsePage(
         changes=tuple(reparse.reparse_change for reparse in pending),
-        examined=len(reports),
-        up_to_date=len(attempt_ids) - len(stale),
-        expired=len(stale) - len(reports),
-        next_after=attempt_ids[-1] if len(attempt_ids) == limit else None,
+        examined=len(stored.reports),
+        up_to_date=stored.up_to_date,
+        expired=stored.expired,
+        next_after=stored.next_after,
     )
     return ReparseScan(page=page, pending=tuple(pending))
 
@@ -115,9 +152,8 @@ class _CurrentPlacements:
     An earlier run has a lower number, so in a piece of work it comes before those that rest on it.
     """
 
-    def __init__(self, connection: Connection, attempts: Sequence[Attempt]) -> None:
-        rests_on = {attempt.plan.shown.attempt_id for attempt in attempts if attempt.plan.shown is not None}
-        self._placement_by_attempt = current_placements(connection, rests_on)
+    def __init__(self, placement_by_attempt: Mapping[AttemptId, Placement | None]) -> None:
+        self._placement_by_attempt = dict(placement_by_attempt)
 
     def present(self, subject: ReportSubject) -> ReportSubject:
         """Return the subject with the current placement in its plan."""
@@ -146,20 +182,24 @@ def _is_stale(work: JobContext, readings: Sequence[Mapping[str, Any]] | None) ->
 
 def _compare(
     subject: ReportSubject,
-    work: JobContext,
-    report: bytes,
-    readings: Sequence[Mapping[str, Any]] | None,
+    report: StaleReport,
+    parse: Callable[[IncomingReport, ReportSubject], ParsedReport],
     now: datetime,
 ) -> PendingReparse | None:
     """Return the change of a report; None where it is read alike."""
-    attempt, job = subject.attempt, subject.job
-    evidence = evidence_in(report, attempt)
-    reading = read_evidence(work, attempt, evidence)
+    attempt, job, work, readings = subject.attempt, subject.job, report.work, report.readings
+    incoming = IncomingReport(
+        host_id=attempt.host_id, attempt_id=attempt.attempt_id, body=report.body, at=now
+    )
+    reading = parse(incoming, subject).reading
+    if isinstance(reading, InvalidInput):
+        raise reading
+    assert isinstance(reading, ReportReading)
     stored = next((row for row in readings or () if row["accepted"]), None)
-    if isinstance(reading, RunFailure):
-        return _unreadable_change(subject, work, reading, stored)
-    assert isinstance(reading, Reading)
-    measured = measurement_of(job, work, attempt, evidence, reading, now=now)
+    if reading.failure is not None:
+        return _unreadable_change(subject, work, reading.failure, stored)
+    measured = reading.measured
+    assert measured is not None
     if stored is None:
         unaccepted = replace(measured, accepted=False, measured_at=attempt.finished_at or now)
         what = f"it ended as {job.outcome}, and {_value_text(stored_values(measured))} can be read"
@@ -178,7 +218,7 @@ def _unreadable_change(
     subject: ReportSubject, work: JobContext, failure: RunFailure, stored: Mapping[str, Any] | None
 ) -> PendingReparse | None:
     """Return no change for a report that could not be read before either."""
-    if failure.code == _FAILED_ADAPTER:
+    if failure.code in _UNREAD:
         return _pending_reparse(ReparseKind.BROKEN, subject, work, stored, None, failure.message)
     if stored is None or failure.outcome is Outcome.INCONCLUSIVE:
         return None

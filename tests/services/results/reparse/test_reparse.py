@@ -17,7 +17,8 @@ from farm.services.jobs.views import attempt_view
 from farm.services.results.cells import list_results
 from farm.services.results.history.retractions import apply_retraction
 from farm.services.results.interchange.energy_import import import_energy
-from farm.services.results.reparse import ReparseScan, apply_changes, scan_attempts
+from farm.services.results.parse import parse
+from farm.services.results.reparse import ReparseScan, apply_changes, compare_readings, stale_reports
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.results.history import RetractRequest
@@ -45,7 +46,8 @@ def look(
     farm: FarmRig, selection: ReparseSelection = ALL, *, after: int = 0, limit: int = 100
 ) -> ReparseScan:
     now = farm.clock.now()
-    return farm.read(bind_tx(scan_attempts, now=now), selection, after=AttemptId(after), limit=limit)
+    read = bind_tx(stale_reports, now=now)
+    return compare_readings(farm.read(read, selection, after=AttemptId(after), limit=limit), parse)
 
 
 def reparse(farm: FarmRig, selection: ReparseSelection = ALL) -> list[ReparseChange]:

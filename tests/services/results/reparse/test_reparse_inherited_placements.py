@@ -12,7 +12,8 @@ from farm.core.base.ids import AttemptId
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.database.transaction import bind_tx
 from farm.harness.torch.speed_benchmark_torch import SpeedBenchmarkTorch
-from farm.services.results.reparse import apply_changes, scan_attempts
+from farm.services.results.parse import parse
+from farm.services.results.reparse import apply_changes, compare_readings, stale_reports
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.agents.protocol import Assignment
 from tests.support.farm.service_fixture import FarmRig, ended, report_body, torch_output
@@ -81,9 +82,9 @@ def reparse(farm: FarmRig, *, limit: int) -> None:
     after: int | None = 0
     while after is not None:
         now = farm.clock.now()
-        looked = farm.read(
-            bind_tx(scan_attempts, now=now), ReparseSelection(), after=AttemptId(after), limit=limit
-        )
+        read = bind_tx(stale_reports, now=now)
+        stored = farm.read(read, ReparseSelection(), after=AttemptId(after), limit=limit)
+        looked = compare_readings(stored, parse)
         farm.write(bind_tx(apply_changes, now=now, actor="user:ann"), looked.pending)
         after = looked.page.next_after
 
