@@ -106,7 +106,7 @@ async def run_agent(
                     check_space(config.data_dir)
                 return await _run_in_folder(config, clock, ready, random)
         except HostDiskFull as error:
-            # Not the end of the process: whoever restarts it would do so in a loop.
+            # Not the end of the process: a supervisor would restart it in a loop.
             folder = str(config.data_dir)
             log.warning("agent_waits_for_space", folder=folder, reason=error.message, hint=error.hint)
         await asyncio.sleep(backoff.next_s())

@@ -120,7 +120,7 @@ class FarmApi:
                 is_rest = response.status_code == httpx.codes.PARTIAL_CONTENT and offset_bytes > 0
                 if response.status_code != httpx.codes.OK and not is_rest:
                     refusal = _response_error(response.status_code, await _body(response))
-                    if response.status_code >= 500:
+                    if response.status_code >= 500 or response.status_code == httpx.codes.TOO_MANY_REQUESTS:
                         # From a farm or proxy that is restarting: the partial download stays valid.
                         raise FarmUnreachable(refusal.message) from refusal
                     raise refusal

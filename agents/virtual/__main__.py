@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from agents.virtual.device import TICK_S, VirtualDevice, VirtualDeviceBusy, VirtualDeviceConfig
+from agents.virtual.init import start_init
 from agents.virtual.sandbox import exec_device
 
 
@@ -34,6 +35,8 @@ def main() -> int:
         parser.error(f"there is no shell {arguments.shell}")
     if arguments.storage is not None and not arguments.mounted:
         exec_device(arguments.state, arguments.storage, [*sys.argv[1:], "--mounted"])
+    if (ended := start_init(arguments.state)) is not None:
+        return ended
     setup = VirtualDeviceConfig(
         state=arguments.state,
         serial=arguments.serial,

@@ -18,6 +18,7 @@ from uuid import UUID, uuid5
 
 from agents.host.log_rotation import rotate_if_over, rotated_path
 from agents.host.process import host_boot_id, start_ticks, stat_fields
+from agents.virtual.init import below_init
 
 JOURNAL_FILE = "journal.jsonl"
 #: Two parts of this size are kept at most: some 10000 runs of one process each.
@@ -275,7 +276,8 @@ def kill_processes(serial: str, state: Path) -> None:
 
 
 def _processes(serial: str, state: Path) -> Iterator[int]:
-    """Yield what the phone started, by its environment, or by its folder where that was cleared."""
+    """Yield what the phone started: by its ancestors, its environment, or its folder."""
+    yield from below_init(os.environ)
     for name in os.listdir("/proc"):  # noqa: PTH208 - ten times as quick
         if name.isdigit() and int(name) != os.getpid():
             pid = int(name)

@@ -10,6 +10,7 @@ course.json         what changes there during a run: agents.virtual.course
 proc/               the status of its processes, while a course changes it
 data/local/tmp/     the work root
 boot_id boots       which boot this is
+init                the parents of what lost its own: agents.virtual.init
 phone.json port lock faults.json faults-taken.json journal.jsonl journal.jsonl.1
 adb_keys            whom the phone lets in; everybody while it is missing
 """
@@ -30,6 +31,7 @@ from pathlib import Path
 
 from agents.host.process import host_boot_id
 from agents.virtual.faults import Faults
+from agents.virtual.init import INIT_VARIABLE
 from agents.virtual.processes import BOOT_ID_FILE, BOOT_ID_VARIABLE, DEVICE_VARIABLE
 
 _ABI_BY_MACHINE = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64-v8a", "arm64": "arm64-v8a"}
@@ -162,6 +164,7 @@ def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell:
         BOOT_ID_VARIABLE: str(state / BOOT_ID_FILE),
         SYS_VARIABLE: str(state / SYS_FOLDER),
         PROC_VARIABLE: str(state / PROC_FOLDER),
+        **{name: value for name, value in outer.items() if name == INIT_VARIABLE},
     }
 
 

@@ -238,7 +238,15 @@ wait_for_end() {
 # None of these runs can start once the number is there.
 mark_cleaned() { raise "$work/cleaned" "$fence" || [ "$held" -ge "$fence" ]; }
 
-remove_folders() { folders -le | while read -r folder; do rm -rf "$folder"; done; }
+# Also the folders of runs to come: a run made those, so that the next one takes its files for its own. A newer run
+# of another host holds its lock.
+remove_folders() {
+  for folder in "$work"/runs/*; do
+    case ${folder##*/} in *[!0-9]*) continue ;; esac
+    [ "${folder##*/}" -le "$fence" ] || [ ! -f "$folder/lock" ] || flock -n -s 9 9<"$folder/lock" || continue
+    rm -rf "$folder"
+  done
+}
 
 clean() {
   find_mark

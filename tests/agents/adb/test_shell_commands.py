@@ -110,7 +110,7 @@ async def test_the_environment_of_commands_holds_nothing_of_ours(device: AdbDevi
     names = {line.partition("=")[0] for line in text.splitlines()}
     set_by_shell = {"PWD", "OLDPWD", "SHLVL", "_"}
     ours = {"ANDROID_DATA", "HOME", "PATH", "SHELL", "TMPDIR", "USER"} | {
-        f"BENCHFARM_{name}" for name in ("BOOT_ID", "PHONE", "PROC", "SYS")
+        f"BENCHFARM_{name}" for name in ("BOOT_ID", "INIT", "PHONE", "PROC", "SYS")
     }
     assert names - set_by_shell == ours
 

@@ -20,7 +20,7 @@ from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.agents.link.test_real_farm import Calls, farm_app, healthy, with_token
 from tests.support.agents.fake_farm import comes_true, living, serving
 from tests.support.farm.direct_calls import submit_matrix
-from tests.support.farm.service_fixture import model_file
+from tests.support.farm.service_fixture import ANN, model_file
 
 pytestmark = [pytest.mark.long, pytest.mark.anyio]
 
@@ -76,7 +76,7 @@ def submitted(context: Context) -> MatrixId:
         inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
         recipe_digest=digest_of(b"nnapi"),
     )
-    context.database.write(bind_tx(register_variant, now=now), manifest)
+    context.database.write(bind_tx(register_variant, now=now), manifest, ANN)
     axes = {
         "model": "mobilenet_v2",
         "precision": "float32",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from farm.logconfig import OLDER_LOGS, configure_logging
+from farm.logconfig import OLDER_LOGS, RepeatedLines, configure_logging
 
 
 @pytest.fixture
@@ -46,3 +46,23 @@ def test_a_terminal_gets_no_control_sequences_by_the_log(capsys: pytest.CaptureF
     printed = capsys.readouterr().err
     assert "52;c;" in printed
     assert "\x1b" not in printed
+
+
+@pytest.mark.usefixtures("logging_restored")
+def test_a_message_that_callers_cause_is_logged_once_in_a_while(capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(form="json")
+    for _ in range(1000):
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+        logging.getLogger("other").warning("%s happened", "something else")
+    for number in range(3):
+        structlog.get_logger("farm.test").warning("call_failed", number=number)
+    logged = [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()]
+    assert logged == ["Invalid HTTP request received.", "something else happened", *["call_failed"] * 3]
+
+
+def test_the_next_line_of_a_message_says_how_many_were_left_out() -> None:
+    seconds = iter([0.0, 5.0, 9.0, 10.0, 11.0])
+    lines = RepeatedLines(lambda: next(seconds))
+    records = [logging.LogRecord("x", 30, "", 0, "no %s", ("room",), None) for _ in range(5)]
+    assert [lines.filter(record) for record in records] == [True, False, False, True, False]
+    assert records[3].getMessage() == "no room (2 more since the last)"

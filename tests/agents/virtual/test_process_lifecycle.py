@@ -106,7 +106,8 @@ async def test_the_journal_shows_runs_at_the_same_time(folder: Path, attach: Att
     (phone,) = start_devices(1, folder)
     device = await attach(phone)
 
-    both = f"BENCHFARM_RUN=1 sleep 60 & first=$!; {_seen_run(phone, 2)}; {_gone(phone, 2)}; kill $first"
+    first = f"BENCHFARM_RUN=1 sleep 60 & first=$!; {_seen(phone, 1)}"
+    both = f"{first}; {_seen_run(phone, 2)}; {_gone(phone, 2)}; kill $first"
     await device.shell(both, deadline_s=DEADLINE_S)
 
     ((first, second),) = overlapping_runs(run_spans(phone.state / JOURNAL_FILE))

@@ -195,6 +195,23 @@ def test_files_that_cannot_be_read_or_are_empty_are_left_out_and_those_that_vani
     assert last.clocks[0].limit_hz == 1_800_000_000
 
 
+def test_of_a_file_with_several_words_or_lines_the_first_word_counts(phone: Phone, state: Path) -> None:
+    battery, cooling = state / "sys/class/power_supply/battery", state / "sys/class/thermal/cooling_device0"
+    (cooling / "cur_state").write_text("2\n7\n")
+    (battery / "voltage_now").write_text("3900000 uV\n")
+    phone.start(1, "exec sleep 60")
+    trace = phone.folder(1) / "run.trace"
+    eventually(lambda: "\ns " in trace.read_text())
+    (battery / "status").write_text("Not charging\n")
+    eventually(lambda: trace.read_text().count(" Not .") > 2)
+    phone.call("stop", 1)
+    phone.call("wait", 1, 20)
+    found = trace_of(phone)
+    last = found.samples[-1]
+    assert found.skipped_lines == 0
+    assert (last.cooling, last.battery_v) == ({"thermal-cpufreq-0": 2}, 3.9)
+
+
 def test_a_driver_that_never_answers_holds_up_nothing(phone: Phone, state: Path) -> None:
     limit = state / "sys/devices/system/cpu/cpufreq/policy1/scaling_max_freq"
     limit.unlink()
