@@ -2,6 +2,8 @@
 
 import logging
 import sys
+import time
+from collections.abc import Callable
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Literal
@@ -12,6 +14,8 @@ LogFormat = Literal["auto", "text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 #: A log file is renamed at this size, and so many older ones are kept.
 MAX_LOG_BYTES, OLDER_LOGS = 10 * 1024**2, 5
+#: The same message of a library is logged once in so long; the number of messages remembered.
+_REPEAT_AFTER_S, _MESSAGES = 10.0, 1000
 
 
 def configure_logging(
@@ -41,11 +45,50 @@ def configure_logging(
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(as_json)],
         )
     )
+    handler.addFilter(RepeatedLines())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     for ours in ("farm", "agents", "__main__"):
         logging.getLogger(ours).setLevel(logging.DEBUG)
+
+
+class RepeatedLines(logging.Filter):
+    """Passes a library's message once in ten seconds: callers cause some, such as those of invalid HTTP.
+
+    The next line of a message says how many there were in between. Events of our own all pass.
+    """
+
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+        """`clock_s` returns seconds that do not jump."""
+        super().__init__()
+        self._clock_s = clock_s
+        self._line_by_message: dict[tuple[str, str], _Line] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a record is logged."""
+        if isinstance(record.msg, dict):
+            # structlog's: its events are counted, or limited, where they are logged.
+            return True
+        now_s, key = self._clock_s(), (record.name, str(record.msg))
+        line = self._line_by_message.get(key)
+        if line is not None and now_s - line.at_s < _REPEAT_AFTER_S:
+            line.left_out += 1
+            return False
+        if line is None and len(self._line_by_message) >= _MESSAGES:
+            self._line_by_message.clear()
+        if line is not None and line.left_out:
+            record.msg, record.args = f"{record.getMessage()} ({line.left_out} more since the last)", None
+        self._line_by_message[key] = _Line(now_s)
+        return True
+
+
+class _Line:
+    """When a message was last logged, and how often it was not since then."""
+
+    def __init__(self, at_s: float) -> None:
+        self.at_s = at_s
+        self.left_out = 0
 
 
 def _rotating_file(file: Path, max_bytes: int) -> logging.Handler:

@@ -1,12 +1,14 @@
 """Authorization of callers: a route names the least role it needs by its parameter's type."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Depends, Request
 
-from farm.api.context import Farm
+from farm.api.context import Context, Farm
 from farm.api.http.authentication import authenticated_caller, bearer, identify_caller
 from farm.core.errors import Forbidden, InvalidInput
 from farm.core.operations.role import Caller, Role, is_permitted
@@ -37,10 +39,8 @@ class AtLeast:
         """
         caller = authenticated_caller(request) or await _caller(request, farm)
         if not is_permitted(caller.role, self.needed) and not (self.or_agent and caller.role is Role.AGENT):
-            refusal = _refusal(caller, self.needed)
-            asked = f"{request.method} {request.url.path[:_MAX_PATH_CHARS]}"
-            await farm.refused.tell(_actor(caller), f"{asked}: {refusal.message}")
-            raise refusal
+            async with telling_refusal(request, caller, farm):
+                raise _refusal(caller, self.needed)
         return caller
 
 
@@ -49,6 +49,17 @@ ViewerOrAgent = Annotated[Caller, Depends(AtLeast(Role.VIEWER, or_agent=True))]
 Submitter = Annotated[Caller, Depends(AtLeast(Role.SUBMITTER))]
 Operator = Annotated[Caller, Depends(AtLeast(Role.OPERATOR))]
 Admin = Annotated[Caller, Depends(AtLeast(Role.ADMIN))]
+
+
+@asynccontextmanager
+async def telling_refusal(request: Request, caller: Caller, farm: Context) -> AsyncIterator[None]:
+    """Record in the event log what a caller was refused, and raise it."""
+    try:
+        yield
+    except Forbidden as refusal:
+        asked = f"{request.method} {request.url.path[:_MAX_PATH_CHARS]}"
+        await farm.refused.tell(_actor(caller), f"{asked}: {refusal.message}")
+        raise
 
 
 def as_caller(caller: Caller, request: A) -> A:

@@ -51,7 +51,7 @@ class DescribedApp(FastAPI):
 def roles_by_route(routers: Sequence[APIRouter]) -> dict[tuple[str, str], tuple[Role, ...]]:
     """Return the least roles that may call, by method and path; no role where anyone may."""
     return {
-        (method, route.path): tuple(_roles(route.dependant))
+        (method, route.path_format): tuple(_roles(route.dependant))
         for router in routers
         for route in router.routes
         if isinstance(route, APIRoute)

@@ -22,6 +22,7 @@ from farm.core.errors import (
     InputTooSlow,
     InvalidInput,
     NotFound,
+    TooManyCalls,
 )
 from farm.wire.base import Problem
 
@@ -55,6 +56,8 @@ def status_of(error: FarmError) -> int:
             return 413
         case InputTooSlow():
             return 408
+        case TooManyCalls():
+            return 429
         case InvalidInput():
             return 422
         case FarmDiskFull():

@@ -19,11 +19,18 @@ from farm.core.errors import FarmFault, InvalidInput
 #: Open connections get this long to end when the farm stops.
 _SHUTDOWN_GRACE_S = 3
 HEADER_TIMEOUT_S = 30.0
+#: An answer of which so long nothing more is read, or acknowledged, ends.
+UNREAD_TIMEOUT_S = 60.0
 
 
 @contextlib.contextmanager
-def bind_socket(host: str, port: int, *, hint: str) -> Iterator[socket.socket]:
+def bind_socket(
+    host: str, port: int, *, hint: str, unread_s: float = UNREAD_TIMEOUT_S
+) -> Iterator[socket.socket]:
     """Bind a socket to an address, 0 being any free port.
+
+    Its connections end when a peer does not read for `unread_s` what was sent to it: the kernel does that
+    (RFC 5482), also for connections that were closed but still have to send something.
 
     Raises:
         InvalidInput: the address is taken, or not one of this machine.
@@ -33,6 +40,8 @@ def bind_socket(host: str, port: int, *, hint: str) -> Iterator[socket.socket]:
     # the ACK of their own first part.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(unread_s * 1000))
         try:
             listener.bind((host, port))
         except OSError as error:

@@ -34,6 +34,11 @@ async def identify_visitor(headers: Headers, farm: Context) -> Caller:
     return await farm.database.peek_async(farm.bind(authenticate_session), secret)
 
 
+def secret_of(headers: Headers) -> str | None:
+    """Return what `identify_visitor` looks at; None without one."""
+    return bearer(headers) or session_secret(headers)
+
+
 def session_secret(headers: Headers) -> str | None:
     """Return the secret of a browser's session; None without one."""
     return cookie_parser(headers.get("cookie", "")).get(COOKIE) or None

@@ -18,8 +18,6 @@ from farm.core.devices.host_state import HostState
 from farm.core.errors import AuthError, Forbidden
 from farm.core.operations.role import ROLES_BY_RANK, Role, is_permitted
 from farm.database.tables import events, hosts
-from farm.database.transaction import bind_tx
-from farm.services.access.tokens import issue_access_token
 from farm.wire.documents.access import AccessRequest
 from tests.api.routes.test_all_routes import matrix_spec, refused, register_variant
 from tests.support.farm.http_farm import HttpFarm, http_farm
@@ -39,9 +37,7 @@ def token(farm: HttpFarm) -> Tokens:
     """Makes an access token."""
 
     def make(role: Role, name: str = "ann") -> str:
-        database, now = farm.context.database, farm.context.clock.now()
-        request = AccessRequest(name=name, role=role)
-        return database.write(bind_tx(issue_access_token, now=now, actor="user:root"), request).token
+        return farm.access_token(role, name)
 
     return make
 
