@@ -143,12 +143,16 @@ def build_command(model: str, recipe: Recipe) -> str:
 _DIGEST_SHOWN, _LONGEST_MODEL = 8, 64
 
 
-def named_by_digest(manifest: Manifest) -> Manifest:
-    """Return the manifest of a file under the name of its model and digest: `net-30b87477`.
+def named_by_digest(manifest: Manifest, digest: Digest | None = None) -> Manifest:
+    """Return the manifest of a file under the name of its model and a digest: `net-30b87477`.
 
     A matrix takes the newest file of a name; under this one, it takes the file itself.
+
+    Args:
+        manifest: of the file.
+        digest: of what is measured with it; None for the file itself.
     """
-    suffix = f"-{manifest.digest[:_DIGEST_SHOWN]}"
+    suffix = f"-{(digest or manifest.digest)[:_DIGEST_SHOWN]}"
     if manifest.model.endswith(suffix):
         return manifest
     return replace(manifest, model=manifest.model[: _LONGEST_MODEL - len(suffix)] + suffix)
@@ -171,5 +175,7 @@ class Variant:
     name: str
     manifest: Manifest
     created_at: datetime
+    #: Who registered it; None of a farm before this was recorded, and of the farm itself.
+    registered_by: str | None = None
     #: Since when the farm has its file no more.
     expired_at: datetime | None = None

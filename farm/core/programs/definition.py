@@ -13,6 +13,8 @@ from farm.core.runs.measurement import Better
 
 #: 11 days: longer than any run, and far within 64 bits.
 LONGEST_NS = 10**15
+#: Of all regular expressions of a definition. Every report is searched for each.
+MAX_PATTERNS_BYTES = 16 * 1024
 
 _NS_BY_UNIT = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9, "sec": 1e9, "min": 60e9}
 _PER_SECOND_BY_UNIT = {"fps": 1.0, "Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9}
@@ -229,9 +231,14 @@ def _broken_rules(definition: Definition) -> Iterator[SpecProblem]:
     yield from _scatter_problems(definition)
     for path, place in _places(definition):
         yield from _place_problems(path, place)
+    total_bytes = 0
     for path, pattern in _patterns(definition):
         if (problem := cost_problem(pattern)) is not None:
             yield SpecProblem(path=path, message=problem)
+        total_bytes += len(pattern.encode())
+    if total_bytes > MAX_PATTERNS_BYTES:
+        message = f"its regular expressions have {total_bytes} bytes, at most {MAX_PATTERNS_BYTES}"
+        yield SpecProblem(path=(), message=message, hint="read fewer numbers, or write shorter patterns")
 
 
 def _words(definition: Definition) -> list[tuple[tuple[str | int, ...], str]]:

@@ -15,7 +15,7 @@ from farm.core.runs.measurement import ENERGY_METRICS, SUSTAINED_METRICS
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import GenericOptions, HarnessOptions, flag_defaults
 from farm.harness.generic.adapter import GenericHarness
-from farm.harness.registry import get_harness, get_options, harness_names
+from farm.harness.registry import get_harness, get_options, harness_names, has_adapter
 from farm.store.files.artifacts import expired_at_by_digest
 from farm.store.files.programs import Program, current_programs, list_programs
 from farm.wire.documents.files.harness_definition import HarnessDefinition
@@ -36,7 +36,7 @@ def adapter_of(program: Program) -> Harness:
 
 def default_of_flags(connection: Connection, name: str) -> dict[str, SettingValue]:
     """Return every flag that a harness has or ever had, with its default, which never changes."""
-    if name in harness_names():
+    if has_adapter(name):
         return flag_defaults(get_options(name))
     defaults: dict[str, SettingValue] = {}
     for program in list_programs(connection, harness=name):
@@ -86,7 +86,7 @@ def known_harness(connection: Connection, name: str, *, sustained: bool = False)
         MatrixInvalid: there is none of that name.
     """
     programs = current_programs(connection, name)
-    if name in harness_names():
+    if has_adapter(name):
         options = get_options(name)
     elif programs:
         newest = max(programs.values(), key=lambda own: (own.chosen_at.timestamp(), own.program_id))

@@ -9,14 +9,16 @@ from sqlalchemy.engine import Connection
 from farm.blobs.disk import DiskBlobs
 from farm.blobs.inspection import inspect_program_file
 from farm.core.base.spec_errors import name_hint
-from farm.core.errors import ArtifactMissing, InvalidInput, NotFound
+from farm.core.errors import ArtifactExpired, ArtifactMissing, Forbidden, InvalidInput, NotFound
 from farm.core.operations.event import FarmEvent
+from farm.core.operations.role import Caller, Role, is_permitted
 from farm.core.programs.abi import program_abi
 from farm.core.programs.binary_inspection import FileInspection, find_missing_flags
 from farm.core.programs.bundle import Bundle, BundleFile, check_bundle
+from farm.core.programs.harness_name import base_name, is_own_name, own_name
 from farm.core.programs.warnings import ProgramWarning, program_warnings
 from farm.database.transaction import Tx
-from farm.harness.registry import get_harness, harness_names
+from farm.harness.registry import get_harness, harness_names, has_adapter
 from farm.services.files.artifacts import uploaded_size
 from farm.services.files.harnesses import adapter_of, check_successor
 from farm.services.files.registration import parse_digest
@@ -35,6 +37,8 @@ from farm.wire.documents.files.programs import (
     RegisteredProgramView,
 )
 
+_DIGEST_SHOWN = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedProgram:
@@ -46,6 +50,22 @@ class InspectedProgram:
     definition: Mapping[str, Any] | None
     missing_flags: frozenset[str]
     notes: tuple[ProgramWarning, ...]
+
+
+def check_may_register(caller: Caller, name: str) -> None:
+    """Check that a caller may register programs under a name: matrices of others run what a shared one means.
+
+    Raises:
+        Forbidden: the name is shared and the caller is no operator, or it is another person's.
+    """
+    if is_permitted(caller.role, Role.OPERATOR) or is_own_name(name, caller.name):
+        return
+    own = own_name(caller.name, name)
+    hint = f"register it as `{own}`, and name that in matrices; or ask an operator"
+    raise Forbidden(
+        f"`{name}` is not {caller.name}'s: registering a program changes what it runs for everyone",
+        hint=hint if own is not None else "ask an operator to register it",
+    )
 
 
 def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> InspectedProgram:
@@ -152,7 +172,7 @@ def harness_view(connection: Connection, name: str) -> HarnessView:
         NotFound: neither this farm nor a user made one of that name.
     """
     registered = list_programs(connection, harness=name)
-    if not registered and name not in harness_names():
+    if not registered and not has_adapter(name):
         names = {program.harness for program in list_programs(connection)}
         hint = name_hint(name, [*names, *harness_names()])
         raise NotFound(f"there is no harness `{name}`", hint=hint)
@@ -176,20 +196,41 @@ def harness_view(connection: Connection, name: str) -> HarnessView:
     )
 
 
+def check_program_kept(connection: Connection, program: Program) -> None:
+    """Refuse a program that cannot run any more.
+
+    Raises:
+        ArtifactExpired: one of its files was deleted.
+    """
+    expired = expired_at_by_digest(connection)
+    for file in program.bundle.files:
+        if (expired_at := expired.get(file.digest)) is not None:
+            raise ArtifactExpired(
+                f"{file.path} of the program of {program.harness} ({file.digest[:_DIGEST_SHOWN]})"
+                f" was deleted on {expired_at:%Y-%m-%d}",
+                hint=f"send the same files again: `farm harness add {program.harness} PATH`",
+            )
+
+
 def _checked_definition(registration: ProgramRegistration) -> dict[str, Any] | None:
     """Return the definition to store with a generic harness's program; None where the farm has an adapter."""
     name, data = registration.name, registration.definition
     if data is None:
-        if name not in harness_names():
-            hint = f"{name_hint(name, harness_names())}; for a program of your own, add --definition FILE"
+        if not has_adapter(name):
+            known = name_hint(base_name(name), harness_names())
+            hint = f"{known}; for a program of your own, add --definition FILE"
             raise InvalidInput(f"the farm has no adapter for a harness `{name}`", hint=hint)
         return None
-    if name in harness_names():
-        raise InvalidInput(f"`{name}` has an adapter of the farm's own", hint="give yours another name")
+    if has_adapter(name):
+        raise InvalidInput(
+            f"`{base_name(name)}` has an adapter of the farm's own", hint="give yours another name"
+        )
     definition = harness_definition(data)
-    if definition.name != name:
+    if definition.name != base_name(name):
         message = f"the definition is that of `{definition.name}`, not of `{name}`"
-        raise InvalidInput(message, hint="use one name for both")
+        raise InvalidInput(
+            message, hint="use one name for both; a name space, as in `ann/`, is no part of it"
+        )
     return definition.model_dump(mode="json")
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 from farm.blobs.disk import DiskBlobs
 from farm.blobs.inspection import check_model_file, is_converted_for_nnapi
 from farm.core.base.ids import Digest, is_digest
-from farm.core.errors import Conflict, DigestMismatch, InvalidInput, VariantInvalid
+from farm.core.errors import Conflict, DigestMismatch, Forbidden, InvalidInput, VariantInvalid
 from farm.core.models.variant import Manifest, Variant, variant_name
+from farm.core.operations.role import Caller, Role, is_permitted
 from farm.database.transaction import Tx
 from farm.services.files.artifacts import uploaded_size
 from farm.store.files import variants as variant_store
@@ -38,13 +39,16 @@ def check_variant_file(manifest: Manifest, blobs: DiskBlobs) -> None:
         _check_content(path, variant_name(manifest.model, manifest.recipe), manifest)
 
 
-def register_variant(tx: Tx, manifest: Manifest) -> Variant:
+def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:
     """Register a variant whose file `check_variant_file` accepts; again gives the same variant.
+
+    New matrices run the newest file of a name, so a name stays with who registered that file.
 
     Raises:
         ArtifactMissing: the farm does not have the file.
         DigestMismatch: the file it has is of another size.
         Conflict: the farm has this file by this name, with other backends or inputs.
+        Forbidden: the name has another file, of someone else, and the caller is no operator.
     """
     name = variant_name(manifest.model, manifest.recipe)
     size_bytes = uploaded_size(tx.connection, parse_digest(manifest.digest), called=f"the file of {name}")
@@ -55,9 +59,21 @@ def register_variant(tx: Tx, manifest: Manifest) -> Variant:
     stored = variant_store.find_variant(tx.connection, name, manifest.digest)
     if stored is not None:
         _check_manifest_unchanged(name, stored.manifest, manifest)
-    variant = variant_store.put_variant(tx, manifest)
+    if _may_change(variant_store.find_newest_variant(tx.connection, name), caller):
+        stored = variant_store.put_variant(tx, manifest, registered_by=caller.name)
+    elif stored is None:
+        raise Forbidden(
+            f"{name} is a file of someone else: another one would change what matrices of that name run",
+            hint="give yours another model name (--model), or ask an operator",
+        )
     mark_used(tx, [manifest.digest])
-    return variant
+    return stored
+
+
+def _may_change(newest: Variant | None, caller: Caller) -> bool:
+    if newest is None or is_permitted(caller.role, Role.OPERATOR):
+        return True
+    return newest.registered_by in (None, caller.name)
 
 
 def _check_content(path: Path, name: str, manifest: Manifest) -> None:

@@ -20,7 +20,7 @@ _LISTED = (
 )
 
 
-def put_variant(tx: Tx, manifest: Manifest) -> Variant:
+def put_variant(tx: Tx, manifest: Manifest, *, registered_by: str | None = None) -> Variant:
     """Register a variant whose artifact is stored; the same file under the same name is the same variant.
 
     If a builder provides a new recipe for the same file, the newer manifest replaces the older one.
@@ -33,7 +33,7 @@ def put_variant(tx: Tx, manifest: Manifest) -> Variant:
     }
     if variant is None:
         new = {"name": name, "model": manifest.model, "digest": manifest.digest, "created_at": tx.now}
-        insert = variants.insert().values(**new, **values).returning(variants)
+        insert = variants.insert().values(**new, **values, registered_by=registered_by).returning(variants)
         return to_record(Variant, tx.connection.execute(insert).one())
     if variant.manifest.recipe_digest == manifest.recipe_digest or not manifest.built_with:
         return variant
@@ -44,6 +44,12 @@ def put_variant(tx: Tx, manifest: Manifest) -> Variant:
 def find_variant(connection: Connection, name: str, digest: Digest) -> Variant | None:
     """Return the variant with a name and file digest, or None."""
     query = sa.select(variants).where(variants.c.name == name, variants.c.digest == digest)
+    return find_record(connection, Variant, query)
+
+
+def find_newest_variant(connection: Connection, name: str) -> Variant | None:
+    """Return the variant that new matrices run under a name, or None."""
+    query = sa.select(variants).where(variants.c.name == name).order_by(variants.c.variant_id.desc()).limit(1)
     return find_record(connection, Variant, query)
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from farm.core.base.ids import Digest, digest_of
-from farm.core.errors import ArtifactMissing, MatrixInvalid
+from farm.core.errors import ArtifactMissing, InvalidInput, MatrixInvalid
 from farm.database.transaction import bind_tx
 from farm.harness.registry import get_harness
 from farm.services.files.programs import harness_view, inspect_program, list_program_views, register_program
@@ -128,6 +128,33 @@ def test_a_file_that_is_no_longer_recorded_is_missed_at_registration(farm: FarmR
     inspection = inspect_program(registration, farm.blobs)
     with pytest.raises(ArtifactMissing, match="bench"):
         farm.write(bind_tx(register_program, now=farm.clock.now(), actor="user"), inspection)
+
+
+def test_a_program_in_a_persons_name_space_is_read_by_the_farms_adapter_and_leaves_the_shared_one(
+    farm: FarmRig, host: HostRig
+) -> None:
+    register(farm, {"bench": program_with(("iter", "warmup"))}, name=f"ben/{HARNESS}")
+    farm.submit(rounds=1)
+    farm.submit(rounds=1, harness=f"ben/{HARNESS}", priority=9)
+    plan = plan_of(host.exchange().assignments[0])
+    assert plan.harness == f"ben/{HARNESS}"
+    assert plan.file("program").digest == digest_of(program_with(("iter", "warmup")))
+    in_use = {view.name: view.digest for view in farm.read(list_program_views) if view.in_use}
+    assert set(in_use) == {HARNESS, f"ben/{HARNESS}"}
+    assert len(set(in_use.values())) == 2
+
+
+def test_a_definition_is_the_same_in_every_name_space(farm: FarmRig) -> None:
+    definition = {"name": "hello", "arguments": "--size ${size}", "flags": {"size": {"default": 3}}}
+    register(farm, {"hello.sh": b"#!/bin/sh\n"}, name="ben/hello", definition=definition)
+    other = {**definition, "flags": {"size": {"default": 4}}}
+    # No history of the one is a history of the other, so their defaults need not agree.
+    register(farm, {"hello.sh": b"#!/bin/sh\n"}, name="hello", definition=other)
+    flags = [farm.read(harness_view, name).flags[0].default for name in ("ben/hello", "hello")]
+    assert flags == [3, 4]
+    named = {**definition, "name": HARNESS}
+    with pytest.raises(InvalidInput, match="adapter of the farm's own"):
+        register(farm, {"hello.sh": b"#!/bin/sh\n"}, name=f"ben/{HARNESS}", definition=named)
 
 
 def test_a_generic_harness_is_shown_by_its_definition(farm: FarmRig) -> None:

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from farm.core.base.ids import digest_of
-from farm.core.errors import Conflict, VariantInvalid
+from farm.core.errors import Conflict, Forbidden, VariantInvalid
 from farm.core.models.variant import Fidelity, Manifest, TensorSpec, Variant
+from farm.core.operations.role import Caller, Role
 from farm.database.transaction import bind_tx
 from farm.services.files.registration import check_variant_file, register_variant
 from farm.store.files.artifacts import put_artifact
-from tests.support.farm.service_fixture import FarmRig, model_file
+from farm.store.files.variants import put_variant
+from tests.support.farm.service_fixture import ANN, FarmRig, model_file
 
 AGREEMENT = Fidelity(inputs=6, correlation=0.97, max_difference=1.5, top1_share=0.5)
 MADE_WITH = {"torch": "2.13.0"}
@@ -21,9 +23,9 @@ def known(farm: FarmRig) -> Variant:
     return farm.variant("int8-core")
 
 
-def registered(farm: FarmRig, manifest: Manifest) -> Variant:
+def registered(farm: FarmRig, manifest: Manifest, caller: Caller = ANN) -> Variant:
     check_variant_file(manifest, farm.blobs)
-    return farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest)
+    return farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest, caller)
 
 
 def test_the_same_manifest_again_is_the_same_variant(farm: FarmRig, known: Variant) -> None:
@@ -71,3 +73,49 @@ def test_a_file_that_was_converted_for_nnapi_is_no_file_for_the_cpu(farm: FarmRi
         registered(farm, said)
     for_nnapi = replace(said, backends=("nnapi",), recipe=replace(said.recipe, target="nnapi"))
     assert registered(farm, for_nnapi).manifest.backends == ("nnapi",)
+
+
+BEN, CLEO = (Caller(name=name, role=Role.SUBMITTER, is_authenticated=True) for name in ("ben", "cleo"))
+
+
+def other_file(farm: FarmRig, manifest: Manifest, edition: str) -> Manifest:
+    """The manifest of another file of the same name, which is uploaded."""
+    content = model_file("torchscript", marker=edition)
+    digest = digest_of(content)
+    farm.blobs.put([content], digest)
+    farm.write(bind_tx(put_artifact, now=farm.clock.now()), digest, len(content))
+    return replace(
+        manifest, digest=digest, size_bytes=len(content), recipe_digest=digest_of(edition.encode())
+    )
+
+
+def test_a_name_stays_with_the_submitter_who_registered_its_newest_file(
+    farm: FarmRig, known: Variant
+) -> None:
+    first = registered(farm, replace(known.manifest, model="net"), BEN)
+    assert first.registered_by == "ben"
+    with pytest.raises(Forbidden, match="net/int8-core/torchscript is a file of someone else") as refusal:
+        registered(farm, other_file(farm, first.manifest, "cleo's"), CLEO)
+    assert "--model" in refusal.value.hint
+    newer = registered(farm, other_file(farm, first.manifest, "ben's"), BEN)
+    assert newer.name == first.name
+    # An operator replaces it, and keeps the name from then on.
+    assert registered(farm, other_file(farm, first.manifest, "ann's")).registered_by == "ann"
+    with pytest.raises(Forbidden):
+        registered(farm, other_file(farm, first.manifest, "ben's third"), BEN)
+
+
+def test_a_file_of_someone_else_again_is_no_error_and_changes_nothing(farm: FarmRig, known: Variant) -> None:
+    first = registered(farm, replace(known.manifest, model="net"), BEN)
+    claimed = replace(
+        first.manifest, fidelity=AGREEMENT, built_with=MADE_WITH, recipe_digest=digest_of(b"claimed")
+    )
+    assert registered(farm, claimed, CLEO) == first
+    assert registered(farm, claimed, BEN).manifest == claimed
+
+
+def test_a_name_whose_registrant_is_unknown_is_open(farm: FarmRig, known: Variant) -> None:
+    earlier = replace(known.manifest, model="net")
+    farm.write(bind_tx(put_variant, now=farm.clock.now()), earlier)
+    taken = registered(farm, other_file(farm, earlier, "cleo's"), CLEO)
+    assert taken.registered_by == "cleo"

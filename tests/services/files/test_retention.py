@@ -39,7 +39,7 @@ from farm.store.files.variants import list_variants
 from farm.store.results.evidence import add_reports
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.files.storage import SweepResult
-from tests.support.farm.service_fixture import FarmRig, HostRig, checked_rig, good_evidence, phase
+from tests.support.farm.service_fixture import ANN, FarmRig, HostRig, checked_rig, good_evidence, phase
 
 NOTHING = StorageRules(blobs_limit_bytes=0)
 #: The result of a sweep that finds nothing to do.
@@ -214,7 +214,7 @@ def test_an_expired_file_cannot_be_registered_until_it_is_sent_again(farm: FarmR
     farm.clock.advance(_LATER_S)
     sweep(farm)
     with pytest.raises(ArtifactMissing, match="uploaded again"):
-        farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest)
+        farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest, ANN)
     with pytest.raises(ArtifactExpired):
         farm.read(get_artifact, manifest.digest)
 

@@ -8,10 +8,11 @@ from pydantic import Field
 from farm.core.base.ids import Digest
 from farm.core.base.setting_values import SettingValue
 from farm.core.programs.bundle import PLAIN_COMMAND, BundleFile
+from farm.core.programs.harness_name import HARNESS_NAME
 from farm.wire.base import Wire
 
 #: As matrices name it.
-HarnessName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+HarnessName = Annotated[str, Field(pattern=HARNESS_NAME)]
 Text = Annotated[str, Field(max_length=4096)]
 
 
