@@ -28,10 +28,13 @@ help:
 	@echo "make chaos     set up, 1000 faults on each database: SEED=7 FAULTS=100 DATABASE=sqlite|postgresql|both"
 	@echo "make simulate  many seeds of the simulation: SEEDS=17 (that one, with its trace) DATABASE=sqlite|postgresql|both"
 	@echo "make mutants   take each enforcement of an invariant out, and see a test fail"
+	@echo "make security  ruff S, known holes, roles by calls, 100,000 fuzzed calls: CALLS=2000 WITHIN=600 (seconds)"
 	@echo "make lint      ruff, mypy and the import contracts only"
 	@echo "make docs      generate the pages that are made from the code: reference, states, events, roles, json, reliability"
 	@echo "make site      build the documentation site into build/site, and check its links"
 	@echo "make screenshots  write the pictures of the pages in docs/images, by a browser"
+	@echo "make lock      pin what a release is made of, with digests, in deploy/requirements-*.lock"
+	@echo "make release   a wheel that is built twice alike, the locks, an SBOM and their digests, in build/release"
 	@echo "make vendor    copy the scripts of the pages from their npm packages"
 	@echo "make clean     remove the virtual environment"
 
@@ -92,6 +95,13 @@ simulate: $(VENV)/.installed-dev
 mutants: $(VENV)/.installed-dev
 	@$(BIN)/python -m tests.architecture.reliability.mutants
 
+CALLS  ?= 100000
+WITHIN ?= 3600
+
+.PHONY: security
+security: $(VENV)/.installed-dev
+	@$(BIN)/python -m tests.security --calls $(CALLS) --within $(WITHIN)
+
 .PHONY: lint
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -111,6 +121,16 @@ docs: $(VENV)/.installed-dev
 .PHONY: site
 site: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+
+# The newest versions that pyproject.toml allows, with their digests. Needs the package index.
+.PHONY: lock
+lock: $(VENV)/.installed-dev
+	$(BIN)/python deploy/release.py lock
+
+# A wheel that two builds make alike, the locks, a CycloneDX SBOM and their digests. Needs the package index.
+.PHONY: release
+release: $(VENV)/.installed-dev
+	$(BIN)/python deploy/release.py build build/release
 
 # A real farm runs the demo; look at each picture before it is committed.
 .PHONY: screenshots

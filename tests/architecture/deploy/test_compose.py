@@ -63,6 +63,26 @@ def test_volumes_and_secrets_of_a_service_are_declared(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
+def test_a_service_gains_no_privilege(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert not {"privileged", "pid", "network_mode", "devices"} & set(service)
+
+
+def test_the_farm_is_no_root_and_writes_nothing_but_what_is_mounted() -> None:
+    farm = COMPOSE["services"]["farm"]
+    (uid,) = re.findall(r"useradd .*--uid (\d+)", DOCKERFILE)
+    assert farm["user"] == f"{uid}:{uid}"
+    assert farm["read_only"] is True
+    assert "cap_add" not in farm
+    own = dict(re.findall(r"^ENV (FARM_\w+)=(\S+)$", DOCKERFILE, re.MULTILINE))["FARM_DATA_DIR"]
+    mounted = {mount.split(":")[0] for mount in farm["tmpfs"]}
+    assert mounted == {"/tmp", own}
+    assert all(f"uid={uid}" in mount for mount in farm["tmpfs"] if mount.startswith(own))
+
+
+@pytest.mark.parametrize("name", SERVICES)
 def test_a_service_says_when_it_is_well_and_comes_back(name: str) -> None:
     service = COMPOSE["services"][name]
     assert service["healthcheck"]["test"][0] == "CMD"

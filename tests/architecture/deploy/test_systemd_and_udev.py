@@ -57,17 +57,39 @@ def test_there_is_a_unit_for_either_machine() -> None:
     assert [unit.name for unit in UNITS] == ["benchfarm-agent.service", "benchfarm.service"]
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_systemd_understands_a_unit(unit: Path, tmp_path: Path) -> None:
+def analyzed(unit: Path, folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """What `systemd-analyze` says of a unit."""
     if (analyze := shutil.which("systemd-analyze")) is None:
         # .ci/run installs it: there, nothing is skipped.
         assert "CI" not in os.environ, "no systemd here"
         pytest.skip("no systemd here")
-    copy = tmp_path / unit.name
+    copy = folder / unit.name
     # The program is where this is tried out, not where it will be installed.
     copy.write_text(unit.read_text().replace(f"{INSTALLED}.venv/bin/farm", "/bin/true"))
-    done = subprocess.run([analyze, "verify", str(copy)], capture_output=True, text=True, check=False)
+    return subprocess.run([analyze, *words, str(copy)], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_systemd_understands_a_unit(unit: Path, tmp_path: Path) -> None:
+    done = analyzed(unit, tmp_path, "verify")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_is_exposed_no_more_than_it_has_to_be(unit: Path, tmp_path: Path) -> None:
+    # In tenths, of at most 10: what is left are the network, and the devices of an agent.
+    done = analyzed(unit, tmp_path, "security", "--offline=true", "--threshold=20")
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def test_an_agent_reaches_phones_and_the_log_that_names_a_full_usb_controller() -> None:
+    found = settings(UNITS[0])
+    assert found["DevicePolicy"] == ["closed"]
+    assert found["DeviceAllow"] == ["char-usb_device rw"]
+    assert {"plugdev", "systemd-journal"} <= set(found["SupplementaryGroups"])
+    # adb learns of new phones by netlink, and keeps its keys below the folder that the unit may write.
+    assert "AF_NETLINK" in found["RestrictAddressFamilies"][0].split()
+    assert not {"PrivateDevices", "ProtectKernelLogs", "PrivateUsers"} & set(found)
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)

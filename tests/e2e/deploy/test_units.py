@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from agents.adb.server import find_own_server
+from tests.e2e.deploy import system_calls
 from tests.support.farm.processes import eventually, running_phones
 from tests.support.farm.units import Service
 from tests.support.faults.port_faults import held_port
@@ -27,6 +28,12 @@ def running(service: Service) -> Iterator[Service]:
         yield service
     finally:
         service.stop()
+
+
+def filtered(name: str, root: Path) -> Service:
+    """A unit whose processes may make the system calls that it names, and no others."""
+    words = Service(name=name, root=root).settings()["SystemCallFilter"]
+    return Service(name=name, root=root, launcher=(sys.executable, system_calls.__file__, *words, "--"))
 
 
 def farm(service: Service, *words: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
@@ -49,7 +56,7 @@ def views(service: Service, *words: str) -> Any:
 
 
 def test_both_units_work_together_and_end_when_they_are_told_to(tmp_path: Path) -> None:
-    of_farm, of_agent = (Service(name=name, root=tmp_path) for name in ("benchfarm", "benchfarm-agent"))
+    of_farm, of_agent = (filtered(name, tmp_path) for name in ("benchfarm", "benchfarm-agent"))
     settings = tmp_path / "etc/benchfarm"
     settings.mkdir(parents=True)
     with held_port() as port, held_port() as agents_port, running_phones(1, tmp_path / "phones") as (phone,):
@@ -79,6 +86,16 @@ def test_both_units_work_together_and_end_when_they_are_told_to(tmp_path: Path) 
     assert (data / "farm").stat().st_mode & 0o777 == 0o700
     assert not (data / "farm" / "farm.sqlite3-wal").exists(), "the database is closed"
     assert {path.name for path in data.iterdir()} <= {"farm", "agent", ".android", ".config", ".cache"}
+
+
+def test_a_call_that_a_unit_does_not_name_fails(tmp_path: Path) -> None:
+    changes_its_root = (
+        "import os\ntry:\n    os.chroot('/')\nexcept PermissionError as error:\n    print(error.errno)"
+    )
+    for name in ("benchfarm", "benchfarm-agent"):
+        command = [*filtered(name, tmp_path).launcher, sys.executable, "-c", changes_its_root]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.stdout, done.stderr) == ("1\n", "")
 
 
 def test_an_agent_that_has_not_joined_ends_with_the_code_that_is_not_restarted(tmp_path: Path) -> None:
