@@ -137,7 +137,7 @@ def os_and_program(sim: Simulation, size: float) -> None:
     if sim.random.random() < 0.5:
         sim.change(Cause.OS, size, lambda c: c.model == model and c.variant != BASELINE, day=day)
     else:
-        sim.change(Cause.PROGRAM, size, lambda c: c.variant != BASELINE, day=day)
+        sim.change(Cause.PROGRAM, size, lambda c: c.harness == "h0" and c.variant != BASELINE, day=day)
 
 
 def file_on_one_device(sim: Simulation, size: float) -> None:

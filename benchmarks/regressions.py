@@ -102,7 +102,10 @@ def is_right(change: Change, names: set[str], event: Event) -> bool:
 
 
 def observe(history: History) -> None:
-    """Date events by the first session that shows them; drop those without one before and three since."""
+    """Date events by the first session that shows them; drop those without one before and three since.
+
+    A drift shows to a device that comes before it is half over.
+    """
     days: dict[str, list[int]] = {}
     for point in history.points:
         days.setdefault(point.series, []).append(point.day)
@@ -110,7 +113,8 @@ def observe(history: History) -> None:
         seen = {
             name: later
             for name, day in event.day_by_series.items()
-            if len(later := [d for d in days.get(name, ()) if d >= day]) >= 3 and days[name][0] < day
+            if len(later := [d for d in days.get(name, ()) if d >= day]) >= 3
+            and days[name][0] < day + event.ramp // 2
         }
         event.day_by_series = {name: later[0] for name, later in seen.items()}
     history.events = [event for event in history.events if event.day_by_series]

@@ -109,11 +109,11 @@ _OUTCOME_TEXTS = {
 
 
 def confirmation_text(view: ConfirmationView) -> str:
-    """Return `confirmed: 1.05x of the old file's time, 1.04x to 1.06x on phone-1 (matrix 17)`."""
+    """Return `confirmed: 1.05x of the old time, 1.04x to 1.06x on phone-1 (matrix 17)`."""
     text = _OUTCOME_TEXTS[view.outcome]
     if view.ratio is not None and view.ratio_low is not None and view.ratio_high is not None:
         interval = f"{ratio_text(view.ratio_low)} to {ratio_text(view.ratio_high)}"
-        text += f": {ratio_text(view.ratio)} of the old file's time, {interval}"
+        text += f": {ratio_text(view.ratio)} of the old time, {interval}"
     if view.matrix_id is None:
         return f"{text}: {view.reason}"
     return f"{text} on {device_name(view)} (matrix {view.matrix_id})"

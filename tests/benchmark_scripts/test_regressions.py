@@ -5,6 +5,9 @@ import pytest
 from benchmarks.farm_changes import (
     Play,
     base_file,
+    device_reverted,
+    device_variants,
+    drift_device,
     file_change,
     os_and_program,
     program_variants,
@@ -32,6 +35,22 @@ def test_changes_of_versions_are_found_with_their_cause_within_five_sessions(pla
     counts = total(*(("daily", play, size, 41) for size in (0.1, 0.05)))
     assert counts.right == counts.cause == 2, counts.notes
     assert max(counts.sessions) <= 5
+
+
+@pytest.mark.parametrize(
+    ("farm", "play", "size", "seed"),
+    [
+        # Its variants drift so quickly that a later part of it is a step.
+        ("no errors", drift_device, 0.10, 50993),
+        # Most series of a device moved, and with them its level.
+        ("two harnesses", device_variants, 0.10, 50609),
+        # Hot sessions follow each other.
+        ("hot sessions", device_reverted, 0.10, 50795),
+    ],
+)
+def test_a_change_is_not_told_twice_nor_without_need(farm: str, play: Play, size: float, seed: int) -> None:
+    counts = total((farm, play, size, seed))
+    assert counts.told == counts.right, counts.notes
 
 
 def test_a_day_of_ten_thousand_series_takes_less_than_a_minute_of_one_core() -> None:

@@ -1,9 +1,10 @@
-"""Confirm changes of model files: measure the old file against the new one, once for each change.
+"""Confirm changes of files and programs: measure the old one against the new one, once for each change.
 
 What is due and what is running is in the database: a farm that is killed in between goes on where it was.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -11,26 +12,29 @@ from sqlalchemy.engine import Connection
 
 from farm.clock import Clock
 from farm.core.base.ids import DeviceId, Digest
+from farm.core.base.setting_values import non_default_settings
 from farm.core.devices.device import Admin
 from farm.core.errors import ArtifactExpired, Conflict, FarmError, InvalidInput, NotFound
-from farm.core.matrices.matrix import MatrixSpec
-from farm.core.matrices.repeated_cells import RepeatedCell, repeat_cells
+from farm.core.matrices.repeated_cells import RepeatedCell
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.matrices.standing import STANDING_PRIORITY
 from farm.core.models.variant import Variant, named_by_digest, variant_name
 from farm.core.results.history.bisect import LogChange
+from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.confirmation import Confirmation, ConfirmationOutcome, judge_confirmation
 from farm.core.results.history.recorded_change import ChangedPart, RecordedChange
 from farm.core.runs.measurement import DEFAULT_MARGIN
 from farm.database.engine import Database
 from farm.database.transaction import Tx, bind_tx
-from farm.services.files.harnesses import default_of_flags
+from farm.services.files.harnesses import default_of_flags, options_of
+from farm.services.files.programs import check_program_kept
 from farm.services.matrices.lazy_expansion import expand_small
-from farm.services.matrices.submit import submit_matrix
+from farm.services.matrices.submit import PreparedMatrix, prepare_repeated, queue_matrix
 from farm.services.matrices.views import matrix_view
 from farm.services.results.speedups import list_speedups
 from farm.store.devices.devices import get_device
-from farm.store.files import variants
+from farm.store.files import programs, variants
+from farm.store.files.programs import Program
 from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow
 from farm.store.results.history import changes as change_store
@@ -41,7 +45,6 @@ CONFIRM_WITHIN = timedelta(days=7)
 #: Matrices that one call begins, and series that it looks at to find one that can run.
 _MOST_BEGUN, _MOST_SERIES = 5, 100
 _FARM = "farm"
-_LONGEST_NAME = 200
 
 
 @dataclass(slots=True)
@@ -69,8 +72,8 @@ def begin_confirmation(tx: Tx, change: RecordedChange) -> None:
         return
     values = dict.fromkeys(("matrix_id", "device_id", "reason", "delta", "half_width"))
     try:
-        spec, device_id = _spec(tx, change)
-        matrix_id = submit_matrix(tx.by(_FARM), spec)
+        prepared, device_id = _prepare(tx, change)
+        matrix_id = queue_matrix(tx.by(_FARM), prepared)
     except (InvalidInput, NotFound, Conflict) as error:
         outcome = ConfirmationOutcome.IMPOSSIBLE
         impossible = {**values, "outcome": outcome, "reason": _reason(error)}
@@ -109,48 +112,110 @@ def _reason(error: FarmError) -> str:
     return f"{error.message} ({error.hint})" if error.hint else error.message
 
 
-def _spec(tx: Tx, change: RecordedChange) -> tuple[MatrixSpec, DeviceId]:
-    """Return the matrix of the old file and the new one, on the device that shows the change most.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """What one of the two cells of a confirmation runs."""
 
-    Both run under names of their own, by their digests: the histories of their names stay as they are.
+    variant: Variant
+    #: Of the file, or of the program, by which the cell is named.
+    digest: Digest
+    program: Program
+
+
+def _prepare(tx: Tx, change: RecordedChange) -> tuple[PreparedMatrix, DeviceId]:
+    """Return the matrix of the old version and the new one, on the device that shows the change most.
+
+    Both run under names of their own, by digests: the histories of their names stay as they are.
 
     Raises:
-        NotFound: a file is not known, or was deleted.
-        Conflict: every device that shows it is retired.
+        NotFound: a file or a program is not known, or was deleted.
+        Conflict: every device that shows it is retired, or the old program cannot do the same.
     """
-    version = next((own for own in change.versions if own.part is ChangedPart.FILE), None)
+    part = ChangedPart.FILE if change.cause is Cause.FILE else ChangedPart.PROGRAM
+    version = next((own for own in change.versions if own.part is part), None)
     if version is None or version.old is None or version.new is None:
-        raise NotFound("it is not known which file was replaced", hint="`farm history` shows the versions")
-    cell = _changed_cell(tx.connection, change.change_id, Digest(version.new))
+        raise NotFound(f"it is not known which {part} was replaced", hint="`farm history` shows the versions")
+    digests = Digest(version.old), Digest(version.new)
+    cell = _changed_cell(tx.connection, change.change_id, part, digests[1])
     matrix = matrices.get_matrix(tx.connection, cell.matrix_id)
-    files = [_file(tx.connection, Digest(digest), cell) for digest in (version.old, version.new)]
-    named = [variants.put_variant(tx, named_by_digest(file.manifest)) for file in files]
+    sides_of = _of_files if part is ChangedPart.FILE else _of_programs
+    sides = [sides_of(tx.connection, digest, cell) for digest in digests]
+    _check_flags(tx.connection, cell, sides)
     cells = [
         RepeatedCell(
             index=index,
             baseline_index=0 if index else None,
-            variant_id=own.variant_id,
-            model=own.manifest.model,
-            recipe=own.manifest.recipe,
+            variant_id=variant.variant_id,
+            model=variant.manifest.model,
+            recipe=variant.manifest.recipe,
             backend=cell.backend,
             settings=cell.settings,
             replica=1,
+            program_id=side.program.program_id,
         )
-        for index, own in enumerate(named)
+        for index, side in enumerate(sides)
+        for variant in (variants.put_variant(tx, named_by_digest(side.variant.manifest, side.digest)),)
     ]
-    digests = f"{version.old[:8]} against {version.new[:8]}"
-    spec, _ = repeat_cells(
-        replace(matrix.spec, rounds=SequentialRounds(), equivalence_margin=DEFAULT_MARGIN, metrics=()),
+    prepared = prepare_repeated(
+        tx.connection,
+        replace(
+            matrix.spec,
+            rounds=SequentialRounds(),
+            equivalence_margin=DEFAULT_MARGIN,
+            metrics=(),
+            priority=STANDING_PRIORITY,
+        ),
         cells,
-        name=f"confirm change {change.change_id}: {digests}"[:_LONGEST_NAME],
+        name=f"confirm change {change.change_id}: {version.old[:8]} against {version.new[:8]}",
         device_id=cell.device_id,
-        defaults=default_of_flags(tx.connection, matrix.harness),
     )
-    return replace(spec, priority=STANDING_PRIORITY), cell.device_id
+    return prepared, cell.device_id
 
 
-def _changed_cell(connection: Connection, change_id: int, new: Digest) -> CellRow:
-    """Return the cell that ran the new file, of the series that shows the change most and can still run."""
+def _of_files(connection: Connection, digest: Digest, cell: CellRow) -> _Side:
+    program = programs.get_program(connection, cell.program_id)
+    check_program_kept(connection, program)
+    return _Side(variant=_file(connection, digest, cell), digest=digest, program=program)
+
+
+def _of_programs(connection: Connection, digest: Digest, cell: CellRow) -> _Side:
+    if cell.variant_id is None:
+        raise Conflict(
+            "it runs no model file, by whose name both programs could be distinguished",
+            hint="`farm rerun ATTEMPT` measures a number of the old program again",
+        )
+    current = programs.get_program(connection, cell.program_id)
+    known = [
+        own
+        for own in programs.list_programs(connection, harness=current.harness)
+        if (own.abi, own.digest) == (current.abi, digest)
+    ]
+    if not known:
+        raise NotFound(
+            f"the farm has no program {digest[:8]} of {current.harness} for {current.abi}",
+            hint=f"`farm harness add {current.harness} PATH` sends one",
+        )
+    check_program_kept(connection, known[0])
+    file = variants.variants_by_id(connection, {cell.variant_id})[cell.variant_id]
+    return _Side(variant=_file(connection, file.manifest.digest, cell), digest=digest, program=known[0])
+
+
+def _check_flags(connection: Connection, cell: CellRow, sides: Sequence[_Side]) -> None:
+    """Refuse settings that one of the programs does not know."""
+    harness = programs.get_program(connection, cell.program_id).harness
+    changed = non_default_settings(cell.settings, default_of_flags(connection, harness)).keys()
+    for side in sides:
+        missing = changed & (side.program.missing_flags | (changed - options_of(side.program).flags.keys()))
+        if missing:
+            flags = ", ".join(f"--{flag}" for flag in sorted(missing))
+            raise Conflict(
+                f"the program {side.program.digest[:8]} of {harness} has no flag {flags}",
+                hint="a matrix that leaves it at its default can compare both",
+            )
+
+
+def _changed_cell(connection: Connection, change_id: int, part: ChangedPart, new: Digest) -> CellRow:
+    """Return the cell that ran the new version, of the series that shows a change most and can run."""
     changed = change_store.series_of_change(connection, change_id, limit=_MOST_SERIES)
     for own in sorted(changed, key=lambda own: -abs(own.delta or 0.0)):
         cell = matrices.get_cell(connection, own.cell_id)
@@ -159,14 +224,21 @@ def _changed_cell(connection: Connection, change_id: int, new: Digest) -> CellRo
         rows = matrices.list_cells(connection, cell.matrix_id, device_id=cell.device_id)
         # The file of its baseline may be the one that changed.
         sides = [cell, *(row for row in rows if row.index == cell.baseline_index)]
-        ids = {side.variant_id for side in sides if side.variant_id is not None}
-        files = variants.variants_by_id(connection, ids)
-        for side in sides:
-            if side.variant_id is not None and files[side.variant_id].manifest.digest == new:
-                return side
+        found = next((side for side in sides if _version(connection, side, part) == new), None)
+        if found is not None:
+            return found
     raise Conflict(
         "no device that shows it can measure it any more", hint="`farm regressions show` lists its series"
     )
+
+
+def _version(connection: Connection, cell: CellRow, part: ChangedPart) -> Digest | None:
+    """Return the digest of the file or the program of a cell."""
+    if part is ChangedPart.PROGRAM:
+        return programs.get_program(connection, cell.program_id).digest
+    if cell.variant_id is None:
+        return None
+    return variants.variants_by_id(connection, {cell.variant_id})[cell.variant_id].manifest.digest
 
 
 def _file(connection: Connection, digest: Digest, cell: CellRow) -> Variant:

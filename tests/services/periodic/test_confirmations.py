@@ -1,4 +1,4 @@
-"""A change of a model file is confirmed by the old file against the new one, once."""
+"""A change of a file or a program is confirmed by the old one against the new one, once."""
 
 import math
 from collections.abc import Mapping
@@ -6,22 +6,25 @@ from random import Random
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
-from farm.core.base.ids import Digest, MatrixId
+from farm.core.base.ids import Digest, MatrixId, digest_of
 from farm.core.matrices.standing import STANDING_PRIORITY
 from farm.core.models.variant import Variant
+from farm.core.programs.bundle import single_file
 from farm.core.results.history.bisect import LogChange
 from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.confirmation import ConfirmationOutcome, judge_confirmation
 from farm.core.results.history.recorded_change import ChangedPart, ChangedVersion, ChangeState
 from farm.core.runs.evidence import Evidence
-from farm.database.transaction import bind_tx
+from farm.database.transaction import Tx, bind_tx
 from farm.presentation.changes import confirmation_text
 from farm.services.devices.admin import retire
 from farm.services.periodic.confirmations import ConfirmationSweep, begin_confirmation
 from farm.services.results.history.changes import change_detail, decide
 from farm.services.results.round_growth import find_next_growth, grow_next
-from farm.store.files.artifacts import expire_artifacts
+from farm.store.files.artifacts import expire_artifacts, put_artifact
+from farm.store.files.programs import put_program
 from farm.store.results.history.changes import find_change
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import OperatorRequest
@@ -32,6 +35,10 @@ from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, 
 
 #: By file, how many times as long it takes.
 Factors = Mapping[Digest, float]
+
+
+class KilledError(Exception):
+    """The process ends here."""
 
 
 @pytest.fixture
@@ -53,6 +60,41 @@ def files(farm: FarmRig, host: HostRig) -> tuple[Variant, Variant]:
     return old, new
 
 
+@pytest.fixture
+def programs(farm: FarmRig, files: tuple[Variant, Variant]) -> tuple[Digest, Digest]:
+    """The old and the new program; what was measured last, was measured with the new one."""
+    (row,) = farm.rows(
+        "SELECT digest FROM programs WHERE harness = 'speed_benchmark_torch' AND abi = 'x86_64'"
+    )
+    return Digest(row["digest"]), new_program(farm)
+
+
+def new_program(farm: FarmRig, **changes: Any) -> Digest:
+    """Register a program that new matrices run instead of the previous one, and measure with it."""
+    content = b"a newer program"
+    digest = digest_of(content)
+    farm.blobs.put([content], digest)
+    farm.clock.advance(1)
+    farm.write(bind_tx(put_artifact, now=farm.clock.now()), digest, len(content))
+    put = farm.write(
+        bind_tx(put_program, now=farm.clock.now()),
+        harness="speed_benchmark_torch",
+        abi="x86_64",
+        bundle=single_file("speed_benchmark_torch", digest, len(content)),
+        **changes,
+    )
+    return put.digest
+
+
+def change_of_program(farm: FarmRig, digests: tuple[Digest, Digest]) -> int:
+    """The number of a recorded regression of the program."""
+    old, new = digests
+    versions = [ChangedVersion(part=ChangedPart.PROGRAM, old=old, new=new)]
+    change_id = recorded_change(farm, cause=Cause.PROGRAM, versions=versions)
+    assert change_id is not None
+    return change_id
+
+
 def change_of(farm: FarmRig, files: tuple[Variant, Variant], **values: Any) -> int:
     """The number of a recorded regression of the file."""
     old, new = (file.manifest.digest for file in files)
@@ -66,7 +108,7 @@ def evidence(factors: Factors, random: Random, assignment: Assignment) -> Eviden
     plan = plan_of(assignment)
     if plan.harness == "device_check":
         return good_evidence(assignment)
-    factor = factors.get(plan.file("model").digest, 1.0)
+    factor = math.prod(factors.get(file.digest, 1.0) for file in plan.files)
     return good_evidence(assignment, sample_us=1000.0 * factor * random.gauss(1.0, 0.002))
 
 
@@ -147,6 +189,93 @@ def test_a_change_that_is_not_there_is_not_confirmed(
     assert view.outcome is outcome
 
 
+def test_a_change_of_a_program_is_confirmed_by_both_programs_with_one_file(
+    farm: FarmRig, host: HostRig, files: tuple[Variant, Variant], programs: tuple[Digest, Digest]
+) -> None:
+    farm.submit()
+    host.run()
+    change_id = change_of_program(farm, programs)
+    sweep(farm)
+    matrix = farm.matrix(begun(farm, change_id))
+    old, new = programs
+    assert [(cell.program_digest, cell.baseline is None) for cell in matrix.cell_list] == [
+        (old, True),
+        (new, False),
+    ]
+    assert {cell.variant_digest for cell in matrix.cell_list} == {files[1].manifest.digest}
+    assert [cell.model for cell in matrix.cell_list] == [f"mobilenet_v2-{own[:8]}" for own in programs]
+    (row,) = farm.rows("SELECT MAX(priority) AS priority FROM jobs WHERE matrix_id = :m", m=matrix.matrix_id)
+    assert row["priority"] == STANDING_PRIORITY
+    # The slower one is the program that was registered last: its file is known by what it is made of.
+    run(farm, host, {digest_of(b"a newer program"): 1.2})
+    sweep(farm)
+    view = confirmation(farm, change_id)
+    assert view is not None
+    assert (view.outcome, view.device_id) == (ConfirmationOutcome.CONFIRMED, "phone-1")
+    assert view.ratio == pytest.approx(1.2, rel=0.02)
+    assert confirmation_text(view).startswith("confirmed: 1.2")
+
+
+def test_a_program_that_changes_nothing_is_not_confirmed(
+    farm: FarmRig, host: HostRig, files: tuple[Variant, Variant], programs: tuple[Digest, Digest]
+) -> None:
+    farm.submit()
+    host.run()
+    change_id = change_of_program(farm, programs)
+    sweep(farm)
+    run(farm, host, {})
+    sweep(farm)
+    view = confirmation(farm, change_id)
+    assert view is not None
+    assert view.outcome is ConfirmationOutcome.NOT_CONFIRMED
+
+
+def test_a_farm_that_is_killed_after_it_began_begins_no_second_matrix_of_a_program(
+    farm: FarmRig, host: HostRig, files: tuple[Variant, Variant], programs: tuple[Digest, Digest]
+) -> None:
+    farm.submit()
+    host.run()
+    change = farm.read(find_change, change_of_program(farm, programs))
+    assert change is not None
+
+    def killed(tx: Tx) -> None:
+        begin_confirmation(tx, change)
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        farm.write(bind_tx(killed, now=farm.clock.now()))
+    count = "SELECT COUNT(*) AS count FROM matrices WHERE name LIKE 'confirm change%'"
+    assert farm.rows(count) == [{"count": 0}]
+    for _ in range(2):
+        sweep(farm)
+    assert farm.rows(count) == [{"count": 1}]
+
+
+@pytest.mark.parametrize("what", ["old program deleted", "flag unknown to the old program"])
+def test_a_program_that_cannot_do_the_same_any_more_confirms_nothing(
+    farm: FarmRig, host: HostRig, files: tuple[Variant, Variant], programs: tuple[Digest, Digest], what: str
+) -> None:
+    farm.submit(settings={"use_bundled_input": 1} if what.startswith("flag") else {})
+    host.run()
+    if what.startswith("flag"):
+        statement = sa.text("UPDATE programs SET missing_flags = '[\"use_bundled_input\"]' WHERE digest = :d")
+        farm.write(lambda connection: connection.execute(statement, {"d": programs[0]}))
+    else:
+        (row,) = farm.rows(
+            "SELECT f.digest FROM program_files AS f JOIN programs AS p ON p.program_id = f.program_id"
+            " WHERE p.digest = :d AND p.harness = 'speed_benchmark_torch' AND p.abi = 'x86_64'",
+            d=programs[0],
+        )
+        farm.write(bind_tx(expire_artifacts, now=farm.clock.now()), [Digest(row["digest"])], cause="test")
+    change_id = change_of_program(farm, programs)
+    sweep(farm)
+    view = confirmation(farm, change_id)
+    assert view is not None
+    assert (view.outcome, view.matrix_id) == (ConfirmationOutcome.IMPOSSIBLE, None)
+    expected = "has no flag --use_bundled_input" if what.startswith("flag") else "was deleted"
+    assert expected in confirmation_text(view)
+
+
 def test_two_farm_processes_begin_one_matrix(
     farm: FarmRig, host: HostRig, files: tuple[Variant, Variant]
 ) -> None:
@@ -197,9 +326,10 @@ def test_a_device_that_is_retired_confirms_nothing(
 
 
 @pytest.mark.parametrize(
-    "values", [{"cause": Cause.OS}, {"told_days_ago": 8}, {"state": ChangeState.EXPECTED}]
+    "values",
+    [{"cause": Cause.OS}, {"cause": Cause.DEVICE}, {"told_days_ago": 8}, {"state": ChangeState.EXPECTED}],
 )
-def test_what_is_no_change_of_a_file_or_old_or_judged_is_left_alone(
+def test_what_has_no_two_versions_to_run_or_is_old_or_judged_is_left_alone(
     farm: FarmRig, host: HostRig, files: tuple[Variant, Variant], values: dict[str, Any]
 ) -> None:
     state, days = values.get("state"), values.get("told_days_ago", 0)

@@ -1,4 +1,4 @@
-"""Confirmation of a change: the old model file measured against the new one, in one session."""
+"""Confirmation of a change: the old file or program measured against the new one, in one session."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,11 +8,11 @@ from farm.core.results.history.bisect import LogChange
 
 
 class ConfirmationOutcome(StrEnum):
-    """What the comparison of the old file with the new one shows."""
+    """What the comparison of the old version with the new one shows."""
 
     #: It is not over.
     RUNNING = "running"
-    #: The new file differs from the old one in the direction of the change.
+    #: The new one differs from the old one in the direction of the change.
     CONFIRMED = "confirmed"
     #: It does not, by more than the margin, or in the other direction.
     NOT_CONFIRMED = "not_confirmed"
@@ -20,7 +20,7 @@ class ConfirmationOutcome(StrEnum):
     UNDECIDED = "undecided"
     #: There are no usable measurements of both.
     NOT_MEASURED = "not_measured"
-    #: One of the files is gone, or nothing can run them any more.
+    #: One of both is gone, or nothing can run them any more.
     IMPOSSIBLE = "impossible"
 
 
@@ -35,7 +35,7 @@ class Confirmation:
     device_id: DeviceId | None
     #: Why it is impossible.
     reason: str | None
-    #: The logarithm of the new file's time over the old one's, and how far its interval reaches to each side.
+    #: The logarithm of the new one's time over the old one's, and how far its interval reaches to each side.
     delta: float | None
     half_width: float | None
 
@@ -44,7 +44,7 @@ def judge_confirmation(change: LogChange | None, *, is_slower: bool, margin: flo
     """Return whether a comparison confirms a change.
 
     Args:
-        change: the new file against the old one; None without an interval.
+        change: the new one against the old one; None without an interval.
         is_slower: the direction of the change that was found.
         margin: a smaller difference, in logarithms, is none.
     """

@@ -14,18 +14,20 @@ from farm.database.rows import find_record, to_record
 from farm.database.tables import changes, confirmations
 from farm.database.transaction import Tx
 
+#: Those whose old version the farm may still have.
+_CONFIRMED_CAUSES = (Cause.FILE, Cause.PROGRAM)
 #: What a person has judged otherwise is not measured for.
 _OPEN_STATES = (ChangeState.NEW, ChangeState.ACKNOWLEDGED)
 
 
 def unconfirmed_changes(connection: Connection, *, since: datetime, limit: int) -> list[RecordedChange]:
-    """Return changes of model files that were told since a time, and have no confirmation yet."""
+    """Return changes of files and programs that were told since a time, and have no confirmation yet."""
     query = (
         sa.select(changes)
         .outerjoin(confirmations, confirmations.c.change_id == changes.c.change_id)
         .where(
             changes.c.told_at >= since,
-            changes.c.cause == Cause.FILE,
+            changes.c.cause.in_(_CONFIRMED_CAUSES),
             changes.c.gone_at.is_(None),
             changes.c.state.in_(_OPEN_STATES),
             confirmations.c.change_id.is_(None),

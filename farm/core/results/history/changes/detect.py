@@ -13,7 +13,7 @@ from farm.core.results.history.changes.groups import groups_of
 from farm.core.results.history.changes.levels import DeviceLevels
 from farm.core.results.history.changes.points import Cause, Change, Point
 from farm.core.results.history.changes.ratios import RatioHistory
-from farm.core.results.history.changes.scans import ScanFinder
+from farm.core.results.history.changes.scans import Moved, ScanFinder
 
 #: After a drift was told, so many sessions are the new reference.
 _KEPT_OF_DRIFT = 5
@@ -142,6 +142,7 @@ class Detector:
         by_device: dict[int, list[int]] = {}
         for row, tick in candidate.tick_by_row.items():
             by_device.setdefault(catalog.series[row].device_row, []).append(row)
+            self._scans.told_by_row[row] = (candidate.size, tick)
             if not candidate.is_absolute:
                 self._begin_level(row, tick, candidate, day)
         if candidate.cause is not Cause.DRIFT:
@@ -170,7 +171,7 @@ class Detector:
             first = tick
             if candidate.break_ is None:
                 size = -candidate.size if is_baseline else candidate.size
-                self._scans.moved_by_row[measured] = (size, day)
+                self._scans.moved_by_row[measured] = Moved(size, day, candidate.cause is Cause.DRIFT)
             if candidate.cause is Cause.DRIFT:
                 first = int(self._ratios.ticks[measured, -_KEPT_OF_DRIFT])
             self._ratios.restart(np.array([measured]), np.array([first]))

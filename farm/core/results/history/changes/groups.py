@@ -104,7 +104,12 @@ def group_history(catalog: Catalog, ratios: RatioHistory, groups: Sequence[Group
         values[at, WINDOW - latest :] = (total / present)[-latest:]
         ticks[at, WINDOW - latest :] = sessions[-latest:]
         errors[at] = _error(catalog, rows, ratios.scales.sigma[rows])
-    history = RatioHistory(usual_sigma=LEAST_SIGMA, sigma_by_error=1.0, clip=_CLIP_OF_MEAN)
+    history = RatioHistory(
+        usual_sigma=LEAST_SIGMA,
+        sigma_by_error=1.0,
+        clip=_CLIP_OF_MEAN,
+        usual_correlation=ratios.usual_correlation,
+    )
     history.grow(len(groups))
     for place in range(WINDOW):
         able = np.flatnonzero(~np.isnan(values[:, place]))

@@ -37,7 +37,15 @@ _LEAST_BEFORE_SCAN = 10
 #: A session of a step moves at least by this share of the step; of five or more, one of four may not.
 _CONFIRMING_SHARE = 0.4
 _ALL_CONFIRM = 4
+#: Half of them move by this share: one hot session beside the step makes it no larger.
+_MIDDLE_SHARE = 0.6
 _ONE_OF = 4
+#: The chance that as many sessions in a row are by chance as far from the level before.
+_BY_CHANCE = 2e-6
+#: What the farm's devices say of such sessions counts as so many of one.
+_PRIOR_SESSIONS = 20.0
+#: Sessions on each side of the step of one series, at most.
+_OWN_AFTER, _OWN_BEFORE = 8, 10
 #: So many of the latest steps are no noise: one of them may be a change.
 _LATEST = _AFTER[-1] + 1
 _LEAST_GAIN = 0.1
@@ -46,7 +54,6 @@ _AWAY_DAYS = 10
 _AWAY_TIMES = 8
 #: Absolute times of two sessions differ by so much, in log units, before anything is known.
 _UNKNOWN_SIGMA = 0.05
-_PLANNED_DEGREES = 12.0
 #: Steps of a device before its spread takes part in that of all.
 _POOLED_FROM = 5
 #: Days on which the wander of levels is estimated: each at first, then fewer.
@@ -207,20 +214,37 @@ class DeviceLevels:
         wide = np.maximum(spread.sigma * error, self._spread_of_absence(shared, days, is_known))
         z = normal_scores(size / wide, spread.degrees)
         is_possible &= (sessions >= after + _LEAST_BEFORE_SCAN) & (after >= _LEAST_AFTER)
-        z = np.where(is_possible & self._is_confirmed(shared, size), z, 0.0)
+        is_possible &= self._is_confirmed(devices, size)
+        z = np.where(is_possible, z, 0.0)
         best = np.abs(z).argmax(axis=0)
         ordinal = np.arange(len(devices))
         return LevelSteps(z[best, ordinal], size[best, ordinal], np.array(_AFTER)[best])
 
-    @staticmethod
-    def _is_confirmed(shared: Floats, size: Floats) -> Bools:
-        """Return whether all sessions after a step moved by a share of it, or of many three of four."""
+    def _is_confirmed(self, devices: Ints, size: Floats) -> Bools:
+        """Return whether all sessions after a step moved by a share of it, or of many three of four.
+
+        Single hot sessions are no step, and where there are many of them, some follow each other: there, a
+        step needs more sessions.
+        """
+        levels = np.where(self._is_known(self.sessions), self.shared, np.nan)
+        before = np.lib.stride_tricks.sliding_window_view(levels[:, :-1], _LEAST_BEFORE, axis=1)
+        apart = levels[:, _LEAST_BEFORE:] - row_medians(before)[0]
+        is_known = ~np.isnan(apart)
         confirmed = np.zeros(size.shape, dtype=bool)
         for place, after in enumerate(_AFTER):
-            base = np.median(shared[:, -after - _LEAST_BEFORE : -after], axis=1)
-            moved = np.sort(np.sign(size[place])[:, None] * (shared[:, -after:] - base[:, None]), axis=1)
+            sign = np.sign(size[place])[:, None]
+            base = np.median(self.shared[devices, -after - _LEAST_BEFORE : -after], axis=1)
+            moved = np.sort(sign * (self.shared[devices, -after:] - base[:, None]), axis=1)
             least = moved[:, after // _ONE_OF if after > _ALL_CONFIRM else 0]
-            confirmed[place] = least >= _CONFIRMING_SHARE * np.abs(size[place])
+            middle = (moved[:, (after - 1) // 2] + moved[:, after // 2]) / 2
+            wide = np.abs(size[place])
+            is_able = (least >= _CONFIRMING_SHARE * wide) & (middle >= _MIDDLE_SHARE * wide)
+            for at in np.flatnonzero(is_able):
+                is_far = sign[at] * apart[:, :-after] >= least[at]
+                usual = (1.0 + is_far.sum()) / (1.0 + is_known[:, :-after].sum())
+                own = is_far[devices[at]].sum(), is_known[devices[at], :-after].sum()
+                chance = (own[0] + _PRIOR_SESSIONS * usual) / (own[1] + _PRIOR_SESSIONS)
+                confirmed[place, at] = chance**after <= _BY_CHANCE
         return confirmed
 
     def sessions_since(self, device: int, length: int) -> int:
@@ -279,7 +303,8 @@ class DeviceLevels:
         size, error = sizes[0, -1], errors[0, -1]
         past = np.append((sizes / errors)[0, : -_AFTER[place] - 1], np.nan)
         usual = Spread(self._spread.sigma * self._shape[place], self._spread.degrees)
-        sigma = moderated_spread(past[None, :], usual, np.array(float(_AFTER[place]))).sigma[0]
+        spread = moderated_spread(past[None, :], usual, np.array(float(_AFTER[place])))
+        sigma = spread.sigma[0]
         least = 0.0
         if not len(others):
             of_device = np.array([device])
@@ -287,18 +312,26 @@ class DeviceLevels:
             known = self._is_known(self.sessions[of_device])
             least = float(self._spread_of_absence(levels, away, known)[place, 0])
         variance = max(float(sigma * error), least) ** 2
-        return Difference(float(size), variance, float(size), _PLANNED_DEGREES, after, before)
+        return Difference(float(size), variance, float(size), float(spread.degrees[0]), after, before)
 
     def block(self, rows: Ints) -> Floats:
         """Return the median deviation of some series of a device from their levels, by session."""
         deviations = self.times[rows] - self._own[rows][:, None]
         return row_medians(np.ascontiguousarray(deviations.T))[0]
 
-    def own_steps(self, rows: Ints, device: int, tick: int) -> Floats:
-        """Return how far each of these series of a device moved at a session; NaN where that is not known."""
+    def own_steps(self, rows: Ints, device: int, tick: int, *, newest: int | None = None) -> Floats:
+        """Return how far each of these series of a device moved since a session; NaN where that is not known.
+
+        Args:
+            rows: of the series.
+            device: row of the device.
+            tick: of the first session that moved.
+            newest: how many of the latest sessions show it; None for the first ones since.
+        """
         is_after = self.ticks[device] >= tick
-        after = self.times[rows][:, is_after][:, :8]
-        before = self.times[rows][:, ~is_after][:, -10:]
+        since = self.times[rows][:, is_after]
+        after = since[:, :_OWN_AFTER] if newest is None else since[:, -newest:]
+        before = self.times[rows][:, ~is_after][:, -_OWN_BEFORE:]
         return row_medians(after)[0] - row_medians(before)[0]
 
     def adjust(self, rows: Ints, device: int, tick: int, size: float) -> None:

@@ -23,7 +23,7 @@ PRIOR_DEGREES = 3.0
 _PRIOR_SESSIONS = 60.0
 #: No series is believed to be quieter, in log units.
 LEAST_SIGMA = 0.001
-MOST_CORRELATION = 0.8
+MOST_CORRELATION = 0.9
 
 
 def row_medians(values: Floats) -> tuple[Floats, Ints]:

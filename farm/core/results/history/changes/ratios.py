@@ -35,6 +35,8 @@ _ENOUGH = 10
 #: Sessions before the noise of a series takes part in that of all.
 _POOLED_FROM = 6
 _UNKNOWN_SIGMA = 0.03
+#: Correlation about the level of all sessions that exceeds the one about the local level by so much lasts.
+_LASTING = 0.15
 #: Sessions since a break that are believed to be more than outliers where they agree.
 _AGREEING = 2
 #: They count as at most so many standard deviations each.
@@ -81,6 +83,7 @@ class RatioHistory:
         usual_sigma: float = _UNKNOWN_SIGMA,
         sigma_by_error: float | None = None,
         clip: float = CLIP,
+        usual_correlation: float = 0.0,
     ) -> None:
         """Begin without rows.
 
@@ -88,6 +91,7 @@ class RatioHistory:
             usual_sigma: standard deviation of a session, in log units, before any is known.
             sigma_by_error: the same as a multiple of the standard error of a point; None for unknown.
             clip: standard deviations that a session counts as at most in a scan.
+            usual_correlation: of successive sessions, before any is known.
         """
         self.values: Floats = np.full((0, WINDOW), np.nan)
         self.errors: Floats = np.zeros((0, WINDOW))
@@ -100,7 +104,7 @@ class RatioHistory:
         self._pooled_sigma = usual_sigma
         self._sigma_by_error = sigma_by_error
         self._clip = clip
-        self._pooled_correlation = 0.0
+        self.usual_correlation = usual_correlation
 
     def grow(self, rows: int) -> None:
         """Have room for so many rows."""
@@ -150,7 +154,7 @@ class RatioHistory:
         is_enough = (~np.isnan(earlier)).sum(axis=1) >= _ENOUGH
         latest = np.where(is_enough[:, None], np.nan, residuals[:, -_LATEST:])
         residuals = np.concatenate([earlier, latest], axis=1)
-        found = scales(residuals, self._prior(rows), self._pooled_correlation)
+        found = scales(residuals, self._prior(rows), self.usual_correlation)
         known = self.scales
         known.sigma[rows] = found.sigma
         known.degrees[rows] = found.degrees
@@ -181,16 +185,25 @@ class RatioHistory:
         error = row_medians(np.where(self.errors[known] > 0, self.errors[known], np.nan))[0]
         if np.isfinite(error).sum() >= 3:
             self._sigma_by_error = float(np.nanmedian(sigma / error))
-        long = counts >= 2 * LEAST_REFERENCE
+        long = self.count >= 2 * LEAST_REFERENCE
         if long.any():
-            self._pooled_correlation = float(np.median(self._raw_correlation(np.flatnonzero(long))))
+            self.usual_correlation = self._usual_correlation(np.flatnonzero(long))
 
-    def _raw_correlation(self, rows: Ints) -> Floats:
-        z: Floats = np.clip(self.residuals[rows] / self.scales.sigma[rows][:, None], -CLIP, CLIP)
-        z = np.where(np.isnan(z), 0.0, z)
-        products: Floats = (z[:, 1:] * z[:, :-1]).sum(axis=1)
-        squares: Floats = np.maximum((z**2).sum(axis=1), 1.0)
-        return np.clip(products / squares, 0.0, MOST_CORRELATION)
+    def _usual_correlation(self, rows: Ints) -> float:
+        """Return the correlation of most rows: about their local levels, or where it lasts longer, about all.
+
+        About the local level, noise that lasts for weeks seems less correlated than it is. About the level of
+        all sessions, a series that changed seems correlated that is not: so the difference has to be large.
+        """
+        sigma = self.scales.sigma[rows][:, None]
+        reference = self.reference(rows)
+        center, counts = row_medians(reference)
+        near = float(np.median(_lagged(self.residuals[rows] / sigma)))
+        whole = _lagged((reference - center[:, None]) / sigma)
+        # Marriott and Pope, "Bias in the estimation of autocorrelations", Biometrika 41, 1954.
+        lasting = float(np.median(whole + (1.0 + 4.0 * whole) / np.maximum(counts, 1)))
+        found = lasting if lasting - near > _LASTING else near
+        return float(np.clip(found, 0.0, MOST_CORRELATION))
 
     def reference(self, rows: Ints) -> Floats:
         """Return the values since the last change of each row, NaN before it."""
@@ -325,6 +338,15 @@ class RatioHistory:
         inflation = np.sqrt((1.0 + correlation) / (1.0 - correlation))
         is_possible = n - _RAMPS[None, :] >= LEAST_REFERENCE
         return np.where(is_possible, dot / norm, 0.0), inflation / np.sqrt(norm)
+
+
+def _lagged(z: Floats) -> Floats:
+    """Return the lag-1 correlation of each row of scores, NaN where there is none."""
+    clipped = np.clip(z, -CLIP, CLIP)
+    known = np.where(np.isnan(clipped), 0.0, clipped)
+    products: Floats = (known[:, 1:] * known[:, :-1]).sum(axis=1)
+    squares: Floats = np.maximum((known**2).sum(axis=1), 1.0)
+    return products / squares
 
 
 def _agreed(after: Floats, counts: Ints) -> Floats:

@@ -1,7 +1,9 @@
 """Candidates for a change that no version announced: of a series, of a group of series, of a device."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +23,6 @@ SCAN = 4.7
 SCAN_BASELINE = 5.2
 SCAN_DEVICE = 4.5
 LEAST_DEVICE_STEP = 0.025
-#: A drift fits at least as well as a step, less this.
-_DRIFT_BONUS = 1.0
 #: A step that takes so many sessions to be found is more probably a drift.
 _SLOW_STEP = 8
 #: After a change without a version, the same series drifts on for so many days without another one.
@@ -36,6 +36,16 @@ _HEAT_IN_RATIO = 0.3
 #: The other series of a group move by such a score, and by this share of the one that was found.
 _OTHERS_SCORE = 2.5
 _OTHERS_SHARE = 0.5
+#: Others that move with what was found, with such a score, may have moved for the same reason.
+_BESIDE_SCORE = 1.0
+
+
+class Moved(NamedTuple):
+    """A change of a ratio that no version explains."""
+
+    size: float
+    day: int
+    is_drift: bool
 
 
 class ScanFinder:
@@ -49,8 +59,10 @@ class ScanFinder:
         self._levels = levels
         self._finder = finder
         self.day_by_tick: list[int] = [0]
-        #: Direction and day of the last change without a version.
-        self.moved_by_row: dict[int, tuple[float, int]] = {}
+        #: By the series in whose ratios it shows: the last change without a version.
+        self.moved_by_row: dict[int, Moved] = {}
+        #: By series: size and tick of the last change of its time.
+        self.told_by_row: dict[int, tuple[float, int]] = {}
 
     def strong_rows(self, rows: Sequence[int]) -> list[int]:
         """Return the series that moved by themselves."""
@@ -83,8 +95,11 @@ class ScanFinder:
         tick = int(levels.ticks[device, -length])
         members = catalog.rows_by_device[device]
         own = levels.own_steps(np.array(members), device, tick)
-        own = own[~np.isnan(own)]
-        if not len(own) or (np.sign(size) * own >= SHARE_OF_STEP * abs(size)).mean() < TOGETHER:
+        is_known = ~np.isnan(own)
+        moved = np.sign(size) * own >= SHARE_OF_STEP * abs(size)
+        # What was told of a part of the series moves the level of their device, too.
+        moved &= ~np.array([self._is_told_at(row, device, tick, size) for row in members])
+        if not is_known.any() or moved[is_known].mean() < TOGETHER:
             return []
         if not self._finder.ratios_stayed(dict.fromkeys(members, tick), size):
             return []
@@ -112,11 +127,22 @@ class ScanFinder:
                 return []
         return [found]
 
+    def _is_told_at(self, row: int, device: int, tick: int, size: float) -> bool:
+        """Return whether a change of a series was told that began at about a session, or that goes on."""
+        known, first = self.told_by_row.get(row, (0.0, 0))
+        if known * size > 0:
+            ticks, (earlier, later) = self._levels.ticks[device], sorted((first, tick))
+            return int(((ticks >= earlier) & (ticks < later)).sum()) <= _NEAR_SESSIONS
+        moved = self.moved_by_row.get(row)
+        since = self.day_by_tick[-1] - _DRIFT_DAYS
+        return moved is not None and moved.is_drift and moved.size * size > 0 and moved.day > since
+
     def of_row(self, row: int, day: int) -> list[Candidate]:
         """Return the changes that the scan of one series may show: its own, or that of a group."""
         scan = self._ratios.scan(np.array([row]))
         found = self._scanned(self._ratios, scan, 0, row, [row], day)
-        return [] if found is None else [self._wider(found, row)]
+        wider = None if found is None else self._wider(found, row)
+        return [] if wider is None else [wider]
 
     def of_groups(self, groups: Sequence[Group], day: int) -> list[Candidate]:
         """Return the changes of these groups of which nearly all series moved."""
@@ -128,7 +154,9 @@ class ScanFinder:
         for at, group in enumerate(groups):
             found = self._scanned(history, scan, at, at, group.rows, day)
             least = SCAN if group.baseline is None else SCAN_BASELINE
-            if found is not None and abs(found.z) >= least and self._moved_alike(found, group.rows):
+            if found is None or abs(found.z) < least or not self._moved_alike(found, group.rows):
+                continue
+            if group.baseline is None or not self._moves_beside(found, group.rows, self._others(group)):
                 candidates.append(self._of_group(found, group))
         return candidates
 
@@ -147,9 +175,10 @@ class ScanFinder:
         """
         step, drift = float(scan.step[place]), float(scan.drift[place])
         length = int(scan.step_length[place])
-        is_drift = abs(drift) >= abs(step) - (_DRIFT_BONUS if length >= _SLOW_STEP else 0.0)
+        is_drift = abs(drift) >= abs(step)
         z = drift if is_drift else step
-        if abs(z) < SCAN or ((is_drift or length >= _SLOW_STEP) and self._drifts_on(rows, z, day)):
+        is_slow = is_drift or length >= _SLOW_STEP
+        if abs(z) < SCAN or self._moves_on(rows, z, day, is_slow=is_slow):
             return None
         length = int(scan.drift_length[place]) if is_drift else history.first_session(at, length)
         z *= self._share_without_level(history, at, rows, length, is_drift=is_drift)
@@ -171,7 +200,7 @@ class ScanFinder:
     def _share_without_level(
         self, history: RatioHistory, at: int, rows: Sequence[int], length: int, *, is_drift: bool
     ) -> float:
-        """Return which share of a change remains where its ratio follows the level of its device.
+        """Return which share of a score remains where the ratio follows the level of its device.
 
         Series that feel the heat of their device more or less than their baseline have ratios that move with
         its level.
@@ -182,13 +211,17 @@ class ScanFinder:
             parts = [
                 self._sizes_beside_level(self._ratios, row, [row], length, is_drift=is_drift) for row in rows
             ]
-        alone, beside = (sum(sizes) for sizes in zip(*parts, strict=True))
-        return min(max(beside / alone, 0.0), 1.0) if alone else 1.0
+        alone, beside, precision = (float(sum(values)) for values in zip(*parts, strict=True))
+        share = min(max(beside / alone, 0.0), 1.0) if alone else 1.0
+        return share * precision / len(parts)
 
     def _sizes_beside_level(
         self, history: RatioHistory, at: int, rows: Sequence[int], length: int, *, is_drift: bool
-    ) -> tuple[float, float]:
-        """Return the size of a change by least squares, alone and beside what the level explains."""
+    ) -> tuple[float, float, float]:
+        """Return the size of a change by least squares alone, and beside what the level explains.
+
+        Third is how precise the one beside the level is, as a share: the less, the more alike both are.
+        """
         device = self._catalog.series[rows[0]].device_row
         values, ticks = history.reference(np.array([at]))[0], history.ticks[at]
         sessions = self._levels.ticks[device]
@@ -199,10 +232,15 @@ class ScanFinder:
         change = np.maximum(1.0 - age / length, 0.0) if is_drift else np.where(age < length, 1.0, 0.0)
         design = np.stack([np.ones(len(age)), change, level])[:, is_known]
         products, observed = design @ design.T, design @ values[is_known]
-        alone = np.linalg.lstsq(products[:2, :2], observed[:2], rcond=None)[0][1]
+        inverse = np.linalg.pinv(products[:2, :2])
         products[2, 2] += (float(history.scales.sigma[at]) / _HEAT_IN_RATIO) ** 2
-        beside = np.linalg.lstsq(products, observed, rcond=None)[0][1]
-        return float(alone), float(beside)
+        beside = np.linalg.pinv(products)
+        precision = min(float(inverse[1, 1] / max(beside[1, 1], 1e-12)), 1.0)
+        return (
+            float((inverse @ observed[:2])[1]),
+            float((beside @ observed)[1]),
+            math.sqrt(max(precision, 0.0)),
+        )
 
     def _level_of_others(self, rows: Sequence[int], device: int) -> Floats:
         """Return the level of a device by the series that a change of these does not move."""
@@ -212,10 +250,17 @@ class ScanFinder:
         unmoved = [r for r in others if r not in baselines] or (others if len(baselines) > 1 else [])
         return self._levels.block(np.array(unmoved)) if unmoved else np.zeros(SESSIONS)
 
-    def _drifts_on(self, rows: Sequence[int], z: float, day: int) -> bool:
-        """Return whether most of these series were told to move in this direction not long ago."""
-        told = [self.moved_by_row.get(row, (0.0, day - _DRIFT_DAYS)) for row in rows]
-        return 2 * sum(day - since < _DRIFT_DAYS and z * size > 0 for size, since in told) > len(rows)
+    def _moves_on(self, rows: Sequence[int], z: float, day: int, *, is_slow: bool) -> bool:
+        """Return whether half of these series were told to move in this direction not long ago.
+
+        A step may follow a step, but not a drift: on its way, a drift is a step beside its beginning.
+        """
+        told = [self.moved_by_row[row] for row in rows if row in self.moved_by_row]
+        goes_on = [
+            (is_slow or moved.is_drift) and day - moved.day < _DRIFT_DAYS and z * moved.size > 0
+            for moved in told
+        ]
+        return 2 * sum(goes_on) >= len(rows)
 
     def _moved_alike(self, found: Candidate, rows: Sequence[int]) -> bool:
         """Return whether nearly all of these series moved by a similar share of what was found."""
@@ -232,8 +277,29 @@ class ScanFinder:
         alike = (np.sign(found.size) * sizes >= SHARE_OF_STEP * abs(middle)).mean() >= TOGETHER
         return bool(alike and middle * found.size > 0)
 
-    def _wider(self, found: Candidate, row: int) -> Candidate:
-        """Return the change of a group if its other series moved with the one that was found."""
+    def _others(self, group: Group) -> list[int]:
+        """Return the series of the device of a group that are compared with other baselines."""
+        catalog = self._catalog
+        device = catalog.series[group.rows[0]].device_row
+        rows = catalog.rows_by_device[device]
+        return [r for r in rows if r not in group.rows and not catalog.series[r].is_baseline]
+
+    def _moves_beside(self, found: Candidate, rows: Sequence[int], others: Sequence[int]) -> bool:
+        """Return whether others seem to move with these series, so that a wider change may be found soon."""
+        tick = next(iter(found.tick_by_row.values()))
+        evidence = self._finder.evidence(dict.fromkeys([*rows, *others], tick))
+        own, beside = ({r: evidence[r] for r in part if r in evidence} for part in (rows, others))
+        if not own or not beside:
+            return False
+        moved, rest = (pooled(self._finder.by_group(part)) for part in (own, beside))
+        share = rest.shift / moved.shift if moved.shift else 0.0
+        return rest.z * moved.z > 0 and abs(rest.z) >= _BESIDE_SCORE and share >= _OTHERS_SHARE
+
+    def _wider(self, found: Candidate, row: int) -> Candidate | None:
+        """Return the change of a group if its other series moved with the one that was found.
+
+        None where it cannot be said yet whether it is the series that moved, or its baseline.
+        """
         catalog = self._catalog
         tick = found.tick_by_row[row]
         series = catalog.series[row]
@@ -252,10 +318,12 @@ class ScanFinder:
             ):
                 wider = replace(found, tick_by_row=dict.fromkeys(group.rows, tick))
                 return self._of_group(wider, group)
+        if self._moves_beside(found, [row], catalog.siblings(row)):
+            return None
         baseline = catalog.baseline_of(row)
         if baseline is not None and len(catalog.rows_by_group[series.group]) == 2:
-            own = self._own_steps([row], baseline, tick)
-            if abs(own[1]) > 2 * abs(own[0]) + LEAST_EFFECT:
+            own = self._own_steps(found, [row], baseline)
+            if abs(own[1]) > abs(own[0]):
                 found = replace(found, tick_by_row={baseline: tick}, size=-found.size)
         return self._explained(found, [row])
 
@@ -265,19 +333,26 @@ class ScanFinder:
         if "device" not in group.scope:
             # What moves one variant everywhere at once is its file, if that is not known.
             is_drift = found.cause is Cause.DRIFT or self._catalog.series[group.rows[0]].file
+            told = [self._is_told(row, row, found) for row in group.rows]
+            if 2 * sum(told) > len(told):
+                return replace(found, scope=group.scope, is_known=True)
             return replace(found, cause=Cause.DRIFT if is_drift else Cause.FILE, scope=group.scope)
         if group.baseline is not None:
-            own = self._own_steps(group.rows, group.baseline, tick)
+            own = self._own_steps(found, group.rows, group.baseline)
             if 2 * abs(own[1]) + LEAST_EFFECT >= abs(own[0]):
+                if self._is_told(group.rows[0], group.rows[0], found):
+                    return replace(found, scope=group.scope, is_known=True)
                 moved = replace(found, tick_by_row={group.baseline: tick}, size=-found.size)
                 return self._explained(moved, group.rows)
         return self._explained(replace(found, scope=group.scope), group.rows)
 
-    def _own_steps(self, rows: Sequence[int], baseline: int, tick: int) -> tuple[float, float]:
+    def _own_steps(self, found: Candidate, rows: Sequence[int], baseline: int) -> tuple[float, float]:
         """Return how far these series and their baseline moved in absolute time, beside all others."""
+        tick = next(iter(found.tick_by_row.values()))
+        newest = _newest(found.sessions) if found.cause is Cause.DRIFT else None
         device = self._catalog.series[baseline].device_row
         others = [r for r in self._catalog.rows_by_device[device] if r != baseline and r not in rows]
-        own = self._levels.own_steps(np.array([baseline, *rows, *others]), device, tick)
+        own = self._levels.own_steps(np.array([baseline, *rows, *others]), device, tick, newest=newest)
         rest = own[1 + len(rows) :]
         shared = float(np.nanmedian(rest)) if len(rest) and not np.isnan(rest).all() else 0.0
         moved = own[1 : 1 + len(rows)]

@@ -104,3 +104,25 @@ def test_a_ratio_that_follows_the_heat_of_its_device_does_not_drift() -> None:
             )
         points.append(point)
     assert [change for change in detect(points) if change.cause is not Cause.DEVICE] == []
+
+
+def test_a_drift_of_a_baseline_beside_one_variant_is_not_taken_for_one_of_the_variant() -> None:
+    """By the latest sessions: at its beginning, neither has moved."""
+    shift = Shift(day=60, delta=-0.09, ramp=40, holds_for=one_baseline)
+    variants = (BASELINE, "int8")
+    (change,) = detect(Sketch(devices=3, networks=2, variants=variants, days=120, shifts=(shift,)).points())
+    assert (change.series, change.cause) == ("d1/n0/base", Cause.DRIFT)
+    assert change.delta < 0
+
+
+def hot(days: tuple[int, ...]) -> dict[tuple[str, int], float]:
+    """Sessions of a device in which everything takes longer."""
+    names = [f"d1/n{at}/{variant}" for at in range(2) for variant in (BASELINE, "int8", "fp16")]
+    return {(name, day): 0.1 + day % 3 / 100 for name in names for day in days}
+
+
+def test_three_hot_sessions_in_a_row_are_no_step_of_a_device_that_has_many() -> None:
+    assert detect(Sketch(days=64, broken=hot((25, 35, 45, 60, 61, 62))).points()) == []
+    # On a device that had none, they are one.
+    (change,) = detect(Sketch(days=64, broken=hot((60, 61, 62))).points())
+    assert (dict(change.scope), change.told) == ({"device": "d1"}, FIRST_DAY + 62)
