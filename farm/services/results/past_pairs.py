@@ -1,7 +1,7 @@
 """What earlier matrices say of a comparison: the variance of the pair, and the alarms of A/A pairs."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy.engine import Connection
 
@@ -20,7 +20,7 @@ from farm.core.results.statistics.verdict import DIRECTED
 from farm.core.runs.measurement import COUNTED, MIN_ROUNDS
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
-from farm.store.results.past_pairs import PastMeasurement, aa_pairs, past_measurements
+from farm.store.results.past_pairs import PastMeasurement, SeriesPast, aa_pairs, past_measurements
 
 #: A/A pairs are counted over so many matrices.
 AA_MATRICES = 50
@@ -31,31 +31,34 @@ PairKey = tuple[SeriesId, SeriesId, int]
 
 
 def variance_priors(
-    connection: Connection, pairs: Collection[PairKey], *, before: MatrixId
-) -> dict[PairKey, VariancePrior]:
-    """Return what the matrices before one say of the variance of pairs; nothing of those without a past."""
-    series_ids = {series_id for baseline, candidate, _ in pairs for series_id in (baseline, candidate)}
-    past = past_measurements(connection, series_ids, before=before, matrices=MAX_MATRICES)
-    cells: defaultdict[MatrixId, _CellsBySeries] = defaultdict(lambda: defaultdict(dict))
-    for measurement in past:
-        own = cells[measurement.matrix_id][measurement.series_id]
-        own.setdefault(measurement.cell_id, []).append(measurement)
-    newest_first = [cells[matrix_id] for matrix_id in sorted(cells, reverse=True)]
+    connection: Connection, pairs: Collection[tuple[PairKey, MatrixId]]
+) -> dict[tuple[PairKey, MatrixId], VariancePrior]:
+    """Return what earlier matrices say of the variance of pairs; nothing of those without a past.
+
+    Each has its own past, whichever others are asked for.
+
+    Args:
+        connection: the database.
+        pairs: each with the matrix before which its past ends.
+    """
+    asked = {(pair, before): SeriesPast(pair[0], pair[1], before) for pair, before in pairs}
+    past = past_measurements(connection, {*asked.values()}, matrices=MAX_MATRICES)
     priors = {
-        pair: variance_prior([known for by_series in newest_first if (known := _variance(by_series, pair))])
-        for pair in pairs
+        key: variance_prior([known for own in past[series] if (known := _variance(own, key[0]))])
+        for key, series in asked.items()
     }
-    return {pair: prior for pair, prior in priors.items() if prior is not None}
+    return {key: prior for key, prior in priors.items() if prior is not None}
 
 
-_CellsBySeries = Mapping[SeriesId, dict[CellId, list[PastMeasurement]]]
-
-
-def _variance(by_series: _CellsBySeries, pair: PairKey) -> PastVariance | None:
+def _variance(measured: Sequence[PastMeasurement], pair: PairKey) -> PastVariance | None:
     """Return the variance of a pair in one matrix; None where it was not measured in the same way."""
+    by_series: defaultdict[SeriesId, defaultdict[CellId, list[PastMeasurement]]]
+    by_series = defaultdict(lambda: defaultdict(list))
+    for measurement in measured:
+        by_series[measurement.series_id][measurement.cell_id].append(measurement)
     baseline_id, candidate_id, duplicates = pair
-    baseline = [own for _, own in sorted(by_series.get(baseline_id, {}).items())]
-    candidate = [own for _, own in sorted(by_series.get(candidate_id, {}).items())]
+    baseline = [own for _, own in sorted(by_series[baseline_id].items())]
+    candidate = [own for _, own in sorted(by_series[candidate_id].items())]
     if baseline_id == candidate_id:
         baseline, candidate = baseline[:1], baseline[1:]
     if len(baseline) != duplicates + 1 or len(candidate) != 1:
@@ -79,11 +82,11 @@ def earlier_sessions(
     connection: Connection, keys: Collection[SessionKey], *, before: MatrixId
 ) -> dict[SessionKey, SessionSpread]:
     """Return how far the earlier sessions of cells lie apart; nothing of those that are new."""
-    series_ids = {series_id for series_id, _, _ in keys}
-    past = past_measurements(connection, series_ids, before=before, matrices=SESSIONS)
+    asked = {series_id: SeriesPast(series_id, series_id, before) for series_id, _, _ in keys}
+    past = past_measurements(connection, {*asked.values()}, matrices=SESSIONS)
     sessions: defaultdict[SessionKey, defaultdict[MatrixId, list[float]]]
     sessions = defaultdict(lambda: defaultdict(list))
-    for measurement in past:
+    for measurement in (measurement for own in past.values() for matrix in own for measurement in matrix):
         if measurement.quality in COUNTED:
             key = measurement.series_id, measurement.variant_digest, measurement.program_digest
             sessions[key][measurement.matrix_id].append(measurement.value_ns)

@@ -260,15 +260,11 @@ def speedup_views(
 
 def with_priors(connection: Connection, compared: Sequence[SpeedupInputs]) -> list[SpeedupInputs]:
     """Return comparisons with what the matrices before theirs say of the variance of each pair."""
-    keys: defaultdict[MatrixId, set[PairKey]] = defaultdict(set)
-    for item in compared:
-        if item.key is not None:
-            keys[item.matrices[-1]].add(item.key)
-    priors = {
-        matrix_id: variance_priors(connection, own, before=matrix_id) for matrix_id, own in keys.items()
-    }
+    priors = variance_priors(
+        connection, {(item.key, item.matrices[-1]) for item in compared if item.key is not None}
+    )
     return [
-        item if item.key is None else replace(item, prior=priors[item.matrices[-1]].get(item.key))
+        item if item.key is None else replace(item, prior=priors.get((item.key, item.matrices[-1])))
         for item in compared
     ]
 

@@ -1,8 +1,9 @@
 """What was measured of pairs in earlier matrices: their variance, and the alarms of A/A pairs."""
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -10,7 +11,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import Quality, SampleKind
-from farm.database.rows import is_among, to_record
+from farm.database.rows import is_among, listed_rows, to_record
 from farm.database.tables import cells, measurements, points, series
 from farm.store.results.history.session_starts import cells_of_sessions
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
@@ -46,79 +47,151 @@ _COLUMNS = [
 ]
 
 
-#: The newest matrix before one in which one of some series has a point: a step into an index for each series.
-_LAST_OF_SERIES = (
-    sa.select(sa.func.max(points.c.matrix_id))
-    .where(points.c.series_id == series.c.series_id, points.c.matrix_id < sa.bindparam("before"))
-    .scalar_subquery()
-)
+class SeriesPast(NamedTuple):
+    """The matrices before one that measured two series, both; twice the same one: that measured it."""
+
+    series_id: SeriesId
+    other_series_id: SeriesId
+    before: MatrixId
+
+
+#: Where matrices measured one of two series without the other, so many steps from one to the next are taken.
+MAX_STEPS = 100
 
 
 def past_measurements(
-    connection: Connection, series_ids: Collection[SeriesId], *, before: MatrixId, matrices: int
-) -> list[PastMeasurement]:
-    """Return the accepted measurements of series in the newest matrices before one, of each oldest first.
+    connection: Connection, asked: Collection[SeriesPast], *, matrices: int
+) -> dict[SeriesPast, list[Sequence[PastMeasurement]]]:
+    """Return the accepted measurements of series by matrix, the newest first; of each series oldest first.
 
-    Matrices are found by points, or are not computed yet, so older ones cost nothing.
+    Each answer is the same whichever others are asked for. Matrices are found by points, or are not computed
+    yet, so older ones cost nothing.
 
     Args:
         connection: the database.
-        series_ids: the series.
-        before: only matrices of lower numbers.
-        matrices: so many of them at most.
+        asked: the series, and the matrix before which their past ends.
+        matrices: of each at most so many, the newest ones.
     """
-    of_series = is_among(connection, series.c.series_id, series_ids)
-    devices = connection.execute(sa.select(series.c.device_id).where(of_series).distinct()).scalars().all()
-    pending = pending_sessions(connection, devices)
-    found: dict[MatrixId, list[PastMeasurement]] = {}
-    while some := _matrices_before(connection, of_series, pending, before=before, most=matrices - len(found)):
-        sessions = [session for session in pending if session.matrix_id in some]
-        stored = sa.select(points.c.cell_id).where(
-            is_among(connection, points.c.series_id, series_ids), points.c.matrix_id.in_(some)
-        )
-        own = {*connection.execute(stored).scalars()}
-        own |= {cell.cell_id for cell in cells_of_sessions(connection, sessions)}
-        for row in connection.execute(_measured_in(connection, own, series_ids)):
-            found.setdefault(row.matrix_id, []).append(to_record(PastMeasurement, row))
-        before = some[-1]
-    return [measurement for matrix_id in sorted(found) for measurement in found[matrix_id]]
-
-
-def _matrices_before(
-    connection: Connection,
-    of_series: sa.ColumnElement[bool],
-    pending: Collection[MeasuredSession],
-    *,
-    before: MatrixId,
-    most: int,
-) -> list[MatrixId]:
-    """Return the next matrices that may have measured some series, the newest first."""
-    query = sa.select(sa.func.max(_LAST_OF_SERIES)).where(of_series)
-    found: list[MatrixId] = []
-    while len(found) < most:
-        stored = connection.execute(query, {"before": before}).scalar()
-        others = (session.matrix_id for session in pending if session.matrix_id < before)
-        last = max([*others, *([] if stored is None else [MatrixId(stored)])], default=None)
-        if last is None:
-            break
-        found.append(last)
-        before = last
+    device_by_series = _devices(connection, {own.series_id for own in asked})
+    pending: defaultdict[DeviceId, list[MatrixId]] = defaultdict(list)
+    for matrix_id, device_id in pending_sessions(connection, {*device_by_series.values()}):
+        pending[device_id].append(matrix_id)
+    found: dict[SeriesPast, list[Sequence[PastMeasurement]]] = {own: [] for own in asked}
+    below = {own: own.before for own in found}
+    while below:
+        most = {own: matrices - len(found[own]) for own in below}
+        stored = _stored_cells(connection, [(own, before, most[own]) for own, before in below.items()])
+        considered: dict[SeriesPast, list[MatrixId]] = {}
+        sessions: set[MeasuredSession] = set()
+        for own, before in below.items():
+            device_id = device_by_series[own.series_id]
+            others = {matrix_id for matrix_id in pending[device_id] if matrix_id < before}
+            considered[own] = sorted({*stored[own], *others}, reverse=True)[: most[own]]
+            uncomputed = others.intersection(considered[own])
+            sessions |= {MeasuredSession(matrix_id, device_id) for matrix_id in uncomputed}
+        cell_ids = {cell_id for by_matrix in stored.values() for own in by_matrix.values() for cell_id in own}
+        cell_ids |= {cell.cell_id for cell in cells_of_sessions(connection, sessions)}
+        measured = _measured(connection, cell_ids)
+        for own, matrix_ids in considered.items():
+            for matrix_id in matrix_ids:
+                sides = [measured[matrix_id, series_id] for series_id in {*own[:2]}]
+                if all(sides):
+                    found[own].append([measurement for side in sides for measurement in side])
+        # Points that changed since, and sessions without points, may be of neither: then more are looked for.
+        below = {
+            own: matrix_ids[-1]
+            for own, matrix_ids in considered.items()
+            if len(matrix_ids) == most[own] and len(found[own]) < matrices
+        }
     return found
 
 
-def _measured_in(
-    connection: Connection, cell_ids: Collection[CellId], series_ids: Collection[SeriesId]
-) -> sa.Select[Any]:
-    return (
+def _devices(connection: Connection, series_ids: Collection[SeriesId]) -> dict[SeriesId, DeviceId]:
+    query = sa.select(series.c.series_id, series.c.device_id)
+    rows = connection.execute(query.where(is_among(connection, series.c.series_id, series_ids)))
+    return {row.series_id: row.device_id for row in rows}
+
+
+_WALK_COLUMNS = [
+    sa.column(name, sa.BigInteger) for name in ("number", "series_id", "other_series_id", "below", "most")
+]
+
+
+def _stored_cells(
+    connection: Connection, asked: Sequence[tuple[SeriesPast, MatrixId, int]]
+) -> dict[SeriesPast, dict[MatrixId, list[CellId]]]:
+    """Return the cells of points of the newest matrices below one, so many of each, that have both series.
+
+    One statement. Each step looks up the newest matrix of either series below the lower one of the last two.
+    """
+    rows = [(number, *own[:2], below, most) for number, (own, below, most) in enumerate(asked)]
+    start = listed_rows(connection, _WALK_COLUMNS, rows).subquery()
+
+    def newest(series_id: sa.ColumnElement[int], below: sa.ColumnElement[int]) -> sa.ScalarSelect[Any]:
+        query = sa.select(sa.func.max(points.c.matrix_id))
+        return query.where(points.c.series_id == series_id, points.c.matrix_id < below).scalar_subquery()
+
+    walk = sa.select(
+        start.c.number,
+        start.c.series_id,
+        start.c.other_series_id,
+        start.c.most,
+        newest(start.c.series_id, start.c.below).label("its"),
+        newest(start.c.other_series_id, start.c.below).label("others"),
+        sa.literal_column("0").label("steps"),
+    ).cte("walk", recursive=True)
+    has_both = walk.c.its == walk.c.others
+    below = sa.case(
+        (has_both, walk.c.its), (walk.c.its < walk.c.others, walk.c.its + 1), else_=walk.c.others + 1
+    )
+    walk = walk.union_all(
+        sa.select(
+            walk.c.number,
+            walk.c.series_id,
+            walk.c.other_series_id,
+            walk.c.most - sa.case((has_both, 1), else_=0),
+            newest(walk.c.series_id, below),
+            newest(walk.c.other_series_id, below),
+            walk.c.steps + 1,
+        ).where(
+            walk.c.its.is_not(None),
+            walk.c.others.is_not(None),
+            walk.c.most > sa.case((has_both, 1), else_=0),
+            walk.c.steps < MAX_STEPS,
+        )
+    )
+    query = (
+        sa.select(walk.c.number, points.c.matrix_id, points.c.cell_id)
+        .join_from(
+            walk,
+            points,
+            sa.and_(
+                points.c.matrix_id == walk.c.its,
+                points.c.series_id.in_([walk.c.series_id, walk.c.other_series_id]),
+            ),
+        )
+        .where(walk.c.its == walk.c.others)
+    )
+    found: dict[SeriesPast, dict[MatrixId, list[CellId]]] = {own: {} for own, _, _ in asked}
+    for number, matrix_id, cell_id in connection.execute(query).all():
+        found[asked[number][0]].setdefault(matrix_id, []).append(cell_id)
+    return found
+
+
+def _measured(
+    connection: Connection, cell_ids: Collection[CellId]
+) -> Mapping[tuple[MatrixId, SeriesId], Sequence[PastMeasurement]]:
+    """Return the accepted measurements of cells by matrix and series, of each oldest first."""
+    query = (
         sa.select(*_COLUMNS)
         .join(cells, cells.c.cell_id == measurements.c.cell_id)
-        .where(
-            is_among(connection, measurements.c.cell_id, cell_ids),
-            measurements.c.series_id.in_(series_ids),
-            is_accepted(connection),
-        )
+        .where(is_among(connection, measurements.c.cell_id, cell_ids), is_accepted(connection))
         .order_by(measurements.c.measurement_id)
     )
+    found: defaultdict[tuple[MatrixId, SeriesId], list[PastMeasurement]] = defaultdict(list)
+    for row in connection.execute(query):
+        found[row.matrix_id, row.series_id].append(to_record(PastMeasurement, row))
+    return found
 
 
 def aa_pairs(connection: Connection, device_id: DeviceId, *, matrices: int) -> list[tuple[CellId, CellId]]:

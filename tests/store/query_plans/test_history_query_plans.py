@@ -21,7 +21,7 @@ from farm.store.results.history import (
 )
 from farm.store.results.history.points import PairKey
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
-from farm.store.results.past_pairs import past_measurements
+from farm.store.results.past_pairs import SeriesPast, past_measurements
 from tests.store.query_plans.test_sqlite_query_plans import PHONE, is_table_scan, plans
 from tests.support.database.sample_rows import NOW
 
@@ -56,7 +56,7 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         "_points_newest",
     ),
     "speedups: what earlier matrices measured of series": (
-        lambda c: past_measurements(c, [SeriesId(1)], before=MatrixId(9), matrices=6),
+        lambda c: past_measurements(c, [SeriesPast(SeriesId(1), SeriesId(2), MatrixId(9))], matrices=6),
         "ix_points_series (series_id=? AND matrix_id<?)",
     ),
     "speedups --name: the pairs of devices": (
@@ -116,8 +116,15 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
         "ix_matrices_submitted_by (submitted_by=?)",
     ),
 }
-#: They are small: a row for each session that is not computed yet, a device, a model file.
-SMALL = ("SCAN stale_points", "SCAN devices", "SCAN variants", "SCAN point_progress", "SCAN json_each")
+#: They are small: a row for each session that is not computed yet, a device, a model file, a step.
+SMALL = (
+    "SCAN walk",
+    "SCAN stale_points",
+    "SCAN devices",
+    "SCAN variants",
+    "SCAN point_progress",
+    "SCAN json_each",
+)
 
 
 @pytest.mark.parametrize("name", ASKED)
