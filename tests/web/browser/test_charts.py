@@ -141,3 +141,18 @@ def test_without_scripts_the_drawing_stays(browser: Browser, url: str) -> None:
         assert tab.page.locator("rect.change").count() == 2
     finally:
         context.close()
+
+
+def test_a_chart_that_is_not_drawn_again_yet_does_not_widen_the_page(browser: Browser, url: str) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    try:
+        tab = visit(context, url)
+        tab.page.add_init_script(
+            "addEventListener('resize', (event) => event.stopImmediatePropagation(), true)"
+        )
+        tab.open("/history?variant=int8")
+        expect(tab.page.locator(".zoom")).to_have_count(2)
+        tab.page.set_viewport_size({"width": 360, "height": 800})
+        assert tab.page.evaluate("document.documentElement.scrollWidth") <= 360
+    finally:
+        context.close()
