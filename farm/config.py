@@ -51,6 +51,8 @@ class FarmConfig(BaseSettings):
     agents_bind: str | None = None
     #: Require a token on loopback, too: behind a reverse proxy all calls come from there.
     require_tokens: bool = False
+    #: The most writing and expensive calls of one token or host in a minute, where tokens are required.
+    calls_per_minute: Annotated[int, Field(gt=0)] = 1200
     #: Interval of the search for overdue sessions and grants.
     reap_every_s: float = 5.0
     #: Time without a call after which an agent is silent; it keeps its work.
@@ -83,7 +85,7 @@ class FarmConfig(BaseSettings):
     smtp_url: SecretStr | None = None
     #: Addresses, with commas between them, that get a mail of each alarm; None: no mail.
     alarm_mail: Annotated[str | None, Field(validate_default=True)] = None
-    #: Whether changes of model files are confirmed by a small matrix of the old file against the new one.
+    #: Whether changes of model files and programs are confirmed by a small matrix of the old against the new.
     confirm_changes: bool = True
     #: Interval of the checks of a good device without work.
     check_every_h: Annotated[float, Field(gt=0)] = 24.0

@@ -14,7 +14,8 @@ from farm.api.agents.growth_worker import grow_matrices
 from farm.api.agents.heartbeat_fast_path import HeartbeatFastPath
 from farm.api.agents.point_worker import compute_points
 from farm.api.context import Context
-from farm.api.http.authentication import AuthMiddleware, identify_caller, identify_host
+from farm.api.http.authentication import AuthMiddleware, bearer, identify_caller, identify_host
+from farm.api.http.call_limits import CallLimits
 from farm.api.http.openapi import DescribedApp
 from farm.api.http.origin_check import OriginCheck, refuse_beyond_loopback, refuse_other_origin
 from farm.api.http.problems import install_problem_handlers
@@ -23,10 +24,10 @@ from farm.api.routes import access as access_routes
 from farm.api.routes import agents as agent_routes
 from farm.api.routes import changes as change_routes
 from farm.api.routes import devices as device_routes
-from farm.api.routes import export as export_routes
 from farm.api.routes import farm as farm_routes
 from farm.api.routes import files as file_routes
 from farm.api.routes import hosts as host_routes
+from farm.api.routes import interchange as interchange_routes
 from farm.api.routes import matrices as matrix_routes
 from farm.api.routes import operations as operation_routes
 from farm.api.routes import results as result_routes
@@ -51,7 +52,7 @@ ROUTERS = (
     standing_routes.router,
     result_routes.router,
     change_routes.router,
-    export_routes.router,
+    interchange_routes.router,
     file_routes.router,
     device_routes.router,
     host_routes.router,
@@ -67,6 +68,7 @@ def create_app(
     *,
     let_in: Callable[[Headers, Context], Awaitable[Caller]] = identify_caller,
     is_open: Callable[[str, str], bool] = lambda _method, _path: False,
+    secret_of: Callable[[Headers], str | None] = bearer,
 ) -> DescribedApp:
     """Build the application; its database and folders are opened when it starts, closed when it ends.
 
@@ -75,6 +77,7 @@ def create_app(
         clock: of the farm.
         let_in: who a request is from, on a farm that wants tokens; raises AuthError for an unknown caller.
         is_open: whether anyone may make a call, by its method and path.
+        secret_of: what `let_in` looks at, without a look into the database; None without one.
     """
 
     @asynccontextmanager
@@ -101,6 +104,7 @@ def create_app(
                 run_on_request("growth", partial(grow_matrices, database, clock), context.to_grow),
                 run_on_request("points", partial(compute_points, database, clock), context.to_compute_points),
                 aclosing(context.heartbeats),
+                aclosing(context.report_parser),
             ):
                 yield
         finally:
@@ -112,6 +116,7 @@ def create_app(
     if config.needs_tokens:
         app.add_middleware(AuthMiddleware, state=app.state, let_in=let_in, is_open=is_open)
     app.add_outermost(HeartbeatFastPath, state=app.state)
+    app.add_outermost(CallLimits, state=app.state, limits_calls=config.needs_tokens, secret_of=secret_of)
     refusal = refuse_other_origin if config.needs_tokens else refuse_beyond_loopback
     app.add_outermost(OriginCheck, refusal=refusal)
     install_problem_handlers(app)
@@ -126,6 +131,7 @@ def create_agents_app(context: Context) -> FastAPI:
     app.add_middleware(RequestBodyGuard)
     app.add_middleware(AuthMiddleware, state=app.state, let_in=identify_host)
     app.add_outermost(HeartbeatFastPath, state=app.state)
+    app.add_outermost(CallLimits, state=app.state, limits_calls=True)
     install_problem_handlers(app)
     return app
 

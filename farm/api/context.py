@@ -8,6 +8,7 @@ from typing import Annotated, Concatenate, ParamSpec, TypeVar
 
 from fastapi import Depends, Request
 
+from farm.api.state.bodies_in_progress import BodiesInProgress
 from farm.api.state.heartbeat_batch import HeartbeatBatch
 from farm.api.state.held_exchanges import HeldExchanges
 from farm.api.state.refusal_log import RefusalLog
@@ -15,6 +16,7 @@ from farm.api.state.report_parser_pool import ReportParserPool
 from farm.blobs.disk import DiskBlobs
 from farm.clock import Clock
 from farm.config import FarmConfig
+from farm.core.operations.call_budget import CallBudget
 from farm.core.results.settle.report import ParsedReport, ReportAnswer
 from farm.database.clock_skew import ClockCheck
 from farm.database.engine import Database
@@ -44,6 +46,8 @@ class Context:
     to_grow: asyncio.Event = field(default_factory=asyncio.Event)
     #: Set when something was measured, or points are to be computed again.
     to_compute_points: asyncio.Event = field(default_factory=asyncio.Event)
+    bodies: BodiesInProgress = field(default_factory=BodiesInProgress)
+    call_budget: CallBudget = field(init=False)
     planner: RunPlanner = field(default_factory=RunPlanner)
     refused: RefusalLog = field(init=False)
     heartbeats: HeartbeatBatch = field(init=False)
@@ -52,6 +56,7 @@ class Context:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clock_check", ClockCheck(self.clock))
+        object.__setattr__(self, "call_budget", CallBudget(self.config.calls_per_minute))
         object.__setattr__(self, "refused", RefusalLog(self.database, self.clock))
         object.__setattr__(self, "heartbeats", HeartbeatBatch(self.database, self.clock))
         object.__setattr__(self, "report_parser", ReportParserPool(self.database))

@@ -1,5 +1,6 @@
 """A connection to one farm: its address, the caller, and the time-outs."""
 
+import time
 from collections.abc import Mapping
 from typing import Self, TypeVar
 from urllib.parse import quote
@@ -19,6 +20,8 @@ QueryValue = str | int | float | bool | None
 #: Connecting, and each read or write; a request that sends a file takes as many writes as it needs.
 CONNECT_S = 5.0
 ANSWER_S = 60.0
+#: Tries after a farm said that it gets too many calls, and the longest pause before one, in seconds.
+_CALL_TRIES, _MAX_WAIT_S = 4, 60
 
 
 class FarmConnection:
@@ -110,6 +113,16 @@ class FarmConnection:
         return parse_response(kind, self._send(self._http.build_request("DELETE", path)))
 
     def _send(self, request: httpx.Request) -> httpx.Response:
+        response = self._send_now(request)
+        for _ in range(_CALL_TRIES):
+            # Nothing was done. A file is sent again by its upload, which knows where to go on.
+            if response.status_code != httpx.codes.TOO_MANY_REQUESTS or not _can_repeat(request):
+                break
+            time.sleep(_wait_s(response))
+            response = self._send_now(request)
+        return response
+
+    def _send_now(self, request: httpx.Request) -> httpx.Response:
         try:
             return self._http.send(request)
         except httpx.TimeoutException as error:
@@ -118,6 +131,16 @@ class FarmConnection:
             ) from error
         except httpx.RequestError as error:
             raise FarmUnreachable(f"no farm answers at {self.url}", hint=self._away_hint) from error
+
+
+def _can_repeat(request: httpx.Request) -> bool:
+    return isinstance(request.stream, httpx.ByteStream)
+
+
+def _wait_s(response: httpx.Response) -> float:
+    """Return how long the farm, or a proxy, wants no further call; dates are not read."""
+    text = response.headers.get("Retry-After", "")
+    return float(min(int(text), _MAX_WAIT_S)) if text.isascii() and text.isdigit() else 1.0
 
 
 def _who(token: str | None, name: str | None) -> dict[str, str]:

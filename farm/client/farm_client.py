@@ -10,6 +10,7 @@ import httpx
 
 from farm.client.connection import QueryValue
 from farm.client.export_queries import ExportQueries
+from farm.client.import_queries import ImportQueries
 from farm.client.responses import checked_response
 from farm.client.result_queries import ResultQueries, time_text
 from farm.client.upload import Progress, Upload
@@ -79,7 +80,7 @@ R = TypeVar("R", ResultView, Rejection, CellView)
 _LOST_HINT = "it may have been submitted nevertheless: check `farm matrix list` before you submit it again"
 
 
-class FarmClient(ResultQueries, ExportQueries):
+class FarmClient(ResultQueries, ExportQueries, ImportQueries):
     """The calls of a farm's API; every call has a time-out.
 
     Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose

@@ -9,7 +9,14 @@ import httpx
 
 from farm.client.responses import checked_response
 from farm.core.base.ids import Digest
-from farm.core.errors import DigestMismatch, FarmDiskFull, FarmError, FarmFault, UploadInterrupted
+from farm.core.errors import (
+    DigestMismatch,
+    FarmDiskFull,
+    FarmError,
+    FarmFault,
+    TooManyCalls,
+    UploadInterrupted,
+)
 from farm.wire.content_range import OFFSET_HEADER, ContentRange
 
 CHUNK_BYTES = 1024 * 1024
@@ -100,4 +107,5 @@ def _is_retryable(error: FarmError, offset: int) -> bool:
     """Return whether a retry may succeed; a file damaged before its first part arrived is sent again once."""
     if isinstance(error, DigestMismatch):
         return offset > 0
-    return isinstance(error, FarmFault | UploadInterrupted) and not isinstance(error, FarmDiskFull)
+    is_transient = isinstance(error, FarmFault | TooManyCalls | UploadInterrupted)
+    return is_transient and not isinstance(error, FarmDiskFull)

@@ -20,6 +20,7 @@ FarmError
 │   └── SessionFenced            session.fenced
 ├── AuthError                    auth.invalid
 ├── Forbidden                    auth.forbidden
+├── TooManyCalls                 call.too_many
 ├── SchemaMismatch               farm.schema_mismatch
 ├── BackupDamaged                farm.backup_damaged
 ├── DeviceError                  blame device
@@ -77,10 +78,7 @@ EXIT_CODES |= {"passed": 0, "slower": 7, "undecided": 8, "not_measured": 9, "unr
 
 
 class FarmError(Exception):
-    """Anything that goes wrong in a way we have a name for.
-
-    `code` is stable and documented; `hint` says what to do next, for a person.
-    """
+    """A failure with a name: its `code` is stable and documented, its `hint` says what to do next."""
 
     code: ClassVar[str] = "farm.error"
     blame: ClassVar[Blame] = Blame.FARM
@@ -91,12 +89,6 @@ class FarmError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint or self.default_hint
-
-
-#: For a host that asks for what is another's.
-CREDENTIAL_IN_USE_HINT = (
-    "if no one restored a database or copied a folder, someone else uses this host's credential"
-)
 
 
 class InvalidInput(FarmError):
@@ -242,6 +234,16 @@ class Forbidden(FarmError):
     code = "auth.forbidden"
     blame = Blame.USER
     default_hint = "ask who runs the farm"
+
+
+class TooManyCalls(FarmError):
+    """A caller made more writing or expensive calls than the farm answers in a minute."""
+
+    code = "call.too_many"
+    blame = Blame.USER
+    transient = True
+    default_hint = "make fewer calls, or have an operator of the farm raise FARM_CALLS_PER_MINUTE"
+    wait_s = 1.0  # Until the caller may call again.
 
 
 class SchemaMismatch(FarmError):

@@ -33,15 +33,19 @@ def insert_rows(
     """
     if not rows:
         return
-    unpacked_query = _postgresql if connection.dialect.name == "postgresql" else _sqlite
-    text = sa.bindparam("rows", json.dumps(rows, separators=(",", ":")), type_=sa.Text())
-    query = unpacked_query(text, [table.c[name] for name in columns])
     constants = [sa.bindparam(name, value, type_=table.c[name].type) for name, value in same.items()]
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    insert = dialect.insert(table).from_select(
-        [*columns, *same], query.add_columns(*constants), include_defaults=False
-    )
+    query = listed_rows(connection, [table.c[name] for name in columns], rows).add_columns(*constants)
+    insert = dialect.insert(table).from_select([*columns, *same], query, include_defaults=False)
     connection.execute(insert.on_conflict_do_nothing(index_elements=unless) if unless else insert)
+
+
+def listed_rows(
+    connection: Connection, columns: Sequence[sa.ColumnClause[Any]], rows: Sequence[Sequence[object]]
+) -> sa.Select[Any]:
+    """Return the query of rows, which are passed as one JSON text, in their order."""
+    text = sa.bindparam("rows", json.dumps(rows, separators=(",", ":")), type_=sa.Text())
+    return (_postgresql if connection.dialect.name == "postgresql" else _sqlite)(text, columns)
 
 
 #: An insert of parameters alone: one for each column, at most with the name of its type.
@@ -85,24 +89,24 @@ def is_among(
     return column.in_(sa.select(sa.func.json_each(text).table_valued("value").c.value))
 
 
-def _sqlite(text: sa.BindParameter[str], columns: Sequence[sa.Column[Any]]) -> sa.Select[Any]:
+def _sqlite(text: sa.BindParameter[str], columns: Sequence[sa.ColumnClause[Any]]) -> sa.Select[Any]:
     element = sa.func.json_each(text).table_valued("key", "value")
     # json_extract keeps the type of a value: numbers stay numbers, nested JSON stays JSON.
-    values = [sa.func.json_extract(element.c.value, f"$[{place}]") for place in range(len(columns))]
+    values = [sa.func.json_extract(element.c.value, f"$[{at}]").label(c.name) for at, c in enumerate(columns)]
     return sa.select(*values).order_by(element.c.key)
 
 
-def _postgresql(text: sa.BindParameter[str], columns: Sequence[sa.Column[Any]]) -> sa.Select[Any]:
+def _postgresql(text: sa.BindParameter[str], columns: Sequence[sa.ColumnClause[Any]]) -> sa.Select[Any]:
     array = sa.cast(text, sa.JSON)
     element = sa.func.json_array_elements(array).table_valued("value", with_ordinality="key").render_derived()
     values = [_value(element.c.value, place, column) for place, column in enumerate(columns)]
     return sa.select(*values).order_by(element.c.key)
 
 
-def _value(row: sa.ColumnElement[Any], place: int, column: sa.Column[Any]) -> sa.ColumnElement[Any]:
+def _value(row: sa.ColumnElement[Any], place: int, column: sa.ColumnClause[Any]) -> sa.ColumnElement[Any]:
     is_json = isinstance(column.type, sa.JSON)
     value = row.op("->" if is_json else "->>")(sa.literal_column(str(place)))
-    return value if is_json else sa.cast(value, column.type)
+    return (value if is_json else sa.cast(value, column.type)).label(column.name)
 
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from farm.clock import Clock
 from farm.config import FarmConfig
 from farm.web.http import live
 from farm.web.http.rendering import STATIC_FOLDER
-from farm.web.http.sign_in import SignInRedirect, identify_visitor, is_open
+from farm.web.http.sign_in import SignInRedirect, identify_visitor, is_open, secret_of
 from farm.web.pages import (
     actions,
     devices,
@@ -44,7 +44,7 @@ PAGE_ROUTERS: tuple[APIRouter, ...] = (
 
 def create_app_with_pages(config: FarmConfig, clock: Clock) -> FastAPI:
     """Build the application of a farm that people open in a browser, too."""
-    app = create_app(config, clock, let_in=identify_visitor, is_open=is_open)
+    app = create_app(config, clock, let_in=identify_visitor, is_open=is_open, secret_of=secret_of)
     for router in PAGE_ROUTERS:
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=STATIC_FOLDER))

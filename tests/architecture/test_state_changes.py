@@ -29,6 +29,8 @@ STATELESS = {
     "changes": "computed from points; what people say of them has its events",
     "changed_series": "part of a change",
     "confirmations": "told by the matrix that measures them",
+    "imports": "what people do with it has its events",
+    "external_results": "part of an import",
     "stale_points": "the progress of computing points",
     "standing_matrices": "what people and the farm do with it has its events",
     "standing_cells": "told by the matrix that measures them",

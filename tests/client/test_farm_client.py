@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
 from farm.client.farm_client import FarmClient
 from farm.client.responses import ProblemError, VariantError, error_class_by_code
@@ -24,10 +26,12 @@ from farm.core.errors import (
     InvalidInput,
     MatrixInvalid,
     NotFound,
+    TooManyCalls,
     VariantInvalid,
 )
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
 from tests.support.farm.api_server import problem, scripted_server, served_farm
+from tests.support.farm.http_farm import served
 
 
 @pytest.fixture
@@ -214,3 +218,35 @@ def test_a_server_that_never_answers_is_given_up() -> None:
 def test_an_address_that_is_none_is_the_users_fault(url: str) -> None:
     with pytest.raises(InvalidInput):
         FarmClient(url)
+
+
+class _Reluctant:
+    """Answers that there are too many calls, so many times, and then with a document."""
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals, self.bodies = refusals, list[bytes]()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.bodies.append((await receive())["body"])
+        is_refused = len(self.bodies) <= self.refusals
+        _, document = problem("call.too_many", "user", status=429)
+        response = JSONResponse(
+            document if is_refused else {"done": "yes"},
+            status_code=429 if is_refused else 200,
+            headers={"Retry-After": "0"},
+        )
+        await response(scope, receive, send)
+
+
+def test_a_call_that_is_one_too_many_is_made_again_once_the_farm_takes_it() -> None:
+    app = _Reluctant(2)
+    with served(app, lifespan="off") as (url, _), FarmClient(url) as client:
+        assert client._post(dict, "/matrices", {"a": 1}) == {"done": "yes"}
+    assert app.bodies == [b'{"a":1}'] * 3
+
+
+def test_a_farm_that_never_takes_it_is_not_asked_without_end() -> None:
+    app = _Reluctant(1000)
+    with served(app, lifespan="off") as (url, _), FarmClient(url) as client, pytest.raises(TooManyCalls):
+        client._post(dict, "/matrices", {})
+    assert len(app.bodies) == 5

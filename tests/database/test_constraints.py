@@ -81,6 +81,25 @@ POINT = {
     "newest": True,
 }
 COMPARED_POINT = {**POINT, "baseline_series_id": 1, "baseline_slot": 1, "baseline_ns": 1.0}
+IMPORT = {
+    "digest": "ab" * 32,
+    "name": "profile.json",
+    "size_bytes": 10,
+    "format": "ai-hub",
+    "notes": [],
+    "results": 1,
+    "imported_at": NOW,
+    "imported_by": "user:ann",
+}
+EXTERNAL_RESULT = {
+    "import_id": 1,
+    "position": 0,
+    "tool": "Qualcomm AI Hub",
+    "metric": "latency",
+    "value": 1.0,
+    "statistic": "mean",
+    "settings": {},
+}
 CHANGE = {
     "cause": "file",
     "scope": {},
@@ -206,6 +225,18 @@ BROKEN: dict[str, Sequence[Insert]] = {
     "ck_changes_direction_of_size": [(tables.changes, {**CHANGE, "delta": -0.1})],
     "ck_changes_levels_in_order": [(tables.changes, {**CHANGE, "before_at": NOW + timedelta(seconds=1)})],
     "ck_changes_devices_of_all": [(tables.changes, {**CHANGE, "devices": 2})],
+    "uq_imports_digest": [(tables.imports, IMPORT), (tables.imports, {**IMPORT, "name": "again.json"})],
+    "ck_imports_format_known": [(tables.imports, {**IMPORT, "format": "a spreadsheet"})],
+    "ck_imports_withdrawn_for_a_reason": [(tables.imports, {**IMPORT, "withdrawn_at": NOW})],
+    "uq_external_results_import_id_position": [
+        (tables.imports, IMPORT),
+        (tables.external_results, EXTERNAL_RESULT),
+        (tables.external_results, {**EXTERNAL_RESULT, "value": 2.0}),
+    ],
+    "ck_external_results_statistic_known": [
+        (tables.imports, IMPORT),
+        (tables.external_results, {**EXTERNAL_RESULT, "statistic": "vibes"}),
+    ],
     "ck_confirmations_outcome_known": [
         (tables.changes, CHANGE),
         (tables.confirmations, {"change_id": 1, "outcome": "perhaps", "matrix_id": 1}),

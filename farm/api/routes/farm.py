@@ -5,11 +5,11 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from farm import __version__
 from farm.api.context import Farm
-from farm.api.http.authorization import Submitter, Viewer
+from farm.api.http.authorization import Submitter, Viewer, telling_refusal
 from farm.api.http.pages import ListPageSize
 from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, CellId, MatrixId, VariantId
@@ -61,10 +61,16 @@ async def get_variants(
 
 
 @router.post("/variants", status_code=201)
-async def post_variant(registration: VariantRegistration, _: Submitter, farm: Farm) -> Variant:
-    """Register a variant whose file was uploaded before; again is no error."""
+async def post_variant(
+    registration: VariantRegistration, request: Request, caller: Submitter, farm: Farm
+) -> Variant:
+    """Register a variant whose file was uploaded before; again is no error.
+
+    A name that has another file stays with who registered that, and with operators.
+    """
     await asyncio.to_thread(check_variant_file, registration.manifest, farm.blobs)
-    return await farm.database.write_async(farm.bind(register_variant), registration.manifest)
+    async with telling_refusal(request, caller, farm):
+        return await farm.database.write_async(farm.bind(register_variant), registration.manifest, caller)
 
 
 @router.get("/attempts/{attempt_id}")

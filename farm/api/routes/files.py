@@ -15,7 +15,7 @@ from starlette.responses import FileResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from farm.api.context import Context, Farm
-from farm.api.http.authorization import Operator, Submitter, Viewer, ViewerOrAgent
+from farm.api.http.authorization import Operator, Submitter, Viewer, ViewerOrAgent, telling_refusal
 from farm.api.http.problems import status_of
 from farm.api.http.request_bodies import content_length
 from farm.core.base.ids import Digest, HostId
@@ -24,6 +24,7 @@ from farm.core.operations.role import Caller, Role
 from farm.services.agents.exchange.answer import check_file_is_needed
 from farm.services.files.artifacts import get_artifact, record_upload
 from farm.services.files.programs import (
+    check_may_register,
     harness_view,
     inspect_program,
     list_adapters,
@@ -153,7 +154,7 @@ async def get_programs(_: Viewer, farm: Farm) -> list[ProgramView]:
     return await farm.database.read_async(list_program_views)
 
 
-@router.get("/harnesses/{name}")
+@router.get("/harnesses/{name:path}")
 async def get_harness(name: str, _: Viewer, farm: Farm) -> HarnessView:
     """Return one harness with its options and programs."""
     return await farm.database.read_async(harness_view, name)
@@ -161,9 +162,14 @@ async def get_harness(name: str, _: Viewer, farm: Farm) -> HarnessView:
 
 @router.post("/harnesses", status_code=201)
 async def post_program(
-    registration: ProgramRegistration, caller: Submitter, farm: Farm
+    registration: ProgramRegistration, request: Request, caller: Submitter, farm: Farm
 ) -> RegisteredProgramView:
-    """Register a program whose files were uploaded before; again is no error, and puts it back in use."""
+    """Register a program whose files were uploaded before; again is no error, and puts it back in use.
+
+    A name that all share takes an operator; a submitter registers in the name space of their own name.
+    """
+    async with telling_refusal(request, caller, farm):
+        check_may_register(caller, registration.name)
     inspection = await asyncio.to_thread(inspect_program, registration, farm.blobs)
     return await farm.database.write_async(farm.bind(register_program, actor=caller.actor), inspection)
 

@@ -158,7 +158,7 @@ async def post_cancel(
 ) -> CancellationView:
     """End what is left of a matrix; again is no error. Of a large one a part: then `is_done` is false.
 
-    Whoever asks again until it is done waits for as long as it takes, without a long answer.
+    A caller that asks again until it is done waits for as long as it takes, without a long answer.
     """
     until_s = farm.clock.monotonic() + ANSWER_CANCEL_WITHIN_S
     while True:

@@ -18,7 +18,7 @@ from farm.services.results.history.group_speedups import group_speedups
 from farm.services.results.history.retractions import apply_retraction
 from farm.services.results.history.trends import list_histories
 from farm.services.results.placements import list_placements
-from farm.services.results.reparse import ReparseScan, apply_changes, scan_attempts
+from farm.services.results.reparse import ReparseScan, apply_changes, compare_readings, stale_reports
 from farm.store.matrices.matrices import get_matrix
 from farm.store.results.reparse import ReparseSelection
 from farm.wire.base import Count
@@ -152,9 +152,11 @@ def _scan(farm: Context, request: ReparseRequest) -> ReparseScan:
     if request.harness is not None:
         farm.database.read(harness_view, request.harness)
     selection = ReparseSelection(matrix_id=request.matrix_id, harness=request.harness, since=request.since)
-    return farm.database.read(
-        farm.bind(scan_attempts),
+    stored = farm.database.read(
+        farm.bind(stale_reports),
         selection,
         after=AttemptId(request.after),
         limit=request.limit,
     )
+    # The transaction is over: parsing may take long.
+    return compare_readings(stored, farm.report_parser.processes.parse)

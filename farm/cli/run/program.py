@@ -10,8 +10,10 @@ from farm.cli.files.program_upload import add_program, matrix_name
 from farm.cli.shell.output import print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput, NotFound
+from farm.core.operations.role import Role, is_permitted
 from farm.core.programs.abi import ANY_ABI
 from farm.core.programs.bundle import ARGUMENTS_WORD, PLAIN_COMMAND, PROGRAM_WORD
+from farm.core.programs.harness_name import base_name, own_name
 from farm.wire.documents.files.harness_definition import harness_definition
 
 #: Contains the whole command line, so that other arguments make another series.
@@ -30,8 +32,8 @@ def register_program(
         InvalidInput: the program cannot be run, its name is used by another harness, or the patterns for its
             output are not valid.
     """
-    name = name or _name_of(program)
-    data = definition(name, time=time, metrics=metrics)
+    name = name or _usual_name(farm, program)
+    data = definition(base_name(name), time=time, metrics=metrics)
     checked = harness_definition(data).model_dump(mode="json")
     _check_name(farm, name)
     first = _first_line(program)
@@ -96,6 +98,14 @@ def _place(text: str) -> dict[str, str]:
     """Return a JSON path or a pattern; no regular expression matches after `$.` or `$[`."""
     place = text.strip()
     return {"json" if place.startswith(("$.", "$[")) else "pattern": place}
+
+
+def _usual_name(farm: FarmClient, program: Path) -> str:
+    """Return the file's name, in the caller's own name space where shared names are for operators."""
+    name, caller = _name_of(program), farm.caller()
+    if is_permitted(caller.role, Role.OPERATOR):
+        return name
+    return own_name(caller.name, name) or name
 
 
 def _name_of(program: Path) -> str:

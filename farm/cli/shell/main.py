@@ -136,7 +136,12 @@ _COMMANDS_BY_PANEL = {
         (
             "export",
             "results.interchange.export:export",
-            "Export measurements, samples, speedups, conditions or devices as files for other tools.",
+            "Export measurements, samples, speedups, conditions, devices or results of others as files.",
+        ),
+        (
+            "import",
+            "results.interchange.import_files:app",
+            "Import: results that others measured, from files of other tools; they enter no comparison.",
         ),
         ("report", "results.report:app", "Reports: results as one self-contained file, to send and to keep."),
         ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),

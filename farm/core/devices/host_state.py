@@ -2,6 +2,11 @@
 
 from enum import StrEnum
 
+#: For a host that asks for what is another's.
+CREDENTIAL_IN_USE_HINT = (
+    "if no one restored a database or copied a folder, someone else uses this host's credential"
+)
+
 
 class HostState(StrEnum):
     """The operator's decision about a host."""

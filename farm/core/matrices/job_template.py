@@ -20,6 +20,8 @@ class TemplateSlot:
     replica: int
     #: The slot that this one is compared to, by its number.
     baseline: int | None
+    #: The program that it runs; None for that of its part.
+    program_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,7 @@ class TemplatePart:
     """The cells of one device."""
 
     device_id: DeviceId
+    #: What slots run that name none.
     program_id: int
     #: Index of the first.
     first: int
@@ -53,6 +56,12 @@ class JobTemplate:
         """Return how many jobs a device has in one round, without repeats."""
         cells = self.slots if part.slots is None else part.slots
         return len(cells) if part.starts is None else part.starts
+
+    @property
+    def program_ids(self) -> set[int]:
+        """Return the programs that its cells run."""
+        own = {slot.program_id for slot in self.slots if slot.program_id is not None}
+        return own | {part.program_id for part in self.parts}
 
     @property
     def job_count(self) -> int:
@@ -174,4 +183,5 @@ def _template_slot(slot: Slot, alike: frozenset[str], varying: frozenset[str]) -
         settings={flag: value for flag, value in slot.settings.items() if flag not in alike},
         replica=slot.replica,
         baseline=slot.baseline,
+        program_id=slot.program_id,
     )

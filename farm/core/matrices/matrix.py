@@ -123,6 +123,8 @@ class Slot:
     #: The slot that this one is compared to, by its number.
     baseline: int | None
     is_baseline: bool
+    #: The program that it runs; None for the current one of its device.
+    program_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

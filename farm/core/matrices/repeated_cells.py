@@ -29,6 +29,8 @@ class RepeatedCell:
     settings: CellKey
     #: 2 for the replica of an A/A pair.
     replica: int
+    #: The program of the harness that it ran.
+    program_id: int
 
 
 def repeat_cells(
@@ -61,6 +63,7 @@ def repeat_cells(
             replica=cell.replica,
             baseline=number_by_index.get(cell.baseline_index),
             is_baseline=cell.index in baselines,
+            program_id=cell.program_id,
         )
         for cell, key in zip(cells, keys, strict=True)
     )

@@ -33,6 +33,7 @@ class EventSubject(StrEnum):
     DATABASE = "database"
     LEADER_LEASE = "leader_lease"
     CHANGE = "change"
+    IMPORT = "import"
 
 
 class WorkEvent(StrEnum):
@@ -168,6 +169,10 @@ class FarmEvent(StrEnum):
     PROGRAM_REGISTERED = "program_registered"
     #: A user attached energy that an instrument measured to an attempt.
     ENERGY_IMPORTED = "attempt_energy_imported"
+    #: A user imported a file of results that others measured.
+    IMPORT_ADDED = "import_added"
+    #: An operator withdrew it, for the reason.
+    IMPORT_WITHDRAWN = "import_withdrawn"
     #: A file's bytes went, to make room or because they were damaged.
     ARTIFACT_EXPIRED = "artifact_expired"
     #: They are there again.

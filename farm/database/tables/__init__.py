@@ -7,6 +7,8 @@ from farm.database.tables.columns import UtcTime as UtcTime
 from farm.database.tables.columns import is_one_of as is_one_of
 from farm.database.tables.columns import literal as literal
 from farm.database.tables.columns import metadata as metadata
+from farm.database.tables.external import external_results as external_results
+from farm.database.tables.external import imports as imports
 from farm.database.tables.files import artifacts as artifacts
 from farm.database.tables.files import program_files as program_files
 from farm.database.tables.files import programs as programs

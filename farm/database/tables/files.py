@@ -27,6 +27,8 @@ variants = sa.Table(
     sa.Column("digest", sa.Text, sa.ForeignKey("artifacts.digest"), nullable=False),
     sa.Column("manifest", sa.JSON, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
+    #: They and operators may give the name another file; where it is NULL, anyone may.
+    sa.Column("registered_by", sa.Text),
     # Registering the same file under the same name again is the same variant.
     sa.UniqueConstraint("name", "digest"),
 )

@@ -12,7 +12,8 @@ from farm.services.devices.views import Load, device_view, load_of
 from farm.store.checks import incidents
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
-from farm.store.devices.devices import Device
+from farm.store.devices.devices import DeviceStatus
+from farm.store.devices.fleet import list_statuses
 from farm.store.hosts import hosts as host_store
 from farm.store.hosts.hosts import Host
 from farm.store.jobs import attempts
@@ -70,7 +71,7 @@ def host_detail(connection: Connection, name: str) -> HostDetail:
 
 
 def _view(connection: Connection, host: Host, load: Load) -> HostView:
-    own = devices.list_devices(connection, host_id=host.host_id)
+    own = list_statuses(connection, host_id=host.host_id)
     label_by_device = {device.device_id: device.label for device in own}
     decided = last_events(connection, "host", host.host_id, kinds=(HostEvent.DRAINED, HostEvent.RETIRED))
     last_decision = decided[0] if decided and host.state is not HostState.ACTIVE else None
@@ -91,7 +92,7 @@ def _view(connection: Connection, host: Host, load: Load) -> HostView:
     )
 
 
-def _state_word(device: Device, load: Load) -> str:
+def _state_word(device: DeviceStatus, load: Load) -> str:
     if device.job_id is not None:
         return "busy"
     all_blockers = blockers(load.state_of(device), check=False)

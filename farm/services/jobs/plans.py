@@ -61,6 +61,7 @@ def _plan(connection: Connection, context: JobContext) -> RunPlan:
     adapter, spec = adapter_of(context.program), context.spec
     plan = replace(
         adapter.plan(_request(context, context.cell.settings)),
+        harness=context.program.harness,
         controls=spec.controls,
         sampling=spec.sampling,
         sustained_s=spec.sustained,

@@ -6,7 +6,7 @@ What is stored is a job template: farm.services.matrices.lazy_expansion makes ce
 import json
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection
@@ -17,13 +17,15 @@ from farm.core.errors import Conflict, IdempotencyKeyReused
 from farm.core.jobs.fair_share import round_virtual_time
 from farm.core.matrices.blocks import starts_by_cell
 from farm.core.matrices.job_template import JobTemplate, freeze_expansion
-from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes
+from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes, varying_axes
 from farm.core.matrices.partial_rerun import compared_cells, select_cells
+from farm.core.matrices.repeated_cells import RepeatedCell, repeat_cells
 from farm.core.models.variant import variant_name
 from farm.core.operations.event import WorkEvent
 from farm.core.runs.measurement import COUNTED
 from farm.database.notifications import notify_hosts_of_devices
 from farm.database.transaction import Tx
+from farm.services.files.harnesses import default_of_flags, known_harness
 from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix, expansion_inputs
 from farm.store.jobs.jobs import first_virtual_times
 from farm.store.matrices import lazy_expansion, matrices
@@ -65,17 +67,44 @@ def prepare_matrix(connection: Connection, spec: MatrixSpec) -> PreparedMatrix:
 
 def prepare_expanded(expanded: MatrixExpansion) -> PreparedMatrix:
     """Make the job template of an expanded matrix."""
+    # Cells on devices without a program were rejected by the expansion.
+    return _frozen(expanded, program_by_device=expanded.program_by_device())
+
+
+def _frozen(expanded: MatrixExpansion, *, program_by_device: Mapping[DeviceId, int]) -> PreparedMatrix:
     spec = expanded.spec
     job_template = freeze_expansion(
         expanded.expansion,
         rounds=spec.round_range[0],
         seed=secrets.randbelow(_MAX_SEED) if spec.seed is None else spec.seed,
         varying=expanded.varying,
-        # Cells on devices without a program were rejected by the expansion.
-        program_by_device=expanded.program_by_device(),
+        program_by_device=program_by_device,
     )
     packed = lazy_expansion.pack_job_template(job_template)
     return PreparedMatrix(expanded=expanded, job_template=job_template, packed=packed)
+
+
+def prepare_repeated(
+    connection: Connection, spec: MatrixSpec, cells: Sequence[RepeatedCell], *, name: str, device_id: DeviceId
+) -> PreparedMatrix:
+    """Prepare the matrix of stored cells of one device: by their files and programs, whatever is current now.
+
+    Args:
+        spec: of the matrix that the cells are of.
+        cells: a baseline and what is compared with it, or one cell that is compared with none.
+        name: of the new matrix.
+        device_id: the device that runs it.
+    """
+    defaults = default_of_flags(connection, spec.harness)
+    repeated, expansion = repeat_cells(spec, cells, name=name, device_id=device_id, defaults=defaults)
+    expanded = MatrixExpansion(
+        spec=repeated,
+        expansion=expansion,
+        inputs=expansion_inputs(connection, spec.harness),
+        harness=known_harness(connection, spec.harness, sustained=repeated.sustained is not None),
+        varying=varying_axes(slot.key for slot in expansion.slots),
+    )
+    return _frozen(expanded, program_by_device={device_id: cells[0].program_id})
 
 
 def queue_if_unchanged(
@@ -168,7 +197,7 @@ def _store_job_template(tx: Tx, matrix_id: MatrixId, prepared: PreparedMatrix) -
         ],
         priority=priority,
         variant_ids={slot.variant_id for slot in job_template.slots if slot.variant_id is not None},
-        program_ids={part.program_id for part in job_template.parts},
+        program_ids=job_template.program_ids,
     )
 
 

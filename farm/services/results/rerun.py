@@ -1,24 +1,20 @@
 """A number measured again as it was made: its cell and its baseline's, by stored files and programs."""
 
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy.engine import Connection
 
-from farm.core.base.ids import AttemptId, Digest
+from farm.core.base.ids import AttemptId
 from farm.core.devices.device import Admin, DeviceFacts, Presence
 from farm.core.devices.software_version import software_changes
 from farm.core.errors import ArtifactExpired, Conflict, InvalidInput, NotFound
 from farm.core.matrices.blocks import BLOCK_CANDIDATES, starts_by_cell
-from farm.core.matrices.job_template import freeze_expansion
-from farm.core.matrices.matrix import varying_axes
-from farm.core.matrices.repeated_cells import RepeatedCell, repeat_cells
+from farm.core.matrices.repeated_cells import RepeatedCell
 from farm.core.models.variant import Variant, build_command
-from farm.services.files.harnesses import adapter_of, default_of_flags, known_harness
-from farm.services.matrices.current_expansion import MatrixExpansion, expansion_inputs
-from farm.services.matrices.submit import PreparedMatrix
+from farm.services.files.harnesses import adapter_of
+from farm.services.files.programs import check_program_kept
+from farm.services.matrices.submit import PreparedMatrix, prepare_repeated
 from farm.services.results.cells import list_results
 from farm.services.results.speedups import comparisons_of, speedup_views, with_priors
 from farm.store.devices import devices
@@ -27,7 +23,7 @@ from farm.store.files import programs, variants
 from farm.store.files.artifacts import expired_at_by_digest
 from farm.store.files.programs import Program
 from farm.store.jobs import attempts, jobs
-from farm.store.matrices import lazy_expansion, matrices
+from farm.store.matrices import matrices
 from farm.store.matrices.matrices import CellRow, Matrix
 from farm.store.results import provenance
 from farm.store.results.provenance import MeasuredRun
@@ -160,24 +156,16 @@ def _check_possible(connection: Connection, number: _Number) -> None:
         if (expired_at := expired.get(manifest.digest)) is not None:
             command = build_command(manifest.model, manifest.recipe)
             hint = f"`{command}` sends one: with the same digest it is the same file"
-            raise _expired(f"the file of {variant.name}", manifest.digest, expired_at, hint)
-    for file in number.program.bundle.files:
-        if (expired_at := expired.get(file.digest)) is not None:
-            hint = f"send the same files again: `farm harness add {number.program.harness} PATH`"
-            raise _expired(
-                f"{file.path} of the program of {number.program.harness}", file.digest, expired_at, hint
+            raise ArtifactExpired(
+                f"the file of {variant.name} ({manifest.digest[:_DIGEST_SHOWN]})"
+                f" was deleted on {expired_at:%Y-%m-%d}",
+                hint=hint,
             )
-
-
-def _expired(what: str, digest: Digest, expired_at: datetime, hint: str) -> ArtifactExpired:
-    return ArtifactExpired(
-        f"{what} ({digest[:_DIGEST_SHOWN]}) was deleted on {expired_at:%Y-%m-%d}",
-        hint=hint,
-    )
+    check_program_kept(connection, number.program)
 
 
 def _prepare(connection: Connection, number: _Number) -> PreparedMatrix:
-    harness, cell = number.matrix.harness, number.cell
+    cell = number.cell
     variant_by_id = {variant.variant_id: variant for variant in number.variants}
     cells = [
         RepeatedCell(
@@ -189,33 +177,12 @@ def _prepare(connection: Connection, number: _Number) -> PreparedMatrix:
             backend=row.backend,
             settings=row.settings,
             replica=row.replica,
+            program_id=row.program_id,
         )
         for row in number.cells
     ]
-    spec, expansion = repeat_cells(
-        number.matrix.spec,
-        cells,
-        name=f"rerun of attempt {number.attempt_id}: {cell.label}"[:200],
-        device_id=cell.device_id,
-        defaults=default_of_flags(connection, harness),
-    )
-    expanded = MatrixExpansion(
-        spec=spec,
-        expansion=expansion,
-        inputs=expansion_inputs(connection, harness),
-        harness=known_harness(connection, harness, sustained=spec.sustained is not None),
-        varying=varying_axes(slot.key for slot in expansion.slots),
-    )
-    template = freeze_expansion(
-        expansion,
-        rounds=spec.round_range[0],
-        seed=secrets.randbelow(_MAX_SEED),
-        varying=expanded.varying,
-        program_by_device={cell.device_id: cell.program_id},
-    )
-    return PreparedMatrix(
-        expanded=expanded, job_template=template, packed=lazy_expansion.pack_job_template(template)
-    )
+    name = f"rerun of attempt {number.attempt_id}: {cell.label}"[:200]
+    return prepare_repeated(connection, number.matrix.spec, cells, name=name, device_id=cell.device_id)
 
 
 def _speedup(connection: Connection, number: _Number) -> SpeedupView | None:

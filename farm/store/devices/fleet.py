@@ -1,8 +1,9 @@
-"""The status of all devices: without their facts and conditions, whose JSON takes most of the time."""
+"""The status of many devices: without their facts and conditions, whose JSON takes most of the time."""
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.base.ids import HostId
 from farm.database.rows import to_record
 from farm.database.tables import attempts, devices, hosts, is_live
 from farm.store.devices.devices import HAS_DEVICE_ACTION, HAS_SESSION, DeviceStatus
@@ -23,6 +24,7 @@ _STATUS_QUERY = (
 )
 
 
-def list_statuses(connection: Connection) -> list[DeviceStatus]:
-    """Return the status of every device, in the order of their ids."""
-    return [to_record(DeviceStatus, row) for row in connection.execute(_STATUS_QUERY)]
+def list_statuses(connection: Connection, *, host_id: HostId | None = None) -> list[DeviceStatus]:
+    """Return the status of every device, or of those of a host, in the order of their ids."""
+    query = _STATUS_QUERY if host_id is None else _STATUS_QUERY.where(devices.c.host_id == host_id)
+    return [to_record(DeviceStatus, row) for row in connection.execute(query)]

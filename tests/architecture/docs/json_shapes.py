@@ -23,6 +23,7 @@ from farm.wire.documents.results.bisect import BisectView
 from farm.wire.documents.results.changes import ChangeDetail, ChangeView
 from farm.wire.documents.results.explain import CellExplanation, JobDetail, JobExplanation
 from farm.wire.documents.results.history import GroupSpeedupView, SeriesHistory
+from farm.wire.documents.results.imports import ExternalResultView, ImportView
 from farm.wire.documents.results.rerun import RerunPlan, RerunResult
 from farm.wire.documents.results.results import PlacedSeries
 
@@ -59,6 +60,8 @@ SHAPES: dict[str, Any] = {
     "explain cell ID": CellExplanation,
     "explain job ID": JobExplanation,
     "placement": list[PlacedSeries],
+    "import list": list[ImportView],
+    "import results": list[ExternalResultView],
     "variant list": list[Variant],
     "variant show NAME": Variant,
     "harness list": list[ProgramView],

@@ -47,6 +47,7 @@ are not described here.
 """
 _SCALARS = {
     str: "text",
+    bytes: "text",
     int: "integer",
     float: "number",
     bool: "boolean",

@@ -82,11 +82,6 @@ GLOSSARY: dict[str, str] = {
     "(?:for )?want of": "out of",
 }
 
-#: Words of the glossary that still stand somewhere: to be emptied.
-PENDING: set[str] = {
-    "any ?body|whoever",
-}
-
 _PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 
 

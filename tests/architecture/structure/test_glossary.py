@@ -1,19 +1,14 @@
 """The project's own words for things that the field has a name for do not come back."""
 
-from tests.architecture.structure.glossary import GLOSSARY, PENDING, occurrences, words_in
+from tests.architecture.structure.glossary import GLOSSARY, occurrences, words_in
 
 
 def test_no_word_of_the_glossary_stands_in_an_identifier_message_or_page() -> None:
     offenders = [
         f"{place.file}:{place.line}: {place.word} -> {GLOSSARY[place.word]}: {place.text}"
         for place in occurrences()
-        if place.word not in PENDING
     ]
     assert offenders == []
-
-
-def test_pending_words_are_words_of_the_glossary() -> None:
-    assert set(GLOSSARY) >= PENDING
 
 
 def test_identifiers_and_wrapped_lines_are_read_as_words() -> None:

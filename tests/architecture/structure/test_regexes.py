@@ -59,6 +59,24 @@ QUADRATIC = 16 * 2
 LENGTHS = (300, 1200)
 
 
+#: Patterns that took seconds for a line of 16,000 characters; a process that parses has ten.
+WERE_QUADRATIC = [
+    ("farm.harness.onnxruntime.placement", "_ABSENT", "a"),
+    ("farm.harness.executorch.placement", "_BETWEEN", " "),
+    ("farm.harness.executorch.placement", "_RAW_VALUES", " "),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "character"), WERE_QUADRATIC)
+def test_a_pattern_for_outputs_takes_linear_time_on_a_long_line(
+    module: str, name: str, character: str
+) -> None:
+    pattern = getattr(importlib.import_module(module), name)
+    short_s, long_s = (seconds_to_search(pattern, character, length) for length in (4_000, 64_000))
+    # Sixteen times the text: quadratic time would be 256 times as long.
+    assert long_s < 64 * max(short_s, 0.001)
+
+
 @pytest.mark.long
 def test_no_pattern_takes_cubic_time_on_a_text_that_nearly_matches() -> None:
     slow = {}

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from farm.cli.devices.report import device_report, device_table
+from farm.cli.devices.report import ceiling_text, device_report, device_table
 from farm.core.devices.condition import Condition, ThermalStatus
 from farm.core.devices.device import Blocker, DeviceFacts, Presence
 from farm.core.devices.remediation import advice, sort_for_display
+from farm.core.results.ceiling_history import CeilingHistory
 from farm.core.upkeep.recovery import FailureMode, Recovery, RecoveryAttempt, RecoveryStep
 from farm.presentation.device_state import device_state_text, find_remedy, since_text
 from farm.presentation.text import local_time_text
@@ -202,3 +203,22 @@ def test_a_phone_that_its_agent_tries_to_have_back_says_what_was_tried_and_what_
 def test_that_a_busy_phone_is_not_clean_goes_without_saying() -> None:
     assert sort_for_display([Blocker.BUSY, Blocker.NOT_CLEANED]) == [Blocker.BUSY]
     assert sort_for_display([Blocker.NOT_CLEANED]) == [Blocker.NOT_CLEANED]
+
+
+def test_a_clock_that_is_limited_under_load_says_how_far_how_often_and_when() -> None:
+    history = CeilingHistory(
+        name="policy4",
+        hardware_hz=2_367_000_000,
+        lowest_hz=1_418_000_000,
+        limited_runs=3,
+        runs=20,
+        first_s=20.4,
+        last_at=NOON,
+    )
+    assert ceiling_text(history) == (
+        "policy4 down to 1.42 of 2.37 GHz in 3 of 20 runs;"
+        f" 20 s after the start at the earliest, last {local_time_text(NOON)}"
+    )
+    assert any(
+        "policy4 down to 1.42" in line for line in shown(device_report(detail(ceilings=(history,))), 120)
+    )

@@ -62,6 +62,11 @@ def test_rows_are_what_was_asked_for_and_columns_the_phones() -> None:
     ]
 
 
+def test_a_series_whose_runs_were_capped_says_in_how_many() -> None:
+    _, row = stripped(plain(view(runs=20, capped=3)))
+    assert row[-1] == "cpu, capped 3 of 20"
+
+
 def test_what_is_no_proof_of_the_backend_says_so_in_words() -> None:
     fell_back = view(backend="nnapi", words="cpu 9/9", quality=Quality.FALLBACK)
     unproven = view(

@@ -9,6 +9,7 @@ import pytest
 from farm.cli.shell.main import main
 from farm.client.farm_client import FarmClient
 from farm.core.devices.device import Presence
+from farm.core.operations.role import Role
 from tests.support.farm.http_farm import HttpFarm, http_farm
 from tests.support.farm.service_fixture import model_file, phone
 
@@ -53,6 +54,21 @@ def net(folder: Path, marker: str = "net", name: str = "net.pt") -> Path:
     path = folder / name
     path.write_bytes(model_file("torchscript", marker=marker))
     return path
+
+
+def test_a_submitter_registers_a_program_in_a_name_space_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bench.sh"
+    program.write_text("#!/bin/sh\necho took 3 ms\n")
+    with http_farm(tmp_path / "farm", require_tokens=True) as farm:
+        farm.enroll().exchange(devices=(phone("phone-1"),))
+        monkeypatch.setenv("FARM_URL", farm.url)
+        for role, name, harness in (("submitter", "ben", "ben/bench.sh"), ("operator", "olga", "bench.sh")):
+            monkeypatch.setenv("FARM_TOKEN", farm.access_token(Role(role), name))
+            assert submitted(farm, capsys, "--", program)["harness"] == harness
+        # The first is found again under its name, whoever asks.
+        assert submitted(farm, capsys, "--harness", "ben/bench.sh")["harness"] == "ben/bench.sh"
 
 
 def test_a_model_file_is_registered_once_and_compared_over_backends(

@@ -30,6 +30,7 @@ def stored(expansion: Expansion) -> list[RepeatedCell]:
                 backend=cell.backend,
                 settings=cell.settings,
                 replica=cell.replica,
+                program_id=7,
             )
         )
     return cells

@@ -1,12 +1,22 @@
 """What the farm keeps of the phones it is told about."""
 
+from dataclasses import replace
+
 import pytest
 
+from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Gpu, NnapiDriver
-from farm.database.transaction import bind_tx
+from farm.database.transaction import Tx, bind_tx
+from farm.services.agents.exchange.effects import AddDevice
+from farm.services.agents.exchange.exchange import apply
+from farm.services.agents.exchange.reconcile import reconcile, reconcile_attempts
+from farm.services.agents.exchange.snapshot import FleetSnapshot, load
 from farm.services.devices.admin import retire
+from farm.store.devices.devices import Device
+from farm.store.hosts.hosts import current_session
+from farm.wire.agents.protocol import MAX_DEVICES, Exchange
 from farm.wire.documents.devices import OperatorRequest
-from tests.support.farm.service_fixture import FarmRig, HostRig
+from tests.support.farm.service_fixture import FarmRig, HostRig, phone
 
 
 @pytest.mark.invariant("I18")
@@ -101,3 +111,35 @@ def test_the_same_phone_seen_again_was_not_updated(farm: FarmRig, host: HostRig)
         host.exchange()
     assert updates(farm) == []
     assert open_checks(farm) == []
+
+
+def test_a_host_cannot_invent_devices_without_end(farm: FarmRig, host: HostRig) -> None:
+    host.exchange()
+    request = Exchange(seq=1000, devices=tuple(phone(f"new-{number}") for number in range(3)))
+
+    def last_room(tx: Tx) -> FleetSnapshot:
+        """The host has one device less than the most."""
+        session = current_session(tx.connection, host.host_id)
+        assert session is not None
+        snapshot = load(tx, session, request)
+        return replace(snapshot, devices=_copies(snapshot.devices[0], MAX_DEVICES - 1))
+
+    snapshot = farm.read(bind_tx(last_room, now=farm.clock.now()))
+    effects = reconcile_attempts(snapshot, request)
+    added, refused = effects
+    assert isinstance(added, AddDevice)
+    assert added.device_id == "new-0"
+    for _ in range(2):
+        farm.write(bind_tx(apply, now=farm.clock.now()), host.host_id, [refused])
+    # The rest of the exchange goes on without them.
+    with_first = replace(snapshot, devices=[*snapshot.devices, *_copies(snapshot.devices[0], 1, "new-")])
+    after = repr(reconcile(with_first, request))
+    assert "new-0" in after
+    assert "new-1" not in after
+    told = farm.rows("SELECT subject_id, cause FROM events WHERE kind = 'access_refused'")
+    cause = f"2 new devices: a host has at most {MAX_DEVICES}"
+    assert told == [{"subject_id": "bench-1", "cause": cause}]
+
+
+def _copies(device: Device, count: int, name: str = "invented-") -> list[Device]:
+    return [replace(device, device_id=DeviceId(f"{name}{number}")) for number in range(count)]

@@ -40,7 +40,7 @@ def rejoin(farm: FarmRig) -> str:
 
 
 @pytest.mark.invariant("I19")
-def test_a_join_token_is_used_up_or_too_old_whoever_asked_before_whether_it_is_good(farm: FarmRig) -> None:
+def test_a_join_token_is_used_up_or_too_old_also_if_it_was_good_when_asked_before(farm: FarmRig) -> None:
     used, old = (
         SecretStr(farm.write(bind_tx(create_join_token, now=farm.clock.now()), auto_admit=True))
         for _ in range(2)

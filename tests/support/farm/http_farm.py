@@ -12,15 +12,19 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from farm.api.context import Context
 from farm.api.http.server import bind_socket, url_of
 from farm.clock import SystemClock
 from farm.config import FarmConfig
+from farm.core.operations.role import Role
 from farm.database.transaction import bind_tx
 from farm.services.access.enrollment import create_join_token
+from farm.services.access.tokens import issue_access_token
 from farm.web.app import create_app_with_pages
 from farm.wire.agents.protocol import Exchange
+from farm.wire.documents.access import AccessRequest
 from tests.support.database.migrated_database import put_migrated
 
 
@@ -42,6 +46,14 @@ class HttpFarm:
     def stop_holding(self) -> None:
         """Let held exchanges go, as the daemon does before it stops."""
         self.loop.call_soon_threadsafe(self.context.held_exchanges.close)
+
+    def access_token(self, role: Role, name: str) -> str:
+        """The secret of a new access token of a person."""
+        request = AccessRequest(name=name, role=role)
+        now = self.context.clock.now()
+        return self.context.database.write(
+            bind_tx(issue_access_token, now=now, actor="user:root"), request
+        ).token
 
     def enroll(self, host: str = "bench-1") -> "HttpAgent":
         """A new host with an open session."""
@@ -114,7 +126,7 @@ def either_database(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def served(
-    app: FastAPI, *, lifespan: Literal["on", "off"] = "on"
+    app: ASGIApp, *, lifespan: Literal["on", "off"] = "on"
 ) -> Iterator[tuple[str, asyncio.AbstractEventLoop]]:
     """Any application on a loopback port of its own: its address, and where it runs."""
     with bind_socket("127.0.0.1", 0, hint="") as listener:

@@ -19,6 +19,7 @@ from farm.core.devices.device import DeviceFacts, Presence
 from farm.core.errors import Blame, FarmError
 from farm.core.jobs.attempt import AttemptState
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec, Variant
+from farm.core.operations.role import Caller, Role
 from farm.core.results.settle.report import IncomingReport, ReportAnswer
 from farm.core.runs.evidence import Evidence, ExitRecord, RunError
 from farm.core.runs.plan import RunPlan
@@ -57,6 +58,8 @@ from tests.support.farm.direct_calls import receive, settle, submit_matrix
 from tests.support.invariants.invariants import check_engine
 
 T = TypeVar("T")
+#: May do everything.
+ANN = Caller(name="ann", role=Role.ADMIN, is_authenticated=False)
 
 
 @contextmanager
@@ -123,7 +126,7 @@ class FarmRig:
             inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
             recipe_digest=digest_of(f"{model}/{precision}/{format}/{target}".encode()),
         )
-        return self.write(bind_tx(register_variant, now=self.clock.now()), manifest)
+        return self.write(bind_tx(register_variant, now=self.clock.now()), manifest, ANN)
 
     def submit(self, **changes: Any) -> MatrixId:
         """A matrix of two precisions on every virtual device."""

@@ -31,6 +31,8 @@ class Service:
 
     name: str
     root: Path
+    #: Words before its command.
+    launcher: tuple[str, ...] = ()
 
     @property
     def log(self) -> Path:
@@ -69,7 +71,7 @@ class Service:
             path.chmod(mode)
         with self.log.open("ab") as sink:
             child = subprocess.Popen(
-                shlex.split(settings["ExecStart"][0]),
+                [*self.launcher, *shlex.split(settings["ExecStart"][0])],
                 cwd=settings["WorkingDirectory"][0],
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from farm.core.base.ids import AttemptId, Digest
 from farm.core.checks.failures import HOST_INCIDENT, Incident, may_be_host_caused
+from farm.core.devices.host_state import CREDENTIAL_IN_USE_HINT
 from farm.core.errors import (
-    CREDENTIAL_IN_USE_HINT,
     Blame,
     FarmBusy,
     FarmError,

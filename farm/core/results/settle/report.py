@@ -12,7 +12,7 @@ from farm.core.devices.controls import ControlState
 from farm.core.errors import InvalidInput
 from farm.core.jobs.attempt import AttemptOutcome
 from farm.core.models.variant import Recipe
-from farm.core.runs.measurement import Outcome, QualityAssessment, Reading, SampleSummary
+from farm.core.runs.measurement import Outcome, QualityAssessment, Reading, RunFailure, SampleSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,8 @@ class ReportReading:
     """The content of a report, independent of other reports and rows."""
 
     outcome: AttemptOutcome
+    #: The reason why nothing was measured, or a check was not passed.
+    failure: RunFailure | None = None
     #: None for a check, and for a run that brought none.
     measured: NewMeasurement | None = None
     #: Of a check that was passed; its verdict depends on other runs, and is given when it is settled.

@@ -114,6 +114,13 @@ class RefuseDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefuseNewDevices:
+    """The host reports more devices than a host can have."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FindIncident:
     """A device went away: it may be a fault of the host, which shows in what is recorded by then."""
 
@@ -140,6 +147,7 @@ Effect = (
     | RecordStatus
     | Provision
     | RefuseDevice
+    | RefuseNewDevices
     | FindIncident
     | FinishDeviceAction
     | Consequence

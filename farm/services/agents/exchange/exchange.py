@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId, SessionId
-from farm.core.devices.host_state import SessionState
-from farm.core.errors import CREDENTIAL_IN_USE_HINT, Forbidden, SessionFenced
+from farm.core.devices.host_state import CREDENTIAL_IN_USE_HINT, SessionState
+from farm.core.errors import Forbidden, SessionFenced
 from farm.core.jobs.timeouts import DEFAULT_TIMEOUTS, AgentTimeouts
 from farm.core.results.settle.consequences import host_incident
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.core.upkeep.device_settings import DeviceSettingsRecord, keep_originals
 from farm.database.transaction import Tx
-from farm.services.access.refused_requests import record_refused_claim
+from farm.services.access.refused_requests import record_refusal, record_refused_claim
 from farm.services.agents.exchange import effects as to
 from farm.services.agents.exchange.answer import AtWork, CallAnswer, answer
 from farm.services.agents.exchange.effects import AdvanceAttempt, Effect, RecordStatus, RecordWaiting
@@ -156,6 +156,8 @@ def _apply(tx: Tx, host_id: HostId, effect: Effect) -> None:
             _finish_device_action(tx.by(actor), effect)
         case to.RefuseDevice(device_id=device_id, cause=cause):
             record_refused_claim(tx, device_id, cause, host_id)
+        case to.RefuseNewDevices(cause=cause):
+            record_refusal(tx, host_id, cause)
         case to.FindIncident():
             consequences, _ = host_incident(host_context(tx, host_id), now=tx.now)
             write_consequences(tx.connection, consequences)

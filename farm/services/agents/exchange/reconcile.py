@@ -30,12 +30,13 @@ from farm.services.agents.exchange.effects import (
     RaiseFence,
     RecordStatus,
     RecordWaiting,
+    RefuseNewDevices,
     ReturnAttempt,
 )
 from farm.services.agents.exchange.snapshot import FleetSnapshot, is_usable
 from farm.store.devices.devices import Device
 from farm.store.devices.reports import DeviceStatusUpdate
-from farm.wire.agents.protocol import AttemptReport, DeviceReport, Exchange
+from farm.wire.agents.protocol import MAX_DEVICES, AttemptReport, DeviceReport, Exchange
 
 _EVENT_BY_PHASE = {
     AttemptState.PREPARING: AttemptEvent.PREPARED,
@@ -61,14 +62,19 @@ def reconcile(snapshot: FleetSnapshot, request: Exchange) -> tuple[Effect, ...]:
 
     `request.devices` is complete: devices of the host that it leaves out are absent.
     """
-    report_by_id = {DeviceId(report.device_id): report for report in request.devices}
+    device_by_id = {device.device_id: device for device in snapshot.devices} | dict(snapshot.elsewhere)
+    report_by_id = {
+        device_id: report
+        for report in request.devices
+        # The host has as many as it can have, and this one was refused.
+        if (device_id := DeviceId(report.device_id)) in device_by_id
+    }
     held = {report.attempt_id for report in request.attempts}
     missing = [
         device
         for device in snapshot.devices
         if device.device_id not in report_by_id and device.presence is not Presence.ABSENT
     ]
-    device_by_id = {device.device_id: device for device in snapshot.devices} | dict(snapshot.elsewhere)
     effects_before_status: list[Effect] = []
     updates: list[DeviceStatusUpdate] = []
     for device_id, report in report_by_id.items():
@@ -175,12 +181,17 @@ def progress(attempt: Attempt, report: AttemptReport) -> Iterator[Effect]:
 def _arrivals(snapshot: FleetSnapshot, reports: Collection[DeviceReport]) -> Iterator[Effect]:
     """Add devices that the farm never saw, and free those that turn up here of what they had elsewhere."""
     own = {device.device_id for device in snapshot.devices}
+    room = MAX_DEVICES - len(own)
     for device_id, report in {DeviceId(report.device_id): report for report in reports}.items():
         device = snapshot.elsewhere.get(device_id)
         if device is not None and not stays(device, report):
             yield from _end_on_old_host(snapshot, device)
         elif device is None and device_id not in own:
-            yield AddDevice(device_id=device_id, serial=report.serial, admin=snapshot.admits_as)
+            room -= 1
+            if room >= 0:
+                yield AddDevice(device_id=device_id, serial=report.serial, admin=snapshot.admits_as)
+    if room < 0:
+        yield RefuseNewDevices(cause=f"{-room} new devices: a host has at most {MAX_DEVICES}")
 
 
 def _end_on_old_host(snapshot: FleetSnapshot, device: Device) -> Iterator[Effect]:

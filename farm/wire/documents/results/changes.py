@@ -67,7 +67,7 @@ class ChangeDecision(Wire):
 
 
 class ConfirmationView(Wire):
-    """The comparison of the old model file with the new one that the farm made for a change."""
+    """The comparison of the old file or program with the new one that the farm made for a change."""
 
     outcome: ConfirmationOutcome
     matrix_id: MatrixId | None
@@ -75,7 +75,7 @@ class ConfirmationView(Wire):
     device_label: str | None
     #: Why it is impossible.
     reason: str | None
-    #: The new file's time over the old one's, with its interval; None unless both were measured.
+    #: The new one's time over the old one's, with its interval; None unless both were measured.
     ratio: float | None
     ratio_low: float | None
     ratio_high: float | None
@@ -85,7 +85,7 @@ class ChangeDetail(Wire):
     """GET /api/v1/changes/ID: a change with its evidence."""
 
     change: ChangeView
-    #: None where the cause is no model file, or none was begun yet.
+    #: None where the cause is neither file nor program, or none was begun yet.
     confirmation: ConfirmationView | None
     #: The first 100 of its series.
     evidence: tuple[ChangedSeriesView, ...]

@@ -64,10 +64,10 @@ def page() -> str:
     documents: dict[type, None] = {Problem: None}
     for route in routes():
         for method in sorted(route.methods or ()):
-            path = route.path.removeprefix(_PREFIX)
+            path = route.path_format.removeprefix(_PREFIX)
             group = f"/{path.split('/')[1]}"
-            call = described[route.path][method.lower()]
-            calls[group].append(call_text(method, path, call, roles[method, route.path], route))
+            call = described[route.path_format][method.lower()]
+            calls[group].append(call_text(method, path, call, roles[method, route.path_format], route))
             if group != "/agent":
                 documents |= dict.fromkeys(documents_of(route))
     parts = [HEAD]
