@@ -190,7 +190,10 @@ async def _open_runtime(
 ) -> AsyncIterator[AgentRuntime]:
     disk = DiskThread()
     try:
-        async with select_server(config) as server, farm_client(config.farm_url) as http:
+        async with (
+            select_server(config) as server,
+            farm_client(config.farm_url, plain_http=config.plain_http) as http,
+        ):
             yield AgentRuntime(
                 config=config,
                 clock=clock,

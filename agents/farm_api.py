@@ -10,11 +10,12 @@ import anyio
 import httpx
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
+from farm.client.certificates import UNTRUSTED_HINT, is_untrusted, trusted_certificates
 from farm.client.responses import error_of
-from farm.core.base.address import is_loopback
+from farm.core.base.address import is_loopback, is_overheard
 from farm.core.base.ids import AttemptId, Digest, SessionId
 from farm.core.base.units import size_text
-from farm.core.errors import AuthError, FarmError, FarmFault, FarmUnreachable
+from farm.core.errors import AuthError, FarmError, FarmFault, FarmUnreachable, InvalidInput
 from farm.core.operations.host_clock import ClockDifference
 from farm.core.results.settle.report import ReportAnswer
 from farm.wire.agents.protocol import (
@@ -159,10 +160,25 @@ class FarmApi:
         return _answer(kind, status, body)
 
 
-def farm_client(farm_url: str) -> httpx.AsyncClient:
-    """Create an HTTP client for one farm. The caller closes it."""
+def farm_client(farm_url: str, *, plain_http: bool = False) -> httpx.AsyncClient:
+    """Create an HTTP client for one farm. The caller closes it.
+
+    Args:
+        farm_url: its address.
+        plain_http: True to send without encryption to another machine.
+
+    Raises:
+        InvalidInput: others could read the credential of this host on its way.
+    """
+    if is_overheard(farm_url) and not plain_http:
+        raise InvalidInput(
+            f"{farm_url} is not encrypted: who reads the traffic can act as this host",
+            hint="use https:// or an SSH tunnel to loopback; inside a VPN, allow it by "
+            "`farm agent join --plain-http` or FARM_AGENT_PLAIN_HTTP=1",
+        )
     return httpx.AsyncClient(
         base_url=farm_url,
+        verify=trusted_certificates(farm_url),
         # For single reads and writes; calls have deadlines of their own.
         timeout=httpx.Timeout(60.0, connect=5.0, pool=None),
         # A proxy from the environment cannot reach this machine's loopback.
@@ -176,7 +192,8 @@ def _transport_errors() -> Iterator[None]:
     try:
         yield
     except (httpx.TransportError, httpx.StreamError, TimeoutError) as error:
-        raise FarmUnreachable(f"the farm does not answer: {error!r}") from error
+        hint = UNTRUSTED_HINT if is_untrusted(error) else None
+        raise FarmUnreachable(f"the farm does not answer: {error!r}", hint=hint) from error
 
 
 async def _cancel_by_scope(call: Callable[[], Awaitable[T]]) -> T:

@@ -49,6 +49,10 @@ class FarmConfig(BaseSettings):
     port: int = DEFAULT_PORT
     #: HOST:PORT for agents on other machines, and for nothing else; None: no other machines.
     agents_bind: str | None = None
+    #: PEM file of the certificate and its chain: listeners speak HTTPS. Read again when it changes.
+    tls_cert: Path | None = None
+    #: PEM file of the certificate's private key, without a pass phrase.
+    tls_key: Annotated[Path | None, Field(validate_default=True)] = None
     #: Require a token on loopback, too: behind a reverse proxy all calls come from there.
     require_tokens: bool = False
     #: The most writing and expensive calls of one token or host in a minute, where tokens are required.
@@ -85,6 +89,8 @@ class FarmConfig(BaseSettings):
     smtp_url: SecretStr | None = None
     #: Addresses, with commas between them, that get a mail of each alarm; None: no mail.
     alarm_mail: Annotated[str | None, Field(validate_default=True)] = None
+    #: Run virtual devices although tokens are required: what runs there can read the farm's files.
+    unconfined_virtual: bool = False
     #: Whether changes of model files and programs are confirmed by a small matrix of the old against the new.
     confirm_changes: bool = True
     #: Interval of the checks of a good device without work.
@@ -95,6 +101,13 @@ class FarmConfig(BaseSettings):
     silent_alarm_after_s: Annotated[float, Field(gt=0)] = 3600.0
     #: Interval of enforcing the limits, and of comparing the files with the database.
     sweep_every_s: Annotated[float, Field(gt=0)] = 600.0
+
+    @field_validator("tls_key")
+    @classmethod
+    def _belongs_to_a_certificate(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        if (value is None) != (info.data.get("tls_cert") is None):
+            raise ValueError("FARM_TLS_CERT and FARM_TLS_KEY need each other")
+        return value
 
     @field_validator("database_url_file")
     @classmethod
@@ -201,11 +214,18 @@ class FarmConfig(BaseSettings):
     @property
     def agents_url(self) -> str | None:
         """Return the address for agents on other machines, as far as this machine knows it."""
-        if self.agents_bind is None:
-            return None
-        host, port = host_and_port(self.agents_bind)
+        return None if self.agents_bind is None else self.url_elsewhere(*host_and_port(self.agents_bind))
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Return whether the listeners speak HTTPS."""
+        return self.tls_cert is not None
+
+    def url_elsewhere(self, host: str, port: int) -> str:
+        """Return the URL of a listener for other machines, as far as this machine knows it."""
         # A listener on every address has no name of its own; others reach this machine by its host name.
-        return web_address(socket.gethostname() if host in ("0.0.0.0", "::") else host, port)
+        name = socket.gethostname() if host in ("0.0.0.0", "::") else host
+        return web_address(name, port, is_encrypted=self.is_encrypted)
 
     @property
     def storage_rules(self) -> StorageRules:

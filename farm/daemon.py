@@ -22,6 +22,7 @@ from agents.virtual.pool import start_devices, stop_devices
 from farm.api.app import create_agents_app
 from farm.api.context import Context
 from farm.api.http.server import bind_socket, serve, url_of
+from farm.api.http.tls import TlsCertificate
 from farm.clock import Clock, SystemClock
 from farm.config import FarmConfig
 from farm.core.base.address import host_and_port, web_address
@@ -65,6 +66,8 @@ _ORDER_CHECK_EVERY_S = 60.0
 _STANDING_EVERY_S = 60.0
 #: How often is looked for points that were stored since the last search for changes.
 _CHANGES_EVERY_S = 10.0
+#: How often is looked for a renewed TLS certificate.
+_CERTIFICATE_EVERY_S = 60.0
 #: A command that checks for a running farm holds the lock for microseconds.
 _LOCK_TRIES, _LOCK_TRY_S = 5, 0.05
 
@@ -89,11 +92,13 @@ def run(options: UpOptions) -> list[DeviceId]:
     Raises:
         Conflict: the folder of artifacts belongs to another database.
         InvalidInput: others could call and no admin has a token, an address is in use, the data folder cannot
-            be used or another farm uses it, or a setting of the agent is invalid.
+            be used or another farm uses it, the TLS certificate cannot be used, virtual devices would be
+            those of several people, or a setting of the agent is invalid.
         FarmFault: the database is unavailable, or the farm could not start for a reason in its log.
         SchemaMismatch: the database is of a newer release.
     """
     config = options.config
+    check_virtual_devices(config, options.virtual)
     make_data_folder(config.data_dir)
     retry_while_busy(partial(check_server, config))
     with contextlib.ExitStack() as stack:
@@ -101,7 +106,7 @@ def run(options: UpOptions) -> list[DeviceId]:
         retry_while_busy(partial(_prepare_database, config, SystemClock()))
         listeners = stack.enter_context(_bind_sockets(config))
         # First, because nothing has to be stopped yet if a setting is invalid.
-        agent = agent_config(config, _url_here(listeners.people)) if options.agent else None
+        agent = agent_config(config, listeners.url_here) if options.agent else None
         options = replace(options, config=_with_port(config, listeners.agents))
         # On PostgreSQL, the database's clock says whether this machine's is to be believed.
         clock = SystemClock(adopts=config.database_url is None)
@@ -111,23 +116,38 @@ def run(options: UpOptions) -> list[DeviceId]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ListeningSockets:
-    """The listening sockets: one for everyone, and one for agents of other machines."""
+    """The listening sockets: for everyone, for agents of other machines, and for this machine alone."""
 
     people: socket.socket
     agents: socket.socket | None
+    #: HTTP on a free port of loopback for commands and the agent of this machine, where the others speak TLS:
+    #: a certificate has the name that others use. None where they speak HTTP.
+    here: socket.socket | None
+    certificate: TlsCertificate | None
+
+    @property
+    def url_here(self) -> str:
+        """Return the farm's URL on this machine: a listener on every address is also on loopback."""
+        host, port = (self.here or self.people).getsockname()[:2]
+        return web_address({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)
 
 
 @contextlib.contextmanager
 def _bind_sockets(config: FarmConfig) -> Iterator[_ListeningSockets]:
+    certificate = (
+        TlsCertificate(config.tls_cert, config.tls_key) if config.tls_cert and config.tls_key else None
+    )
+    hint = "another program has the port: choose one with --port, or 0 for any"
     with contextlib.ExitStack() as stack:
-        hint = "another program has the port: choose one with --port, or 0 for any"
         people = stack.enter_context(bind_socket(config.bind, config.port, hint=hint))
-        if config.agents_bind is None:
-            yield _ListeningSockets(people=people, agents=None)
-            return
-        hint = "give --agents-on an address of this machine, or 0.0.0.0 for all of them, and a free port"
-        agents = stack.enter_context(bind_socket(*host_and_port(config.agents_bind), hint=hint))
-        yield _ListeningSockets(people=people, agents=agents)
+        here = None
+        if certificate is not None:
+            here = stack.enter_context(bind_socket("127.0.0.1", 0, hint=hint))
+        agents = None
+        if config.agents_bind is not None:
+            hint = "give --agents-on an address of this machine, or 0.0.0.0 for all of them, and a free port"
+            agents = stack.enter_context(bind_socket(*host_and_port(config.agents_bind), hint=hint))
+        yield _ListeningSockets(people=people, agents=agents, here=here, certificate=certificate)
 
 
 def _with_port(config: FarmConfig, agents: socket.socket | None) -> FarmConfig:
@@ -144,12 +164,20 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with contextlib.AsyncExitStack() as stack:
-        servers = [await stack.enter_async_context(serve(app, listeners.people))]
+        certificate = listeners.certificate
+        people = serve(app, listeners.people, certificate=certificate)
+        servers = [await stack.enter_async_context(people)]
+        if listeners.here is not None:
+            here = serve(app, listeners.here, lifespan=False)
+            servers.append(await stack.enter_async_context(here))
         if listeners.agents is not None:
             agents_app = create_agents_app(context_of(app))
-            server = serve(agents_app, listeners.agents, lifespan=False)
+            server = serve(agents_app, listeners.agents, lifespan=False, certificate=certificate)
             servers.append(await stack.enter_async_context(server))
-        beside = _background_tasks(options, agent, app, _url_here(listeners.people), clock)
+        if certificate is not None:
+            reloads = run_sweeps(certificate.reload, every_s=_CERTIFICATE_EVERY_S, should_run=lambda: True)
+            await stack.enter_async_context(reloads)
+        beside = _background_tasks(options, agent, app, listeners, clock)
         tasks = await stack.enter_async_context(beside)
         await _wait_for_first(stopping.wait(), *servers, *tasks)
         context_of(app).held_exchanges.close()
@@ -163,7 +191,7 @@ def context_of(app: FastAPI) -> Context:
 
 @contextlib.asynccontextmanager
 async def _background_tasks(
-    options: UpOptions, agent: AgentConfig | None, app: FastAPI, url: str, clock: Clock
+    options: UpOptions, agent: AgentConfig | None, app: FastAPI, listeners: _ListeningSockets, clock: Clock
 ) -> AsyncIterator[list[asyncio.Task[None]]]:
     """Run ticks, virtual devices and the agent beside the API. Yields the tasks whose end ends the farm."""
     context = context_of(app)
@@ -210,8 +238,10 @@ async def _background_tasks(
         if agent is not None:
             own = agent.with_virtual_devices(addresses)
             tasks.append(asyncio.create_task(run_embedded_agent(own, context, clock)))
-        _announce(folder, url)
-        options.announce(url, options.config.agents_url)
+        _announce(folder, listeners.url_here)
+        config = options.config
+        named = config.url_elsewhere(*listeners.people.getsockname()[:2])
+        options.announce(named if config.is_encrypted else listeners.url_here, config.agents_url)
         try:
             yield tasks
         finally:
@@ -282,10 +312,18 @@ def _prepare_database(config: FarmConfig, clock: Clock) -> None:
             database.read(bind_tx(check_an_admin_can_call, now=clock.now()))
 
 
-def _url_here(listener: socket.socket) -> str:
-    """Return the farm's URL on this machine: a listener on every address is also on loopback."""
-    host, port = listener.getsockname()[:2]
-    return web_address({"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port)
+def check_virtual_devices(config: FarmConfig, count: int) -> None:
+    """Refuse virtual devices on a farm of several people: what runs on them is the farm's user.
+
+    Raises:
+        InvalidInput: tokens are required, and the setting that allows it is missing.
+    """
+    if count and config.needs_tokens and not config.unconfined_virtual:
+        raise InvalidInput(
+            "virtual devices have no sandbox: every submitter could read the farm's secrets",
+            hint="leave --virtual out on a farm that requires tokens, or run the devices by an agent of "
+            "another user; FARM_UNCONFINED_VIRTUAL=1 allows them where submitters are trusted with all",
+        )
 
 
 def make_data_folder(folder: Path) -> None:

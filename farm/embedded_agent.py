@@ -39,7 +39,10 @@ def agent_config(config: FarmConfig, url: str) -> AgentConfig:
     """
     folder = config.data_dir / "agent"
     try:
-        return AgentConfig(farm_url=url, data_dir=folder, join_token_file=folder / _JOIN_FILE)
+        # An address of this machine, whatever its name: nothing leaves it.
+        return AgentConfig(
+            farm_url=url, data_dir=folder, join_token_file=folder / _JOIN_FILE, plain_http=True
+        )
     except ValidationError as error:
         raise invalid_setting(error, "FARM_AGENT_") from error
 

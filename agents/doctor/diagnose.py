@@ -18,6 +18,7 @@ from agents.host.config import AgentConfig
 from agents.host.kernel_log import wants_kernel_log
 from agents.link.enrollment import CREDENTIAL_FILE, find_credential
 from farm.core.base.address import host_and_port, is_loopback
+from farm.core.errors import InvalidInput
 from farm.core.operations.diagnostic import Diagnostic, ok, problem, warning
 
 
@@ -53,7 +54,7 @@ async def _farm(config: AgentConfig) -> list[Diagnostic]:
     if credential is None:
         message = f"{config.host} has not joined a farm yet"
         return [warning("farm", message, HOW_TO_JOIN)]
-    probe = await probe_farm(config.farm_url, credential.secret)
+    probe = await probe_farm(config.farm_url, credential.secret, plain_http=config.plain_http)
     return check_farm_connectivity(probe)
 
 
@@ -97,16 +98,20 @@ class FarmProbe:
 
 
 async def probe_farm(
-    url: str, credential: SecretStr, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    url: str,
+    credential: SecretStr,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    *,
+    plain_http: bool = False,
 ) -> FarmProbe:
     """Query the farm; nothing is changed there."""
     try:
-        async with farm_client(url) as http:
+        async with farm_client(url, plain_http=plain_http) as http:
             answer = await http.get("/api/v1/health")
             arrived_at = now()
             headers = {"Authorization": f"Bearer {credential.get_secret_value()}"}
             authenticated = await http.head(_UNKNOWN_BLOB, headers=headers)
-    except httpx.HTTPError as error:
+    except (httpx.HTTPError, InvalidInput) as error:
         return FarmProbe(url=url, error=str(error) or type(error).__name__)
     return FarmProbe(
         url=url,

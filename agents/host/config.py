@@ -53,6 +53,8 @@ class AgentConfig(BaseSettings):
 
     #: The farm's URL.
     farm_url: str = "http://127.0.0.1:8470"
+    #: Send credential and results to a farm on another machine without encryption, as inside a VPN.
+    plain_http: bool = False
     #: The name of this host in the farm.
     host: Name = Field(default_factory=socket.gethostname)
     #: The agent's folder: credential, journal, spool, cache, adb server. One agent each.
@@ -137,6 +139,7 @@ class SavedSettings(BaseModel):
 
     farm_url: str
     host: Name
+    plain_http: bool = False
 
 
 def find_saved_settings(data_dir: Path) -> SavedSettings | None:

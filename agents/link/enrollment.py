@@ -127,7 +127,7 @@ async def join(config: AgentConfig) -> EnrollmentResult:
     with host_lock(config.data_dir):
         replaced = find_saved_settings(config.data_dir)
         before = find_credential(config.data_dir)
-        async with farm_client(config.farm_url) as http:
+        async with farm_client(config.farm_url, plain_http=config.plain_http) as http:
             api = FarmApi(http)
             # Only to its own farm: it proves that we are the host with that name.
             if before is not None and replaced is not None and replaced.farm_url == config.farm_url:
@@ -140,7 +140,7 @@ async def join(config: AgentConfig) -> EnrollmentResult:
                     hint="`farm up --agents-on` on the farm's machine says where; can this one reach that "
                     "address?",
                 ) from error
-        saved = SavedSettings(farm_url=config.farm_url, host=credential.host_id)
+        saved = SavedSettings(farm_url=config.farm_url, host=credential.host_id, plain_http=config.plain_http)
         write_file_durably(
             config.data_dir / SAVED_SETTINGS_FILE, saved.model_dump_json().encode(), mode=0o600
         )

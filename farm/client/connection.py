@@ -8,8 +8,9 @@ from uuid import uuid4
 
 import httpx
 
+from farm.client.certificates import UNTRUSTED_HINT, is_untrusted, trusted_certificates
 from farm.client.responses import checked_response, farm_address, parse_response
-from farm.core.base.address import is_loopback
+from farm.core.base.address import is_loopback, is_overheard
 from farm.core.errors import FarmUnreachable
 from farm.wire.base import CALLER_HEADER, REQUEST_KEY_HEADER
 
@@ -52,10 +53,11 @@ class FarmConnection:
         self._away_hint = away_hint
         address = farm_address(self.url)
         #: True if others may read the traffic: it goes over a network, and is not encrypted.
-        self.is_overheard = address.scheme == "http" and not is_loopback(address.host)
+        self.is_overheard = is_overheard(self.url)
         self._http = httpx.Client(
             base_url=f"{self.url}/api/v1",
             headers=_who(token, name),
+            verify=trusted_certificates(self.url),
             timeout=httpx.Timeout(answer_s, connect=CONNECT_S),
             # A proxy cannot reach this machine's own loopback.
             trust_env=not is_loopback(address.host),
@@ -130,6 +132,8 @@ class FarmConnection:
                 f"the farm at {self.url} did not answer in time", hint="is it busy, or is it another program?"
             ) from error
         except httpx.RequestError as error:
+            if is_untrusted(error):
+                raise FarmUnreachable(f"{self.url} is not trusted: {error}", hint=UNTRUSTED_HINT) from error
             raise FarmUnreachable(f"no farm answers at {self.url}", hint=self._away_hint) from error
 
 

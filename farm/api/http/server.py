@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 from asyncio import BaseTransport, TimerHandle, Transport
 from collections.abc import AsyncIterator, Iterator
 from typing import cast
@@ -13,6 +14,7 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from farm.api.http.connection_limits import ConnectionLimits, raise_file_limit
+from farm.api.http.tls import TlsCertificate
 from farm.core.base.address import web_address
 from farm.core.errors import FarmFault, InvalidInput
 
@@ -21,6 +23,7 @@ _SHUTDOWN_GRACE_S = 3
 HEADER_TIMEOUT_S = 30.0
 #: An answer of which so long nothing more is read, or acknowledged, ends.
 UNREAD_TIMEOUT_S = 60.0
+_TLS_CLOSE_TIMEOUT_S = 5.0
 
 
 @contextlib.contextmanager
@@ -49,15 +52,15 @@ def bind_socket(
         yield listener
 
 
-def url_of(listener: socket.socket) -> str:
+def url_of(listener: socket.socket, *, is_encrypted: bool = False) -> str:
     """Return the URL of the application on a socket."""
     host, port = listener.getsockname()[:2]
-    return web_address(host, port)
+    return web_address(host, port, is_encrypted=is_encrypted)
 
 
 @contextlib.asynccontextmanager
 async def serve(
-    app: FastAPI, listener: socket.socket, *, lifespan: bool = True
+    app: FastAPI, listener: socket.socket, *, lifespan: bool = True, certificate: TlsCertificate | None = None
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Serve an application; yields, once it answers, the task that ends only when something went wrong.
 
@@ -65,6 +68,7 @@ async def serve(
         app: whose resources are opened first.
         listener: bound; closed at the end.
         lifespan: False for one that shares the resources of another.
+        certificate: for HTTPS; None serves HTTP.
 
     Raises:
         FarmFault: its resources could not be opened.
@@ -73,7 +77,7 @@ async def serve(
     server = _Server(
         uvicorn.Config(
             app,
-            http=GuardedProtocol,
+            http=GuardedProtocol if certificate is None else _protocol_with(certificate),
             # There is no such call; an installed WebSocket library would take connections over.
             ws="none",
             log_config=None,
@@ -167,6 +171,71 @@ class GuardedProtocol(H11Protocol):
 
     def _end(self) -> None:
         self.transport.close()
+
+
+class TlsProtocol(GuardedProtocol):
+    """A connection that begins with a TLS handshake.
+
+    It counts for the limits of its listener from its beginning. asyncio's servers would tell of a connection
+    only once its handshake is done, and thousands that never begin one would use up the farm's files.
+    """
+
+    certificate: TlsCertificate
+    _is_encrypted = False
+    _is_lost = False
+    #: What arrived in one segment with the end of the handshake.
+    _early = b""
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        super().connection_made(transport)
+        if not transport.is_closing():
+            # No byte is for HTTP yet.
+            cast(Transport, transport).pause_reading()
+            self._handshake = self.loop.create_task(self._shake_hands(cast(Transport, transport)))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_encrypted:
+            super().data_received(data)
+        else:
+            self._early += data
+
+    async def _shake_hands(self, transport: Transport) -> None:
+        encrypted: Transport | None = None
+        error: Exception | None = None
+        try:
+            encrypted = await self.loop.start_tls(
+                transport,
+                self,
+                self.certificate.context,
+                server_side=True,
+                ssl_handshake_timeout=self.head_s,
+                ssl_shutdown_timeout=_TLS_CLOSE_TIMEOUT_S,
+            )
+        except (OSError, ssl.SSLError) as failure:
+            error = failure
+        if self._is_lost:
+            return
+        if encrypted is None:
+            # A peer that speaks no TLS, was too slow, or went away: nothing else tells of that yet.
+            self.connection_lost(error)
+            return
+        self._is_encrypted = True
+        H11Protocol.connection_made(self, encrypted)
+        if self._early:
+            # Without any: an empty one means to h11 that the peer has ended.
+            super().data_received(self._early)
+            self._early = b""
+
+
+def _protocol_with(served: TlsCertificate) -> type[TlsProtocol]:
+    class Protocol(TlsProtocol):
+        certificate = served
+
+    return Protocol
 
 
 def _address(connection: H11Protocol) -> str:

@@ -15,6 +15,7 @@ from farm.cli.shell.output import print_json, print_notice, show
 from farm.cli.shell.settings import farm_config
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.clock import SystemClock
+from farm.core.base.address import is_overheard
 from farm.core.errors import InvalidInput
 from farm.core.operations.role import Role
 from farm.presentation.text import local_time_text, seconds
@@ -232,6 +233,7 @@ def how_to_join(token: NewJoinToken, out: Path | None) -> str:
         )
         return "\n".join(lines)
     file = "FILE" if out is None else out.name
-    command = f"farm agent join {token.agents_url} --token-file {file}"
+    allowance = " --plain-http" if is_overheard(token.agents_url) else ""
+    command = f"farm agent join {token.agents_url} --token-file {file}{allowance}"
     lines.append(f"On the other machine: {command}   (or the token on standard input)")
     return "\n".join(lines)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
 
 import typer
 from pydantic import SecretStr
@@ -15,7 +14,7 @@ from farm.cli.access.credentials import read_private, read_secret
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_notice, show
 from farm.cli.shell.settings import agent_settings, local_agent_config
-from farm.core.base.address import is_loopback
+from farm.core.base.address import is_overheard
 from farm.core.errors import InvalidInput
 from farm.logconfig import configure_logging
 
@@ -53,6 +52,12 @@ def join(
         str | None,
         typer.Option(metavar="NAME", help="Name of this machine in the farm; default: its host name."),
     ] = None,
+    plain_http: Annotated[
+        bool,
+        typer.Option(
+            "--plain-http", help="Send this host's credential unencrypted, as inside a VPN; now and later."
+        ),
+    ] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Enroll this machine with a farm, using a join token from `farm token create`.
@@ -65,8 +70,9 @@ def join(
 
     _check_arguments(url, context.args)
     # Validate before the token is read: a pipe delivers it only once.
-    agent_settings(farm_url=url, host=host, data_dir=data_dir)
-    config = agent_settings(farm_url=url, host=host, data_dir=data_dir, join_token=_token(token_file))
+    given = {"farm_url": url, "host": host, "data_dir": data_dir, "plain_http": plain_http or None}
+    agent_settings(**given)
+    config = agent_settings(**given, join_token=_token(token_file))
     print_notice(joined_text(asyncio.run(enroll(config)), data_dir))
 
 
@@ -140,10 +146,9 @@ def joined_text(joined: "EnrollmentResult", data_dir: Path | None) -> str:
         lines.append(
             f"Previous attempts that will not be reported: {joined.archived_attempts}; evidence is archived."
         )
-    address = urlsplit(joined.farm_url)
-    if address.scheme == "http" and not is_loopback(address.hostname or ""):
+    if is_overheard(joined.farm_url):
         lines.append(
-            "The connection is not encrypted: use a VPN, an SSH tunnel or https on untrusted networks."
+            "The connection is not encrypted, as --plain-http allows: others must not reach its network."
         )
     where = f" --data-dir {data_dir}" if data_dir else ""
     lines.append(f"Start the agent: farm agent run{where}")

@@ -28,7 +28,7 @@ def up(
         str | None,
         typer.Option(
             help="Address to listen on; default: FARM_BIND, else 127.0.0.1. On any address except "
-            "loopback, callers need an access token, and HTTP is not encrypted."
+            "loopback, callers need an access token, and HTTP is not encrypted without FARM_TLS_CERT."
         ),
     ] = None,
     port: Annotated[
@@ -42,7 +42,7 @@ def up(
         typer.Option(
             metavar="HOST:PORT",
             help="Address for agents of other machines, such as 0.0.0.0:8471; default: FARM_AGENTS_BIND, "
-            "else none. HTTP is not encrypted: use a VPN, an SSH tunnel or a TLS proxy.",
+            "else none. HTTP is not encrypted: use FARM_TLS_CERT, a VPN, an SSH tunnel or a TLS proxy.",
         ),
     ] = None,
     data: Annotated[
@@ -95,6 +95,7 @@ def startup_message(
     """Return the message of a started farm."""
     from farm.database.connect import display_url
 
+    note = "" if config.is_encrypted else " (not encrypted)"
     devices = f"{virtual} virtual" if virtual else "on USB"
     lines = [
         f"The farm listens at {url}",
@@ -102,7 +103,7 @@ def startup_message(
         *([f"  rows    {display_url(config)}"] if config.database_url else []),
         f"  devices {devices if agent else 'of other agents only'}",
         *_access_notes(config, url),
-        *([f"  agents  of other machines connect to {agents_url} (not encrypted)"] if agents_url else []),
+        *([f"  agents  of other machines connect to {agents_url}{note}"] if agents_url else []),
         farm_commands(config.data_dir),
         "Ctrl-C stops it.",
     ]
@@ -114,9 +115,11 @@ def _access_notes(config: FarmConfig, url: str) -> list[str]:
     if not config.needs_tokens:
         return []
     lines = ["  people  need an access token: farm token create --role ROLE --name NAME --out FILE"]
-    if not is_loopback(config.bind):
+    if not is_loopback(config.bind) and not config.is_encrypted:
         lines.insert(0, f"  others  connect to {web_address(socket.gethostname(), urlsplit(url).port or 80)}")
-        lines.append("  HTTP is not encrypted and exposes tokens on the network. Use a TLS proxy or a VPN.")
+        lines.append(
+            "  HTTP is not encrypted and exposes tokens on the network: use FARM_TLS_CERT, a proxy or a VPN."
+        )
     return lines
 
 

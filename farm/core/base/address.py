@@ -2,6 +2,7 @@
 
 from functools import lru_cache
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 
 @lru_cache(maxsize=64)
@@ -11,6 +12,12 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def is_overheard(url: str) -> bool:
+    """Tell whether others may read the traffic: it goes over a network, and is not encrypted."""
+    address = urlsplit(url)
+    return address.scheme == "http" and not is_loopback(address.hostname or "")
 
 
 def host_and_port(text: str) -> tuple[str, int]:
@@ -27,9 +34,10 @@ def host_and_port(text: str) -> tuple[str, int]:
     return bare, int(port)
 
 
-def web_address(host: str, port: int) -> str:
-    """Return the http:// address of a host and port."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+def web_address(host: str, port: int, *, is_encrypted: bool = False) -> str:
+    """Return the http:// or https:// address of a host and port."""
+    scheme = "https" if is_encrypted else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 _SCHEMES = frozenset({"postgres", "postgresql", "postgresql+psycopg"})

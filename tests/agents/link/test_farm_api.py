@@ -25,6 +25,7 @@ from farm.core.errors import (
     FarmFault,
     FarmUnreachable,
     Forbidden,
+    InvalidInput,
     NotFound,
     ReportConflict,
     SessionFenced,
@@ -173,8 +174,22 @@ async def test_a_proxy_of_the_environment_is_not_asked_for_loopback(monkeypatch:
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.invalid:3128")
     async with farm_client("http://127.0.0.1:1") as client:
         assert not client.trust_env
-    async with farm_client("http://farm.lab:1") as client:
+    async with farm_client("https://farm.lab:1") as client:
         assert client.trust_env
+
+
+async def test_a_credential_goes_to_another_machine_encrypted_or_not_at_all() -> None:
+    with pytest.raises(InvalidInput, match="not encrypted") as refused:
+        farm_client("http://farm.lab:8471")
+    assert "--plain-http" in refused.value.hint
+    for url in (
+        "https://farm.lab:8471",
+        "http://127.0.0.1:8471",
+        "http://[::1]:8471",
+        "http://localhost:8471",
+    ):
+        await farm_client(url).aclose()
+    await farm_client("http://farm.lab:8471", plain_http=True).aclose()
 
 
 async def test_an_artifact_is_fetched_once_however_many_ask_at_once(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_the_token_is_all_that_is_printed(farm: HttpFarm, capsys: pytest.Capture
     assert token_command("create") == 0
     said = capsys.readouterr()
     assert enroll(farm, said.out.removesuffix("\n")) == 200
-    assert "farm agent join http://10.0.0.7:8471" in said.err
+    assert "farm agent join http://10.0.0.7:8471 --token-file FILE --plain-http " in said.err
     assert said.out.strip() not in said.err
 
 

@@ -71,6 +71,23 @@ def test_joining_keeps_farm_and_credential_for_the_owner_alone(
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+def test_an_address_without_encryption_is_refused_until_it_is_allowed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("join", "http://192.0.2.1:8471", "--data-dir", str(folder))
+    monkeypatch.setattr("sys.stdin", io.StringIO("bfj_token"))
+    assert agent(*words) == 2
+    assert "http://192.0.2.1:8471 is not encrypted" in capsys.readouterr().err
+    assert find_credential(folder) is None
+
+
+def test_what_was_allowed_at_joining_is_kept(farm: HttpFarm, folder: Path) -> None:
+    assert join(farm, folder) == 0
+    assert not agent_config(data_dir=folder).plain_http
+    assert join(farm, folder, "--plain-http") == 0
+    assert agent_config(data_dir=folder).plain_http
+
+
 def test_a_token_comes_by_standard_input(
     farm: HttpFarm, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,31 @@ def test_a_setting_that_cannot_be_is_named_and_no_phone_is_started(
     assert not (tmp_path / "farm" / "virtual").exists()
 
 
+@pytest.mark.parametrize("asks", ["FARM_REQUIRE_TOKENS", "FARM_BIND"])
+def test_virtual_devices_of_several_people_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asks: str
+) -> None:
+    monkeypatch.setenv(asks, "1" if asks == "FARM_REQUIRE_TOKENS" else "0.0.0.0")
+    assert up("--data", str(tmp_path / "farm"), "--virtual", "1") == 2
+    error, hint = capsys.readouterr().err.splitlines()[-2:]
+    assert "virtual devices have no sandbox" in error
+    assert "FARM_UNCONFINED_VIRTUAL=1" in hint
+    assert not (tmp_path / "farm").exists()
+    # Then the next check is the one that fails.
+    monkeypatch.setenv("FARM_UNCONFINED_VIRTUAL", "1")
+    assert up("--data", str(tmp_path / "farm"), "--virtual", "1") == 2
+    assert "needs an access token" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["FARM_TLS_CERT", "FARM_TLS_KEY"])
+def test_a_certificate_without_its_key_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str
+) -> None:
+    monkeypatch.setenv(given, "farm.pem")
+    assert up("--data", str(tmp_path / "farm"), "--no-agent") == 2
+    assert "FARM_TLS_CERT and FARM_TLS_KEY need each other" in capsys.readouterr().err
+
+
 def test_an_address_for_agents_that_is_taken_is_named_with_the_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
