@@ -64,7 +64,7 @@ def join(
 
     Joining again needs another token and replaces the previous enrolment.
 
-    Example: farm agent join http://farm-host:8471 --token-file token
+    Example: farm agent join https://farm-host:8471 --token-file token
     """
     from agents.link.enrollment import join as enroll
 
