@@ -36,7 +36,7 @@ class TlsCertificate:
         """Read the files again if they were changed: later connections get the new certificate.
 
         Files that do not belong together, such as one of two that was renewed already, are tried again by the
-        next call; connections keep the certificate of before.
+        next call; connections keep the previous certificate.
         """
         try:
             changed_at = self._changed_at()
