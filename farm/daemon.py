@@ -34,7 +34,8 @@ from farm.database.migrate import upgrade
 from farm.database.transaction import bind_tx
 from farm.embedded_agent import agent_config, devices_left_running, run_embedded_agent
 from farm.file_modes import close_folder, owner_only_files
-from farm.services.access.tokens import check_an_admin_can_call
+from farm.services.access.token_uses import STORE_EVERY_S
+from farm.services.access.tokens import check_an_admin_has_a_token
 from farm.services.files.folder_owner import check_folder, check_new_farm
 from farm.services.files.retention import Sweeper
 from farm.services.files.verification import Scrubber
@@ -229,6 +230,7 @@ async def _background_tasks(
             every_s=_CHANGES_EVERY_S,
             should_run=lambda: options.config.confirm_changes and leader.is_leader,
         ),
+        run_sweeps(context.token_uses, every_s=STORE_EVERY_S),
         run_reminders(context.to_expand, every_s=leader.every_s, should_run=lambda: leader.is_leader),
         run_reminders(context.to_grow, every_s=leader.every_s, should_run=lambda: leader.is_leader),
         run_reminders(context.to_compute_points, every_s=leader.every_s, should_run=lambda: leader.is_leader),
@@ -309,7 +311,7 @@ def _prepare_database(config: FarmConfig, clock: Clock) -> None:
         upgrade(database.engine)
         database.read(check_folder, config.blobs_dir)
         if config.needs_tokens:
-            database.read(bind_tx(check_an_admin_can_call, now=clock.now()))
+            database.read(bind_tx(check_an_admin_has_a_token, now=clock.now()))
 
 
 def check_virtual_devices(config: FarmConfig, count: int) -> None:

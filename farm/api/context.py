@@ -22,6 +22,7 @@ from farm.database.clock_skew import ClockCheck
 from farm.database.engine import Database
 from farm.database.group_commit import GroupCommit
 from farm.database.transaction import BoundService, Tx, bind_tx
+from farm.services.access.token_uses import TokenUses
 from farm.services.jobs.plans import RunPlanner
 from farm.services.results.settle import receive_reports
 
@@ -48,6 +49,7 @@ class Context:
     to_compute_points: asyncio.Event = field(default_factory=asyncio.Event)
     bodies: BodiesInProgress = field(default_factory=BodiesInProgress)
     call_budget: CallBudget = field(init=False)
+    token_uses: TokenUses = field(init=False)
     planner: RunPlanner = field(default_factory=RunPlanner)
     refused: RefusalLog = field(init=False)
     heartbeats: HeartbeatBatch = field(init=False)
@@ -57,6 +59,7 @@ class Context:
     def __post_init__(self) -> None:
         object.__setattr__(self, "clock_check", ClockCheck(self.clock))
         object.__setattr__(self, "call_budget", CallBudget(self.config.calls_per_minute))
+        object.__setattr__(self, "token_uses", TokenUses(self.database, self.clock))
         object.__setattr__(self, "refused", RefusalLog(self.database, self.clock))
         object.__setattr__(self, "heartbeats", HeartbeatBatch(self.database, self.clock))
         object.__setattr__(self, "report_parser", ReportParserPool(self.database))

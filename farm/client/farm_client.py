@@ -27,6 +27,7 @@ from farm.wire.documents.access import (
     JoinToken,
     NewAccessToken,
     NewJoinToken,
+    RotationRequest,
     TokenRequest,
 )
 from farm.wire.documents.devices import (
@@ -343,6 +344,11 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries):
         """Create an access token, once; only this response shows its secret."""
         return self._create(NewAccessToken, "/access-tokens", request, TokenKind.USER)
 
+    def rotate_access_token(self, token_id: str, request: RotationRequest) -> NewAccessToken:
+        """Create a token in place of another; only this response shows its secret."""
+        path = f"/access-tokens/{quote(token_id, safe='')}/rotation"
+        return self._create(NewAccessToken, path, request, TokenKind.USER)
+
     def access_tokens(self) -> list[AccessToken]:
         return self._list(list[AccessToken], "/access-tokens", lambda token: token.token_id)
 
@@ -362,7 +368,13 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries):
             page = self._get(kind, path, limit=MAX_LIST_PAGE, after=key(rows[-1]))
         return rows
 
-    def _create(self, kind: type[T], path: str, request: TokenRequest | AccessRequest, drawn: TokenKind) -> T:
+    def _create(
+        self,
+        kind: type[T],
+        path: str,
+        request: TokenRequest | AccessRequest | RotationRequest,
+        drawn: TokenKind,
+    ) -> T:
         """Create a token with a secret drawn here: a request that is repeated is for the same token."""
         token = request.token or new_secret(drawn)
         token_id = token_id_of(token)

@@ -121,7 +121,10 @@ async def identify_caller(headers: Headers, farm: Context) -> Caller:
         token = bearer(headers)
         if token is None:
             raise AuthError("this farm answers no request without an access token", hint=ASK_AN_ADMIN)
-        return await farm.database.peek_async(farm.bind(authenticate_caller), token)
+        caller = await farm.database.peek_async(farm.bind(authenticate_caller), token)
+        if caller.role is not Role.AGENT:
+            farm.token_uses.note(hash_of(token))
+        return caller
 
 
 async def identify_host(headers: Headers, farm: Context) -> Caller:

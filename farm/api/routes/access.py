@@ -6,7 +6,7 @@ from farm.api.context import Farm
 from farm.api.http.authorization import Admin, Operator, Viewer
 from farm.api.http.pages import AfterName, ListPageSize
 from farm.services.access.enrollment import issue_join_token, revoke_join_token
-from farm.services.access.tokens import issue_access_token, revoke_access_token
+from farm.services.access.tokens import issue_access_token, revoke_access_token, rotate_access_token
 from farm.store.hosts.join_tokens import list_join_tokens
 from farm.store.operations.access_tokens import list_access_tokens
 from farm.wire.base import MAX_LIST_PAGE
@@ -17,6 +17,7 @@ from farm.wire.documents.access import (
     JoinToken,
     NewAccessToken,
     NewJoinToken,
+    RotationRequest,
     TokenRequest,
 )
 
@@ -33,6 +34,13 @@ async def get_caller(caller: Viewer) -> CallerView:
 async def post_access_token(request: AccessRequest, caller: Admin, farm: Farm) -> NewAccessToken:
     """Issue an access token; only this answer shows its secret."""
     return await farm.database.write_async(farm.bind(issue_access_token, actor=caller.actor), request)
+
+
+@router.post("/access-tokens/{token_id}/rotation", status_code=201)
+async def post_rotation(token_id: str, request: RotationRequest, caller: Admin, farm: Farm) -> NewAccessToken:
+    """Issue a token in place of another, which stays valid for a while; only this answer shows its secret."""
+    rotate = farm.bind(rotate_access_token, actor=caller.actor)
+    return await farm.database.write_async(rotate, token_id, request)
 
 
 @router.get("/access-tokens")

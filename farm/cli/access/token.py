@@ -1,5 +1,6 @@
 """`farm token`: join tokens for agents, and access tokens for people and scripts."""
 
+from collections.abc import Callable
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ from farm.cli.shell.settings import farm_config
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.clock import SystemClock
 from farm.core.base.address import is_overheard
+from farm.core.base.ids import HostId
 from farm.core.errors import InvalidInput
 from farm.core.operations.role import Role
 from farm.presentation.text import local_time_text, seconds
@@ -27,6 +29,7 @@ from farm.wire.documents.access import (
     JoinToken,
     NewAccessToken,
     NewJoinToken,
+    RotationRequest,
     TokenRequest,
 )
 
@@ -60,6 +63,9 @@ def issue_offline_token(folder: Path, request: AccessRequest) -> NewAccessToken:
 
 
 app = typer.Typer(no_args_is_help=True)
+Out = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the token to a new private file instead.")
+]
 
 
 @app.command()
@@ -81,12 +87,14 @@ def create(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Validity: 90s, 30m, 1h, 7d; default: 1h for join tokens, unlimited for access tokens.",
+            help="Validity: 90s, 30m, 1h, 7d; `never` for an access token that does not expire; "
+            "default: 1h for join tokens, 90d for access tokens.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the token to a new private file instead.")
+    host: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The only host that may use the join token.")
     ] = None,
+    out: Out = None,
     data: Annotated[
         Path | None,
         typer.Option(help="For access tokens: the farm with this data folder, whether it runs or not."),
@@ -99,10 +107,41 @@ def create(
 
     Example: farm token create --role submitter --name ann --out token
     """
-    request = _token_request(_parse_role(role), name, auto_admit=auto_admit, valid=valid, data=data)
+    request = _token_request(
+        _parse_role(role), name, auto_admit=auto_admit, valid=valid, host=host, data=data
+    )
+    _hand_over(lambda: _issue_token(request, data), out, as_json=as_json)
+
+
+@app.command()
+def rotate(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="The id in `farm token list`.")],
+    grace: Annotated[
+        str, typer.Option(metavar="TIME", help="How long the old token stays valid: 0s, 30m, 24h, 7d.")
+    ] = "24h",
+    valid: Annotated[
+        str, typer.Option(metavar="TIME", help="Validity of the new token, such as 30d, or `never`.")
+    ] = "90d",
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Replace an access token by one with the same owner and role, and print it.
+
+    Example: farm token rotate 3f9c01ab77d2 --out new.token
+    """
+    request = _rotation_request(grace, valid)
+    with connect() as farm:
+        _hand_over(lambda: farm.rotate_access_token(token_id, request), out, as_json=as_json)
+    print_notice(f"Access token {token_id} is valid for {grace} more at most: replace it where it is used.")
+
+
+def _hand_over(
+    issue: Callable[[], NewJoinToken | NewAccessToken], out: Path | None, *, as_json: bool
+) -> None:
+    """Print a new token, or write it to a file, and say how to use it."""
     # The file first: a token that cannot be stored would stay valid.
     with nullcontext() if out is None else create_private_file(out) as file:
-        token = _issue_token(request, data)
+        token = issue()
         if file is not None:
             file.write(f"{token.token}\n")
     if as_json:
@@ -119,6 +158,7 @@ _token_table = Listing[JoinToken | AccessToken](
     prose("owner", lambda view: _owner_text(view)),
     number("created", lambda view: local_time_text(view.created_at)),
     number("valid until", lambda view: local_time_text(view.expires_at) if view.expires_at else "unlimited"),
+    number("last used", lambda view: _last_use_text(view)),
 )
 
 
@@ -152,26 +192,31 @@ def revoke(
             print_notice(f"Join token {token_id} revoked.")
 
 
+def _last_use_text(view: JoinToken | AccessToken) -> str:
+    used_at = view.last_used_at if isinstance(view, AccessToken) else view.used_at
+    return "-" if used_at is None else local_time_text(used_at)
+
+
 def _owner_text(view: JoinToken | AccessToken) -> str:
     if isinstance(view, AccessToken):
         return view.name
     admission = "devices admitted automatically" if view.auto_admit else "devices wait for an operator"
-    return f"{view.used_by or 'a new host'}, {admission}"
+    return f"{view.used_by or view.host or 'a new host'}, {admission}"
 
 
 def _token_request(
-    role: Role, name: str | None, *, auto_admit: bool, valid: str | None, data: Path | None
+    role: Role, name: str | None, *, auto_admit: bool, valid: str | None, host: str | None, data: Path | None
 ) -> TokenRequest | AccessRequest:
     if role is not Role.AGENT:
-        if auto_admit:
-            raise InvalidInput("--auto-admit is for join tokens", hint="leave --auto-admit out")
+        if auto_admit or host is not None:
+            raise InvalidInput("--auto-admit and --host are for join tokens", hint="leave them out")
         return _access_request(role, name, valid)
     if name is not None or data is not None:
         raise InvalidInput("--name and --data are for access tokens", hint="name its role with --role")
     valid_s = seconds(valid or "1h")
     if not MIN_VALID_S <= valid_s <= MAX_JOIN_VALID_S:
         raise InvalidInput(f"a token cannot be valid for {valid}", hint="from 60s to 30d")
-    return TokenRequest(auto_admit=auto_admit, valid_s=valid_s)
+    return TokenRequest(auto_admit=auto_admit, valid_s=valid_s, host=None if host is None else HostId(host))
 
 
 def _parse_role(text: str) -> Role:
@@ -185,15 +230,31 @@ def _access_request(role: Role, name: str | None, valid: str | None) -> AccessRe
     if name is None:
         raise InvalidInput("an access token needs an owner", hint="name the owner: --name NAME")
     try:
-        return AccessRequest(name=name, role=role, valid_s=None if valid is None else seconds(valid))
+        if valid is None:
+            return AccessRequest(name=name, role=role)
+        return AccessRequest(name=name, role=role, valid_s=_valid_s(valid))
     except ValidationError as error:
         field = error.errors(include_url=False)[0]["loc"][0]
         message, rule = (
             (f"{name[:80]!r} is not a name", "a name has up to 64 characters and no blanks")
             if field == "name"
-            else (f"a token cannot be valid for {valid}", "from 60s to 3650d; without --valid until revoked")
+            else (f"a token cannot be valid for {valid}", "from 60s to 3650d, or `never`")
         )
         raise InvalidInput(message, hint=rule) from error
+
+
+def _rotation_request(grace: str, valid: str) -> RotationRequest:
+    try:
+        return RotationRequest(grace_s=seconds(grace), valid_s=_valid_s(valid))
+    except ValidationError as error:
+        raise InvalidInput(
+            f"not a rotation: {grace} more for the old token, {valid} for the new one",
+            hint="from 0s to 30d for the old one; from 60s to 3650d, or `never`, for the new one",
+        ) from error
+
+
+def _valid_s(text: str) -> int | None:
+    return None if text == "never" else seconds(text)
 
 
 def _issue_token(request: TokenRequest | AccessRequest, data: Path | None) -> NewJoinToken | NewAccessToken:

@@ -47,6 +47,8 @@ join_tokens = sa.Table(
     sa.Column("expires_at", UtcTime, nullable=False),
     sa.Column("used_at", UtcTime),
     sa.Column("used_by", sa.Text, sa.ForeignKey("hosts.host_id")),
+    #: The only host that may join with it; None: any.
+    sa.Column("host", sa.Text),
 )
 
 access_tokens = sa.Table(
@@ -62,6 +64,8 @@ access_tokens = sa.Table(
     #: None: valid until it is revoked.
     sa.Column("expires_at", UtcTime),
     sa.Column("revoked_at", UtcTime),
+    #: To the minute; None: not yet.
+    sa.Column("last_used_at", UtcTime),
     one_of("role", Role),
 )
 

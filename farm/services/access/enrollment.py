@@ -40,9 +40,15 @@ def issue_join_token(tx: Tx, request: TokenRequest, *, agents_url: str | None = 
     join_token = join_tokens.find_join_token(tx, hash_of(token))
     if join_token is None:
         join_token = join_tokens.add_join_token(
-            tx, token_hash=hash_of(token), auto_admit=request.auto_admit, valid_for=valid_for
+            tx,
+            token_hash=hash_of(token),
+            auto_admit=request.auto_admit,
+            valid_for=valid_for,
+            host=request.host,
         )
-    elif join_token.auto_admit != request.auto_admit or not _was_valid_for(join_token, valid_for, tx.now):
+    elif (join_token.auto_admit, join_token.host) != (request.auto_admit, request.host) or not _was_valid_for(
+        join_token, valid_for, tx.now
+    ):
         raise IdempotencyKeyReused(
             f"join token {join_token.token_id} was made by another request", hint=NOT_THE_SAME_HINT
         )
@@ -82,9 +88,10 @@ def check_join_token(tx: Tx, enrollment: Enrollment) -> None:
     """Refuse strangers by a read: a caller without a token must not keep writers waiting.
 
     Raises:
-        AuthError: the token is unknown, used up or too old.
+        AuthError: the token is unknown, used up, too old or another host's.
     """
-    if not join_tokens.is_valid_token(tx, hash_of(enrollment.join_token.get_secret_value())):
+    token_hash = hash_of(enrollment.join_token.get_secret_value())
+    if not join_tokens.is_valid_token(tx, token_hash, HostId(enrollment.host)):
         raise _bad_join_token()
 
 
@@ -94,7 +101,7 @@ def enroll(tx: Tx, enrollment: Enrollment, *, known_as: HostId | None = None) ->
     `known_as` is the host whose present credential the caller has, if any: that one may always join again.
 
     Raises:
-        AuthError: the token is unknown, used up or too old.
+        AuthError: the token is unknown, used up, too old or another host's.
         Conflict: an agent of that name is at work, and the caller is not it; the token stays good.
     """
     host_id = HostId(enrollment.host)
@@ -117,7 +124,8 @@ def enroll(tx: Tx, enrollment: Enrollment, *, known_as: HostId | None = None) ->
 
 def _bad_join_token() -> AuthError:
     return AuthError(
-        "the join token is unknown, used up or too old", hint="`farm token create` makes a new one"
+        "the join token is unknown, used up, too old or another host's",
+        hint="`farm token create` makes a new one; one that was made with --host NAME is for that host",
     )
 
 

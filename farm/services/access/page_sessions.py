@@ -5,7 +5,7 @@ from datetime import timedelta
 from farm.core.errors import AuthError
 from farm.core.operations.role import Caller
 from farm.database.transaction import Tx
-from farm.services.access.tokens import ASK_AN_ADMIN
+from farm.services.access.tokens import invalid_token
 from farm.store.operations import access_tokens
 from farm.wire.tokens import TokenKind, hash_of, new_secret
 
@@ -22,7 +22,8 @@ def sign_in(tx: Tx, token: str) -> str:
     """
     token_hash = hash_of(token.strip())
     if access_tokens.find_valid_token(tx, token_hash) is None:
-        raise AuthError("the access token is unknown, too old or revoked", hint=ASK_AN_ADMIN)
+        raise invalid_token(tx, token_hash)
+    access_tokens.store_token_uses(tx, {token_hash: tx.now})
     secret = new_secret(TokenKind.PAGE)
     access_tokens.add_page_session(
         tx, session_hash=hash_of(secret), token_hash=token_hash, expires_at=tx.now + VALID_FOR

@@ -8,7 +8,13 @@ from farm.database.transaction import Tx
 from farm.services.access.enrollment import NOT_THE_SAME_HINT
 from farm.store.hosts import hosts
 from farm.store.operations import access_tokens
-from farm.wire.documents.access import AccessRequest, AccessToken, NewAccessToken
+from farm.wire.documents.access import (
+    AccessRequest,
+    AccessState,
+    AccessToken,
+    NewAccessToken,
+    RotationRequest,
+)
 from farm.wire.tokens import TokenKind, derive_secret, hash_of, new_secret, token_id_of
 
 ASK_AN_ADMIN = (
@@ -17,8 +23,10 @@ ASK_AN_ADMIN = (
 )
 
 
-def issue_access_token(tx: Tx, request: AccessRequest) -> NewAccessToken:
+def issue_access_token(tx: Tx, request: AccessRequest, *, replaces: str = "") -> NewAccessToken:
     """Issue a token that proves a name and a role; shown this one time, stored as its hash.
+
+    `replaces` is the id of the token that it is in place of, for the event log.
 
     One that the caller drew is made once, however often it is asked for.
 
@@ -37,7 +45,12 @@ def issue_access_token(tx: Tx, request: AccessRequest) -> NewAccessToken:
                 f"there is an access token {token_id_of(token)} already", hint=NOT_THE_SAME_HINT
             )
         row = access_tokens.add_access_token(
-            tx, token_hash=hash_of(token), name=request.name, role=request.role, valid_for=valid_for
+            tx,
+            token_hash=hash_of(token),
+            name=request.name,
+            role=request.role,
+            valid_for=valid_for,
+            replaces=replaces,
         )
     elif not _is_same_request(row, request, tx.actor, valid_for):
         raise IdempotencyKeyReused(
@@ -51,6 +64,28 @@ def _is_same_request(
 ) -> bool:
     same = (row.name, row.role, row.created_by) == (request.name, request.role, actor)
     return same and valid_for == (None if row.expires_at is None else row.expires_at - row.created_at)
+
+
+def rotate_access_token(tx: Tx, token_id: str, request: RotationRequest) -> NewAccessToken:
+    """Issue a token with the name and role of a valid one, and let the old one expire.
+
+    Raises:
+        NotFound: there is no such token.
+        Conflict: it was revoked, or is too old already.
+        InvalidInput, IdempotencyKeyReused: as `issue_access_token`.
+    """
+    old = access_tokens.find_access_token(tx, token_id)
+    if old is None:
+        raise NotFound(f"there is no access token {token_id}", hint="`farm token list` names them")
+    if old.state is not AccessState.OPEN:
+        raise Conflict(f"access token {token_id} is {old.state} already", hint=ASK_AN_ADMIN)
+    new = issue_access_token(
+        tx,
+        AccessRequest(name=old.name, role=old.role, valid_s=request.valid_s, token=request.token),
+        replaces=token_id,
+    )
+    access_tokens.shorten_token(tx, token_id, tx.now + timedelta(seconds=request.grace_s))
+    return new
 
 
 def revoke_access_token(tx: Tx, token_id: str) -> AccessToken:
@@ -84,17 +119,30 @@ def authenticate_caller(tx: Tx, credential: str) -> Caller:
         return Caller(name=token.name, role=token.role, is_authenticated=True)
     host_id = hosts.find_host_by_credential(tx.connection, token_hash)
     if host_id is None:
-        raise AuthError("the access token is unknown, too old or revoked", hint=ASK_AN_ADMIN)
+        raise invalid_token(tx, token_hash)
     return Caller(name=host_id, role=Role.AGENT, is_authenticated=True)
 
 
-def check_an_admin_can_call(tx: Tx) -> None:
-    """Refuse to serve others before there is an admin who can manage access.
+def invalid_token(tx: Tx, token_hash: str) -> AuthError:
+    """Return the error for a token that is not valid; who has its secret is told whether it expired."""
+    token = access_tokens.find_token(tx, token_hash)
+    if token is None or token.state is not AccessState.EXPIRED:
+        return AuthError("the access token is unknown, too old or revoked", hint=ASK_AN_ADMIN)
+    return AuthError(
+        f"access token {token.token_id} of {token.name} expired at {token.expires_at:%Y-%m-%d %H:%M} UTC",
+        hint=ASK_AN_ADMIN,
+    )
+
+
+def check_an_admin_has_a_token(tx: Tx) -> None:
+    """Refuse to serve others before an admin has had a token.
+
+    One that has expired suffices: a farm starts again while nobody is there, and serves everyone else.
 
     Raises:
-        InvalidInput: no admin has a valid token.
+        InvalidInput: no admin has a token that was not revoked.
     """
-    if not access_tokens.has_valid_token(tx, Role.ADMIN):
+    if not access_tokens.has_token(tx, Role.ADMIN):
         raise InvalidInput(
             "no one could call this farm: every caller needs an access token, and no admin has one",
             hint="make one: farm token create --role admin --name NAME --out FILE --data FOLDER, with the"

@@ -17,12 +17,18 @@ from farm.wire.tokens import ID_LENGTH
 _public_id = sa.func.substr(join_tokens.c.token_hash, 1, ID_LENGTH)
 
 
-def add_join_token(tx: Tx, *, token_hash: str, auto_admit: bool, valid_for: timedelta) -> JoinToken:
+def add_join_token(
+    tx: Tx, *, token_hash: str, auto_admit: bool, valid_for: timedelta, host: HostId | None
+) -> JoinToken:
     """Store the hash of a single-use token."""
     row = tx.connection.execute(
         join_tokens.insert()
         .values(
-            token_hash=token_hash, auto_admit=auto_admit, created_at=tx.now, expires_at=tx.now + valid_for
+            token_hash=token_hash,
+            auto_admit=auto_admit,
+            created_at=tx.now,
+            expires_at=tx.now + valid_for,
+            host=host,
         )
         .returning(join_tokens)
     ).one()
@@ -39,17 +45,17 @@ def find_join_token(tx: Tx, token_hash: str) -> JoinToken | None:
     return None if row is None else _token(row, tx.now)
 
 
-def is_valid_token(tx: Tx, token_hash: str) -> bool:
+def is_valid_token(tx: Tx, token_hash: str, host_id: HostId) -> bool:
     """Return True if a host can join with the token now."""
-    is_valid = sa.exists().where(join_tokens.c.token_hash == token_hash, _is_valid(tx.now))
+    is_valid = sa.exists().where(join_tokens.c.token_hash == token_hash, _is_valid(tx.now), _is_for(host_id))
     return bool(tx.connection.execute(sa.select(is_valid)).scalar())
 
 
 def use_join_token(tx: Tx, *, token_hash: str, host_id: HostId) -> bool | None:
-    """Mark a token as used and return its auto_admit; None if it is unknown, used or expired."""
+    """Mark a token as used and return its auto_admit; None if it cannot be used by this host."""
     auto_admit = tx.connection.execute(
         join_tokens.update()
-        .where(join_tokens.c.token_hash == token_hash, _is_valid(tx.now))
+        .where(join_tokens.c.token_hash == token_hash, _is_valid(tx.now), _is_for(host_id))
         .values(used_at=tx.now, used_by=host_id)
         .returning(join_tokens.c.auto_admit)
     ).scalar_one_or_none()
@@ -95,6 +101,7 @@ def _token(row: sa.Row[Any], now: datetime) -> JoinToken:
         token_id=row.token_hash[:ID_LENGTH],
         state=state if row.used_at is None else TokenState.USED,
         auto_admit=row.auto_admit,
+        host=row.host,
         created_at=row.created_at,
         expires_at=row.expires_at,
         used_at=row.used_at,
@@ -104,6 +111,10 @@ def _token(row: sa.Row[Any], now: datetime) -> JoinToken:
 
 def _is_valid(now: datetime) -> sa.ColumnElement[bool]:
     return join_tokens.c.used_at.is_(None) & (join_tokens.c.expires_at > now)
+
+
+def _is_for(host_id: HostId) -> sa.ColumnElement[bool]:
+    return join_tokens.c.host.is_(None) | (join_tokens.c.host == host_id)
 
 
 def _has_id(token_id: str) -> sa.ColumnElement[bool]:

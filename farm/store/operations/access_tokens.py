@@ -3,6 +3,7 @@
 Only hashes are stored.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,9 +22,9 @@ _public_id = sa.func.substr(access_tokens.c.token_hash, 1, ID_LENGTH)
 
 
 def add_access_token(
-    tx: Tx, *, token_hash: str, name: str, role: Role, valid_for: timedelta | None
+    tx: Tx, *, token_hash: str, name: str, role: Role, valid_for: timedelta | None, replaces: str = ""
 ) -> AccessToken:
-    """Store a token's hash."""
+    """Store a token's hash; `replaces` is the id of the one that it is in place of."""
     row = tx.connection.execute(
         access_tokens.insert()
         .values(
@@ -37,7 +38,8 @@ def add_access_token(
         .returning(access_tokens)
     ).one()
     token = _token(row, tx.now)
-    record_event(tx, FarmEvent.ACCESS_CREATED, token.token_id, to_state="open", cause=f"{role} {name}")
+    cause = f"{role} {name}, in place of {replaces}" if replaces else f"{role} {name}"
+    record_event(tx, FarmEvent.ACCESS_CREATED, token.token_id, to_state="open", cause=cause)
     return token
 
 
@@ -51,10 +53,30 @@ def find_valid_token(tx: Tx, token_hash: str) -> AccessToken | None:
     return _find(tx, access_tokens.c.token_hash == token_hash, _is_valid(tx.now))
 
 
-def has_valid_token(tx: Tx, role: Role) -> bool:
-    """Return True if a role has a valid token now."""
-    is_valid = sa.exists().where(access_tokens.c.role == role.value, _is_valid(tx.now))
-    return bool(tx.connection.execute(sa.select(is_valid)).scalar())
+def has_token(tx: Tx, role: Role) -> bool:
+    """Return True if a role has a token that was not revoked, expired or not."""
+    is_there = sa.exists().where(access_tokens.c.role == role.value, access_tokens.c.revoked_at.is_(None))
+    return bool(tx.connection.execute(sa.select(is_there)).scalar())
+
+
+def shorten_token(tx: Tx, token_id: str, expires_at: datetime) -> None:
+    """Let a token expire at a time, unless it does so sooner."""
+    is_later = access_tokens.c.expires_at.is_(None) | (access_tokens.c.expires_at > expires_at)
+    tx.connection.execute(
+        access_tokens.update().where(_has_id(token_id), is_later).values(expires_at=expires_at)
+    )
+
+
+def store_token_uses(tx: Tx, used_at: Mapping[str, datetime]) -> None:
+    """Store when tokens, by their hashes, were last used; an earlier time than the stored one is left."""
+    at = sa.bindparam("at", type_=access_tokens.c.last_used_at.type)
+    is_newer = access_tokens.c.last_used_at.is_(None) | (access_tokens.c.last_used_at < at)
+    tx.connection.execute(
+        access_tokens.update()
+        .where(access_tokens.c.token_hash == sa.bindparam("used_hash"), is_newer)
+        .values(last_used_at=at),
+        [{"used_hash": token_hash, "at": at} for token_hash, at in used_at.items()],
+    )
 
 
 def revoke_access_token(tx: Tx, token_id: str) -> bool:
@@ -138,4 +160,5 @@ def _token(row: sa.Row[Any], now: datetime) -> AccessToken:
         created_by=row.created_by,
         expires_at=row.expires_at,
         revoked_at=row.revoked_at,
+        last_used_at=row.last_used_at,
     )

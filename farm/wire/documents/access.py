@@ -12,6 +12,8 @@ from farm.wire.base import Wire
 from farm.wire.documents.devices import Person
 
 MIN_VALID_S = 60
+#: Long enough to be no burden, short enough that a forgotten token ends.
+ACCESS_VALID_S = 90 * 24 * 3600
 MAX_ACCESS_VALID_S = 10 * 365 * 24 * 3600
 #: A join token is copied by hand; a month is long enough for that.
 MAX_JOIN_VALID_S = 30 * 24 * 3600
@@ -32,7 +34,7 @@ class AccessRequest(Wire):
     name: Person
     role: Role
     #: None: until it is revoked.
-    valid_s: Annotated[int, Field(ge=MIN_VALID_S, le=MAX_ACCESS_VALID_S)] | None = None
+    valid_s: Annotated[int, Field(ge=MIN_VALID_S, le=MAX_ACCESS_VALID_S)] | None = ACCESS_VALID_S
     #: Drawn by the caller, who can send the same request again when its answer was lost: it is one token.
     #: None: the farm draws one.
     token: Annotated[str | None, Field(max_length=64, repr=False)] = None
@@ -42,6 +44,17 @@ class AccessRequest(Wire):
         if self.role not in ROLES_BY_RANK:
             raise ValueError(f"{self.role} is no role of people's: agents join with a join token")
         return self
+
+
+class RotationRequest(Wire):
+    """POST /api/v1/access-tokens/{token_id}/rotation: a new secret in place of an old one."""
+
+    #: How long the old secret stays valid, at most.
+    grace_s: Annotated[int, Field(ge=0, le=MAX_JOIN_VALID_S)] = 24 * 3600
+    #: How long the new one is valid; None: until it is revoked.
+    valid_s: Annotated[int, Field(ge=MIN_VALID_S, le=MAX_ACCESS_VALID_S)] | None = ACCESS_VALID_S
+    #: As that of an `AccessRequest`.
+    token: Annotated[str | None, Field(max_length=64, repr=False)] = None
 
 
 class AccessToken(Wire):
@@ -55,6 +68,8 @@ class AccessToken(Wire):
     created_by: str
     expires_at: datetime | None
     revoked_at: datetime | None
+    #: To the minute; None: not since the farm records it.
+    last_used_at: datetime | None = None
 
 
 class NewAccessToken(AccessToken):
@@ -86,6 +101,8 @@ class TokenRequest(Wire):
     #: True if devices of that host are admitted automatically.
     auto_admit: bool = False
     valid_s: Annotated[int, Field(ge=MIN_VALID_S, le=MAX_JOIN_VALID_S)] = 24 * 3600
+    #: The name of the only host that may join with it; None: any.
+    host: HostId | None = None
     #: Drawn by the caller, who can send the same request again when its answer was lost: it is one token.
     #: None: the farm draws one.
     token: Annotated[str | None, Field(max_length=64, repr=False)] = None
@@ -98,6 +115,8 @@ class JoinToken(Wire):
     state: TokenState
     role: Literal[Role.AGENT] = Role.AGENT
     auto_admit: bool
+    #: The only host that may join with it; None: any.
+    host: HostId | None = None
     created_at: datetime
     expires_at: datetime
     used_at: datetime | None = None

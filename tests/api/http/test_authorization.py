@@ -301,6 +301,18 @@ def test_an_admin_makes_lists_and_revokes_tokens(
     assert "zoe" in capsys.readouterr().out
     shown = bearer((home / "zoe").read_text().strip())
     assert farm.http.get("/api/v1/caller", headers=shown).json()["name"] == "zoe"
+    farm.context.token_uses()
+    assert run("token", "list", "--json") == 0
+    used = {each["token_id"]: each.get("last_used_at") for each in json.loads(capsys.readouterr().out)}
+    assert used[token_id] is not None
+    assert (
+        run("token", "rotate", token_id, "--grace", "1h", "--valid", "30d", "--out", str(home / "new")) == 0
+    )
+    assert f"Access token {token_id} is valid for 1h more at most" in capsys.readouterr().err
+    rotated = bearer((home / "new").read_text().strip())
+    assert farm.http.get("/api/v1/caller", headers=rotated).json()["role"] == "submitter"
+    assert run("token", "rotate", token_id, "--grace", "31d") == 2
+    assert "from 0s to 30d" in capsys.readouterr().err
     assert run("token", "revoke", token_id) == 0
     assert run("token", "revoke", joining) == 0
     assert farm.http.get("/api/v1/caller", headers=shown).status_code == 401

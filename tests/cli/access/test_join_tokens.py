@@ -120,3 +120,14 @@ def test_each_step_of_a_token_is_an_event(
         ("join_token_used", "agent:bench-1", used["token_id"]),
         ("join_token_revoked", "user:ann", revoked["token_id"]),
     ]
+
+
+def test_a_token_for_a_host_is_no_other_hosts(farm: HttpFarm, capsys: pytest.CaptureFixture[str]) -> None:
+    assert token_command("create", "--host", "lab-2") == 0
+    token = capsys.readouterr().out.strip()
+    assert enroll(farm, token, "lab-3") == 401
+    assert token_command("list") == 0
+    assert "lab-2" in capsys.readouterr().out
+    assert enroll(farm, token, "lab-2") == 200
+    assert token_command("create", "--role", "viewer", "--name", "ann", "--host", "lab-2") == 2
+    assert "for join tokens" in capsys.readouterr().err
