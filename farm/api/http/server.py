@@ -23,7 +23,8 @@ _SHUTDOWN_GRACE_S = 3
 HEADER_TIMEOUT_S = 30.0
 #: An answer of which so long nothing more is read, or acknowledged, ends.
 UNREAD_TIMEOUT_S = 60.0
-_TLS_CLOSE_TIMEOUT_S = 5.0
+#: A peer that keeps its connection for later does not answer to the end of it.
+_TLS_CLOSE_TIMEOUT_S = 1.0
 
 
 @contextlib.contextmanager

@@ -137,7 +137,7 @@ def invalid_token(tx: Tx, token_hash: str) -> AuthError:
 def check_an_admin_has_a_token(tx: Tx) -> None:
     """Refuse to serve others before an admin has had a token.
 
-    One that has expired suffices: a farm starts again while nobody is there, and serves everyone else.
+    One that has expired suffices: a farm starts again while no one is there, and serves everyone else.
 
     Raises:
         InvalidInput: no admin has a token that was not revoked.
