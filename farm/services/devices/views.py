@@ -20,7 +20,7 @@ from farm.core.operations.event import DeviceEvent, EventKind, EventSubject
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device, DeviceName, DeviceStatus
-from farm.store.devices.fleet import list_statuses
+from farm.store.devices.fleet import list_statuses, statuses_of
 from farm.store.jobs import attempts
 from farm.store.jobs.jobs import find_open_check
 from farm.store.operations.event_log import last_events
@@ -157,9 +157,14 @@ def load_of(connection: Connection) -> Load:
     )
 
 
-def waiting_reasons(connection: Connection) -> dict[DeviceId, tuple[Blocker, ...]]:
-    """Return by device why it gets no benchmark job now; empty when it can, or runs one."""
-    return {device.device_id: device.blocked_by for device in fleet_status(connection)}
+def waiting_reasons(
+    connection: Connection, device_ids: Collection[DeviceId]
+) -> dict[DeviceId, tuple[Blocker, ...]]:
+    """Return why each of these devices gets no benchmark job now; empty when it can, or runs one."""
+    if not device_ids:
+        return {}
+    load = load_of(connection)
+    return {own.device_id: tuple(_blockers(own, load)) for own in statuses_of(connection, device_ids)}
 
 
 def _matches_prefix(device: DeviceName, name: str) -> bool:

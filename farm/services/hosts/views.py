@@ -13,7 +13,7 @@ from farm.store.checks import incidents
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import DeviceStatus
-from farm.store.devices.fleet import list_statuses
+from farm.store.devices.fleet import statuses_of_host
 from farm.store.hosts import hosts as host_store
 from farm.store.hosts.hosts import Host
 from farm.store.jobs import attempts
@@ -71,7 +71,7 @@ def host_detail(connection: Connection, name: str) -> HostDetail:
 
 
 def _view(connection: Connection, host: Host, load: Load) -> HostView:
-    own = list_statuses(connection, host_id=host.host_id)
+    own = statuses_of_host(connection, host.host_id)
     label_by_device = {device.device_id: device.label for device in own}
     decided = last_events(connection, "host", host.host_id, kinds=(HostEvent.DRAINED, HostEvent.RETIRED))
     last_decision = decided[0] if decided and host.state is not HostState.ACTIVE else None

@@ -116,7 +116,6 @@ def _planned_devices(
     estimated: _Estimated,
     starts_of: Mapping[int, int],
 ) -> tuple[PlannedDevice, ...]:
-    waiting = waiting_reasons(connection)
     ahead = job_durations.queue_lengths(connection, min_priority=expanded.spec.priority)
     by_device: defaultdict[DeviceId, list[Estimate]] = defaultdict(list)
     starts, round_s = Counter[DeviceId](), defaultdict[DeviceId, float](float)
@@ -124,6 +123,7 @@ def _planned_devices(
         by_device[cell.device_id].append(estimate)
         starts[cell.device_id] += starts_of[cell.index]
         round_s[cell.device_id] += starts_of[cell.index] * estimate.seconds
+    waiting = waiting_reasons(connection, by_device)
     rounds, max_rounds = expanded.spec.round_range
     return tuple(
         PlannedDevice.of(

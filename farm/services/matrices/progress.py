@@ -52,6 +52,11 @@ class DeviceWork:
         """Return the number of jobs that have not ended."""
         return self.tally.total - self.tally.finished
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether jobs are left, or may be added."""
+        return bool(self.left or self.further)
+
 
 def work_by_device(
     connection: Connection,
@@ -76,7 +81,7 @@ def device_progress(
     tx: Tx, matrix_id: MatrixId, work: Mapping[DeviceId, DeviceWork], labels: Mapping[DeviceId, str]
 ) -> tuple[DeviceProgress, ...]:
     """Return the progress on each device, in the order of their ids. `labels` are those of the devices."""
-    waiting = waiting_reasons(tx.connection)
+    waiting = waiting_reasons(tx.connection, _open_devices(work))
     eta_by_device = _device_etas(work, waiting, tx.now)
     running = job_store.running_by_device(tx.connection, matrix_id)
     return tuple(
@@ -109,19 +114,20 @@ def etas(
     further: Mapping[MatrixId, Mapping[DeviceId, int]],
 ) -> dict[MatrixId, Eta]:
     """Return the times until matrices end, without reading their jobs whole."""
-    waiting = waiting_reasons(tx.connection) if matrix_ids else {}
-    return {
-        matrix_id: _slowest_device(
-            _device_etas(
-                work_by_device(
-                    tx.connection, matrix_id, not_queued.get(matrix_id, ()), further.get(matrix_id, {})
-                ),
-                waiting,
-                tx.now,
-            )
+    works = {
+        matrix_id: work_by_device(
+            tx.connection, matrix_id, not_queued.get(matrix_id, ()), further.get(matrix_id, {})
         )
         for matrix_id in matrix_ids
     }
+    waiting = waiting_reasons(tx.connection, set().union(*map(_open_devices, works.values())))
+    return {
+        matrix_id: _slowest_device(_device_etas(work, waiting, tx.now)) for matrix_id, work in works.items()
+    }
+
+
+def _open_devices(work: Mapping[DeviceId, DeviceWork]) -> set[DeviceId]:
+    return {device_id for device_id, own in work.items() if own.is_open}
 
 
 def _device_etas(
@@ -138,7 +144,7 @@ def _device_etas(
 
 
 def _device_eta(work: DeviceWork, pace: float | None, waiting: Sequence[Blocker], now: datetime) -> _Times:
-    if work.left == 0 and not work.further:
+    if not work.is_open:
         return 0.0, 0.0
     if pace is None or not TEMPORARY.issuperset(waiting):
         return None, None

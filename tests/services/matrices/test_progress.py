@@ -3,6 +3,7 @@
 from farm.core.devices.device import Presence
 from farm.database.transaction import bind_tx
 from farm.services.matrices.views import list_matrix_summaries
+from tests.support.database.sent_statements import sent_to
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, good_evidence, torch_output
 
 
@@ -65,3 +66,29 @@ def test_a_finished_matrix_has_nothing_left(farm: FarmRig, host: HostRig) -> Non
     assert farm.matrix(matrix_id).eta_s == 0.0
     (summary,) = farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
     assert summary.finished_at is not None
+
+
+def test_only_devices_with_open_jobs_are_asked_for_what_they_wait_for(farm: FarmRig, host: HostRig) -> None:
+    """A farm has ten thousand devices, and most matrices are finished."""
+
+    def asked() -> list[set[str]]:
+        with sent_to(farm.database.engine) as sent:
+            farm.matrix(matrix_id)
+            farm.read(bind_tx(list_matrix_summaries, now=farm.clock.now()))
+        values = [own for sql, own in sent if "JOIN hosts" in sql]
+        known = {"phone-1", "phone-2"}
+        return [known.intersection(own.values() if isinstance(own, dict) else own) for own in values]
+
+    matrix_id = farm.submit(rounds=1)
+    assert asked() == [{"phone-1", "phone-2"}] * 2
+    away = host.phones["phone-2"].model_copy(update={"presence": Presence.UNAUTHORIZED})
+    host.phones["phone-2"] = away
+    host.run()
+    assert asked() == [{"phone-2"}] * 2
+    view = farm.matrix(matrix_id)
+    assert [device.waiting_for for device in view.progress] == [(), ("the device is not online",)]
+    assert (view.eta_s, view.without_eta) == (None, ("phone-2",))
+    host.phones["phone-2"] = away.model_copy(update={"presence": Presence.ONLINE})
+    host.run()
+    assert farm.matrix(matrix_id).finished_at is not None
+    assert asked() == []
