@@ -72,6 +72,19 @@ def test_many_numbers_are_looked_up_at_once(filled: Database, numbers: list[int]
     assert {number for number in filled.read(found) if number >= 100} == {*numbers} & {*range(100, 200)}
 
 
+def test_two_columns_are_looked_up_each_among_its_own(filled: Database) -> None:
+    filled.write(put, [(index, CELL["device_id"], None, {}, "x", None) for index in range(100, 104)])
+
+    def found(connection: Connection) -> list[int]:
+        index, matrix_id = tables.cells.c.cell_index, tables.cells.c.matrix_id
+        both = sa.and_(
+            is_among(connection, matrix_id, [SAME["matrix_id"]]), is_among(connection, index, [101, 103])
+        )
+        return list(connection.execute(sa.select(index).where(both).order_by(index)).scalars())
+
+    assert filled.read(found) == [101, 103]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """A row's state, JSON, a value that may be missing, and one that no column has."""

@@ -1,6 +1,6 @@
 """What cells run, as fields: model file, program and flags."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection
@@ -20,7 +20,7 @@ _NO_FILE = dict.fromkeys(("precision", "format", "memory_format", "target", "var
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSetups:
-    """The model files, programs and defaults of cells of one matrix, read by three statements at most."""
+    """The model files, programs and defaults of cells of one harness."""
 
     harness: str
     variants: Mapping[VariantId, Variant]
@@ -45,10 +45,22 @@ class CellSetups:
 
 def cell_setups(connection: Connection, matrix: Matrix, cells: Sequence[CellRow]) -> CellSetups:
     """Read what cells of a matrix run."""
+    return setups_by_harness(connection, {matrix.harness}, cells)[matrix.harness]
+
+
+def setups_by_harness(
+    connection: Connection, harnesses: Collection[str], cells: Sequence[CellRow]
+) -> dict[str, CellSetups]:
+    """Read what cells of these harnesses run: two statements, and one for a harness without an adapter."""
     variant_ids = {cell.variant_id for cell in cells if cell.variant_id is not None}
-    return CellSetups(
-        harness=matrix.harness,
-        variants=variants_by_id(connection, variant_ids),
-        programs=programs_by_id(connection, {cell.program_id for cell in cells}),
-        defaults=default_of_flags(connection, matrix.harness),
-    )
+    variants = variants_by_id(connection, variant_ids)
+    programs = programs_by_id(connection, {cell.program_id for cell in cells})
+    return {
+        harness: CellSetups(
+            harness=harness,
+            variants=variants,
+            programs=programs,
+            defaults=default_of_flags(connection, harness),
+        )
+        for harness in harnesses
+    }

@@ -121,7 +121,7 @@ def _disturbed(
 
 def _comparison(connection: Connection, matrix: Matrix, cell: CellRow) -> SpeedupInputs | None:
     """Return what a cell's speedup is made of; None for a cell without a baseline."""
-    return next(iter(with_priors(connection, list(comparisons_of(connection, matrix, [cell])))), None)
+    return next(iter(with_priors(connection, comparisons_of(connection, matrix, [cell]))), None)
 
 
 def positions_in_blocks(connection: Connection, cell: CellRow) -> PositionByJob:
@@ -184,7 +184,7 @@ def _views(
     anchor = baseline or cell
     replica = next((row for row in cells if row.replica > 1 and row.baseline_index == anchor.index), None)
     wanted = [cell] if replica is None or replica == cell else [cell, replica]
-    compared = with_priors(connection, list(comparisons_of(connection, matrix, wanted)))
+    compared = with_priors(connection, comparisons_of(connection, matrix, wanted))
     views = speedup_views(connection, compared)
     own = next((view for view in views if view.cell_id == cell.cell_id), None)
     return own, next(

@@ -186,7 +186,7 @@ def _prepare(connection: Connection, number: _Number) -> PreparedMatrix:
 
 
 def _speedup(connection: Connection, number: _Number) -> SpeedupView | None:
-    compared = with_priors(connection, list(comparisons_of(connection, number.matrix, [number.cell])))
+    compared = with_priors(connection, comparisons_of(connection, number.matrix, [number.cell]))
     views = speedup_views(connection, compared)
     return next(iter(views), None)
 

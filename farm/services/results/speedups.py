@@ -1,7 +1,7 @@
 """Compute speedups per device, from the accepted measurements of a matrix."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -30,7 +30,7 @@ from farm.core.results.statistics.pair_distance import pair_distance
 from farm.core.results.statistics.past_variance import VariancePrior
 from farm.database.known_at import as_known_at
 from farm.services.devices.views import device_named
-from farm.services.matrices.cell_setups import CellSetups, cell_setups
+from farm.services.matrices.cell_setups import CellSetups, setups_by_harness
 from farm.services.matrices.views import first_page_size
 from farm.services.results.history.chosen_cells import ChosenCell, chosen_cells
 from farm.services.results.past_pairs import PairKey, aa_alarms, variance_priors
@@ -45,7 +45,7 @@ from farm.store.results import measurements
 from farm.store.results.looks import looks_of_cells
 from farm.store.results.measurements import Measurement
 from farm.store.results.past_pairs import duplicates_of
-from farm.store.results.provenance import builds_of
+from farm.store.results.provenance import builds_of_each
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 #: For queries of the rows behind another one.
@@ -229,7 +229,7 @@ def list_speedups(
     size = min(limit, first_page_size(matrix))
     if choice is None:
         candidates = page_of_candidates(connection, matrix_id, among, after=behind, limit=size)
-        compared = list(comparisons_of(connection, matrix, candidates))
+        compared = comparisons_of(connection, matrix, candidates)
     else:
         chosen = chosen_cells(connection, matrix_id, among, choice, after=behind, limit=size)
         compared = chosen_comparisons(connection, matrix, chosen)
@@ -269,67 +269,109 @@ def with_priors(connection: Connection, compared: Sequence[SpeedupInputs]) -> li
     ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellPair:
+    """A candidate, its planned or chosen baseline, and the matrix of both."""
+
+    matrix: Matrix
+    baseline: CellRow
+    candidate: CellRow
+    #: Whether the matrix planned this pair.
+    is_planned: bool = True
+
+
 def comparisons_of(
     connection: Connection, matrix: Matrix, candidates: Sequence[CellRow], *, all_rounds: bool = False
-) -> Iterator[SpeedupInputs]:
-    """Yield the candidates of a matrix with their baselines; those without one are left out.
+) -> list[SpeedupInputs]:
+    """Return the candidates of a matrix with their baselines; those without one are left out.
 
     Of a matrix that grows, rounds behind the last look are left out, too, unless all of them are asked for.
     """
-    wanted = {cell.baseline_index for cell in candidates if cell.baseline_index is not None}
-    baselines = {cell.index: cell for cell in matrices.cells_at(connection, matrix.matrix_id, wanted)}
-    duplicates = duplicates_of(connection, matrix.matrix_id, wanted) if matrix.spec.aa else {}
-    both = {cell.cell_id for cell in (*candidates, *baselines.values())}
-    both |= {cell_id for own in duplicates.values() for cell_id in own}
-    measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
-    for measurement in measurements.accepted_of_cells(connection, both):
-        measured[measurement.cell_id].append(measurement)
-    snapshots: defaultdict[DeviceId, set[FactsId | None]] = defaultdict(set)
-    for cell in (*candidates, *baselines.values()):
-        snapshots[cell.device_id] |= {summary.facts_id for summary in measured.get(cell.cell_id, ())}
-    builds = {device_id: builds_of(connection, facts_ids) for device_id, facts_ids in snapshots.items()}
-    setups = cell_setups(connection, matrix, [*candidates, *baselines.values()])
-    metrics = measurements.metrics_of_cells(connection, both) if matrix.spec.metrics else {}
-    is_growing = not isinstance(matrix.spec.rounds, int)
-    looks = looks_of_cells(connection, [cell.cell_id for cell in candidates]) if is_growing else {}
-    incomplete = incomplete_cells(connection, matrix.matrix_id, both)
-    for cell in candidates:
-        if cell.baseline_index is not None:
-            baseline = baselines[cell.baseline_index]
-            joining = duplicates.get(cell.baseline_index, ()) if cell.replica == 1 else ()
-            last_look = None if all_rounds else rounds_of_last_look(looks.get(cell.cell_id, ()))
-            last = last_look or matrix.spec.round_range[1]
-            its, own = (
-                [value for value in measured.get(side.cell_id, ()) if value.round <= last]
-                for side in (baseline, cell)
-            )
-            yield SpeedupInputs(
-                matrix=matrix,
-                baseline=baseline,
-                candidate=cell,
-                sides=(its, own),
-                duplicates=[
-                    value for cell_id in joining for value in measured.get(cell_id, ()) if value.round <= last
-                ],
-                matrices=(matrix.matrix_id,),
-                builds=builds[cell.device_id],
-                looks=looks.get(cell.cell_id, ()),
-                is_complete=incomplete.isdisjoint((baseline.cell_id, cell.cell_id)),
-                setups=setups,
-                metrics=metrics,
-            )
+    chosen = [ChosenCell(cell=cell, is_planned=True) for cell in candidates]
+    return chosen_comparisons(connection, matrix, chosen, all_rounds=all_rounds)
 
 
 def chosen_comparisons(
-    connection: Connection, matrix: Matrix, chosen: Sequence[ChosenCell]
+    connection: Connection, matrix: Matrix, chosen: Sequence[ChosenCell], *, all_rounds: bool = False
 ) -> list[SpeedupInputs]:
     """Return the comparisons of cells with the baselines that were chosen for them."""
-    planned = comparisons_of(connection, matrix, [own.cell for own in chosen if own.is_planned])
-    others = [own.cell for own in chosen if not own.is_planned]
-    # The looks of a matrix that grows were at other baselines.
-    unplanned = comparisons_of(connection, matrix, others, all_rounds=True)
-    compared = [*planned, *(replace(inputs, is_planned=False, looks=()) for inputs in unplanned)]
-    return sorted(compared, key=lambda inputs: inputs.candidate.index)
+    with_one = [(own, own.cell.baseline_index) for own in chosen if own.cell.baseline_index is not None]
+    wanted = {index for _, index in with_one}
+    baselines = {cell.index: cell for cell in matrices.cells_at(connection, matrix.matrix_id, wanted)}
+    pairs = [
+        CellPair(matrix=matrix, baseline=baselines[index], candidate=own.cell, is_planned=own.is_planned)
+        for own, index in with_one
+    ]
+    return compared_pairs(connection, pairs, all_rounds=all_rounds)
+
+
+def compared_pairs(
+    connection: Connection, pairs: Sequence[CellPair], *, all_rounds: bool = False
+) -> list[SpeedupInputs]:
+    """Return what was measured of pairs, of many matrices by as many statements as of one."""
+    if not pairs:
+        return []
+    cells = [cell for pair in pairs for cell in (pair.baseline, pair.candidate)]
+    baselines = {_place(pair.baseline) for pair in pairs if pair.matrix.spec.aa}
+    duplicates = duplicates_of(connection, baselines)
+    cell_ids = {cell.cell_id for cell in cells} | {cell_id for own in duplicates.values() for cell_id in own}
+    measured: defaultdict[CellId, list[Measurement]] = defaultdict(list)
+    for measurement in measurements.accepted_of_cells(connection, cell_ids):
+        measured[measurement.cell_id].append(measurement)
+    snapshots: defaultdict[tuple[MatrixId, DeviceId, bool], set[FactsId | None]] = defaultdict(set)
+    for pair in pairs:
+        for cell in (pair.baseline, pair.candidate):
+            snapshots[_sample(pair)] |= {value.facts_id for value in measured.get(cell.cell_id, ())}
+    builds = dict(zip(snapshots, builds_of_each(connection, snapshots.values()), strict=True))
+    setups = setups_by_harness(connection, {pair.matrix.harness for pair in pairs}, cells)
+    with_metrics = {
+        cell.cell_id for pair in pairs if pair.matrix.spec.metrics for cell in (pair.baseline, pair.candidate)
+    }
+    metrics = measurements.metrics_of_cells(connection, with_metrics) if with_metrics else {}
+    # The looks of a matrix that grows were at the baselines that it planned.
+    growing = [
+        pair.candidate.cell_id
+        for pair in pairs
+        if pair.is_planned and not isinstance(pair.matrix.spec.rounds, int)
+    ]
+    looks = looks_of_cells(connection, growing) if growing else {}
+    incomplete = incomplete_cells(connection, cell_ids)
+
+    def inputs_of(pair: CellPair) -> SpeedupInputs:
+        both = (pair.baseline.cell_id, pair.candidate.cell_id)
+        joining = duplicates.get(_place(pair.baseline), ()) if pair.candidate.replica == 1 else ()
+        own_looks = looks.get(pair.candidate.cell_id, ())
+        last_look = rounds_of_last_look(own_looks) if pair.is_planned and not all_rounds else None
+        last = last_look or pair.matrix.spec.round_range[1]
+        its, own, duplicate = (
+            [value for cell_id in side for value in measured.get(cell_id, ()) if value.round <= last]
+            for side in (both[:1], both[1:], joining)
+        )
+        return SpeedupInputs(
+            matrix=pair.matrix,
+            baseline=pair.baseline,
+            candidate=pair.candidate,
+            sides=(its, own),
+            duplicates=duplicate,
+            matrices=(pair.matrix.matrix_id,),
+            builds=builds[_sample(pair)],
+            looks=own_looks,
+            is_complete=incomplete.isdisjoint(both),
+            setups=setups[pair.matrix.harness],
+            metrics={cell_id: metrics[cell_id] for cell_id in both if cell_id in metrics},
+            is_planned=pair.is_planned,
+        )
+
+    return [inputs_of(pair) for pair in pairs]
+
+
+def _place(cell: CellRow) -> tuple[MatrixId, int]:
+    return cell.matrix_id, cell.index
+
+
+def _sample(pair: CellPair) -> tuple[MatrixId, DeviceId, bool]:
+    """Return what the builds of a pair are numbered within."""
+    return pair.matrix.matrix_id, pair.candidate.device_id, pair.is_planned
 
 
 def _candidate(connection: Connection, matrix_id: MatrixId, cell_id: CellId) -> CellRow:

@@ -78,17 +78,17 @@ def _tallies(
     return dict(tally_by_key)
 
 
-def incomplete_cells(
-    connection: Connection, matrix_id: MatrixId, cell_ids: Collection[CellId]
-) -> set[CellId]:
-    """Return those of a matrix's cells of which a round is still to be run, or was cancelled."""
+def incomplete_cells(connection: Connection, cell_ids: Collection[CellId]) -> set[CellId]:
+    """Return those of the cells of which a round is still to be run, or was cancelled."""
     is_missing = sa.or_(jobs.c.state != JobState.FINISHED, jobs.c.outcome == Outcome.CANCELLED)
     if (at := known_at(connection)) is not None:
         is_missing = sa.or_(is_missing, jobs.c.finished_at > at)
     query = sa.select(jobs.c.cell_id).where(is_among(connection, jobs.c.cell_id, cell_ids), is_missing)
-    expanding = sa.select(lazy_expansions.c.device_id).where(lazy_expansions.c.matrix_id == matrix_id)
+    is_expanding = sa.exists().where(
+        lazy_expansions.c.matrix_id == cells.c.matrix_id, lazy_expansions.c.device_id == cells.c.device_id
+    )
     not_queued = sa.select(cells.c.cell_id).where(
-        is_among(connection, cells.c.cell_id, cell_ids), cells.c.device_id.in_(expanding)
+        is_among(connection, cells.c.cell_id, cell_ids), is_expanding
     )
     return {*connection.execute(query.distinct()).scalars(), *connection.execute(not_queued).scalars()}
 

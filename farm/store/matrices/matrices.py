@@ -138,6 +138,12 @@ def get_matrix(connection: Connection, matrix_id: MatrixId) -> Matrix:
     return matrix
 
 
+def matrices_by_id(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[MatrixId, Matrix]:
+    """Return matrices by their ids; an unknown id is missing."""
+    query = sa.select(matrices).where(is_among(connection, matrices.c.matrix_id, matrix_ids))
+    return {row.matrix_id: to_record(Matrix, row) for row in connection.execute(query)}
+
+
 class Submission(NamedTuple):
     """The matrix created by a request with an idempotency key."""
 
@@ -214,6 +220,18 @@ def cells_by_id(connection: Connection, cell_ids: Collection[CellId]) -> list[Ce
     query = CELLS_WITH_MODELS.where(is_among(connection, cells.c.cell_id, cell_ids))
     rows = connection.execute(query.order_by(cells.c.matrix_id, cells.c.cell_index))
     return [to_record(CellRow, row) for row in rows]
+
+
+def planned_baselines(connection: Connection, cell_ids: Collection[CellId]) -> list[CellRow]:
+    """Return the baselines that the matrices of candidates planned for them."""
+    own, its = sa.alias(cells), sa.alias(cells)
+    planned = (
+        sa.select(its.c.cell_id)
+        .join(own, sa.and_(own.c.matrix_id == its.c.matrix_id, own.c.baseline_index == its.c.cell_index))
+        .where(is_among(connection, own.c.cell_id, cell_ids))
+    )
+    query = CELLS_WITH_MODELS.where(cells.c.cell_id.in_(planned))
+    return [to_record(CellRow, row) for row in connection.execute(query)]
 
 
 def newest_matrix_at(connection: Connection, at: datetime) -> MatrixId | None:

@@ -217,15 +217,18 @@ def aa_pairs(connection: Connection, device_id: DeviceId, *, matrices: int) -> l
 
 
 def duplicates_of(
-    connection: Connection, matrix_id: MatrixId, baseline_indexes: Collection[int]
-) -> dict[int, list[CellId]]:
-    """Return by index the duplicates (A/A) of baselines of a matrix."""
-    query = sa.select(cells.c.baseline_index, cells.c.cell_id).where(
-        cells.c.matrix_id == matrix_id,
+    connection: Connection, baselines: Collection[tuple[MatrixId, int]]
+) -> dict[tuple[MatrixId, int], list[CellId]]:
+    """Return the duplicates (A/A) of baselines, which are given by matrix and index."""
+    found: dict[tuple[MatrixId, int], list[CellId]] = {}
+    if not baselines:
+        return found
+    query = sa.select(cells.c.matrix_id, cells.c.baseline_index, cells.c.cell_id).where(
+        is_among(connection, cells.c.matrix_id, {matrix_id for matrix_id, _ in baselines}),
         cells.c.replica > 1,
-        is_among(connection, cells.c.baseline_index, baseline_indexes),
+        is_among(connection, cells.c.baseline_index, {index for _, index in baselines}),
     )
-    found: dict[int, list[CellId]] = {}
     for row in connection.execute(query):
-        found.setdefault(row.baseline_index, []).append(CellId(row.cell_id))
+        if (place := (row.matrix_id, row.baseline_index)) in baselines:
+            found.setdefault(place, []).append(CellId(row.cell_id))
     return found

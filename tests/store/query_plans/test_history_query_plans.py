@@ -9,8 +9,11 @@ from farm.core.base.ids import CellId, MatrixId, SeriesId
 from farm.database.engine import Database
 from farm.database.transaction import Tx
 from farm.services.matrices.views import list_matrix_summaries
+from farm.store.jobs.counts import incomplete_cells
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix, page_of_labelled
+from farm.store.matrices.matrices import planned_baselines
 from farm.store.matrices.search import MatrixFilter, index_names, list_matrices
+from farm.store.results import past_pairs
 from farm.store.results.history import (
     chosen_sides,
     newest_points,
@@ -58,6 +61,18 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     "speedups: what earlier matrices measured of series": (
         lambda c: past_measurements(c, [SeriesPast(SeriesId(1), SeriesId(2), MatrixId(9))], matrices=6),
         "ix_points_series (series_id=? AND matrix_id<?)",
+    ),
+    "speedups: the planned baselines of candidates": (
+        lambda c: planned_baselines(c, [CellId(1)]),
+        "sqlite_autoindex_cells_1 (matrix_id=? AND cell_index=?)",
+    ),
+    "speedups: the duplicates of baselines of several matrices": (
+        lambda c: past_pairs.duplicates_of(c, {(MatrixId(1), 0), (MatrixId(2), 0)}),
+        "cells USING INDEX",
+    ),
+    "speedups: cells whose rounds are not all run": (
+        lambda c: incomplete_cells(c, [CellId(1)]),
+        "lazy_expansions",
     ),
     "speedups --name: the pairs of devices": (
         lambda c: points.newest_cells(c, [PHONE], which=NIGHTLY),

@@ -25,7 +25,7 @@ from farm.services.results.speedups import (
 from farm.store.matrices import matrices
 from farm.store.matrices.search import MatrixFilter, with_few_matches
 from farm.store.results.measurements import Measurement
-from farm.store.results.provenance import builds_of
+from farm.store.results.provenance import builds_of_each
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 #: Rounds of so many matrices are pooled at most: the newest ones.
@@ -81,7 +81,7 @@ def list_latest_speedups(
         chosen += pairs.compared(keys, across_controls=across_controls)
         if len(chosen) >= limit:
             break
-    of_pairs = [_pooled(connection, own, across_controls=across_controls) for own in chosen[:limit]]
+    of_pairs = _pooled(connection, chosen[:limit], across_controls=across_controls)
     return speedup_views(connection, with_priors(connection, of_pairs), across_controls=across_controls)
 
 
@@ -97,12 +97,23 @@ class _Versions:
 
 
 def _pooled(
-    connection: Connection, compared: Sequence[SpeedupInputs], *, across_controls: bool
+    connection: Connection, chosen: Sequence[Sequence[SpeedupInputs]], *, across_controls: bool
+) -> list[SpeedupInputs]:
+    """Return the comparison of each pair over matrices of equal versions; its own are the newest first."""
+    snapshots = (
+        {value.facts_id for inputs in compared for side in inputs.sides for value in side}
+        for compared in chosen
+    )
+    builds = builds_of_each(connection, snapshots)
+    return [
+        compared[0] if len(compared) == 1 else _pooled_pair(compared, own, across_controls=across_controls)
+        for compared, own in zip(chosen, builds, strict=True)
+    ]
+
+
+def _pooled_pair(
+    compared: Sequence[SpeedupInputs], builds: dict[FactsId, int], *, across_controls: bool
 ) -> SpeedupInputs:
-    """Return the comparison of one pair over matrices of equal versions; `compared` is the newest first."""
-    if len(compared) == 1:
-        return compared[0]
-    builds = builds_of(connection, {m.facts_id for inputs in compared for side in inputs.sides for m in side})
     groups: dict[_Versions, list[SpeedupInputs]] = {}
     rounds: dict[_Versions, int] = {}
     for inputs in compared:

@@ -10,15 +10,11 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.errors import NotFound
 from farm.core.results.history.chosen_labels import ChosenLabels
-from farm.services.results.history.chosen_cells import ChosenCell
-from farm.services.results.speedups import (
-    AFTER_HINT,
-    SpeedupInputs,
-    chosen_comparisons,
-)
+from farm.services.results.speedups import AFTER_HINT, CellPair, SpeedupInputs, compared_pairs
 from farm.store.devices.devices import list_device_names
 from farm.store.matrices import matrices
 from farm.store.matrices.candidates import CandidateFilter, labels_of_matrix
+from farm.store.matrices.matrices import CellRow
 from farm.store.matrices.search import MatrixFilter, matching_among
 from farm.store.results.history.chosen_sides import (
     SeriesSide,
@@ -223,27 +219,36 @@ class PairsAgainst(ListedPairs):
 
 def _inputs(connection: Connection, cells: Sequence[PairCell]) -> dict[CellId, SpeedupInputs]:
     """Return what was measured of cells and of their baselines."""
-    by_matrix: defaultdict[MatrixId, list[PairCell]] = defaultdict(list)
-    for cell in cells:
-        by_matrix[cell.matrix_id].append(cell)
-    return {
-        inputs.candidate.cell_id: inputs
-        for matrix_id, own in by_matrix.items()
-        for inputs in chosen_comparisons(
-            connection, matrices.get_matrix(connection, matrix_id), list(_with_baselines(connection, own))
+    if not cells:
+        return {}
+    matrix_by_id = matrices.matrices_by_id(connection, {cell.matrix_id for cell in cells})
+    pairs = [
+        CellPair(
+            matrix=matrix_by_id[candidate.matrix_id],
+            baseline=baseline,
+            candidate=replace(candidate, baseline_index=baseline.index),
+            is_planned=candidate.baseline_index == baseline.index,
         )
-    }
+        for candidate, baseline in _with_baselines(connection, cells)
+    ]
+    return {inputs.candidate.cell_id: inputs for inputs in compared_pairs(connection, pairs)}
 
 
-def _with_baselines(connection: Connection, cells: Sequence[PairCell]) -> Iterator[ChosenCell]:
-    baseline_by_cell = {cell.cell_id: cell.baseline_cell_id for cell in cells}
-    wanted = {cell_id for pair in baseline_by_cell.items() for cell_id in pair if cell_id is not None}
+def _with_baselines(connection: Connection, cells: Sequence[PairCell]) -> Iterator[tuple[CellRow, CellRow]]:
+    """Yield candidates with their baselines; those without a chosen or planned one are left out."""
+    chosen = {cell.cell_id: cell.baseline_cell_id for cell in cells}
+    wanted = {cell_id for pair in chosen.items() for cell_id in pair if cell_id is not None}
     rows = {row.cell_id: row for row in matrices.cells_by_id(connection, wanted)}
-    for cell_id, baseline_cell_id in baseline_by_cell.items():
-        if cell_id in rows:
-            row = rows[cell_id]
-            index = row.baseline_index if baseline_cell_id is None else rows[baseline_cell_id].index
-            yield ChosenCell(cell=replace(row, baseline_index=index), is_planned=index == row.baseline_index)
+    without = [cell_id for cell_id, baseline_cell_id in chosen.items() if baseline_cell_id is None]
+    planned = matrices.planned_baselines(connection, without) if without else ()
+    baseline_by_place = {(row.matrix_id, row.index): row for row in planned}
+    for cell_id, baseline_cell_id in chosen.items():
+        if (own := rows.get(cell_id)) is None:
+            continue
+        if baseline_cell_id is not None:
+            yield own, rows[baseline_cell_id]
+        elif own.baseline_index is not None:
+            yield own, baseline_by_place[own.matrix_id, own.baseline_index]
 
 
 def _pair_at(connection: Connection, cell_id: CellId) -> PairKey:

@@ -1,17 +1,27 @@
 """What earlier matrices add to a comparison."""
 
 import pytest
+from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId, digest_of
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
 from farm.database.transaction import bind_tx
 from farm.services.results.history.latest_speedups import list_latest_speedups
-from farm.services.results.speedups import list_speedups
+from farm.services.results.speedups import (
+    CellPair,
+    SpeedupInputs,
+    compared_pairs,
+    comparisons_of,
+    list_speedups,
+)
 from farm.store.files.artifacts import put_artifact
 from farm.store.files.programs import put_program
+from farm.store.matrices.matrices import get_matrix, list_cells
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.matrices.matrices import SpeedupView
+from tests.support.database.sent_statements import sent_to
+from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence, plan_of
 
 ONE_PHONE = {"device_id": "phone-1"}
@@ -105,3 +115,36 @@ def test_the_alarms_of_a_devices_duplicates_are_counted(farm: FarmRig, host: Hos
     assert share is not None
     assert share.pairs == 2
     assert row(farm.read(list_speedups, first)).aa_alarms is None
+
+
+def test_more_matrices_take_no_more_statements(farm: FarmRig, host: HostRig) -> None:
+    def sent() -> int:
+        compute_points(farm)
+        with sent_to(farm.database.engine) as statements:
+            assert len(farm.read(list_latest_speedups)) == 2
+        return len(statements)
+
+    for _ in range(2):
+        measured(farm, host, rounds=3, aa=True)
+    of_two = sent()
+    for _ in range(3):
+        measured(farm, host, rounds=3, aa=True)
+    assert sent() == of_two
+
+
+def test_pairs_of_several_matrices_are_those_of_each(farm: FarmRig, host: HostRig) -> None:
+    ids = [measured(farm, host, rounds=3, aa=True), measured(farm, host, rounds=4)]
+
+    def inputs(connection: Connection) -> tuple[list[SpeedupInputs], list[SpeedupInputs]]:
+        found = [get_matrix(connection, matrix_id) for matrix_id in ids]
+        each = [
+            own
+            for matrix in found
+            for own in comparisons_of(connection, matrix, list_cells(connection, matrix.matrix_id))
+        ]
+        pairs = [CellPair(matrix=own.matrix, baseline=own.baseline, candidate=own.candidate) for own in each]
+        return each, compared_pairs(connection, pairs)
+
+    each, at_once = farm.read(inputs)
+    assert [len(own.duplicates) for own in at_once] == [0, 3, 0]
+    assert at_once == each
