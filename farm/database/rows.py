@@ -86,7 +86,8 @@ def is_among(
     if connection.dialect.name == "postgresql":
         element = sa.func.json_array_elements_text(sa.cast(text, sa.JSON)).column_valued("element")
         return column.in_(sa.select(sa.cast(element, column.type)))
-    return column.in_(sa.select(sa.func.json_each(text).table_valued("value").c.value))
+    # Not by table_valued: to make its columns takes as long as the rest of the statement.
+    return column.in_(sa.select(sa.column("value")).select_from(sa.func.json_each(text)))
 
 
 def _sqlite(text: sa.BindParameter[str], columns: Sequence[sa.ColumnClause[Any]]) -> sa.Select[Any]:

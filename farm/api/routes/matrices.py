@@ -30,7 +30,8 @@ from farm.services.matrices.views import (
     list_rejected_views,
     matrix_view,
 )
-from farm.services.results.explanations import explain_cell, explain_job, job_detail
+from farm.services.results.explanations.cells import explain_cell
+from farm.services.results.explanations.jobs import explain_job, job_detail
 from farm.services.results.rerun import plan_rerun, prepare_number_rerun
 from farm.store.matrices.search import MatrixFilter
 from farm.wire.base import REQUEST_KEY_HEADER, Count

@@ -73,9 +73,3 @@ def variants_by_id(connection: Connection, variant_ids: Collection[VariantId]) -
     """Return variants by id, by one statement; unknown ids are missing."""
     query = sa.select(variants).where(is_among(connection, variants.c.variant_id, variant_ids))
     return {row.variant_id: to_record(Variant, row) for row in connection.execute(query)}
-
-
-def get_variant(connection: Connection, variant_id: VariantId) -> Variant:
-    """Return a variant that exists: cells refer to it by a foreign key."""
-    query = sa.select(variants).where(variants.c.variant_id == variant_id)
-    return to_record(Variant, connection.execute(query).one())

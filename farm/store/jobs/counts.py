@@ -57,9 +57,9 @@ def tallies(connection: Connection, matrix_ids: Collection[MatrixId]) -> dict[Ma
     return _tallies(connection, jobs.c.matrix_id, jobs.c.matrix_id.in_(matrix_ids))
 
 
-def tally_of_cell(connection: Connection, cell_id: CellId) -> Tally:
-    """Return the tally of a cell."""
-    return _tallies(connection, jobs.c.cell_id, jobs.c.cell_id == cell_id).get(cell_id, Tally())
+def tallies_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> dict[CellId, Tally]:
+    """Return the tally of each of these cells; cells without jobs are missing."""
+    return _tallies(connection, jobs.c.cell_id, jobs.c.cell_id.in_(cell_ids))
 
 
 def tally_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, Tally]:

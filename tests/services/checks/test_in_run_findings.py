@@ -10,7 +10,8 @@ from farm.cli.results.explain import cell_report, number_report
 from farm.core.runs.evidence import Evidence
 from farm.services.checks.device_detail import device_detail
 from farm.services.jobs.views import attempt_view
-from farm.services.results.explanations import explain_cell, explain_job
+from farm.services.results.explanations.cells import explain_cell
+from farm.services.results.explanations.jobs import explain_job
 from farm.services.results.placements import list_placements
 from farm.wire.agents.protocol import Assignment
 from tests.services.results.settle.test_settle_batch import hosted

@@ -12,7 +12,7 @@ from farm.services.matrices.lazy_expansion import expand_small, open_row_builder
 from farm.services.matrices.submit import submit_matrix
 from farm.services.matrices.views import list_matrix_summaries, list_rejected_views, matrix_view
 from farm.services.results.cells import list_results
-from farm.services.results.explanations import explain_cell
+from farm.services.results.explanations.cells import explain_cell
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import list_speedups
 from farm.store.matrices.lazy_expansion import next_batches

@@ -12,7 +12,7 @@ from farm.core.runs.evidence import Evidence
 from farm.database import tables
 from farm.database.transaction import bind_tx
 from farm.services.matrices.views import list_matrix_summaries
-from farm.services.results.explanations import explain_cell
+from farm.services.results.explanations.cells import explain_cell
 from farm.services.results.round_growth import find_next_growth, grow_next
 from farm.wire.agents.protocol import Assignment
 from tests.services.results.test_round_growth import measure, run, submit

@@ -17,7 +17,7 @@ from farm.services.files.retention import Sweeper, sweep_storage
 from farm.services.jobs.views import attempt_view
 from farm.services.operations import history as history_service
 from farm.services.operations.history import HistoryKind, HistoryWalk, count_old_history
-from farm.services.results.explanations import explain_job
+from farm.services.results.explanations.jobs import explain_job
 from farm.store.operations.history import find_old_events, find_old_plans, find_old_sessions
 from farm.wire.documents.files.storage import SweepResult
 from tests.support.database.sent_statements import sent_to

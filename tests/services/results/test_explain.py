@@ -10,9 +10,11 @@ from farm.core.devices.condition import Condition, ThermalStatus
 from farm.core.errors import NotFound
 from farm.core.results.statistics.pair_distance import RESTARTED
 from farm.core.runs.evidence import Evidence
-from farm.services.results.explanations import explain_cell, explain_job, job_detail
+from farm.services.results.explanations.cells import explain_cell
+from farm.services.results.explanations.jobs import explain_job, job_detail
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.results.explain import CellExplanation
+from tests.support.database.sent_statements import sent_to
 from tests.support.farm.service_fixture import (
     FarmRig,
     HostRig,
@@ -239,3 +241,12 @@ def test_what_is_not_there_cannot_be_explained(farm: FarmRig, host: HostRig) -> 
     with pytest.raises(NotFound, match="is a health check"):
         farm.read(explain_job, check["job_id"])
     assert farm.read(job_detail, check["job_id"]).label == "health check"
+
+
+def test_both_sides_of_a_cell_are_explained_by_the_same_statements(farm: FarmRig, host: HostRig) -> None:
+    measured(farm, host)
+    for view in farm.speedups():
+        with sent_to(farm.database.engine) as sent:
+            farm.read(explain_cell, view.cell_id)
+        for once in ("FROM evidence", "GROUP BY jobs.cell_id", "WITH RECURSIVE walk"):
+            assert len([sql for sql, _ in sent if once in sql]) == 1, once

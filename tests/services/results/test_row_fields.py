@@ -15,7 +15,7 @@ from farm.services.jobs.views import attempt_view
 from farm.services.matrices.plan import plan_matrix
 from farm.services.matrices.views import list_job_views, list_matrix_summaries, matrix_view
 from farm.services.results.cells import list_results
-from farm.services.results.explanations import job_detail
+from farm.services.results.explanations.jobs import job_detail
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.placements import list_placements
 from farm.services.results.speedups import list_speedups

@@ -13,7 +13,7 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.samples import decode_samples
 from farm.core.runs.trace import TraceSample
 from farm.phone.condition.run_trace import run_trace
-from farm.services.results.explanations import evidence_of
+from farm.services.results.explanations.sides import evidence_of
 from farm.store.operations.database_epochs import current_epoch
 from farm.store.results.interchange import exported_rows
 from farm.wire.documents.results.export import (

@@ -10,7 +10,7 @@ from farm.core.base.ids import MatrixId
 from farm.core.devices.condition import Condition
 from farm.core.jobs.retry import CHRONIC_AFTER, MAX_BLOCKS
 from farm.core.runs.evidence import Evidence
-from farm.services.results.explanations import explain_cell
+from farm.services.results.explanations.cells import explain_cell
 from farm.wire.agents.protocol import Assignment
 from tests.services.results.test_round_growth import measure, submit
 from tests.support.farm.service_fixture import FarmRig, HostRig, ended, torch_output

@@ -1,0 +1,1 @@
+"""Everything that a number rests on."""

@@ -1,0 +1,129 @@
+"""Everything that one job's number rests on, try by try."""
+
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import CellId, JobId
+from farm.core.errors import NotFound
+from farm.core.jobs.job import Job
+from farm.core.results.pairing import block_key
+from farm.core.runs.measurement import COUNTED
+from farm.phone.condition.run_trace import run_trace
+from farm.services.results.explanations.sides import (
+    compared_cells,
+    evidence_of,
+    explain_device,
+    explain_sides,
+    positions_in_blocks,
+)
+from farm.store.devices import devices
+from farm.store.jobs import attempts, jobs
+from farm.store.jobs.run_order import orders_of
+from farm.store.matrices import matrices
+from farm.store.matrices.matrices import CellRow, Matrix
+from farm.store.results import provenance
+from farm.store.results.provenance import MeasuredRun
+from farm.wire.documents.results.explain import (
+    AttemptSummary,
+    JobDetail,
+    JobExplanation,
+    MeasurementView,
+)
+
+
+def job_detail(connection: Connection, job_id: JobId) -> JobDetail:
+    """Return a job with its attempts and its number.
+
+    Raises:
+        NotFound: there is no such job.
+    """
+    job = _get_job(connection, job_id)
+    cell = None if job.cell_id is None else matrices.get_cell(connection, job.cell_id)
+    matrix = None if job.matrix_id is None else matrices.get_matrix(connection, job.matrix_id)
+    tried = attempts.attempts_of_job(connection, job_id)
+    run = provenance.run_of_job(connection, job_id)
+    orders = {} if run is None else orders_of(connection, [run.attempt_id])
+    return JobDetail.of(
+        job,
+        device_label=devices.get_device(connection, job.device_id).label,
+        label="health check" if cell is None else cell.label,
+        attempts=tuple(attempt.attempt_id for attempt in tried),
+        matrix=None if matrix is None else matrix.name,
+        attempt_list=tuple(AttemptSummary.of(attempt) for attempt in tried),
+        run=None if run is None else MeasurementView.of(run, order=orders.get(run.attempt_id)),
+    )
+
+
+def explain_job(connection: Connection, job_id: JobId) -> JobExplanation:
+    """Explain a benchmark's number by all that it rests on.
+
+    Raises:
+        NotFound: there is no such job, or it is a health check, which has no number.
+    """
+    detail = job_detail(connection, job_id)
+    job = _get_job(connection, job_id)
+    if job.cell_id is None or job.matrix_id is None:
+        hint = f"`farm job show {job_id}` shows how it went"
+        raise NotFound(f"job {job_id} is a health check: it has no number", hint=hint)
+    cell = matrices.get_cell(connection, job.cell_id)
+    matrix = matrices.get_matrix(connection, job.matrix_id)
+    run = provenance.run_of_job(connection, job_id)
+    runs = [] if run is None else [run]
+    orders = orders_of(connection, [run.attempt_id for run in runs])
+    evidence = next(iter(evidence_of(connection, [run.attempt_id for run in runs]).values()), None)
+    place, size = positions_in_blocks(connection, cell).get(job_id, (None, None))
+    left_out = _left_out_reason(connection, matrix, cell, run)
+    return JobExplanation.of(
+        matrix.spec,
+        job=detail,
+        device=explain_device(connection, cell, runs),
+        side=explain_sides(connection, [(cell, runs)], orders)[0],
+        before=evidence.before if evidence else None,
+        after=evidence.after if evidence else None,
+        argv=evidence.argv if evidence else (),
+        pushed_bytes=evidence.pushed_bytes if evidence else None,
+        waited_s=evidence.waited_s if evidence else None,
+        trace=run_trace(evidence.trace) if evidence else None,
+        place=place,
+        block_size=size,
+        use=_use(connection, cell, run, left_out),
+        left_out=left_out is not None,
+        cells=_comparisons(connection, cell),
+    )
+
+
+def _get_job(connection: Connection, job_id: JobId) -> Job:
+    job = jobs.find_job(connection, job_id)
+    if job is None:
+        raise NotFound(f"there is no job {job_id}", hint="`farm matrix jobs ID` lists a matrix's jobs")
+    return job
+
+
+def _comparisons(connection: Connection, cell: CellRow) -> tuple[CellId, ...]:
+    """Return the cells whose speedups can use the job's number."""
+    if cell.baseline_index is not None:
+        return (cell.cell_id,)
+    cells = matrices.list_cells(connection, cell.matrix_id, device_id=cell.device_id)
+    return tuple(other.cell_id for other in cells if other.baseline_index == cell.index)
+
+
+def _use(connection: Connection, cell: CellRow, run: MeasuredRun | None, left_out: str | None) -> str | None:
+    """Describe the use of the number in the comparison of its own cell."""
+    if run is None:
+        return None
+    if cell.baseline_index is None:
+        if not _comparisons(connection, cell):
+            return "in no comparison: the matrix compares nothing to it"
+        is_valid = run.quality in COUNTED
+        return "as a baseline's, in the rounds of those that are compared to it" if is_valid else None
+    return "it counts, as one round" if left_out is None else f"left out: {left_out}"
+
+
+def _left_out_reason(
+    connection: Connection, matrix: Matrix, cell: CellRow, run: MeasuredRun | None
+) -> str | None:
+    """Return why the number is left out of the comparison of its own cell; None where it is not."""
+    if run is None or cell.baseline_index is None:
+        return None
+    inputs = compared_cells(connection, matrix, {cell.cell_id: cell})[cell.cell_id]
+    left_out = inputs.compare()[0].excluded
+    return next((skip.reason for skip in left_out if block_key(skip) == block_key(run)), None)
