@@ -1,7 +1,7 @@
 """A connection to one farm: its address, the caller, and the time-outs."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -15,8 +15,8 @@ from farm.core.errors import FarmUnreachable
 from farm.wire.base import CALLER_HEADER, REQUEST_KEY_HEADER
 
 T = TypeVar("T")
-#: None leaves a parameter out.
-QueryValue = str | int | float | bool | None
+#: None leaves a parameter out; a sequence repeats it.
+QueryValue = str | int | float | bool | Sequence[str] | None
 
 #: Connecting, and each read or write; a request that sends a file takes as many writes as it needs.
 CONNECT_S = 5.0

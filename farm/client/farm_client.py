@@ -1,6 +1,6 @@
 """The farm over HTTP, for people and scripts: typed answers, and errors of our own tree."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -14,12 +14,12 @@ from farm.client.import_queries import ImportQueries
 from farm.client.responses import checked_response
 from farm.client.result_queries import ResultQueries, time_text
 from farm.client.upload import Progress, Upload
-from farm.core.base.ids import AttemptId, CellId, Digest, JobId, MatrixId
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId
 from farm.core.errors import FarmError, InvalidInput
 from farm.core.models.variant import Manifest, Variant
 from farm.core.operations.alarm import Alarm
 from farm.core.upkeep.device_action import DeviceActionKind
-from farm.wire.base import MAX_LIST_PAGE
+from farm.wire.base import MAX_LIST_PAGE, MAX_SELECTORS
 from farm.wire.documents.access import (
     AccessRequest,
     AccessToken,
@@ -101,6 +101,14 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries):
 
     def devices(self) -> list[DeviceView]:
         return self._list(list[DeviceView], "/devices", lambda view: view.device_id)
+
+    def select_devices(self, selectors: Sequence[str]) -> list[DeviceId]:
+        """Return the devices that fit any of the selectors, like `soc:SM8*`."""
+        found: list[DeviceId] = []
+        for start in range(0, len(selectors), MAX_SELECTORS):
+            some = selectors[start : start + MAX_SELECTORS]
+            found += self._get(list[DeviceId], "/device_selection", selector=some)
+        return found
 
     def device(self, name: str) -> DeviceDetail:
         """Return one device by its id, its label, or the unique beginning of either."""

@@ -22,6 +22,8 @@ Count = Annotated[int, WholeNumber]
 
 #: Rows of a page of devices, hosts, variants or tokens; a page that is not full is the last.
 MAX_LIST_PAGE = 200
+#: Selectors of a request, and their length: an address of 64 kB is refused.
+MAX_SELECTORS, MAX_SELECTOR_CHARS = 50, 400
 
 
 def check_served(version: object) -> None:

@@ -5,6 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
@@ -60,6 +61,24 @@ def test_selectors_are_those_of_a_matrix(
     measured: MeasuredFarm, selectors: tuple[str, ...], names: list[str]
 ) -> None:
     assert [device.device_id for device in measured.farm.devices(*selectors)] == names
+
+
+@pytest.mark.parametrize("selectors", [("soc:*",), ("virtual-1", "virtual-2")])
+def test_devices_are_selected_by_one_request_however_many_there_are(
+    measured: MeasuredFarm, monkeypatch: pytest.MonkeyPatch, selectors: tuple[str, ...]
+) -> None:
+    """It and the list of devices: no device is asked for by itself."""
+    sent: list[str] = []
+    send = httpx.Client.send
+
+    def noted(client: httpx.Client, request: httpx.Request, **options: Any) -> httpx.Response:
+        sent.append(request.url.path)
+        return send(client, request, **options)
+
+    monkeypatch.setattr(httpx.Client, "send", noted)
+    found = measured.farm.devices(*selectors)
+    assert [device.device_id for device in found] == ["virtual-1", "virtual-2"]
+    assert sent == ["/api/v1/device_selection", "/api/v1/devices"]
 
 
 def test_a_selector_that_fits_nothing_says_what_there_is(measured: MeasuredFarm) -> None:

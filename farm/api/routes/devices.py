@@ -14,10 +14,10 @@ from farm.services.checks.device_detail import device_detail
 from farm.services.checks.requested import assert_clean, rebaseline, request_check
 from farm.services.devices.admin import change_admin, change_label, change_tags, retire, retirement_plan
 from farm.services.devices.reservations import adb_access, release, reserve
-from farm.services.devices.views import list_device_views
+from farm.services.devices.views import list_device_views, selected_devices
 from farm.services.operations.usage import usage_in_week
 from farm.services.upkeep.device_actions import get_device_action, request_device_action
-from farm.wire.base import MAX_LIST_PAGE, Count
+from farm.wire.base import MAX_LIST_PAGE, MAX_SELECTOR_CHARS, MAX_SELECTORS, Count
 from farm.wire.documents.devices import (
     AdbAccess,
     DeviceActionView,
@@ -44,6 +44,22 @@ async def get_devices(
 ) -> list[DeviceView]:
     """Return a page of the devices, in the order of their ids; a page that is not full is the last."""
     return await farm.database.read_async(list_device_views, after=DeviceId(after), limit=limit)
+
+
+@router.get("/device_selection")
+async def get_selection(
+    _: Viewer,
+    farm: Farm,
+    selector: Annotated[
+        list[Annotated[str, Query(max_length=MAX_SELECTOR_CHARS)]],
+        Query(
+            max_length=MAX_SELECTORS,
+            description="Like `soc:SM8* android:>=14`, or a name: an id, a label or a device model.",
+        ),
+    ],
+) -> list[DeviceId]:
+    """Return the ids of the devices that fit any of the selectors, with the rules of a matrix."""
+    return await farm.database.read_async(selected_devices, selector)
 
 
 @router.get("/device_usage")

@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from farm.core.base.ids import DeviceId, HostId
 from farm.core.base.setting_values import SettingValue
-from farm.core.base.spec_errors import closest_name
+from farm.core.base.spec_errors import closest_name, name_hint
 from farm.core.devices.device import DeviceFacts
-from farm.core.errors import SelectorEmpty
+from farm.core.errors import InvalidInput, SelectorEmpty
 
 #: A device must fit every key, by any of the key's values; a selector without keys is all devices.
 Selector = Mapping[str, tuple[SettingValue, ...]]
@@ -38,6 +38,29 @@ class KnownDevice:
     tags: tuple[str, ...] = ()
     #: Its number among the phones of its device model.
     unit: int | None = None
+
+
+def parse_selector(text: str) -> Selector:
+    """Parse `soc:SM8* android:>=14`; text without a key of a matrix is the name of a device.
+
+    Raises:
+        InvalidInput: there is no such key.
+    """
+    if ":" not in text:
+        return {"device": (text,)}
+    selector: dict[str, tuple[str, ...]] = {}
+    for part in text.split():
+        key, colon, value = part.partition(":")
+        if not colon and selector:
+            # `label:Pixel 8`: a blank within a value.
+            last = next(reversed(selector))
+            selector[last] = (f"{selector[last][0]} {part}",)
+            continue
+        if key not in SELECTOR_KEYS:
+            hint = name_hint(key, SELECTOR_KEYS)
+            raise InvalidInput(f"devices have no {key!r}", hint=hint)
+        selector[key] = (value,)
+    return selector
 
 
 def select_devices(selectors: Sequence[Selector], devices: Sequence[KnownDevice]) -> list[KnownDevice]:

@@ -7,9 +7,10 @@ from farm.core.errors import TooManyCalls
 _MINUTE_S = 60.0
 #: Exchanges of agents: a session has one at a time, and the farm answers when it wants to.
 _EXCHANGE = re.compile(r"/api/v1/agent/sessions/[0-9]+/exchange")
-#: Questions over many measurements.
+#: Questions over many measurements, or the facts of all devices.
 _EXPENSIVE = re.compile(
-    r"/api/v1/(export/.*|speedups(/.*)?|history|device_usage|storage|matrices/[0-9]+/(results|samples))"
+    r"/api/v1/(export/.*|speedups(/.*)?|history|device_(usage|selection)|storage"
+    r"|matrices/[0-9]+/(results|samples))"
 )
 
 

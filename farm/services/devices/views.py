@@ -13,6 +13,7 @@ from farm.core.devices.admin import AdminEvent
 from farm.core.devices.device import Blocker, DeviceState, blockers
 from farm.core.devices.host_state import HostEvent
 from farm.core.devices.remediation import MESSAGE_BY_BLOCKER, advice, sort_for_display
+from farm.core.devices.selector import parse_selector, select_devices
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.jobs.pending_reasons import StateOrigin
 from farm.core.jobs.retry import JOB_DEFERRED
@@ -20,6 +21,7 @@ from farm.core.operations.event import DeviceEvent, EventKind, EventSubject
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device, DeviceName, DeviceStatus
+from farm.store.devices.facts import known_devices
 from farm.store.devices.fleet import list_statuses, statuses_of
 from farm.store.jobs import attempts
 from farm.store.jobs.jobs import find_open_check
@@ -106,6 +108,17 @@ def views_of(connection: Connection, device_ids: Collection[DeviceId]) -> list[D
 def device_view(connection: Connection, device: Device) -> DeviceView:
     """Return the view of one device."""
     return _view(connection, device, load_of(connection))
+
+
+def selected_devices(connection: Connection, texts: Sequence[str]) -> list[DeviceId]:
+    """Return the devices that fit any of the selectors, as text, in the order of their ids.
+
+    Raises:
+        InvalidInput: a text is no selector.
+        SelectorEmpty: one of them fits no device.
+    """
+    selectors = [parse_selector(text) for text in texts]
+    return [device.device_id for device in select_devices(selectors, known_devices(connection))]
 
 
 def device_named(connection: Connection, name: str) -> Device:
