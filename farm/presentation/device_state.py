@@ -55,9 +55,15 @@ class Blocked(Protocol):
 _GROUPS = ("busy", "free", "waits", "down")
 
 
-def device_groups(fleet: Iterable[Blocked]) -> Sequence[tuple[str, str, int]]:
-    """Return class, words and number of devices in each state, those that work first."""
-    groups = Counter(device_group(device) for device in fleet)
+def device_groups(fleet: Iterable[tuple[Blocked, int]]) -> Sequence[tuple[str, str, int]]:
+    """Return class, words and number of devices in each state, those that work first.
+
+    Args:
+        fleet: devices, each with the number of those that are like it.
+    """
+    groups = Counter[tuple[str, str]]()
+    for device, count in fleet:
+        groups[device_group(device)] += count
     return [
         (kind, words, count)
         for (kind, words), count in sorted(

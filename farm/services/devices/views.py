@@ -22,7 +22,7 @@ from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device, DeviceName, DeviceStatus
 from farm.store.devices.facts import known_devices
-from farm.store.devices.fleet import list_statuses, statuses_of
+from farm.store.devices.fleet import list_alike, statuses_of
 from farm.store.jobs import attempts
 from farm.store.jobs.jobs import find_open_check
 from farm.store.operations.event_log import last_events
@@ -83,10 +83,26 @@ class FleetDevice:
     job_id: JobId | None
 
 
-def fleet_status(connection: Connection) -> list[FleetDevice]:
-    """Return all devices, and why each gets no benchmark job now, in the order of their ids."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetGroup:
+    """Devices in one state: what keeps them from work, and the job of one of them where each has one."""
+
+    blocked_by: tuple[Blocker, ...]
+    job_id: JobId | None
+    device_ids: Sequence[DeviceId]
+
+
+def fleet_status(connection: Connection) -> list[FleetGroup]:
+    """Return all devices by what keeps them from benchmark jobs now."""
     load = load_of(connection)
-    return [_fleet_device(device, load) for device in list_statuses(connection)]
+    return [
+        FleetGroup(
+            blocked_by=tuple(_blockers(alike.status, load)),
+            job_id=alike.status.job_id,
+            device_ids=alike.device_ids,
+        )
+        for alike in list_alike(connection)
+    ]
 
 
 def _fleet_device(device: DeviceStatus, load: "Load") -> FleetDevice:

@@ -1,6 +1,10 @@
 """The status of many devices: without their facts and conditions, whose JSON takes most of the time."""
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -25,6 +29,12 @@ _STATUS_QUERY = (
     .order_by(devices.c.device_id)
 )
 
+#: Of these columns it matters whether there is a job, and whether the device was cleaned up.
+_OWN_COLUMNS = ("device_id", "label", "job_id", "fence", "cleaned_fence")
+_equal_columns = itemgetter(
+    *(place for place, name in enumerate(_STATUS_QUERY.selected_columns.keys()) if name not in _OWN_COLUMNS)
+)
+
 
 def statuses_of_host(connection: Connection, host_id: HostId) -> list[DeviceStatus]:
     """Return the status of every device of a host, in the order of their ids."""
@@ -38,6 +48,24 @@ def statuses_of(connection: Connection, device_ids: Collection[DeviceId]) -> lis
     return [to_record(DeviceStatus, row) for row in connection.execute(query)]
 
 
-def list_statuses(connection: Connection) -> list[DeviceStatus]:
-    """Return the status of every device, in the order of their ids."""
-    return [to_record(DeviceStatus, row) for row in connection.execute(_STATUS_QUERY)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlikeDevices:
+    """Devices of one host that the same keeps from work, if anything does."""
+
+    #: Of the first of them; all have a job, or none has one.
+    status: DeviceStatus
+    device_ids: Sequence[DeviceId]
+
+
+def list_alike(connection: Connection) -> list[AlikeDevices]:
+    """Return all devices, those that are alike together: of ten thousand, few differ in what decides."""
+    first: dict[object, sa.Row[*tuple[Any, ...]]] = {}
+    device_ids: defaultdict[object, list[DeviceId]] = defaultdict(list)
+    for row in connection.execute(_STATUS_QUERY):
+        key = _equal_columns(row), row.job_id is None, row.fence <= row.cleaned_fence
+        first.setdefault(key, row)
+        device_ids[key].append(row.device_id)
+    return [
+        AlikeDevices(status=to_record(DeviceStatus, row), device_ids=device_ids[key])
+        for key, row in first.items()
+    ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from heapq import nsmallest
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -69,12 +70,12 @@ def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
 
     async def devices() -> Mapping[str, Any]:
         fleet = await farm.database.read_async(fleet_status)
-        ill = [device.device_id for device in fleet if may_need_operator(device)]
-        views = await farm.database.read_async(views_of, ill[:_REMEDIES])
+        ill = [device_id for group in fleet if may_need_operator(group) for device_id in group.device_ids]
+        views = await farm.database.read_async(views_of, nsmallest(_REMEDIES, ill))
         remedies = [remedy for view in views if (remedy := find_remedy(view))]
         return {
-            "devices": len(fleet),
-            "devices_by_state": device_groups(fleet),
+            "devices": sum(len(group.device_ids) for group in fleet),
+            "devices_by_state": device_groups((group, len(group.device_ids)) for group in fleet),
             "remedies": remedies,
             "further_remedies": max(len(ill) - _REMEDIES, 0),
         }
