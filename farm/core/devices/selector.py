@@ -20,7 +20,7 @@ _NAMES_SHOWN = 12
 #: Only where a phone has a whole number: a unit, an API level.
 _COMPARISON = re.compile(r"\s*(>=|<=|>|<)\s*(\d{1,9})\s*")
 #: `Qualcomm SM8750 (Snapdragon 8 Elite)`.
-_SOLD_AS = re.compile(r"\((.+)\)$")
+_SOLD_AS = re.compile(r"[^(]*\((.+)\)$")
 _COMPARE: Mapping[str, Callable[[int, int], bool]] = MappingProxyType(
     {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 )
@@ -117,7 +117,7 @@ def _facts(device: KnownDevice, key: str) -> list[SettingValue]:
 
 def _chip_names(facts: DeviceFacts) -> list[str]:
     """Return the names of a chip: its part number, and the name it is sold under."""
-    sold_as = _SOLD_AS.search(facts.soc or "")
+    sold_as = _SOLD_AS.match(facts.soc or "")
     return [name for name in (facts.soc_model, sold_as[1] if sold_as else None) if name is not None]
 
 

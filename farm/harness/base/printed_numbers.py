@@ -7,7 +7,7 @@ from math import floor, log10, nan
 _STREAM_DIGITS = 6
 
 
-_DECIMAL = re.compile(r"[+-]?[0-9]*\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,6}))?", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?[0-9]*(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,6}))?", re.ASCII)
 
 
 def last_digit(text: str) -> float:
@@ -16,7 +16,7 @@ def last_digit(text: str) -> float:
     It is infinite where no float holds it, and NaN where the text is no decimal number.
     """
     match = _DECIMAL.fullmatch(text)
-    return float(f"1e{int(match[2] or 0) - len(match[1])}") if match else nan
+    return float(f"1e{int(match[2] or 0) - len(match[1] or '')}") if match else nan
 
 
 def stream_step(value: float) -> float:

@@ -15,7 +15,7 @@ _REQUESTED = re.compile(
     r"((?:GpuAcc|CpuAcc|CpuRef|GpuFsa|EthosNAcc)(?:[ ,]+(?:GpuAcc|CpuAcc|CpuRef|GpuFsa|EthosNAcc)){0,4})"
 )
 _NEXT = re.compile(
-    r"is not supported on requested backend (\w+)[^\n]*falling back to (?:the next|CpuRef) backend"
+    r"is not supported on requested backend (\w+)[^\n]{0,200}falling back to (?:the next|CpuRef) backend"
 )
 #: A delegate got names that it does not know.
 _UNKNOWN = re.compile(r"Requested unknown backend (\w+)")

@@ -24,7 +24,7 @@ _LOOP = re.compile(
 )
 #: Both are printed with six digits.
 _MEANS_MAY_DIFFER = 0.001
-_FIELD = re.compile(rf"(\w+)=({_NUMBER})")
+_FIELD = re.compile(rf"\b(\w+)=({_NUMBER})")
 _SINCE_2020 = re.compile(
     rf"Inference timings in us: Init: ({_NUMBER}), First inference: ({_NUMBER}),"
     rf" Warmup \(avg\): ({_NUMBER}), Inference \(avg\): ({_NUMBER})$"

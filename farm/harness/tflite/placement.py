@@ -27,8 +27,8 @@ _CREATED = re.compile(
 _NONE = re.compile(
     r"will not be executed by the delegate|Could not create \w+ delegate|Failed to apply (?:\w+ )?delegate"
     r"|Restored original execution plan after delegate application failure"
-    r"|(?:Failed|Unable) to (?:create|load) (?:the )?\w+ delegate|\w+ [Dd]elegate is not supported"
-    r"|\w+ acceleration is unsupported on this platform"
+    r"|(?:Failed|Unable) to (?:create|load) (?:the )?\w+ delegate|\b\w+ [Dd]elegate is not supported"
+    r"|\b\w+ acceleration is unsupported on this platform"
     r"|Failed to create a dispatch delegate kernel|Created 0 GPU delegate kernels"
     r"|Failed to create \S{0,40}\bDelegateKernelLiteRt\b"
 )

@@ -25,6 +25,8 @@ _PREFIX = re.compile(
 )
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _DECIMAL = re.compile(rf"{_WHOLE.pattern}(?:\.[0-9]*)?")
+#: The longest known row of a table has 300 characters.
+LONGEST_ROW_CHARS = 1000
 _LINE_END = re.compile(r"\r{0,3}\n|\r")
 #: `grep --color`, shells with a coloured prompt, and prompts that set the terminal's title.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]{0,16}[A-Za-z]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))", re.ASCII)
@@ -45,6 +47,14 @@ def lines(text: str) -> list[str]:
     """
     plain = _ESCAPE.sub("", text.translate(_UNSEEN))
     return [without_log_prefix(line).rstrip() for line in _LINE_END.split(plain)]
+
+
+def table_lines(text: str) -> list[str]:
+    """Return `lines` without those that are longer than any row of a table or message of a kernel.
+
+    Patterns that look for a row behind any prefix take time that grows with the square of a line's length.
+    """
+    return [line for line in lines(text) if len(line) <= LONGEST_ROW_CHARS]
 
 
 def complete_lines(text: str) -> list[str]:

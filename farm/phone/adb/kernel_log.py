@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from farm.phone.adb.decoding import lines
+from farm.phone.adb.decoding import table_lines
 
-_LONGEST_LINE = 1000
 _LONGEST_NAME = 100
 
 # Linux: drivers/usb/host/xhci.c (xhci_alloc_dev, xhci_configure_endpoint_result), drivers/usb/core/message.c.
@@ -60,10 +59,9 @@ def usb_refusals(text: str) -> tuple[UsbRefusal, ...]:
 
     A line without a reason is dropped where the log shows that its controller hung right before.
     """
-    log = [line for line in lines(text) if len(line) <= _LONGEST_LINE]
     hung: dict[str, float | None] = {}
     refusals: list[UsbRefusal] = []
-    for line in log:
+    for line in table_lines(text):
         at_s, message = _parts(line)
         if (match := _OF_HUNG_CONTROLLER.fullmatch(message)) is not None:
             hung[match[1]] = at_s

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from farm.core.devices.device import Presence
-from farm.phone.adb.decoding import lines
+from farm.phone.adb.decoding import LONGEST_ROW_CHARS, lines
 
 #: AOSP: to_string(ConnectionState) in adb.cpp. `device` means that adbd answers; Android may still be
 #: booting.
@@ -88,7 +88,7 @@ def _without_last_tag(line: str) -> str:
 
 
 def _device_row(line: str) -> AdbDeviceRow | None:
-    if (row := _ROW.fullmatch(line)) is None:
+    if len(line) > LONGEST_ROW_CHARS or (row := _ROW.fullmatch(line)) is None:
         return None
     state, rest = row[2], row[3] or ""
     if state.startswith("no permissions"):

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from farm.phone.adb.decoding import lines
+from farm.phone.adb.decoding import table_lines
 
 #: Anything may stand before it: logcat's columns, where the table is part of an ANR report.
 _ROW = re.compile(r"(?:.*?\s)?[+-]?(\d{1,4}(?:\.\d{1,3})?)% (\d{1,9})/(.+?): \d.*(?:user|kernel).*", re.ASCII)
@@ -25,7 +25,7 @@ def cpu_load(text: str) -> tuple[ProcessCpuLoad, ...]:
 
     ANR reports have a table from before and one from after.
     """
-    table = _first_table(lines(text))
+    table = _first_table(table_lines(text))
     rows = [match for line in table if (match := _ROW.fullmatch(line))]
     # A process' threads stand below it, indented by two more blanks.
     column = min((row.start(1) for row in rows), default=0)

@@ -13,8 +13,9 @@ _AIDL = re.compile(rf"android\.hardware\.neuralnetworks\.IDevice/{_NAME}", re.AS
 #: `lshal`, and the older names of manifests.
 _HIDL = re.compile(rf"android\.hardware\.neuralnetworks@(\d+\.\d+)::IDevice/{_NAME}", re.ASCII)
 _SKIPPED = "cannot be fetched"
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_HAL = re.compile(r"<hal\b.{0,4000}?</hal>", re.DOTALL)
+#: One that is not closed goes on to the end: what is behind it was declared in no manifest.
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_HAL = re.compile(r"<hal\b(?:(?!<hal\b).){0,4000}?</hal>", re.DOTALL)
 _TAG = re.compile(r"<(name|version|fqname|instance)>\s*([^<>\s]{1,200})\s*</\1>")
 _FQNAME = re.compile(rf"(?:@(\d+\.\d+)::)?IDevice/{_NAME}", re.ASCII)
 _PLAIN = re.compile(_NAME, re.ASCII)

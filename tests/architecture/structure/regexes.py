@@ -47,9 +47,15 @@ def ambiguous_loop(pattern: re.Pattern[str] | re.Pattern[bytes]) -> str | None:
     return None
 
 
-def matching_text(pattern: re.Pattern[str] | re.Pattern[bytes], *, rounds: int) -> str:
-    """Return a text that the pattern matches, its open loops run so many times, without assertions."""
-    return _text_of(_nodes(pattern), pattern.flags, rounds)
+def matching_text(pattern: re.Pattern[str] | re.Pattern[bytes], *, rounds: int, branch: int = 0) -> str:
+    """Return a text that the pattern matches, its open loops run so many times, without assertions.
+
+    Args:
+        pattern: the pattern.
+        rounds: how often a loop is run.
+        branch: which alternative is taken, or the last one where there are fewer.
+    """
+    return _text_of(_nodes(pattern), pattern.flags, rounds, branch)
 
 
 def _nodes(pattern: re.Pattern[str] | re.Pattern[bytes]) -> object:
@@ -57,21 +63,21 @@ def _nodes(pattern: re.Pattern[str] | re.Pattern[bytes]) -> object:
     return _parser.parse(text, pattern.flags & ~re.UNICODE)
 
 
-def _text_of(nodes: object, flags: int, rounds: int) -> str:
-    return "".join(_text_of_one(operation, value, flags, rounds) for operation, value in nodes)
+def _text_of(nodes: object, flags: int, rounds: int, branch: int) -> str:
+    return "".join(_text_of_one(operation, value, flags, rounds, branch) for operation, value in nodes)
 
 
-def _text_of_one(operation: object, value: object, flags: int, rounds: int) -> str:
+def _text_of_one(operation: object, value: object, flags: int, rounds: int, branch: int) -> str:
     match operation, value:
         case ((sre.MAX_REPEAT | sre.MIN_REPEAT | sre.POSSESSIVE_REPEAT), (least, most, body)):
             times = max(least, rounds) if most is sre.MAXREPEAT else max(least, min(most, rounds))
-            return _text_of(body, flags, 1 if times > 4 else rounds) * times
+            return _text_of(body, flags, 1 if times > 4 else rounds, branch) * times
         case sre.SUBPATTERN, (_, _, _, body):
-            return _text_of(body, flags, rounds)
+            return _text_of(body, flags, rounds, branch)
         case sre.ATOMIC_GROUP, body:
-            return _text_of(body, flags, rounds)
+            return _text_of(body, flags, rounds, branch)
         case sre.BRANCH, (_, branches):
-            return _text_of(branches[0], flags, rounds)
+            return _text_of(branches[min(branch, len(branches) - 1)], flags, rounds, branch)
         case ((sre.ASSERT | sre.ASSERT_NOT | sre.AT), _):
             return ""
         case sre.GROUPREF, _:
