@@ -42,7 +42,7 @@ def described_calls(farm: HttpFarm, value: object) -> Iterator[tuple[str, str, d
             bodies = list(bodies_with_ids(description, call, value))
             if filled != path or queries or bodies:
                 for query in queries or [{}]:
-                    for body in bodies or [None]:
+                    for body in [*bodies] or [None]:
                         yield method.upper(), filled, query, body
 
 

@@ -70,7 +70,7 @@ class _Everywhere(dict[str, str]):
     def __missing__(self, key: str) -> str:
         return self["missing"]
 
-    def get(self, key: str, default: object = None) -> str:  # type: ignore[override]
+    def get(self, key: str, default: object = None) -> str:
         return self["missing"]
 
 
@@ -154,10 +154,8 @@ def _call(function: FunctionType, text: str) -> object:
     return function(*positional, **arguments)
 
 
-def _call_or_be_refused(
-    function: FunctionType, refusal: type[Exception] | tuple[type[Exception], ...], text: str
-) -> None:
-    with suppress(refusal):
+def _call_or_be_refused(function: FunctionType, refusals: tuple[type[Exception], ...], text: str) -> None:
+    with suppress(*refusals):
         _call(function, text)
 
 
@@ -217,7 +215,7 @@ def readers() -> dict[str, Reader]:
         # Files that people import are refused with a reason; nothing else may be raised there.
         is_import = name.startswith("farm.harness.external.")
         found[name] = (
-            partial(_call_or_be_refused, function, InvalidInput) if is_import else partial(_call, function)
+            partial(_call_or_be_refused, function, (InvalidInput,)) if is_import else partial(_call, function)
         )
     harnesses = [*map(get_harness, harness_names()), GenericHarness(DEFINITION)]
     for harness in harnesses:
