@@ -43,20 +43,20 @@ _NO_LIBRARY = re.compile(r"unable to open library")
 _NO_NPU = re.compile(r"NPU accelerator could not be loaded and registered")
 _REQUESTED_NNAPI = re.compile(r"Use nnapi ?: \[1\]", re.IGNORECASE)
 _NNAPI_FAILED = re.compile(r"NN API returned error ANEURALNETWORKS_(?!NO_ERROR)")
-_NNAPI_NAME = re.compile(r"NNAPI accelerator name: \[([^\]\n]+)\]")
+_NNAPI_NAME = re.compile(r"NNAPI accelerator name: \[([^\]\n]{1,400})\]")
 #: Without another driver NNAPI's own kernels, on the CPU, executed NNAPI's nodes.
 _NO_DRIVER = re.compile(r"NNAPI accelerators available: \[(nnapi-reference)\]")
 _QNN_LIBRARY = re.compile(r"\blibQnn(Htp|Gpu|Dsp|Cpu)(?:V\d{1,4}\w{0,20})?\.so\b")
 #: WebGPU without a GPU.
 _SOFTWARE_ADAPTER = re.compile(r"Selected adapter: [^\n]{0,200}\badapterType=(CPU)\b")
-_LIBRARY = re.compile(r"External delegate path\s*: \[([^\]\n]+)\]")
-_OPTIONS = re.compile(r"External delegate options\s*: \[([^\]\n]*)\]")
+_LIBRARY = re.compile(r"External delegate path\s*: \[([^\]\n]{1,400})\]")
+_OPTIONS = re.compile(r"External delegate options\s*: \[([^\]\n]{0,400})\]")
 _BACKEND_OPTION = re.compile(r"(?:backend_type|backends?|htp_backend)\s*:\s*(\w+)\s*(,)?")
 #: The delegate, its library, or the NNAPI driver.
 _ARMNN = re.compile(r"(?:lib)?armnn[\w.-]*", re.IGNORECASE)
 #: The delegate that the tool was told to use, or an NPU's dispatch library, which no flag names.
 _REQUESTED_OTHER = re.compile(
-    r"Use (NNAPI|gpu|Hexagon)\s*: \[1\]|External delegate path\s*: \[[^\]\n]*?([^/\]\n]{1,100})\]"
+    r"Use (NNAPI|gpu|Hexagon)\s*: \[1\]|External delegate path\s*: \[(?:[^\]\n]{0,300}/)?([^/\]\n]{1,100})\]"
     r"|\b([Dd]ispatch) (?:API|library|runtime|delegate)|\blibLiteRt(Dispatch)_\w{1,60}\.so"
 )
 _NO_DELEGATES = (XNNPACK, "Lite", "TensorFlow")
