@@ -231,6 +231,7 @@ async def _background_tasks(
             should_run=lambda: options.config.confirm_changes and leader.is_leader,
         ),
         run_sweeps(context.token_uses, every_s=STORE_EVERY_S),
+        run_sweeps(context.evidence_reads, every_s=STORE_EVERY_S),
         run_reminders(context.to_expand, every_s=leader.every_s, should_run=lambda: leader.is_leader),
         run_reminders(context.to_grow, every_s=leader.every_s, should_run=lambda: leader.is_leader),
         run_reminders(context.to_compute_points, every_s=leader.every_s, should_run=lambda: leader.is_leader),

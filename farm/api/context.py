@@ -22,6 +22,7 @@ from farm.database.clock_skew import ClockCheck
 from farm.database.engine import Database
 from farm.database.group_commit import GroupCommit
 from farm.database.transaction import BoundService, Tx, bind_tx
+from farm.services.access.evidence_reads import EvidenceReads
 from farm.services.access.token_uses import TokenUses
 from farm.services.jobs.plans import RunPlanner
 from farm.services.results.settle import receive_reports
@@ -50,6 +51,7 @@ class Context:
     bodies: BodiesInProgress = field(default_factory=BodiesInProgress)
     call_budget: CallBudget = field(init=False)
     token_uses: TokenUses = field(init=False)
+    evidence_reads: EvidenceReads = field(init=False)
     planner: RunPlanner = field(default_factory=RunPlanner)
     refused: RefusalLog = field(init=False)
     heartbeats: HeartbeatBatch = field(init=False)
@@ -60,6 +62,7 @@ class Context:
         object.__setattr__(self, "clock_check", ClockCheck(self.clock))
         object.__setattr__(self, "call_budget", CallBudget(self.config.calls_per_minute))
         object.__setattr__(self, "token_uses", TokenUses(self.database, self.clock))
+        object.__setattr__(self, "evidence_reads", EvidenceReads(self.database, self.clock))
         object.__setattr__(self, "refused", RefusalLog(self.database, self.clock))
         object.__setattr__(self, "heartbeats", HeartbeatBatch(self.database, self.clock))
         object.__setattr__(self, "report_parser", ReportParserPool(self.database))

@@ -15,6 +15,7 @@ from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, CellId, MatrixId, VariantId
 from farm.core.errors import InvalidInput
 from farm.core.models.variant import Variant
+from farm.core.operations.event import FarmEvent
 from farm.core.results.history.chosen_labels import PairChoice
 from farm.services.files.registration import check_variant_file, register_variant
 from farm.services.jobs.views import attempt_view
@@ -74,9 +75,11 @@ async def post_variant(
 
 
 @router.get("/attempts/{attempt_id}")
-async def get_attempt(attempt_id: Count, _: Viewer, farm: Farm) -> AttemptView:
+async def get_attempt(attempt_id: Count, caller: Viewer, farm: Farm) -> AttemptView:
     """Return one attempt with plan, outcome and evidence."""
-    return await farm.database.read_async(attempt_view, AttemptId(attempt_id))
+    view = await farm.database.read_async(attempt_view, AttemptId(attempt_id))
+    farm.evidence_reads.note(caller, FarmEvent.EVIDENCE_READ, attempt_id)
+    return view
 
 
 @router.post("/attempts/{attempt_id}/energy")

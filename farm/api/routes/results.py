@@ -11,6 +11,7 @@ from farm.api.http.authorization import Operator, Viewer
 from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, MatrixId, SeriesId
 from farm.core.errors import InvalidInput
+from farm.core.operations.event import FarmEvent
 from farm.services.files.programs import harness_view
 from farm.services.matrices.cell_samples import list_samples
 from farm.services.results.cells import list_results
@@ -57,13 +58,15 @@ async def get_results(
 @router.get("/matrices/{matrix_id}/samples")
 async def get_samples(
     matrix_id: Count,
-    _: Viewer,
+    caller: Viewer,
     farm: Farm,
     after: Annotated[int, Query(ge=-1, lt=2**31)] = -1,
     limit: Annotated[int, Query(ge=1, le=MAX_SAMPLED_CELLS)] = MAX_SAMPLED_CELLS,
 ) -> list[SampledCell]:
     """Return cells of a matrix behind an index with all samples of their runs; an empty page is the end."""
-    return await farm.database.read_async(list_samples, MatrixId(matrix_id), after=after, limit=limit)
+    cells = await farm.database.read_async(list_samples, MatrixId(matrix_id), after=after, limit=limit)
+    farm.evidence_reads.note(caller, FarmEvent.SAMPLES_READ, matrix_id)
+    return cells
 
 
 @router.get("/history")

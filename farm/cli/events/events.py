@@ -13,7 +13,7 @@ from farm.cli.shell.options import JsonLines
 from farm.cli.shell.output import print_data, print_json_line, print_notice
 from farm.client.connection import QueryValue
 from farm.client.farm_client import FarmClient
-from farm.core.errors import FarmFault
+from farm.core.errors import FarmFault, InvalidInput
 from farm.presentation.text import seconds
 from farm.wire.documents.operations import EventPage, LoggedEvent
 
@@ -87,13 +87,23 @@ def events(
     limit: Annotated[
         int, typer.Option(min=1, max=_MAX_LIMIT, metavar="N", help="Number of events, the newest ones.")
     ] = _LIMIT,
+    all_events: Annotated[
+        bool, typer.Option("--all", help="All events instead of the newest, oldest first.")
+    ] = False,
     as_json: JsonLines = False,
 ) -> None:
     """Show events, newest last: time, actor, change of a device, job or host, and cause.
 
+    `farm events --all --json > events.jsonl` exports the log.
+
     Example: farm events --follow --subject device:pixel-8
     """
     query: dict[str, QueryValue] = {"subject": subject, "actor": actor, "kind": kind, "limit": limit}
+    if all_events:
+        if follow:
+            raise InvalidInput("--all ends with the newest event", hint="leave --all or --follow out")
+        _export(query | {"since_s": None if since is None else seconds(since)}, _printer(as_json=as_json))
+        return
     with connect() as farm:
         page = farm.events({**query, "since_s": None if since is None else seconds(since)})
         print_event = _printer(as_json=as_json)
@@ -102,6 +112,16 @@ def events(
         _print_count(page, limit, is_followed=follow)
         if follow:
             _follow(farm, page.next, {**query, "limit": _MAX_LIMIT}, print_event)
+
+
+def _export(query: dict[str, QueryValue], print_event: Callable[[LoggedEvent], None]) -> None:
+    """Print all events, page by page."""
+    with connect() as farm:
+        page = farm.events({**query, "limit": _MAX_LIMIT}, after=0)
+        while page.events:
+            for event in page.events:
+                print_event(event)
+            page = farm.events({**query, "limit": _MAX_LIMIT}, after=page.next)
 
 
 def _print_count(page: EventPage, limit: int, *, is_followed: bool) -> None:

@@ -165,6 +165,10 @@ class FarmEvent(StrEnum):
     ACCESS_REVOKED = "access_token_revoked"
     #: A caller asked for what is not theirs, or showed no valid token; recorded once a minute at most.
     ACCESS_REFUSED = "access_refused"
+    #: A caller with a token read the raw output and conditions of an attempt; recorded once an hour at most.
+    EVIDENCE_READ = "attempt_evidence_read"
+    #: A caller with a token read all samples of a matrix; recorded once an hour at most.
+    SAMPLES_READ = "matrix_samples_read"
     #: A program is what new matrices run from here on.
     PROGRAM_REGISTERED = "program_registered"
     #: A user attached energy that an instrument measured to an attempt.
@@ -223,6 +227,8 @@ ROUTINE_EVENTS: frozenset[str] = frozenset(
         DeviceEvent.CHARGING_CHANGED,
         DeviceEvent.CLAIM_REFUSED,
         FarmEvent.ACCESS_REFUSED,
+        FarmEvent.EVIDENCE_READ,
+        FarmEvent.SAMPLES_READ,
         FarmEvent.LEASE_ACQUIRED,
     ]
 )

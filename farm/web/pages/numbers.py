@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import AttemptId, CellId
+from farm.core.operations.event import FarmEvent
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import RunPlan
 from farm.presentation.labels import device_name
@@ -62,6 +63,7 @@ async def get_attempt(
 
     async def run() -> Mapping[str, Any]:
         view = await farm.database.read_async(attempt_view, AttemptId(attempt_id))
+        farm.evidence_reads.note(caller, FarmEvent.EVIDENCE_READ, attempt_id)
         plan = None if view.plan is None else _PLAN.validate_python(view.plan)
         evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
         return {
@@ -100,9 +102,10 @@ class _Sample:
 
 
 @router.get("/attempts/{attempt_id}/samples.csv")
-async def get_samples_csv(attempt_id: Count, _: Viewer, farm: Farm) -> Response:
+async def get_samples_csv(attempt_id: Count, caller: Viewer, farm: Farm) -> Response:
     """Return the times of a run's iterations, in their order."""
     view = await farm.database.read_async(attempt_view, AttemptId(attempt_id))
+    farm.evidence_reads.note(caller, FarmEvent.EVIDENCE_READ, attempt_id)
     samples = () if view.reading is None else view.reading.samples_ns
 
     async def page(last: _Sample | None) -> list[_Sample]:
