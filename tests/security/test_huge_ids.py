@@ -28,37 +28,48 @@ def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
         yield farm, {"people": farm.url, "agents": agents_url}, tokens
 
 
-def described_calls(farm: HttpFarm, value: object) -> Iterator[tuple[str, str, dict[str, str], bytes | None]]:
-    """Yield method, path, query and body of calls in which every id is the value, one id of a query each."""
+Call = tuple[str, str, dict[str, str], bytes | None]
+
+
+def described_calls(farm: HttpFarm, value: object) -> Iterator[Call]:
+    """Yield method, path, query and body of calls with the value for the ids in one of these places.
+
+    Ids in other places are such that exist, so that these are not refused first.
+    """
     description = farm.app.openapi()
     for path, calls in description["paths"].items():
         for method, call in calls.items():
-            filled = with_ids(path, value)
-            queries = [
-                {parameter["name"]: str(value)}
-                for parameter in call.get("parameters", ())
-                if parameter["in"] == "query" and _ID.search(parameter["name"])
-            ]
-            bodies = list(bodies_with_ids(description, call, value))
-            if filled != path or queries or bodies:
-                for query in queries or [{}]:
-                    for body in [*bodies] or [None]:
-                        yield method.upper(), filled, query, body
+            drawn = drawn_bodies(description, call, value)
+            for body in drawn or [None]:
+                if "{" in path:
+                    yield method.upper(), with_ids(path, value), {}, encoded(body)
+                for parameter in call.get("parameters", ()):
+                    if parameter["in"] == "query" and _ID.search(parameter["name"]):
+                        yield method.upper(), with_own(path), {parameter["name"]: str(value)}, encoded(body)
+                if (changed := replaced(body, value)) != body:
+                    yield method.upper(), with_own(path), {}, encoded(changed)
 
 
 def with_ids(path: str, value: object) -> str:
     return re.sub(r"{[^}]+}", str(value), path)
 
 
-def bodies_with_ids(
-    description: Mapping[str, Any], call: Mapping[str, Any], value: object
-) -> Iterator[bytes]:
-    """Yield bodies as the description wants them, with the value for their ids, or with no id."""
+def with_own(path: str) -> str:
+    """Fill a path with what the farm has."""
+    return with_ids(path.replace("{device}", "phone-1").replace("{host}", "bench-1"), 1)
+
+
+def drawn_bodies(description: Mapping[str, Any], call: Mapping[str, Any], value: object) -> list[object]:
+    """Return bodies as the description wants them."""
     content = call.get("requestBody", {}).get("content", {}).get("application/json")
-    if content is not None:
-        source = CallSource(description, Random(str(value)))
-        for _ in range(_BODIES):
-            yield json.dumps(replaced(source.value(content["schema"]), value)).encode()
+    if content is None:
+        return []
+    source = CallSource(description, Random(str(value)))
+    return [source.value(content["schema"]) for _ in range(_BODIES)]
+
+
+def encoded(body: object) -> bytes | None:
+    return None if body is None else json.dumps(body).encode()
 
 
 def replaced(body: object, value: object) -> object:
