@@ -32,7 +32,7 @@ Call = tuple[str, str, dict[str, str], bytes | None]
 
 
 def described_calls(farm: HttpFarm, value: object) -> Iterator[Call]:
-    """Yield method, path, query and body of calls with the value for the ids in one of these places.
+    """Yield method, path, query and body of calls, with the value in one place that takes an id or a number.
 
     Ids in other places are such that exist, so that these are not refused first.
     """
@@ -44,10 +44,14 @@ def described_calls(farm: HttpFarm, value: object) -> Iterator[Call]:
                 if "{" in path:
                     yield method.upper(), with_ids(path, value), {}, encoded(body)
                 for parameter in call.get("parameters", ()):
-                    if parameter["in"] == "query" and _ID.search(parameter["name"]):
+                    if parameter["in"] == "query" and is_number_or_id(parameter):
                         yield method.upper(), with_own(path), {parameter["name"]: str(value)}, encoded(body)
                 if (changed := replaced(body, value)) != body:
                     yield method.upper(), with_own(path), {}, encoded(changed)
+
+
+def is_number_or_id(parameter: Mapping[str, Any]) -> bool:
+    return _ID.search(parameter["name"]) is not None or "integer" in json.dumps(parameter["schema"])
 
 
 def with_ids(path: str, value: object) -> str:
