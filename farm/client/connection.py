@@ -1,7 +1,7 @@
 """A connection to one farm: its address, the caller, and the time-outs."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -12,7 +12,7 @@ from farm.client.certificates import UNTRUSTED_HINT, is_untrusted, trusted_certi
 from farm.client.responses import checked_response, farm_address, parse_response
 from farm.core.base.address import is_loopback, is_overheard
 from farm.core.errors import FarmUnreachable
-from farm.wire.base import CALLER_HEADER, REQUEST_KEY_HEADER
+from farm.wire.base import CALLER_HEADER, MAX_LIST_PAGE, REQUEST_KEY_HEADER
 
 T = TypeVar("T")
 #: None leaves a parameter out; a sequence repeats it.
@@ -76,6 +76,18 @@ class FarmConnection:
     def _get(self, kind: type[T], path: str, /, **query: QueryValue) -> T:
         params = {name: value for name, value in query.items() if value is not None}
         return parse_response(kind, self._send(self._http.build_request("GET", path, params=params)))
+
+    def _list(self, kind: type[list[T]], path: str, key: Callable[[T], str | int]) -> list[T]:
+        """Return all rows of a list, however many pages they take."""
+        rows: list[T] = []
+        page = self._get(kind, path, limit=MAX_LIST_PAGE)
+        # A farm of an earlier release has no pages: it returns the whole list each time.
+        while page and (not rows or key(page[-1]) != key(rows[-1])):
+            rows += page
+            if len(page) != MAX_LIST_PAGE:
+                break
+            page = self._get(kind, path, limit=MAX_LIST_PAGE, after=key(rows[-1]))
+        return rows
 
     def _get_text(self, url: str) -> str:
         return checked_response(self._send(self._http.build_request("GET", url))).text

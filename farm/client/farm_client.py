@@ -1,6 +1,6 @@
 """The farm over HTTP, for people and scripts: typed answers, and errors of our own tree."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import httpx
 
+from farm.client.access_queries import AccessQueries
 from farm.client.connection import QueryValue
 from farm.client.export_queries import ExportQueries
 from farm.client.import_queries import ImportQueries
@@ -19,17 +20,7 @@ from farm.core.errors import FarmError, InvalidInput
 from farm.core.models.variant import Manifest, Variant
 from farm.core.operations.alarm import Alarm
 from farm.core.upkeep.device_action import DeviceActionKind
-from farm.wire.base import MAX_LIST_PAGE, MAX_SELECTORS
-from farm.wire.documents.access import (
-    AccessRequest,
-    AccessToken,
-    CallerView,
-    JoinToken,
-    NewAccessToken,
-    NewJoinToken,
-    RotationRequest,
-    TokenRequest,
-)
+from farm.wire.base import MAX_SELECTORS
 from farm.wire.documents.devices import (
     AdbAccess,
     DeviceActionView,
@@ -73,7 +64,6 @@ from farm.wire.documents.results.results import (
     ReparseRequest,
     ResultView,
 )
-from farm.wire.tokens import TokenKind, new_secret, token_id_of
 
 T = TypeVar("T")
 R = TypeVar("R", ResultView, Rejection, CellView)
@@ -81,7 +71,7 @@ R = TypeVar("R", ResultView, Rejection, CellView)
 _LOST_HINT = "it may have been submitted nevertheless: check `farm matrix list` before you submit it again"
 
 
-class FarmClient(ResultQueries, ExportQueries, ImportQueries):
+class FarmClient(ResultQueries, ExportQueries, ImportQueries, AccessQueries):
     """The calls of a farm's API; every call has a time-out.
 
     Every method raises `FarmUnreachable` when nothing answers, and otherwise the error of the tree whose
@@ -332,63 +322,6 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries):
     def reparse(self, request: ReparseRequest) -> ReparsePage:
         """Parse the next page of stored output with the present adapters."""
         return self._post(ReparsePage, "/reparse", request.model_dump(mode="json"))
-
-    def create_token(self, request: TokenRequest) -> NewJoinToken:
-        """Create a join token, once; only this response shows its secret."""
-        return self._create(NewJoinToken, "/tokens", request, TokenKind.JOIN)
-
-    def tokens(self) -> list[JoinToken]:
-        return self._list(list[JoinToken], "/tokens", lambda token: token.token_id)
-
-    def revoke_token(self, token_id: str) -> JoinToken:
-        """Revoke a join token."""
-        return self._delete(JoinToken, f"/tokens/{quote(token_id, safe='')}")
-
-    def caller(self) -> CallerView:
-        """Return the caller as the farm identifies this client."""
-        return self._get(CallerView, "/caller")
-
-    def create_access_token(self, request: AccessRequest) -> NewAccessToken:
-        """Create an access token, once; only this response shows its secret."""
-        return self._create(NewAccessToken, "/access-tokens", request, TokenKind.USER)
-
-    def rotate_access_token(self, token_id: str, request: RotationRequest) -> NewAccessToken:
-        """Create a token in place of another; only this response shows its secret."""
-        path = f"/access-tokens/{quote(token_id, safe='')}/rotation"
-        return self._create(NewAccessToken, path, request, TokenKind.USER)
-
-    def access_tokens(self) -> list[AccessToken]:
-        return self._list(list[AccessToken], "/access-tokens", lambda token: token.token_id)
-
-    def revoke_access_token(self, token_id: str) -> AccessToken:
-        """Revoke an access token."""
-        return self._delete(AccessToken, f"/access-tokens/{quote(token_id, safe='')}")
-
-    def _list(self, kind: type[list[T]], path: str, key: Callable[[T], str | int]) -> list[T]:
-        """Return all rows of a list, however many pages they take."""
-        rows: list[T] = []
-        page = self._get(kind, path, limit=MAX_LIST_PAGE)
-        # A farm of an earlier release has no pages: it returns the whole list each time.
-        while page and (not rows or key(page[-1]) != key(rows[-1])):
-            rows += page
-            if len(page) != MAX_LIST_PAGE:
-                break
-            page = self._get(kind, path, limit=MAX_LIST_PAGE, after=key(rows[-1]))
-        return rows
-
-    def _create(
-        self,
-        kind: type[T],
-        path: str,
-        request: TokenRequest | AccessRequest | RotationRequest,
-        drawn: TokenKind,
-    ) -> T:
-        """Create a token with a secret drawn here: a request that is repeated is for the same token."""
-        token = request.token or new_secret(drawn)
-        token_id = token_id_of(token)
-        body = request.model_copy(update={"token": token}).model_dump(mode="json")
-        hint = f"it may have been created nevertheless, as {token_id}: `farm token revoke {token_id}` ends it"
-        return self._post_once(kind, path, body, lost_hint=hint)
 
 
 def _device_path(name: str) -> str:
