@@ -61,7 +61,7 @@ def list_alike(connection: Connection) -> list[AlikeDevices]:
     """Return all devices, those that are alike together: of ten thousand, few differ in what decides."""
     first: dict[object, sa.Row[*tuple[Any, ...]]] = {}
     device_ids: defaultdict[object, list[DeviceId]] = defaultdict(list)
-    for row in connection.execute(_STATUS_QUERY):
+    for row in connection.execute(_STATUS_QUERY).all():
         key = _equal_columns(row), row.job_id is None, row.fence <= row.cleaned_fence
         first.setdefault(key, row)
         device_ids[key].append(row.device_id)

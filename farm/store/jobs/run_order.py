@@ -22,52 +22,54 @@ def has_run(of: sa.FromClause) -> sa.ColumnElement[bool]:
     return is_over & (of.c.measuring_at.is_not(None) | of.c.report_digest.is_not(None))
 
 
+_OWN, _EARLIER, _PREVIOUS = attempts.alias("own"), attempts.alias("earlier"), attempts.alias("previous")
+_OWN_JOB, _OWN_RUN = jobs.alias("own_job"), measurements.alias("own_run")
+_PREVIOUS_ID = (
+    sa.select(_EARLIER.c.attempt_id)
+    .where(_EARLIER.c.device_id == _OWN.c.device_id, _EARLIER.c.fence < _OWN.c.fence, has_run(_EARLIER))
+    .order_by(_EARLIER.c.fence.desc())
+    .limit(1)
+    .correlate(_OWN)
+    .scalar_subquery()
+)
+#: Built once: to build it takes longer than to run it for the attempts of a cell.
+_ORDERS_QUERY = (
+    sa.select(
+        _OWN.c.attempt_id.label("of_attempt"),
+        _OWN_JOB.c.block,
+        _OWN_JOB.c.place,
+        _OWN_RUN.c.boot_id.label("own_boot"),
+        _OWN_RUN.c.start_uptime_s.label("own_start_s"),
+        _PREVIOUS.c.attempt_id,
+        _PREVIOUS.c.outcome,
+        jobs.c.job_id,
+        jobs.c.matrix_id,
+        (jobs.c.matrix_id == _OWN_JOB.c.matrix_id).label("same_matrix"),
+        jobs.c.cell_id,
+        cells.c.label,
+        measurements.c.series_id,
+        measurements.c.boot_id,
+        measurements.c.duration_s.label("ran_s"),
+        (measurements.c.start_uptime_s + measurements.c.duration_s).label("end_s"),
+    )
+    .select_from(_OWN)
+    .join(_OWN_JOB, _OWN_JOB.c.job_id == _OWN.c.job_id)
+    .outerjoin(_OWN_RUN, (_OWN_RUN.c.attempt_id == _OWN.c.attempt_id) & _OWN_RUN.c.accepted)
+    .outerjoin(_PREVIOUS, _PREVIOUS.c.attempt_id == _PREVIOUS_ID)
+    .outerjoin(jobs, (jobs.c.job_id == _PREVIOUS.c.job_id))
+    .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
+    .outerjoin(measurements, (measurements.c.attempt_id == _PREVIOUS.c.attempt_id) & measurements.c.accepted)
+    .where(_OWN_JOB.c.kind == JobKind.BENCHMARK)
+)
+
+
 def orders_of(connection: Connection, attempt_ids: Collection[AttemptId]) -> dict[AttemptId, RunOrder]:
     """Return the order of attempts by id; those of health checks have none.
 
     The attempt before each is one step in the index of its device's fencing tokens, however long the history
     is; a step more for each attempt there that was returned before anything ran.
     """
-    own, earlier, previous = attempts.alias("own"), attempts.alias("earlier"), attempts.alias("previous")
-    own_job, own_run = jobs.alias("own_job"), measurements.alias("own_run")
-    previous_id = (
-        sa.select(earlier.c.attempt_id)
-        .where(earlier.c.device_id == own.c.device_id, earlier.c.fence < own.c.fence, has_run(earlier))
-        .order_by(earlier.c.fence.desc())
-        .limit(1)
-        .correlate(own)
-        .scalar_subquery()
-    )
-    query = (
-        sa.select(
-            own.c.attempt_id.label("of_attempt"),
-            own_job.c.block,
-            own_job.c.place,
-            own_run.c.boot_id.label("own_boot"),
-            own_run.c.start_uptime_s.label("own_start_s"),
-            previous.c.attempt_id,
-            previous.c.outcome,
-            jobs.c.job_id,
-            jobs.c.matrix_id,
-            (jobs.c.matrix_id == own_job.c.matrix_id).label("same_matrix"),
-            jobs.c.cell_id,
-            cells.c.label,
-            measurements.c.series_id,
-            measurements.c.boot_id,
-            measurements.c.duration_s.label("ran_s"),
-            (measurements.c.start_uptime_s + measurements.c.duration_s).label("end_s"),
-        )
-        .select_from(own)
-        .join(own_job, own_job.c.job_id == own.c.job_id)
-        .outerjoin(own_run, (own_run.c.attempt_id == own.c.attempt_id) & own_run.c.accepted)
-        .outerjoin(previous, previous.c.attempt_id == previous_id)
-        .outerjoin(jobs, (jobs.c.job_id == previous.c.job_id))
-        .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
-        .outerjoin(
-            measurements, (measurements.c.attempt_id == previous.c.attempt_id) & measurements.c.accepted
-        )
-        .where(is_among(connection, own.c.attempt_id, attempt_ids), own_job.c.kind == JobKind.BENCHMARK)
-    )
+    query = _ORDERS_QUERY.where(is_among(connection, _OWN.c.attempt_id, attempt_ids))
     return {AttemptId(row.of_attempt): _order(row) for row in connection.execute(query)}
 
 
