@@ -59,6 +59,8 @@ class VersionBreak:
     #: The break before of the same variant, harness or device, where it was not long ago.
     previous: "VersionBreak | None" = None
     told_size: float = 0.0
+    #: In ratios: the baselines stayed, unless the scope names them.
+    is_of_ratios: bool = False
 
     @property
     def open_days(self) -> int:
@@ -88,7 +90,15 @@ class VersionBreak:
         """Return whether a series that gets the version now is in the scope that was told."""
         scope = self.told_scope or {}
         parts = {"device": series.device, "network": series.network, "variant": series.variant}
+        if self.is_of_ratios and series.is_baseline and "variant" not in scope:
+            return False
         return self.is_told and all(scope.get(key, value) == value for key, value in parts.items())
+
+    def size_for(self, series: Series) -> float:
+        """Return what was told of the version that a series gets now, and of those that it skipped."""
+        before = self.previous
+        skipped = 0.0 if before is None or series.row in before.tick_by_row else before.size_for(series)
+        return skipped + (self.told_size if self.tells_of(series) else 0.0)
 
 
 class Catalog:

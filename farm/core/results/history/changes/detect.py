@@ -74,8 +74,7 @@ class Detector:
         for point in wave:
             row = catalog.row(point)
             for known in catalog.observe(row, point, tick):
-                if known.is_told:
-                    self._follow(known, row, tick)
+                self._follow(known, row, tick)
             if point.log_speedup == point.log_speedup and not point.is_baseline:
                 rows.append(row)
                 ratios.append(-point.log_speedup)
@@ -95,11 +94,12 @@ class Detector:
         return set(rows), devices
 
     def _follow(self, known: VersionBreak, row: int, tick: int) -> None:
-        """Let a series join a break whose change was told: what moves it is known."""
+        """Let a series join the changes that were told of its new version and of those that it skipped."""
         series = self._catalog.series[row]
-        if not known.tells_of(series):
+        size = known.size_for(series)
+        if not size:
             return
-        self._levels.adjust(np.array([row]), series.device_row, tick, known.told_size)
+        self._levels.adjust(np.array([row]), series.device_row, tick, size)
         rows = self._catalog.siblings(row) if series.is_baseline else [row]
         self._restart(rows, [tick] * len(rows))
 
@@ -139,6 +139,7 @@ class Detector:
         if candidate.break_ is not None:
             candidate.break_.told_scope = candidate.scope
             candidate.break_.told_size = candidate.size
+            candidate.break_.is_of_ratios = not candidate.is_absolute
         by_device: dict[int, list[int]] = {}
         for row, tick in candidate.tick_by_row.items():
             by_device.setdefault(catalog.series[row].device_row, []).append(row)

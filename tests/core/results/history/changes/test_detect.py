@@ -222,6 +222,19 @@ def test_a_device_that_was_away_while_a_program_changed_joins_the_change() -> No
     assert only(detect(sketch.points())).scope == {"program": "p2"}
 
 
+def test_a_device_that_skipped_a_program_joins_the_changes_of_both() -> None:
+    first = Shift(day=DAY, delta=0.1, holds_for=lambda d, n, v: True)
+    second = Shift(day=DAY + 8, delta=-0.1, holds_for=lambda d, n, v: v != BASELINE)
+    sketch = Sketch(
+        devices=6,
+        days=90,
+        shifts=(first, second),
+        versions={("program", "", "", ""): ((DAY, "p2"), (DAY + 8, "p3"))},
+        skips=lambda d, day: d == "d1" and DAY - 4 <= day < DAY + 11,
+    )
+    assert [change.scope for change in detect(sketch.points())] == [{"program": "p2"}, {"program": "p3"}]
+
+
 def test_order_and_duplicates_of_points_do_not_matter() -> None:
     points = Sketch(
         shifts=(file_shift(0.06),), versions={("file", "", "n0", "int8"): ((DAY, "new"),)}
