@@ -17,11 +17,10 @@ from farm.core.results.history.changes.noise import Floats
 from farm.core.results.history.changes.points import Cause
 from farm.core.results.history.changes.ratios import RatioHistory, Scan
 
-#: Least scores of a scan: so high, because each session of each series is a look.
+#: Least scores of a scan: so high, because each session of each series or device is a look.
 SCAN = 4.7
 #: Of series that share a baseline: one session of it moves all of them.
 SCAN_BASELINE = 5.2
-SCAN_DEVICE = 4.5
 LEAST_DEVICE_STEP = 0.025
 #: A step that takes so many sessions to be found is more probably a drift.
 _SLOW_STEP = 8
@@ -84,7 +83,7 @@ class ScanFinder:
         if not devices:
             return []
         steps = self._levels.scan(np.array(devices))
-        strong = (np.abs(steps.z) >= SCAN_DEVICE) & (np.abs(steps.size) >= LEAST_DEVICE_STEP)
+        strong = (np.abs(steps.z) >= SCAN) & (np.abs(steps.size) >= LEAST_DEVICE_STEP)
         return [device for device, is_strong in zip(devices, strong, strict=True) if is_strong]
 
     def of_device(self, device: int) -> list[Candidate]:
@@ -110,7 +109,7 @@ class ScanFinder:
             day=self.day_by_tick[tick],
             z=float(steps.z[0]),
             size=size,
-            threshold=SCAN_DEVICE,
+            threshold=SCAN,
             is_absolute=True,
         )
         for known in catalog.breaks_of(members[0]):
