@@ -35,17 +35,31 @@ def insert_rows(
         return
     constants = [sa.bindparam(name, value, type_=table.c[name].type) for name, value in same.items()]
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    query = listed_rows(connection, [table.c[name] for name in columns], rows).add_columns(*constants)
+    listed = rows_query(connection.dialect.name, [table.c[name] for name in columns], rows)
+    query = listed.add_columns(*constants)
     insert = dialect.insert(table).from_select([*columns, *same], query, include_defaults=False)
     connection.execute(insert.on_conflict_do_nothing(index_elements=unless) if unless else insert)
 
 
-def listed_rows(
-    connection: Connection, columns: Sequence[sa.ColumnClause[Any]], rows: Sequence[Sequence[object]]
+def rows_query(
+    dialect_name: str,
+    columns: Sequence[sa.ColumnClause[Any]],
+    rows: Sequence[Sequence[object]] | None = None,
 ) -> sa.Select[Any]:
-    """Return the query of rows, which are passed as one JSON text, in their order."""
-    text = sa.bindparam("rows", json.dumps(rows, separators=(",", ":")), type_=sa.Text())
-    return (_postgresql if connection.dialect.name == "postgresql" else _sqlite)(text, columns)
+    """Return the query of rows, in their order.
+
+    Args:
+        dialect_name: of the database.
+        columns: what each row lists.
+        rows: None where they are passed at execution, as the parameter `rows`: `rows_text`.
+    """
+    text = sa.bindparam("rows", None if rows is None else rows_text(rows), type_=sa.Text())
+    return (_postgresql if dialect_name == "postgresql" else _sqlite)(text, columns)
+
+
+def rows_text(rows: Sequence[Sequence[object]]) -> str:
+    """Return rows as the one JSON text that `rows_query` reads."""
+    return json.dumps(rows, separators=(",", ":"))
 
 
 #: An insert of parameters alone: one for each column, at most with the name of its type.

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import CellId, DeviceId, Digest, FactsId, MatrixId, SeriesId
 from farm.core.devices.controls import ControlLevel
 from farm.core.runs.measurement import Quality, SampleKind
-from farm.database.rows import is_among, listed_rows, to_record
+from farm.database.rows import is_among, rows_query, rows_text, to_record
 from farm.database.tables import cells, measurements, points, series
 from farm.store.results.history.session_starts import cells_of_sessions
 from farm.store.results.history.stale_points import MeasuredSession, pending_sessions
@@ -120,12 +121,22 @@ _WALK_COLUMNS = [
 def _stored_cells(
     connection: Connection, asked: Sequence[tuple[SeriesPast, MatrixId, int]]
 ) -> dict[SeriesPast, dict[MatrixId, list[CellId]]]:
-    """Return the cells of points of the newest matrices below one, so many of each, that have both series.
-
-    One statement. Each step looks up the newest matrix of either series below the lower one of the last two.
-    """
+    """Return the cells of points of the newest matrices below one, so many of each, that have both series."""
     rows = [(number, *own[:2], below, most) for number, (own, below, most) in enumerate(asked)]
-    start = listed_rows(connection, _WALK_COLUMNS, rows).subquery()
+    found: dict[SeriesPast, dict[MatrixId, list[CellId]]] = {own: {} for own, _, _ in asked}
+    query = _stored_cells_query(connection.dialect.name)
+    for number, matrix_id, cell_id in connection.execute(query, {"rows": rows_text(rows)}).all():
+        found[asked[number][0]].setdefault(matrix_id, []).append(cell_id)
+    return found
+
+
+@cache
+def _stored_cells_query(dialect_name: str) -> sa.Select[Any]:
+    """Return the one statement of `_stored_cells`: to build it takes longer than to run it for a few series.
+
+    Each step looks up the newest matrix of either series below the lower one of the last two.
+    """
+    start = rows_query(dialect_name, _WALK_COLUMNS).subquery()
 
     def newest(series_id: sa.ColumnElement[int], below: sa.ColumnElement[int]) -> sa.ScalarSelect[Any]:
         query = sa.select(sa.func.max(points.c.matrix_id))
@@ -160,7 +171,7 @@ def _stored_cells(
             walk.c.steps < MAX_STEPS,
         )
     )
-    query = (
+    return (
         sa.select(walk.c.number, points.c.matrix_id, points.c.cell_id)
         .join_from(
             walk,
@@ -172,10 +183,6 @@ def _stored_cells(
         )
         .where(walk.c.its == walk.c.others)
     )
-    found: dict[SeriesPast, dict[MatrixId, list[CellId]]] = {own: {} for own, _, _ in asked}
-    for number, matrix_id, cell_id in connection.execute(query).all():
-        found[asked[number][0]].setdefault(matrix_id, []).append(cell_id)
-    return found
 
 
 def _measured(
