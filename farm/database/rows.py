@@ -35,25 +35,15 @@ def insert_rows(
         return
     constants = [sa.bindparam(name, value, type_=table.c[name].type) for name, value in same.items()]
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    listed = rows_query(connection.dialect.name, [table.c[name] for name in columns], rows)
+    listed = rows_query(connection.dialect.name, [table.c[name] for name in columns], rows_text(rows))
     query = listed.add_columns(*constants)
     insert = dialect.insert(table).from_select([*columns, *same], query, include_defaults=False)
     connection.execute(insert.on_conflict_do_nothing(index_elements=unless) if unless else insert)
 
 
-def rows_query(
-    dialect_name: str,
-    columns: Sequence[sa.ColumnClause[Any]],
-    rows: Sequence[Sequence[object]] | None = None,
-) -> sa.Select[Any]:
-    """Return the query of rows, in their order.
-
-    Args:
-        dialect_name: of the database.
-        columns: what each row lists.
-        rows: None where they are passed at execution, as the parameter `rows`: `rows_text`.
-    """
-    text = sa.bindparam("rows", None if rows is None else rows_text(rows), type_=sa.Text())
+def rows_query(dialect_name: str, columns: Sequence[sa.ColumnClause[Any]], rows: str) -> sa.Select[Any]:
+    """Return the query of `rows_text` in its order; an execution may pass another one as `rows`."""
+    text = sa.bindparam("rows", rows, type_=sa.Text())
     return (_postgresql if dialect_name == "postgresql" else _sqlite)(text, columns)
 
 

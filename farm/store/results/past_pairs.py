@@ -136,7 +136,7 @@ def _stored_cells_query(dialect_name: str) -> sa.Select[Any]:
 
     Each step looks up the newest matrix of either series below the lower one of the last two.
     """
-    start = rows_query(dialect_name, _WALK_COLUMNS).subquery()
+    start = rows_query(dialect_name, _WALK_COLUMNS, "[]").subquery()
 
     def newest(series_id: sa.ColumnElement[int], below: sa.ColumnElement[int]) -> sa.ScalarSelect[Any]:
         query = sa.select(sa.func.max(points.c.matrix_id))
