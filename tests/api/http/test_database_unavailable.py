@@ -72,7 +72,7 @@ def test_every_route_says_try_again_while_the_database_is_away(
     with away(postgres, database):
         for path in every_get(farm):
             by = "all" if path.endswith("/groups") else "ann"
-            query = {"matrix_id": 1, "by": by, "after": 0}
+            query: dict[str, int | str] = {"matrix_id": 1, "by": by, "after": 0, "selector": "phone-1"}
             answer = farm.http.get(path, params=query)
             assert answer.status_code == 503, (path, answer.text)
             says_later(answer)

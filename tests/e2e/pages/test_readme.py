@@ -76,6 +76,10 @@ def test_the_two_terminals_can_be_typed_after_an_installation(tmp_path: Path) ->
     environment = {"FARM_PORT": "0", "PATH": path, "COLUMNS": "80"}
     with console(tmp_path, environment=environment, command_s=1500.0) as terminals:
         terminals.play(Step(command=f"bash -ec '{first}' &", expected="The farm listens at ...\n..."))
+        # A reader is slower than a test: by then the devices are there, and `farm run` finds them.
+        there = """[ "$(farm device list --json | grep -c '"device_model": "')" = 2 ]"""
+        wait = f". .venv/bin/activate; until {there}; do sleep 0.2; done"
+        terminals.play(Step(command=wait, expected=""))
         # The name of a processor may take a second line of the table.
         terminals.play(Step(command=f"set -ex\n{second}", expected="...\nvirtual-...-# ... free ...\n..."))
 
