@@ -191,7 +191,8 @@ def test_a_proxy_serves_people_and_agents_by_its_recipe(
     farm = desk.farm("--agents-on", f"127.0.0.1:{ports['8471']}", FARM_REQUIRE_TOKENS="1")
     farm.port = ports["8470"]
     farm.start()
-    served = Process(proxy_command(desk, proxy, ports), desk.folder / "proxy.log")
+    own = {"XDG_CONFIG_HOME": str(desk.folder / "config"), "XDG_DATA_HOME": str(desk.folder / "data")}
+    served = Process(proxy_command(desk, proxy, ports), desk.folder / "proxy.log", own)
     served.spawn()
     try:
         people = f"https://127.0.0.1:{ports['443']}"
