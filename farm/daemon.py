@@ -176,7 +176,7 @@ async def _serve(
             server = serve(agents_app, listeners.agents, lifespan=False, certificate=certificate)
             servers.append(await stack.enter_async_context(server))
         if certificate is not None:
-            reloads = run_sweeps(certificate.reload, every_s=_CERTIFICATE_EVERY_S, should_run=lambda: True)
+            reloads = run_sweeps(certificate.reload, every_s=_CERTIFICATE_EVERY_S)
             await stack.enter_async_context(reloads)
         beside = _background_tasks(options, agent, app, listeners, clock)
         tasks = await stack.enter_async_context(beside)

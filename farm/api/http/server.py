@@ -53,10 +53,10 @@ def bind_socket(
         yield listener
 
 
-def url_of(listener: socket.socket, *, is_encrypted: bool = False) -> str:
+def url_of(listener: socket.socket) -> str:
     """Return the URL of the application on a socket."""
     host, port = listener.getsockname()[:2]
-    return web_address(host, port, is_encrypted=is_encrypted)
+    return web_address(host, port)
 
 
 @contextlib.asynccontextmanager

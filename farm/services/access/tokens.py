@@ -74,9 +74,7 @@ def rotate_access_token(tx: Tx, token_id: str, request: RotationRequest) -> NewA
         Conflict: it was revoked, or is too old already.
         InvalidInput, IdempotencyKeyReused: as `issue_access_token`.
     """
-    old = access_tokens.find_access_token(tx, token_id)
-    if old is None:
-        raise NotFound(f"there is no access token {token_id}", hint="`farm token list` names them")
+    old = _get_access_token(tx, token_id)
     if old.state is not AccessState.OPEN:
         raise Conflict(f"access token {token_id} is {old.state} already", hint=ASK_AN_ADMIN)
     new = issue_access_token(
@@ -96,11 +94,16 @@ def revoke_access_token(tx: Tx, token_id: str) -> AccessToken:
         Conflict: it was revoked, or is too old already.
     """
     is_revoked = access_tokens.revoke_access_token(tx, token_id)
+    row = _get_access_token(tx, token_id)
+    if not is_revoked:
+        raise Conflict(f"access token {token_id} is {row.state} already", hint="no one gets in with it")
+    return row
+
+
+def _get_access_token(tx: Tx, token_id: str) -> AccessToken:
     row = access_tokens.find_access_token(tx, token_id)
     if row is None:
         raise NotFound(f"there is no access token {token_id}", hint="`farm token list` names them")
-    if not is_revoked:
-        raise Conflict(f"access token {token_id} is {row.state} already", hint="no one gets in with it")
     return row
 
 

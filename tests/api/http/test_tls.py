@@ -70,7 +70,7 @@ def create_app() -> FastAPI:
 async def listening(certificate: TlsCertificate) -> AsyncIterator[str]:
     with bind_socket("127.0.0.1", 0, hint="") as listener:
         async with serve(create_app(), listener, certificate=certificate):
-            yield url_of(listener, is_encrypted=True)
+            yield url_of(listener).replace("http:", "https:")
 
 
 def address_of(url: str) -> tuple[str, int]:
