@@ -6,10 +6,12 @@ from tempfile import TemporaryDirectory
 
 from farm.database.engine import Database, sqlite_url
 from farm.database.migrate import upgrade
+from tests.support.database.compiled_statements import share_compiled_statements
 
 
 def put_migrated(path: Path) -> None:
     """Put a copy there; a database that is there stays as it is."""
+    share_compiled_statements()
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_migrated())
