@@ -1,6 +1,8 @@
 """A phone that the agent takes for online behind a real adb server, and the runner that works on it."""
 
 import asyncio
+import contextlib
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -186,3 +188,14 @@ async def ends_within(task: asyncio.Task[object], seconds: float) -> bool:
     """Whether it does; 0.5 s is ages for a call that adb refuses, and short of any patience of ours."""
     ended, _ = await asyncio.wait({task}, timeout=seconds)
     return bool(ended)
+
+
+def is_waited_for(bench: Bench) -> bool:
+    """Whether a shell of the phone waits for the end of a run."""
+    folder = os.fsencode(bench.handle.state)
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            command = file.read_bytes()
+            if b"set -- wait " in command and folder in command:
+                return True
+    return False

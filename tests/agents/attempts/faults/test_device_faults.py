@@ -1,8 +1,6 @@
 """What becomes of a run whose phone goes away, reboots, loses its adb daemon, or answers nonsense once."""
 
 import asyncio
-import contextlib
-import os
 import socket
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -23,7 +21,7 @@ from farm.core.jobs.attempt import AttemptState
 from farm.core.runs.evidence import Evidence, RunError
 from farm.core.runs.plan import PlanFile
 from tests.support.agents.fake_farm import comes_true
-from tests.support.agents.runner_fixture import Bench, ends_within, unheard
+from tests.support.agents.runner_fixture import Bench, ends_within, is_waited_for, unheard
 
 pytestmark = pytest.mark.anyio
 
@@ -228,17 +226,6 @@ def with_file(bench: Bench, folder: Path, fence: int) -> tuple[JournalRecord, st
 def cached(bench: Bench) -> list[Path]:
     """The files of the phone's cache that have their names."""
     return [path for path in bench.handle.state.glob("**/benchfarm/cache/*") if path.is_file()]
-
-
-def is_waited_for(bench: Bench) -> bool:
-    """Whether a shell of the phone waits for the end of a run."""
-    folder = os.fsencode(bench.handle.state)
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            command = file.read_bytes()
-            if b"set -- wait " in command and folder in command:
-                return True
-    return False
 
 
 def counted_down(bench: Bench, kind: CountedFault) -> bool:

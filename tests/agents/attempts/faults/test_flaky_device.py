@@ -18,7 +18,7 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import PlanFile
 from tests.support.agents.fake_farm import comes_true
 from tests.support.agents.run_spans import run_spans
-from tests.support.agents.runner_fixture import Bench, unheard
+from tests.support.agents.runner_fixture import Bench, is_waited_for, unheard
 
 pytestmark = pytest.mark.anyio
 
@@ -38,8 +38,9 @@ async def test_a_phone_that_comes_and_goes_during_a_run_keeps_it_and_it_is_start
     async with bench.kept():
         run = asyncio.create_task(bench.runner.run(entry, unheard, adopt=False))
         await comes_true(begun.exists, "the run begins")
+        # Not while the call that starts the run is answered, which is then made again.
+        await comes_true(lambda: is_waited_for(bench), "the agent waits for the run")
         set_faults(bench.handle.state, Faults(flap_s=1.5))
-        # The first times may still be in the call that starts the run, which is then made again.
         for is_there in (False, True) * 4:
             await comes_true(lambda is_there=is_there: listens(bench) is is_there, "it comes and goes")
         set_faults(bench.handle.state, Faults())
