@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.session.collection_gc import CollectionGc
 from tests.support.session.duration_table import DurationTable
 from tests.support.session.leftover_processes import LeftoverProcesses
+from tests.support.session.mixed_files import MixedFiles
 from tests.support.session.tiers import Tiers
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _TEMPLATE = "migrated"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Add what this project wants of a test run."""
-    for plugin in (LeftoverProcesses(), Tiers(), DurationTable(), CollectionGc()):
+    for plugin in (LeftoverProcesses(), Tiers(), MixedFiles(), DurationTable(), CollectionGc()):
         config.pluginmanager.register(plugin)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.session.duration_table import DurationTable, table
+from tests.support.session.mixed_files import MixedFiles
 
 pytest_plugins = ["pytester"]
 TESTS = Path(__file__).resolve().parents[1]
@@ -42,6 +43,25 @@ def test_what_needs_a_postgresql_is_long_unless_it_is_kept(pytester: pytest.Pyte
     quick = ["test_pure", "test_each[sqlite]", "test_both[sqlite]", "test_both[postgresql]"]
     assert chosen(pytester, "not long") == quick
     assert chosen(pytester, "long") == ["test_storm", "test_each[postgresql]", "test_server"]
+
+
+def test_files_are_mixed_on_several_workers_and_their_tests_stay_together(pytester: pytest.Pytester) -> None:
+    for number in range(9):
+        pytester.makepyfile(**{f"test_{number}": "def test_a(): ...\ndef test_b(): ...\n"})
+    items, _ = pytester.inline_genitems("-p", "no:schemathesis")
+    names = [item.nodeid for item in items]
+    config = items[0].config
+    MixedFiles().pytest_collection_modifyitems(config, items)
+    assert [item.nodeid for item in items] == names
+    # As xdist does in each of its workers.
+    config.__dict__["workerinput"] = {}
+    MixedFiles().pytest_collection_modifyitems(config, items)
+    mixed = [item.nodeid for item in items]
+    assert mixed != names
+    assert sorted(mixed) == names
+    assert {(first[:-1], second[:-1]) for first, second in zip(mixed[::2], mixed[1::2], strict=True)} == {
+        (f"test_{number}.py::test_", f"test_{number}.py::test_") for number in range(9)
+    }
 
 
 def report(test: str, seconds: float, *marks: str) -> pytest.TestReport:
