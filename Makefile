@@ -48,8 +48,12 @@ install: $(VENV)/.installed
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 # Most tests wait, for a phone or a process: more of them run at once than there are cores.
 WORKERS ?= $(shell expr 3 '*' $(CORES))
+# Tests write many small files and sync them: in memory they wait for no disk. It takes 4 GiB, and programs that may be
+# started from there. `make test TESTS_IN=` leaves them where other temporary files are.
+TESTS_IN ?= $(shell findmnt --noheadings --bytes --output AVAIL,OPTIONS --target /dev/shm 2> /dev/null | tail -n 1 | \
+	awk '$$1 > 4 * 1024 ^ 3 && $$2 !~ /noexec/ { print "/dev/shm" }')
 # Who has run out of tests takes some of another's; the tests of a file stay together as far as that goes.
-PYTEST = $(BIN)/python -m pytest --dist worksteal
+PYTEST = $(if $(TESTS_IN),TMPDIR=$(TESTS_IN)) $(BIN)/python -m pytest --dist worksteal
 PURE   = tests/architecture tests/core tests/harness tests/phone tests/wire
 
 # What the long tests are is said where they stand: `pytest.mark.long`.
