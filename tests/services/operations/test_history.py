@@ -285,6 +285,7 @@ def test_every_decision_of_a_person_is_kept() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_million_events_go_in_short_transactions(farm: FarmRig, host: HostRig) -> None:
     matrix_id = farm.submit(rounds=1)
     host.run()
