@@ -101,7 +101,8 @@ add_battery() {
   done
 }
 
-# Sets `rss`, `swap`, `peak` and `cores` of process $1; a line each in a file of fifty.
+# Sets `rss`, `swap`, `peak` and `cores` of process $1; a line each in a file of fifty. It is read to its end: bash
+# may give what is left of a file to the next one that it reads.
 read_status() {
   rss=- swap=- peak=- cores=-
   while read -r key value rest; do
@@ -109,7 +110,7 @@ read_status() {
     VmHWM:) peak=$value ;;
     VmRSS:) rss=$value ;;
     VmSwap:) swap=$value ;;
-    Cpus_allowed_list:) cores=$value && break ;;
+    Cpus_allowed_list:) cores=$value ;;
     esac
   done <"$processes/$1/status"
 }
