@@ -57,6 +57,8 @@ class FarmConfig(BaseSettings):
     require_tokens: bool = False
     #: The most writing and expensive calls of one token or host in a minute, where tokens are required.
     calls_per_minute: Annotated[int, Field(gt=0)] = 1200
+    #: The most unfinished jobs of one submitter, where tokens are required; None: no limit.
+    open_jobs_per_person: Annotated[int, Field(gt=0)] | None = None
     #: Interval of the search for overdue sessions and grants.
     reap_every_s: float = 5.0
     #: Time without a call after which an agent is silent; it keeps its work.

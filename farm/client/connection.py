@@ -21,7 +21,7 @@ QueryValue = str | int | float | bool | Sequence[str] | None
 #: Connecting, and each read or write; a request that sends a file takes as many writes as it needs.
 CONNECT_S = 5.0
 ANSWER_S = 60.0
-#: Tries after a farm said that it gets too many calls, and the longest pause before one, in seconds.
+#: Tries after a farm said that it gets too many calls, and the longest pause that is made for it, in seconds.
 _CALL_TRIES, _MAX_WAIT_S = 4, 60
 
 
@@ -132,7 +132,9 @@ class FarmConnection:
             # Nothing was done. A file is sent again by its upload, which knows where to go on.
             if response.status_code != httpx.codes.TOO_MANY_REQUESTS or not _can_repeat(request):
                 break
-            time.sleep(_wait_s(response))
+            if (wait_s := _wait_s(response)) > _MAX_WAIT_S:
+                break
+            time.sleep(wait_s)
             response = self._send_now(request)
         return response
 
@@ -156,7 +158,7 @@ def _can_repeat(request: httpx.Request) -> bool:
 def _wait_s(response: httpx.Response) -> float:
     """Return how long the farm, or a proxy, wants no further call; dates are not read."""
     text = response.headers.get("Retry-After", "")
-    return float(min(int(text), _MAX_WAIT_S)) if text.isascii() and text.isdigit() else 1.0
+    return float(text) if text.isascii() and text.isdigit() else 1.0
 
 
 def _who(token: str | None, name: str | None) -> dict[str, str]:

@@ -14,7 +14,7 @@ from farm.core.errors import (
     FarmDiskFull,
     FarmError,
     FarmFault,
-    TooManyCalls,
+    LimitReached,
     UploadInterrupted,
 )
 from farm.wire.content_range import OFFSET_HEADER, ContentRange
@@ -107,5 +107,5 @@ def _is_retryable(error: FarmError, offset: int) -> bool:
     """Return whether a retry may succeed; a file damaged before its first part arrived is sent again once."""
     if isinstance(error, DigestMismatch):
         return offset > 0
-    is_transient = isinstance(error, FarmFault | TooManyCalls | UploadInterrupted)
+    is_transient = isinstance(error, FarmFault | LimitReached | UploadInterrupted)
     return is_transient and not isinstance(error, FarmDiskFull)

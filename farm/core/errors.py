@@ -20,7 +20,7 @@ FarmError
 │   └── SessionFenced            session.fenced
 ├── AuthError                    auth.invalid
 ├── Forbidden                    auth.forbidden
-├── TooManyCalls                 call.too_many
+├── LimitReached                 limit.reached
 ├── SchemaMismatch               farm.schema_mismatch
 ├── BackupDamaged                farm.backup_damaged
 ├── DeviceError                  blame device
@@ -236,14 +236,14 @@ class Forbidden(FarmError):
     default_hint = "ask who runs the farm"
 
 
-class TooManyCalls(FarmError):
-    """A caller made more writing or expensive calls than the farm answers in a minute."""
+class LimitReached(FarmError):
+    """A caller asks for more calls in a minute, or more unfinished jobs, than one caller may have."""
 
-    code = "call.too_many"
+    code = "limit.reached"
     blame = Blame.USER
     transient = True
-    default_hint = "make fewer calls, or have an operator of the farm raise FARM_CALLS_PER_MINUTE"
-    wait_s = 1.0  # Until the caller may call again.
+    default_hint = "have an operator of the farm raise the limit"
+    wait_s = 1.0  # Until the caller may ask again.
 
 
 class SchemaMismatch(FarmError):

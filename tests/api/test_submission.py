@@ -20,7 +20,7 @@ from farm.store.matrices.search import list_matrices
 from farm.wire.documents.matrices.matrix import matrix_spec as checked_spec
 from tests.api.routes.test_all_routes import matrix_spec, register_variant
 from tests.support.farm.http_farm import HttpFarm, http_farm
-from tests.support.farm.service_fixture import phone
+from tests.support.farm.service_fixture import ANN, phone
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ class ChangingFarm:
     def submit(self, **changed: Any) -> MatrixId:
         spec = checked_spec(matrix_spec(**changed))
         prepare = partial(self.prepare, spec=spec)
-        return asyncio.run(submit(self.farm.context, None, prepare, actor="user:ann")).matrix_id
+        return asyncio.run(submit(self.farm.context, None, prepare, ANN)).matrix_id
 
 
 def _relabel(connection: Connection, label: str) -> None:

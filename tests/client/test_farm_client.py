@@ -24,9 +24,9 @@ from farm.core.errors import (
     FarmUnreachable,
     HostError,
     InvalidInput,
+    LimitReached,
     MatrixInvalid,
     NotFound,
-    TooManyCalls,
     VariantInvalid,
 )
 from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
@@ -223,17 +223,17 @@ def test_an_address_that_is_none_is_the_users_fault(url: str) -> None:
 class _Reluctant:
     """Answers that there are too many calls, so many times, and then with a document."""
 
-    def __init__(self, refusals: int) -> None:
-        self.refusals, self.bodies = refusals, list[bytes]()
+    def __init__(self, refusals: int, wait_s: int = 0) -> None:
+        self.refusals, self.wait_s, self.bodies = refusals, wait_s, list[bytes]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.bodies.append((await receive())["body"])
         is_refused = len(self.bodies) <= self.refusals
-        _, document = problem("call.too_many", "user", status=429)
+        _, document = problem("limit.reached", "user", status=429)
         response = JSONResponse(
             document if is_refused else {"done": "yes"},
             status_code=429 if is_refused else 200,
-            headers={"Retry-After": "0"},
+            headers={"Retry-After": str(self.wait_s)},
         )
         await response(scope, receive, send)
 
@@ -247,6 +247,13 @@ def test_a_call_that_is_one_too_many_is_made_again_once_the_farm_takes_it() -> N
 
 def test_a_farm_that_never_takes_it_is_not_asked_without_end() -> None:
     app = _Reluctant(1000)
-    with served(app, lifespan="off") as (url, _), FarmClient(url) as client, pytest.raises(TooManyCalls):
+    with served(app, lifespan="off") as (url, _), FarmClient(url) as client, pytest.raises(LimitReached):
         client._post(dict, "/matrices", {})
     assert len(app.bodies) == 5
+
+
+def test_a_farm_that_has_no_room_for_minutes_is_not_waited_for() -> None:
+    app = _Reluctant(1, wait_s=300)
+    with served(app, lifespan="off") as (url, _), FarmClient(url) as client, pytest.raises(LimitReached):
+        client._post(dict, "/matrices", {})
+    assert len(app.bodies) == 1

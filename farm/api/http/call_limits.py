@@ -1,7 +1,6 @@
 """Limits of what one caller may ask for: calls in a minute, and bodies in progress."""
 
 from collections.abc import Callable
-from math import ceil
 
 import structlog
 from starlette.datastructures import Headers, State
@@ -9,8 +8,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farm.api.context import Context
 from farm.api.http.authentication import bearer
-from farm.api.http.problems import problem_document, problem_response
-from farm.core.errors import TooManyCalls
+from farm.api.http.problems import problem_document, problem_response, retry_after
+from farm.core.errors import LimitReached
 from farm.core.operations.call_budget import is_counted
 from farm.wire.tokens import hash_of
 
@@ -48,11 +47,10 @@ class CallLimits:
         if self._limits_calls and is_counted(scope["method"], scope["path"]):
             try:
                 farm.call_budget.spend(caller, farm.clock.monotonic())
-            except TooManyCalls as error:
+            except LimitReached as error:
                 # At DEBUG, as every refused call: the caller is told, and a flood is none of lines.
                 _log.debug("call_refused", code=error.code, path=scope["path"])
-                headers = {"Retry-After": str(ceil(error.wait_s))}
-                await problem_response(problem_document(error), headers)(scope, receive, send)
+                await problem_response(problem_document(error), retry_after(error))(scope, receive, send)
                 return
         is_file = scope["path"].startswith(_FILES)
         with farm.bodies.counting(caller, receive, is_file=is_file) as counted:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from math import ceil
 
 import structlog
 from fastapi import FastAPI, Request
@@ -21,8 +22,8 @@ from farm.core.errors import (
     InputTooLarge,
     InputTooSlow,
     InvalidInput,
+    LimitReached,
     NotFound,
-    TooManyCalls,
 )
 from farm.wire.base import Problem
 
@@ -56,7 +57,7 @@ def status_of(error: FarmError) -> int:
             return 413
         case InputTooSlow():
             return 408
-        case TooManyCalls():
+        case LimitReached():
             return 429
         case InvalidInput():
             return 422
@@ -107,6 +108,11 @@ def problem_document(error: FarmError) -> Problem:
     )
 
 
+def retry_after(error: LimitReached) -> dict[str, str]:
+    """Return the header that says when the caller may ask again."""
+    return {"Retry-After": str(ceil(error.wait_s))}
+
+
 def problem_of_caller(
     status: int, title: str, detail: str, *, hint: str, kind: type[FarmError] = InvalidInput
 ) -> Problem:
@@ -135,7 +141,8 @@ def problem_of(error: BaseException, what: str) -> Problem:
 
 def _on_farm_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, FarmError)
-    return problem_response(problem_document(error))
+    headers = retry_after(error) if isinstance(error, LimitReached) else None
+    return problem_response(problem_document(error), headers)
 
 
 def _on_invalid_request(_request: Request, error: Exception) -> Response:

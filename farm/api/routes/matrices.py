@@ -12,6 +12,7 @@ from farm.api.http.authorization import Submitter, Viewer
 from farm.api.http.past_times import past_time
 from farm.core.base.ids import AttemptId, CellId, IdempotencyKey, JobId, MatrixId, idempotency_key
 from farm.core.errors import FarmBusy
+from farm.core.operations.role import Caller, Role, is_permitted
 from farm.services.jobs.pending_reasons import job_waiting, matrix_waiting
 from farm.services.matrices.cancel import cancel_chunk
 from farm.services.matrices.lazy_expansion import store_and_expand
@@ -77,7 +78,7 @@ async def post_matrix(
         farm,
         idempotency,
         lambda connection: prepare_matrix(connection, matrix_spec(spec)),
-        actor=caller.actor,
+        caller,
     )
 
 
@@ -85,8 +86,8 @@ async def submit(
     farm: Context,
     idempotency: IdempotencyKey | None,
     prepare: Callable[..., PreparedMatrix],
+    caller: Caller,
     *,
-    actor: str,
     rerun_of: MatrixId | None = None,
 ) -> MatrixView:
     """Return the matrix of this key, or store what `prepare` makes of the present farm.
@@ -95,15 +96,18 @@ async def submit(
 
     Raises:
         FarmBusy: devices, variants or programs changed between the two, each time.
+        LimitReached: the caller has too many unfinished jobs already.
     """
+    actor = caller.actor
     matrix_id = await farm.database.read_async(find_submitted_matrix, idempotency, actor=actor)
     queue, view = farm.bind(store_and_expand, actor=actor), farm.bind(matrix_view)
+    quota = None if is_permitted(caller.role, Role.OPERATOR) else farm.config.open_jobs_per_person
     for _ in range(MAX_TRIES):
         if matrix_id is not None:
             break
         prepared = await farm.database.read_async(prepare)
         matrix_id = await farm.database.change_async(
-            queue, prepared, rerun_of=rerun_of, idempotency=idempotency
+            queue, prepared, rerun_of=rerun_of, idempotency=idempotency, most_open_jobs=quota
         )
     if matrix_id is None:
         raise FarmBusy(
@@ -181,7 +185,7 @@ async def post_rerun(
     source_id = MatrixId(matrix_id)
     idempotency = idempotency_key(key, f"matrices/{matrix_id}/rerun", rerun.model_dump())
     prepare = partial(prepare_rerun, matrix_id=source_id, failed=rerun.failed)
-    return await submit(farm, idempotency, prepare, actor=caller.actor, rerun_of=source_id)
+    return await submit(farm, idempotency, prepare, caller, rerun_of=source_id)
 
 
 @router.get("/attempts/{attempt_id}/rerun")
@@ -198,7 +202,7 @@ async def post_number_rerun(
     idempotency = idempotency_key(key, f"attempts/{attempt_id}/rerun", {})
     plan = await farm.database.read_async(plan_rerun, AttemptId(attempt_id))
     prepare = partial(prepare_number_rerun, attempt_id=AttemptId(attempt_id))
-    return await submit(farm, idempotency, prepare, actor=caller.actor, rerun_of=plan.matrix_id)
+    return await submit(farm, idempotency, prepare, caller, rerun_of=plan.matrix_id)
 
 
 @router.get("/matrices/{matrix_id}/cells")

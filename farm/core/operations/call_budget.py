@@ -2,7 +2,7 @@
 
 import re
 
-from farm.core.errors import TooManyCalls
+from farm.core.errors import LimitReached
 
 _MINUTE_S = 60.0
 #: Exchanges of agents: a session has one at a time, and the farm answers when it wants to.
@@ -44,7 +44,7 @@ class CallBudget:
             now_s: of a monotonic clock, in seconds.
 
         Raises:
-            TooManyCalls: it is empty; nothing was taken.
+            LimitReached: it is empty; nothing was taken.
         """
         if now_s - self._forgot_at_s >= _MINUTE_S:
             self._full_at_s = {name: at_s for name, at_s in self._full_at_s.items() if at_s > now_s}
@@ -53,7 +53,10 @@ class CallBudget:
         wait_s = full_at_s - now_s - _MINUTE_S
         # The sum of many calls is not exact.
         if wait_s > self._call_s / 2:
-            refusal = TooManyCalls(f"more than {self._per_minute} writing or expensive calls in a minute")
+            refusal = LimitReached(
+                f"more than {self._per_minute} writing or expensive calls in a minute",
+                hint="make fewer calls, or have an operator of the farm raise FARM_CALLS_PER_MINUTE",
+            )
             refusal.wait_s = wait_s
             raise refusal
         self._full_at_s[caller] = full_at_s

@@ -13,6 +13,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, IdempotencyKey, MatrixId
+from farm.core.errors import LimitReached
 from farm.core.jobs.fair_share import round_virtual_time
 from farm.core.jobs.retry import poisoned_devices
 from farm.core.matrices.blocks import PlannedStart
@@ -30,6 +31,8 @@ from farm.store.matrices.lazy_expansion import ExpansionBatch
 from farm.store.matrices.matrices import NewCell
 from farm.store.results.settle.effects import write
 
+#: When a person with too many unfinished jobs may ask again: runs take minutes.
+_WAIT_FOR_JOBS_S = 300.0
 #: A matrix of no more jobs is queued in the transaction of its submission.
 INLINE_JOBS = 2000
 #: Jobs that one transaction queues, which bounds the time that an agent has to wait.
@@ -145,12 +148,34 @@ def store_and_expand(
     *,
     rerun_of: MatrixId | None = None,
     idempotency: IdempotencyKey | None = None,
+    most_open_jobs: int | None = None,
 ) -> MatrixId | None:
-    """Store a prepared matrix, and queue its jobs where they are few; like `queue_if_unchanged`."""
+    """Store a prepared matrix, and queue its jobs where they are few; like `queue_if_unchanged`.
+
+    Raises:
+        LimitReached: with it, the actor has more unfinished jobs than `most_open_jobs`; nothing is stored.
+    """
     matrix_id = queue_if_unchanged(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
-    if matrix_id is not None:
-        expand_small(tx, matrix_id)
+    if matrix_id is None:
+        return None
+    if most_open_jobs is not None:
+        _check_quota(tx, prepared.job_template.job_count, most_open_jobs)
+    expand_small(tx, matrix_id)
     return matrix_id
+
+
+def _check_quota(tx: Tx, new_jobs: int, most_open_jobs: int) -> None:
+    # With the new ones, which are rolled back: of two submissions at once, the second sees the first.
+    open_jobs = jobs.count_open_jobs(tx.connection, tx.actor)
+    if open_jobs > most_open_jobs:
+        refusal = LimitReached(
+            f"{new_jobs:,} jobs more are too many: you have {open_jobs - new_jobs:,} unfinished ones, and may"
+            f" have {most_open_jobs:,}",
+            hint="wait, or cancel a matrix (`farm matrix list --mine`); an operator sets the limit,"
+            " FARM_OPEN_JOBS_PER_PERSON",
+        )
+        refusal.wait_s = _WAIT_FOR_JOBS_S
+        raise refusal
 
 
 def expand_small(tx: Tx, matrix_id: MatrixId, *, jobs: int = INLINE_JOBS) -> None:

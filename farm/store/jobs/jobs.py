@@ -288,6 +288,14 @@ def list_jobs(
     return [to_record(Job, row) for row in connection.execute(query)]
 
 
+def count_open_jobs(connection: Connection, submitted_by: str) -> int:
+    """Return the number of a person's unfinished jobs, including those that are still to be queued."""
+    of_person = matrices.c.submitted_by == submitted_by
+    unfinished = jobs.c.state.in_([JobState.QUEUED, JobState.ACTIVE])
+    query = sa.select(sa.func.count()).join_from(matrices, jobs).where(of_person, unfinished)
+    return connection.execute(query).scalar_one() + lazy_expansion.count_remaining_jobs(connection, of_person)
+
+
 def jobs_of_cells(connection: Connection, matrix_id: MatrixId, first: int, last: int) -> list[Job]:
     """Return the jobs of a matrix's cells from one index to another, oldest first."""
     query = (

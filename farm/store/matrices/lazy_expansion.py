@@ -116,6 +116,12 @@ def next_matrix(connection: Connection, *, excluded: Collection[MatrixId] = ()) 
     return connection.execute(query).scalar()
 
 
+def count_remaining_jobs(connection: Connection, of_matrices: sa.ColumnElement[bool]) -> int:
+    """Return the number of jobs that are still to be queued, of the matrices for which a condition holds."""
+    query = sa.select(sa.func.coalesce(sa.func.sum(_REMAINING), 0)).join_from(lazy_expansions, matrices)
+    return int(connection.execute(query.where(of_matrices, _OPEN)).scalar_one())
+
+
 _NEXT_QUERY = (
     sa.select(
         lazy_expansions.c.device_id,

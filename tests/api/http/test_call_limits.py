@@ -39,7 +39,7 @@ def test_a_call_beyond_the_budget_is_refused_with_the_time_to_wait(farm: HttpFar
     made = [farm.http.post("/api/v1/tokens", json={}, headers=ann) for _ in range(4)]
     assert [answer.status_code for answer in made] == [201, 201, 201, 429]
     problem = made[-1].json()
-    assert (problem["code"], problem["blame"], problem["transient"]) == ("call.too_many", "user", True)
+    assert (problem["code"], problem["blame"], problem["transient"]) == ("limit.reached", "user", True)
     assert "FARM_CALLS_PER_MINUTE" in problem["hint"]
     assert 1 <= int(made[-1].headers["Retry-After"]) <= 20
     # Looking is free, and nobody else has to wait.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from farm.core.errors import TooManyCalls
+from farm.core.errors import LimitReached
 from farm.core.operations.call_budget import CallBudget, is_counted
 
 
@@ -11,7 +11,7 @@ def calls_made(budget: CallBudget, now_s: float, caller: str = "ann") -> int:
     for number in range(10_000):
         try:
             budget.spend(caller, now_s)
-        except TooManyCalls:
+        except LimitReached:
             return number
     raise AssertionError("nothing is refused")
 
@@ -27,7 +27,7 @@ def test_a_caller_makes_a_minutes_calls_at_once_and_then_as_many_as_time_brings(
 def test_the_wait_that_a_refusal_names_is_long_enough_and_no_longer() -> None:
     budget = CallBudget(60)
     calls_made(budget, 0.0)
-    with pytest.raises(TooManyCalls) as refused:
+    with pytest.raises(LimitReached) as refused:
         budget.spend("ann", 0.25)
     assert refused.value.wait_s == pytest.approx(0.75)
     assert calls_made(budget, 0.25 + refused.value.wait_s) == 1
