@@ -22,6 +22,7 @@ from farm.core.models.file_format import (
     is_ncnn,
     looks_like_text,
 )
+from farm.core.models.inputs import FileInputs, file_inputs
 from farm.core.models.onnx_file import check_weights_inside, is_onnx
 from farm.core.models.variant import Format
 from farm.core.programs.binary_inspection import FileInspection, inspect_file
@@ -170,6 +171,16 @@ def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspect
                 return inspect_file(content, flags)
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def stated_inputs(path: Path, format: Format) -> FileInputs:
+    """Return the inputs of a checked file, or why it does not show them."""
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+        memoryview(mapped) as content,
+    ):
+        return file_inputs(content, format)
 
 
 def has_bundled_inputs(path: Path, format: Format) -> bool:
