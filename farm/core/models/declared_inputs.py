@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from farm.core.errors import InvalidInput
-from farm.core.models.variant import MOST_DIMENSIONS, OPEN, TensorSpec
+from farm.core.models.variant import MOST_DIMENSIONS, OPEN, UNNAMED, Manifest, TensorSpec, variant_name
 
 DTYPES = (
     *("float32", "float16", "bfloat16", "float64", "uint8", "int8", "quint8", "uint16", "int16"),
@@ -23,6 +23,20 @@ class InputProblem:
 
     reason: str
     hint: str
+
+
+def unknown_inputs(tool: str, variant: Manifest) -> InputProblem:
+    """Return that a tool has to be told inputs which nothing states, or not all of whose sizes are known."""
+    name = variant_name(variant.model, variant.recipe)
+    if variant.inputs:
+        why = f"sizes are open in {_texts(variant.inputs)}"
+        example = " ".join(f"--input {input_text(spec).replace('?', '1')}" for spec in variant.inputs)
+    else:
+        why, example = variant.inputs_unread or "it has none", "--input 1x3x224x224:float32"
+    return InputProblem(
+        reason=f"{tool} has to be told the inputs of {name}: {why}",
+        hint=f"`farm variant set {name} {example}` declares them for the file, `inputs:` for one matrix",
+    )
 
 
 class InputsContradict(ValueError):
@@ -87,17 +101,20 @@ def completed_inputs(stated: Sequence[TensorSpec], declared: Sequence[TensorSpec
     return inputs
 
 
+def is_same_input(one: TensorSpec, other: TensorSpec) -> bool:
+    """Return whether two statements can be of one input: what both say is equal."""
+    return (
+        len(one.shape) == len(other.shape)
+        and one.dtype == other.dtype
+        and (not one.name or not other.name or one.name == other.name)
+        and all(OPEN in sizes or sizes[0] == sizes[1] for sizes in zip(one.shape, other.shape, strict=True))
+    )
+
+
 def _completed(stated: TensorSpec, declared: TensorSpec) -> TensorSpec:
-    is_fixed = [not symbol for symbol in stated.free or ("",) * len(stated.shape)]
-    if (
-        len(stated.shape) != len(declared.shape)
-        or stated.dtype != declared.dtype
-        or (declared.name and stated.name and declared.name != stated.name)
-        or any(
-            fixed and OPEN not in (size, other) and size != other
-            for fixed, size, other in zip(is_fixed, stated.shape, declared.shape, strict=True)
-        )
-    ):
+    symbols = stated.free or ("",) * len(stated.shape)
+    of_file = (OPEN if symbol else size for size, symbol in zip(stated.shape, symbols, strict=True))
+    if not is_same_input(replace(stated, shape=tuple(of_file)), declared):
         raise InputsContradict(f"the file takes {input_text(stated)}, not {input_text(declared)}")
     sizes = (
         size if other == OPEN else other for size, other in zip(stated.shape, declared.shape, strict=True)
@@ -110,7 +127,11 @@ def _check_symbols(inputs: Sequence[TensorSpec]) -> None:
     size_by_symbol: dict[str, int] = {}
     for spec in inputs:
         for symbol, size in zip(spec.free, spec.shape, strict=False):
-            if symbol and symbol != "?" and size != OPEN and size_by_symbol.setdefault(symbol, size) != size:
+            if (
+                symbol not in ("", UNNAMED)
+                and size != OPEN
+                and size_by_symbol.setdefault(symbol, size) != size
+            ):
                 raise InputsContradict(
                     f"the file has one size {symbol}, and {size_by_symbol[symbol]} and {size} are declared"
                 )

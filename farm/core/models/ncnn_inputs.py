@@ -12,7 +12,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 
 
 def ncnn_inputs(content: memoryview) -> tuple[TensorSpec, ...]:
-    """Return the inputs, channels first and without a batch, as its layers `Input` state them.
+    """Return the inputs, channels first, as its layers `Input` state them; images get a batch of one.
 
     Raises:
         ValueError: one states no shape, as of networks that pnnx made, or there is none.
@@ -41,4 +41,4 @@ def _input(words: list[str]) -> TensorSpec:
     shape = [size for size in sizes if size]
     if not shape:
         raise ValueError(f"its layer Input of {words[4][:100]} states no shape")
-    return input_spec(words[4], shape, "float32")
+    return input_spec(words[4], [1, *shape] if len(shape) > 2 else shape, "float32")

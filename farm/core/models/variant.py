@@ -47,6 +47,8 @@ class Format(StrEnum):
     MNN = "mnn"
 
 
+TORCH_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
+
 #: The size of a dimension that is not known, and the name of a free one that has none.
 OPEN, UNNAMED = -1, "?"
 MOST_INPUTS, MOST_DIMENSIONS = 64, 16
@@ -60,7 +62,7 @@ class TensorSpec:
     name: Word = ""
     #: -1 where a size is not known.
     shape: tuple[Dimension, ...]
-    dtype: str
+    dtype: Word
     #: For each dimension the name of what the file leaves free, such as `batch`; `?` where it has no name,
     #: empty where the size is fixed. Without an item where all are fixed, or nothing is known of it.
     free: tuple[Word, ...] = ()
@@ -179,7 +181,7 @@ def build_command(model: str, recipe: Recipe) -> str:
     return command if recipe.target == "cpu" else f"{command} --target {recipe.target}"
 
 
-_DIGEST_SHOWN, _LONGEST_MODEL = 8, 64
+DIGEST_SHOWN, _LONGEST_MODEL = 8, 64
 
 
 def named_by_digest(manifest: Manifest, digest: Digest | None = None) -> Manifest:
@@ -191,7 +193,7 @@ def named_by_digest(manifest: Manifest, digest: Digest | None = None) -> Manifes
         manifest: of the file.
         digest: of what is measured with it; None for the file itself.
     """
-    suffix = f"-{(digest or manifest.digest)[:_DIGEST_SHOWN]}"
+    suffix = f"-{(digest or manifest.digest)[:DIGEST_SHOWN]}"
     if manifest.model.endswith(suffix):
         return manifest
     return replace(manifest, model=manifest.model[: _LONGEST_MODEL - len(suffix)] + suffix)
@@ -218,3 +220,5 @@ class Variant:
     registered_by: str | None = None
     #: Since when the farm has its file no more.
     expired_at: datetime | None = None
+    #: The file that new matrices ran under this name before it; its digest still names it.
+    replaces: Digest | None = None

@@ -83,9 +83,9 @@ def test_a_program_of_executorch_states_the_inputs_of_forward() -> None:
     assert inputs_of(executorch_program((6, (1,), False), method="run"), Format.EXECUTORCH) == ()
 
 
-def test_ncnn_states_channels_first_and_no_batch() -> None:
+def test_ncnn_states_channels_first_and_images_have_a_batch_of_one() -> None:
     assert inputs_of(NCNN, Format.NCNN) == (
-        TensorSpec(name="data", shape=(3, 224, 227), dtype="float32"),
+        TensorSpec(name="data", shape=(1, 3, 224, 227), dtype="float32"),
         TensorSpec(name="m", shape=(5,), dtype="float32"),
     )
 
