@@ -12,7 +12,7 @@ _TYPE_BY_DTYPE = {"float32": "float", "uint8": "uint8_t", "int64": "int64"}
 _CONTIGUOUS, _CHANNELS_LAST = "contiguous_format", "channels_last"
 
 
-def torch_input_settings(tool: str, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
+def input_settings(tool: str, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
     """Return the flags for the inputs of a variant besides the given ones; none where it brings its own.
 
     Where nothing looked for bundled inputs, it is taken to have one, which is the tool's default.

@@ -17,7 +17,7 @@ from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, flag_text, tool_plan
 from farm.harness.failures.classification import unreadable_failure
 from farm.harness.failures.patterns import GENERIC_PATTERNS
-from farm.harness.torch.inputs import torch_input_settings
+from farm.harness.torch.inputs import input_settings
 from farm.harness.torch.output import LastLine, disagreement, last_lines, observer_values_ns
 from farm.harness.torch.placement import placement_passes, torch_actual_backend
 
@@ -74,7 +74,7 @@ class SpeedBenchmarkTorch(ToolHarness):
 
     def input_settings(self, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
         """Return the flags that have the tool make inputs, for a file that brings none of its own."""
-        return torch_input_settings(self.name, variant, given)
+        return input_settings(self.name, variant, given)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line of the Android binary, unchanged."""
