@@ -108,6 +108,7 @@ class Farm:
         settings: Mapping[str, SettingValue] | None = None,
         model: str | None = None,
         precision: str | None = None,
+        inputs: Sequence[str] = (),
         timeout_s: float = 120.0,
     ) -> Run:
         """Measure a model file or a variant on devices; the first backend is the baseline of the others.
@@ -122,6 +123,7 @@ class Farm:
             settings: flags of the harness.
             model: the name of the network of a new file; None for the name of the file.
             precision: of a new file.
+            inputs: declared ones of the file, such as `1x3x224x224:float32`.
             timeout_s: the time-out of one process.
 
         Raises:
@@ -139,6 +141,7 @@ class Farm:
             settings=settings or {},
             model=model,
             precision=precision,
+            inputs=inputs,
             timeout_s=timeout_s,
         )
         return self.submit(spec)

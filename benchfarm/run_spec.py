@@ -28,6 +28,7 @@ def model_spec(
     settings: Mapping[str, SettingValue],
     model: str | None,
     precision: str | None,
+    inputs: Sequence[str],
     timeout_s: float,
 ) -> dict[str, object]:
     """Return the matrix of `Farm.run`, and register its file."""
@@ -38,6 +39,7 @@ def model_spec(
         timeout_s=timeout_s,
         model=model,
         precision=precision,
+        inputs=tuple(inputs),
     )
     flags = [f"--{name}={value_text(value)}" for name, value in settings.items()]
     file = None if path is None else str(path)

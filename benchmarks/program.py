@@ -78,11 +78,11 @@ def samples_us(stdout: str) -> list[int]:
 
 
 def register_model(rig: FarmRig) -> None:
-    """Register a model file with valid records; the programs do not read it."""
+    """Register a model file with valid records and a bundled input; the programs do not read it."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name in ("data.pkl", "constants.pkl", "code/__torch__.py", "version"):
-            archive.writestr(zipfile.ZipInfo(f"model/{name}"), name)
+            archive.writestr(zipfile.ZipInfo(f"model/{name}"), f"{name} get_all_bundled_inputs")
     content = out.getvalue()
     manifest = Manifest(
         model="stand-in",

@@ -8,11 +8,13 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
 from farm.core.base.units import size_text
 from farm.core.errors import InvalidInput, VariantInvalid
+from farm.core.models.declared_inputs import InputsContradict, completed_inputs
 from farm.core.models.file_format import (
     HEAD_BYTES,
     archive_format,
@@ -22,8 +24,9 @@ from farm.core.models.file_format import (
     is_ncnn,
     looks_like_text,
 )
+from farm.core.models.inputs import FileInputs, file_inputs
 from farm.core.models.onnx_file import check_weights_inside, is_onnx
-from farm.core.models.variant import Format
+from farm.core.models.variant import TORCH_FORMATS, Format, Manifest, variant_name
 from farm.core.programs.binary_inspection import FileInspection, inspect_file
 
 _FORMATS = (
@@ -170,6 +173,34 @@ def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspect
                 return inspect_file(content, flags)
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
+    """Return the manifest of a checked file with the inputs that the file states and the declared sizes.
+
+    Raises:
+        VariantInvalid: other inputs were declared than the file has.
+    """
+    file_format = manifest.recipe.format
+    stated = _stated_inputs(path, file_format)
+    try:
+        inputs = completed_inputs(stated.inputs, manifest.inputs)
+    except InputsContradict as error:
+        name = variant_name(manifest.model, manifest.recipe)
+        raise VariantInvalid(
+            f"{name}: {error}", hint="declare the sizes that the file leaves open, or leave its inputs out"
+        ) from error
+    bundled = has_bundled_inputs(path, file_format) if file_format in TORCH_FORMATS else None
+    return replace(manifest, inputs=inputs, inputs_unread=stated.unread, bundled_inputs=bundled)
+
+
+def _stated_inputs(path: Path, format: Format) -> FileInputs:
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+        memoryview(mapped) as content,
+    ):
+        return file_inputs(content, format)
 
 
 def has_bundled_inputs(path: Path, format: Format) -> bool:

@@ -15,9 +15,9 @@ from farm.client.import_queries import ImportQueries
 from farm.client.responses import checked_response
 from farm.client.result_queries import ResultQueries, time_text
 from farm.client.upload import Progress, Upload
-from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId
+from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId, VariantId
 from farm.core.errors import FarmError, InvalidInput
-from farm.core.models.variant import Manifest, Variant
+from farm.core.models.variant import Manifest, TensorSpec, Variant
 from farm.core.operations.alarm import Alarm
 from farm.core.upkeep.device_action import DeviceActionKind
 from farm.wire.base import MAX_SELECTORS
@@ -49,6 +49,7 @@ from farm.wire.documents.matrices.matrices import (
     MatrixSummary,
     MatrixView,
     Rejection,
+    VariantChange,
     VariantRegistration,
 )
 from farm.wire.documents.matrices.pending import JobPendingView, MatrixPendingView
@@ -154,6 +155,13 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries, AccessQueries):
         """Register a file whose bytes the farm has; the same manifest again changes nothing."""
         body = VariantRegistration(manifest=manifest).model_dump(mode="json")
         return self._post(Variant, "/variants", body)
+
+    def change_variant(
+        self, variant_id: VariantId, *, model: str | None = None, inputs: Sequence[TensorSpec] = ()
+    ) -> Variant:
+        """Rename a variant's model, declare its inputs, or with neither have the farm read its file again."""
+        body = VariantChange(model=model, inputs=tuple(inputs)).model_dump(mode="json")
+        return self._post(Variant, f"/variants/{variant_id}/manifest", body)
 
     def has_blob(self, digest: Digest) -> bool:
         """Return whether the farm has the bytes of a digest."""

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from farm.core.base.setting_values import SettingValue
+from farm.core.models.declared_inputs import unknown_inputs
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
@@ -12,6 +14,7 @@ from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.adapter import RunRequest
+from farm.harness.base.options import InputSettings
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
@@ -97,6 +100,14 @@ class Benchncnn(ToolHarness):
         "a new extractor, input, run, output brought back; weights are zeros; the value is its mean, in"
         " steps of 10 us"
     )
+
+    def input_settings(self, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
+        """Return the shape of the inputs, without which the tool runs nothing."""
+        if "shape" in given:
+            return {}
+        if not variant.inputs or not all(spec.is_complete for spec in variant.inputs):
+            return unknown_inputs(self.name, variant)
+        return {"shape": _shape(variant)}
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the plan: five numbers by position, then the network and its input shape (since 2023)."""

@@ -129,6 +129,15 @@ def test_a_run_of_a_variant_takes_the_flags_of_its_harness(measured: MeasuredFar
     run.cancel()
 
 
+def test_a_run_declares_inputs_of_its_file(measured: MeasuredFarm) -> None:
+    devices = measured.farm.devices("virtual-2")
+    run = measured.farm.run(
+        "mobilenet_v2/int8-core/torchscript", devices=devices, inputs=["1x3x96x96:float32"], rounds=1
+    )
+    assert [cell.changed_settings["input_dims"] for cell in run.cells()] == ["1,3,96,96"]
+    run.cancel()
+
+
 def test_the_harness_of_a_format_need_not_be_named_where_there_is_one(measured: MeasuredFarm) -> None:
     run = measured.farm.run("mobilenet_v2/float32/torchscript", rounds=1)
     assert run.view.harness == "speed_benchmark_torch"

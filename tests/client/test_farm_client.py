@@ -4,6 +4,7 @@ import os
 import socket
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from farm.client.farm_client import FarmClient
 from farm.client.responses import ProblemError, VariantError, error_class_by_code
 from farm.client.upload import CHUNK_BYTES
 from farm.core import errors
-from farm.core.base.ids import AttemptId, Digest, MatrixId, digest_of
+from farm.core.base.ids import AttemptId, Digest, MatrixId, VariantId, digest_of
 from farm.core.errors import (
     Blame,
     DeviceError,
@@ -92,9 +93,22 @@ def test_a_registered_variant_is_listed_with_its_manifest(farm: FarmClient, tmp_
     path, manifest = a_model_file(tmp_path)
     farm.upload(path, manifest.digest)
     view = farm.register_variant(manifest)
-    assert view.manifest == manifest
+    stated = "torchscript files do not state their inputs"
+    assert view.manifest == replace(manifest, inputs_unread=stated, bundled_inputs=False)
     assert farm.register_variant(manifest).variant_id == view.variant_id
     assert farm.variants() == [view]
+
+
+def test_a_registered_variant_is_renamed_and_gets_other_inputs(farm: FarmClient, tmp_path: Path) -> None:
+    path, manifest = a_model_file(tmp_path)
+    farm.upload(path, manifest.digest)
+    view = farm.register_variant(manifest)
+    inputs = (TensorSpec(shape=(4, -1), dtype="int64"),)
+    changed = farm.change_variant(view.variant_id, model="other", inputs=inputs)
+    assert (changed.name, changed.manifest.inputs) == ("other/float32/torchscript", inputs)
+    assert farm.change_variant(view.variant_id) == changed
+    with pytest.raises(errors.NotFound):
+        farm.change_variant(VariantId(99))
 
 
 def test_a_file_that_is_no_model_is_refused_as_a_variant(farm: FarmClient, tmp_path: Path) -> None:

@@ -318,3 +318,7 @@ def test_the_overview_counts_jobs_of_matrices_that_it_does_not_list(
     words = words_of(pages.http.get("/"))
     assert "waits" not in words
     assert "0 running, 20 queued" in words
+
+
+def test_variants_show_their_inputs(pages: PageFarm) -> None:
+    assert "1x3x224x224:float32" in words_of(pages.http.get("/variants"))

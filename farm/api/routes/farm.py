@@ -17,16 +17,27 @@ from farm.core.errors import InvalidInput
 from farm.core.models.variant import Variant
 from farm.core.operations.event import FarmEvent
 from farm.core.results.history.chosen_labels import PairChoice
-from farm.services.files.registration import check_variant_file, register_variant
+from farm.services.files.registration import (
+    change_variant,
+    changed_manifest,
+    check_variant_file,
+    register_variant,
+)
 from farm.services.jobs.views import attempt_view
 from farm.services.operations.alarms import step_text
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.interchange.energy_import import import_energy
 from farm.services.results.speedups import PAGE, list_speedups
-from farm.store.files.variants import variants_page
+from farm.store.files.variants import get_variant, variants_page
 from farm.store.matrices.search import MatrixFilter
 from farm.wire.base import MAX_LIST_PAGE, WIRE_VERSION, Count
-from farm.wire.documents.matrices.matrices import AttemptView, FarmView, SpeedupView, VariantRegistration
+from farm.wire.documents.matrices.matrices import (
+    AttemptView,
+    FarmView,
+    SpeedupView,
+    VariantChange,
+    VariantRegistration,
+)
 from farm.wire.documents.results.results import EnergyImport
 
 router = APIRouter(prefix="/api/v1")
@@ -69,9 +80,26 @@ async def post_variant(
 
     A name that has another file stays with who registered that, and with operators.
     """
-    await asyncio.to_thread(check_variant_file, registration.manifest, farm.blobs)
+    manifest = await asyncio.to_thread(check_variant_file, registration.manifest, farm.blobs)
     async with telling_refusal(request, caller, farm):
-        return await farm.database.write_async(farm.bind(register_variant), registration.manifest, caller)
+        return await farm.database.write_async(farm.bind(register_variant), manifest, caller)
+
+
+@router.post("/variants/{variant_id}/manifest")
+async def post_variant_manifest(
+    variant_id: Count, change: VariantChange, request: Request, caller: Submitter, farm: Farm
+) -> Variant:
+    """Rename a variant's model, or declare its inputs.
+
+    A variant stays with who registered it, and with operators.
+    Matrices that ran with it find it by its name: then it can only be completed.
+    """
+    variant = await farm.database.read_async(get_variant, VariantId(variant_id))
+    manifest = await asyncio.to_thread(
+        changed_manifest, variant.manifest, farm.blobs, model=change.model, inputs=change.inputs
+    )
+    async with telling_refusal(request, caller, farm):
+        return await farm.database.write_async(farm.bind(change_variant), variant, manifest, caller)
 
 
 @router.get("/attempts/{attempt_id}")

@@ -1,7 +1,6 @@
 """Variants from files of this machine: built here, or elsewhere with facts from their owner."""
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -10,24 +9,25 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from farm.blobs.inspection import check_model_file, has_bundled_inputs, is_converted_for_nnapi
+from farm.blobs.inspection import check_model_file, is_converted_for_nnapi, with_stated_inputs
 from farm.cli.files.program_upload import local_digest, matrix_name, upload_files
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import Digest, digest_of
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput, VariantInvalid
+from farm.core.models.declared_inputs import declared_input
 from farm.core.models.variant import (
+    DIGEST_SHOWN,
     NAME_RULE,
+    TORCH_FORMATS,
     Format,
     Manifest,
     Precision,
     Recipe,
-    TensorSpec,
     Variant,
     find_invalid_name,
     variant_name,
 )
-from farm.harness.torch.speed_benchmark_torch import input_settings
 from farm.variants.build import BuildProgress, BuiltVariant, build_variants
 from farm.variants.recipe import recipe_digest
 
@@ -130,12 +130,7 @@ BACKENDS_BY_FORMAT: dict[Format, tuple[str, ...]] = {
     Format.NCNN: ("cpu", "vulkan"),
     Format.MNN: ("cpu", "opencl", "nnapi", "opengl", "vulkan"),
 }
-_TORCH_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
-
-DTYPES = ("float32", "float16", "uint8", "int8", "quint8", "int16", "int32", "int64", "bool")
 MEMORY_FORMATS = ("contiguous", "channels_last")
-_INPUT = re.compile(r"(\d{1,9}(?:x\d{1,9}){0,15}):([a-z0-9]+)")
-_INPUT_HINT = f"write it like 1x3x224x224:float32; types are {', '.join(DTYPES)}"
 
 
 def manifest_of_file(
@@ -155,22 +150,22 @@ def manifest_of_file(
         model: name of the network; default: the file name.
         precision: a value of `Precision`.
         backends: backends that can run this file; default: those of its format.
-        inputs: like `1x3x224x224:float32`, in order.
+        inputs: as `declared_input` reads them; they complete those that the file states.
         memory_format: `contiguous` or `channels_last`.
         target: what it was built for; default: `nnapi` for TorchScript converted for it, else `cpu`.
 
     Raises:
-        VariantInvalid: the file is not a complete model of a supported format.
+        VariantInvalid: the file is not a complete model of a supported format, or has other inputs.
         InvalidInput: an argument is not valid.
     """
-    specs = tuple(map(tensor_spec, inputs))
+    declared = tuple(map(declared_input, inputs))
     stated = _check_choice("precision", precision, list(Precision))
     layout = _check_choice("memory format", memory_format, MEMORY_FORMATS)
     format = check_model_file(path)
     if not backends and target is None and is_converted_for_nnapi(path, format):
         target = "nnapi"
     supported = _backends(format, tuple(dict.fromkeys(backends)), target)
-    is_converted = format in _TORCH_FORMATS and supported == ("nnapi",)
+    is_converted = format in TORCH_FORMATS and supported == ("nnapi",)
     recipe = Recipe(
         precision=Precision(stated),
         format=format,
@@ -185,12 +180,12 @@ def manifest_of_file(
         digest=digest,
         size_bytes=path.stat().st_size,
         backends=supported,
-        inputs=specs,
+        inputs=declared,
         recipe_digest=_recipe_digest(digest, name, recipe),
     )
     if (word := find_invalid_name(manifest)) is not None:
         raise InvalidInput(f"{word[:80]!r} is not a name", hint=NAME_RULE)
-    return manifest
+    return with_stated_inputs(path, manifest)
 
 
 def add_variant(farm: FarmClient, path: Path, manifest: Manifest) -> Variant:
@@ -203,16 +198,25 @@ def add_variant(farm: FarmClient, path: Path, manifest: Manifest) -> Variant:
     return farm.register_variant(manifest)
 
 
-def missing_input_hint(path: Path, manifest: Manifest) -> str | None:
-    """Return what a matrix must set because the file has no bundled input; None if it has one."""
-    format = manifest.recipe.format
-    if format not in _TORCH_FORMATS or has_bundled_inputs(path, format):
+def missing_input_hint(view: Variant) -> str | None:
+    """Return that a file cannot run because nothing is known of its inputs; None where it can."""
+    if view.manifest.bundled_inputs is not False or view.manifest.inputs:
         return None
-    settings = input_settings(manifest.inputs, manifest.recipe.memory_format)
-    if settings is None:
-        return "the file has no bundled input; describe its inputs with --input, or bundle one"
-    words = ", ".join(f"{flag}: {json.dumps(value)}" for flag, value in settings.items())
-    return f"the file has no bundled input; speed_benchmark_torch needs settings: {{{words}}}"
+    declare = f"farm variant set {view.name} --input 1x3x224x224:float32"
+    return f"the file has no bundled input: bundle one, or declare its inputs: `{declare}`"
+
+
+def replacement_note(views: Sequence[Variant], view: Variant) -> str | None:
+    """Return which file a variant replaces, or which newer one its name means; None where there is one."""
+    newest = max((each for each in views if each.name == view.name), key=lambda each: each.variant_id)
+    digest = view.manifest.digest[:DIGEST_SHOWN]
+    if newest.variant_id > view.variant_id:
+        newer = newest.manifest.digest[:DIGEST_SHOWN]
+        return f"{view.name} means a newer file, {newer}; {digest} names this one"
+    if view.replaces is None:
+        return None
+    older = view.replaces[:DIGEST_SHOWN]
+    return f"{view.name} is now {digest} and replaces {older}, which is still run by that digest"
 
 
 def model_name(path: Path) -> str:
@@ -226,20 +230,8 @@ def model_name(path: Path) -> str:
     raise InvalidInput(f"{path.name!r} gives no name for the model", hint="name it with --model NAME")
 
 
-def tensor_spec(text: str) -> TensorSpec:
-    """Parse an input: `1x3x224x224:float32`.
-
-    Raises:
-        InvalidInput: the text has another form.
-    """
-    match = _INPUT.fullmatch(text.strip())
-    if match is None or match[2] not in DTYPES:
-        raise InvalidInput(f"{text!r} is not an input", hint=_INPUT_HINT)
-    return TensorSpec(shape=tuple(map(int, match[1].split("x"))), dtype=match[2])
-
-
 def _backends(format: Format, requested: tuple[str, ...], target: str | None) -> tuple[str, ...]:
-    if format not in _TORCH_FORMATS:
+    if format not in TORCH_FORMATS:
         return requested or BACKENDS_BY_FORMAT[format]
     backends = requested or (("nnapi",) if target == "nnapi" else BACKENDS_BY_FORMAT[format])
     is_mixed = "nnapi" in backends and backends != ("nnapi",)

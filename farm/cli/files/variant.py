@@ -16,6 +16,7 @@ from farm.cli.files.local_variants import (
     build_and_register,
     manifest_of_file,
     missing_input_hint,
+    replacement_note,
 )
 from farm.cli.shell.address import connect, data_dir, show_view
 from farm.cli.shell.options import Json, Limit, NamePart, Since
@@ -24,7 +25,8 @@ from farm.cli.shell.tables import Field, Listing, name, number, prose, sections,
 from farm.core.base.spec_errors import name_hint
 from farm.core.base.units import size_text
 from farm.core.errors import NotFound
-from farm.core.models.variant import Fidelity, Manifest, TensorSpec, Variant
+from farm.core.models.declared_inputs import declared_input, shape_text
+from farm.core.models.variant import UNNAMED, Fidelity, Manifest, TensorSpec, Variant
 from farm.presentation.text import EMPTY_CELL, is_listed, local_time_text, since_time
 from farm.variants.model_zoo import recipes_of
 
@@ -59,7 +61,7 @@ def built_with_text(manifest: Manifest) -> str:
 
 def input_texts(inputs: Sequence[TensorSpec]) -> str:
     """Return `1x3x224x224 float32`; `-` if the inputs are unknown."""
-    return ", ".join(f"{'x'.join(map(str, spec.shape))} {spec.dtype}" for spec in inputs) or EMPTY_CELL
+    return ", ".join(f"{shape_text(spec)} {spec.dtype}" for spec in inputs) or EMPTY_CELL
 
 
 def _fields(view: Variant) -> Iterator[Field]:
@@ -68,12 +70,26 @@ def _fields(view: Variant) -> Iterator[Field]:
     yield "recipe", f"{recipe.precision}, {recipe.format}, {recipe.memory_format}, for {recipe.target}"
     yield "file", f"{size_text(manifest.size_bytes)}, {manifest.digest}"
     yield "backends", ", ".join(manifest.backends) or EMPTY_CELL
-    yield "inputs", input_texts(manifest.inputs)
+    yield "inputs", ", ".join(_input_lines(manifest)) or EMPTY_CELL
     yield "parameters", _count(manifest.parameters)
     yield "FLOPs", _count(manifest.flops) + counted
     yield "fidelity", _fidelity_line(manifest.fidelity)
     yield "built with", built_with_text(manifest) or EMPTY_CELL
     yield "registered", local_time_text(view.created_at)
+    if view.replaces is not None:
+        yield "replaces", f"{view.replaces[:12]}, which is still run by that digest"
+
+
+def _input_lines(manifest: Manifest) -> Iterator[str]:
+    """Yield each input with its name and what is free in it, and where that is from."""
+    for spec in manifest.inputs:
+        name = f"{spec.name} " if spec.name else ""
+        free = ", ".join(dict.fromkeys(symbol for symbol in spec.free if symbol not in ("", UNNAMED)))
+        yield f"{name}{shape_text(spec)} {spec.dtype}" + (f" ({free} is free)" if free else "")
+    if manifest.bundled_inputs is not None:
+        yield "bundled in the file" if manifest.bundled_inputs else "none bundled in the file"
+    elif not manifest.inputs and manifest.inputs_unread is not None:
+        yield f"unknown: {manifest.inputs_unread}"
 
 
 def _fidelity_line(fidelity: Fidelity | None) -> str:
@@ -214,7 +230,11 @@ def add(
     ] = "",
     inputs: Annotated[
         list[str] | None,
-        typer.Option("--input", help="1x3x224x224:float32; repeat it for each input.", metavar="SPEC"),
+        typer.Option(
+            "--input",
+            help="1x3x224x224:float32, where the file does not say; repeat it for each input.",
+            metavar="SPEC",
+        ),
     ] = None,
     memory_format: Annotated[
         str, typer.Option(help="Memory layout of inputs: contiguous, channels_last.", metavar="WORD")
@@ -239,8 +259,40 @@ def add(
     )
     with connect() as farm:
         view = add_variant(farm, file, manifest)
-    if note := missing_input_hint(file, manifest):
+        notes = (missing_input_hint(view), replacement_note(farm.variants(), view))
+    for note in filter(None, notes):
         print_notice(f"note: {note}")
+    show(view, variant_report, as_json=as_json)
+
+
+@app.command("set")
+def set_command(
+    variant: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A variant as `farm variant list` names it, or its digest."),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(help="Another name of the network, while no matrix runs it.", metavar="NEW"),
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            help="1x3x224x224:float32 or NAME=...; repeat it for each input.",
+            metavar="SPEC",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Rename a variant or declare its inputs. With neither, the farm reads again what the file states.
+
+    Example: farm variant set my_net/float32/lite --input 1x3x224x224:float32
+    """
+    declared = list(map(declared_input, inputs or ()))
+    with connect() as farm:
+        variant_id = select_variant(farm.variants(), variant).variant_id
+        view = farm.change_variant(variant_id, model=model, inputs=declared)
     show(view, variant_report, as_json=as_json)
 
 

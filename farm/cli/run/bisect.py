@@ -8,7 +8,7 @@ import typer
 
 from farm.cli.run.bisect_search import BisectOptions, BisectSearch
 from farm.cli.run.matrix import RunOptions, flag_values, listed_backends, run_backends
-from farm.cli.run.versions import DIGEST_SHOWN, listed_versions, registered_versions
+from farm.cli.run.versions import listed_versions, registered_versions
 from farm.cli.shell.address import connect
 from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout
 from farm.cli.shell.output import print_data, print_json, print_notice
@@ -16,7 +16,7 @@ from farm.client.farm_client import FarmClient
 from farm.core.base.units import share_of_percent
 from farm.core.errors import EXIT_CODES, InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS
-from farm.core.models.variant import Variant
+from farm.core.models.variant import DIGEST_SHOWN, Variant
 from farm.core.results.history.bisect import VersionResult, most_comparisons
 from farm.core.runs.measurement import DEFAULT_MARGIN
 from farm.presentation.labels import device_name

@@ -23,8 +23,9 @@ from farm.cli.run.matrix import (
     run_selectors,
     variant_axes,
 )
-from farm.cli.run.model_file import file_manifest, has_own_name, named_variant, same_files
+from farm.cli.run.model_file import file_manifest, has_own_name, same_files
 from farm.cli.run.run import run_spec, submit_spec
+from farm.cli.run.versions import variant_to_run
 from farm.cli.shell.address import connect
 from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout, WatchToEnd
 from farm.client.farm_client import FarmClient
@@ -135,10 +136,11 @@ def comparison_spec(
 
 def _variant(farm: FarmClient, word: str, harness: HarnessView, options: RunOptions) -> Variant:
     """Return the variant of a file, registered where it is new, or the one that a name or digest means."""
-    path, variants = Path(word), farm.variants()
+    path = Path(word)
     if not path.is_file():
         hint = f"it is a file or a variant; `farm speedups {word}` has the comparisons of a matrix"
-        return named_variant(variants, word, hint=hint if word.isdecimal() else None)
+        return variant_to_run(farm, word, hint=hint if word.isdecimal() else None)
+    variants = farm.variants()
     manifest = file_manifest(path, harness, precision=options.precision)
     for view in same_files(variants, manifest, precision=options.precision):
         if has_own_name(variants, view):

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farm.cli.files.local_variants import add_variant
-from farm.cli.run.model_file import file_manifest, has_own_name, named_variant, same_files
+from farm.cli.files.local_variants import add_variant, replacement_note
+from farm.cli.run.model_file import file_manifest, has_own_name, same_files
 from farm.cli.run.program import ARGUMENTS_FLAG, register_program
+from farm.cli.run.versions import variant_to_run
 from farm.cli.shell.output import print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.base.setting_values import SettingValue
@@ -17,7 +18,7 @@ from farm.core.devices.device import Admin, DeviceFacts, Presence
 from farm.core.devices.selector import KnownDevice, select_devices
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import value_text
-from farm.core.models.variant import Variant
+from farm.core.models.variant import DIGEST_SHOWN, Variant
 from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.files.programs import FlagView, HarnessView
 
@@ -143,6 +144,8 @@ class RunOptions:
     timeout_s: float = 120.0
     model: str | None = None
     precision: str | None = None
+    #: Declared ones of the file: `1x3x224x224:float32`.
+    inputs: tuple[str, ...] = ()
     #: Patterns for the output of a program of the user; without `time` the whole process is timed.
     time: str | None = None
     metrics: tuple[str, ...] = ()
@@ -233,6 +236,8 @@ def _spec(
         "rounds": options.rounds,
         "timeout_s": options.timeout_s,
     }
+    if options.inputs:
+        spec["inputs"] = list(options.inputs)
     if len(backends) > 1:
         spec["baseline"] = {"backend": backends[0]}
     return spec
@@ -269,17 +274,23 @@ def _variant(farm: FarmClient, file: str, harness: HarnessView, options: RunOpti
             raise InvalidInput(
                 f"--model and --precision describe a file, and there is no file {file!r}", hint=hint
             )
-        return named_variant(farm.variants(), file)
-    manifest = file_manifest(path, harness, model=options.model, precision=options.precision)
+        return variant_to_run(farm, file)
+    manifest = file_manifest(
+        path, harness, model=options.model, precision=options.precision, inputs=options.inputs
+    )
     variants = farm.variants()
     fitting = same_files(variants, manifest, model=options.model, precision=options.precision)
     if not fitting:
-        return add_variant(farm, path, manifest)
+        view = add_variant(farm, path, manifest)
+        if note := replacement_note([view], view):
+            print_notice(f"note: {note}")
+        return view
     current = [view for view in fitting if has_own_name(variants, view)]
     if not current:
         raise InvalidInput(
             f"{file} is registered as {fitting[-1].name}, and that name now refers to another file",
-            hint="--model gives it another name",
+            hint=f"{fitting[-1].manifest.digest[:DIGEST_SHOWN]} in its place runs the file itself;"
+            " --model gives it another name",
         )
     return current[-1]
 

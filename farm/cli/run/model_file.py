@@ -27,10 +27,15 @@ def named_variant(variants: Sequence[Variant], word: str, *, hint: str | None = 
 
 
 def file_manifest(
-    path: Path, harness: HarnessView, *, model: str | None = None, precision: str | None = None
+    path: Path,
+    harness: HarnessView,
+    *,
+    model: str | None = None,
+    precision: str | None = None,
+    inputs: Sequence[str] = (),
 ) -> Manifest:
     """Return the manifest of a file, with the backends of a generic harness among its own."""
-    manifest = manifest_of_file(path, model=model, precision=precision or Precision.UNSTATED)
+    manifest = manifest_of_file(path, model=model, precision=precision or Precision.UNSTATED, inputs=inputs)
     if harness.definition is None:
         return manifest
     return replace(manifest, backends=_supported_backends(manifest, harness.backends))

@@ -49,6 +49,14 @@ def run(
     precision: Annotated[
         str | None, typer.Option(metavar="WORD", help="Precision of a new file: float32, int8-core, ...")
     ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            metavar="SPEC",
+            help="An input of the file, where it does not say: 1x3x224x224:float32. Repeatable.",
+        ),
+    ] = None,
     time: Annotated[
         str | None,
         typer.Option(
@@ -90,6 +98,7 @@ def run(
         timeout_s=float(seconds(timeout)),
         model=model,
         precision=precision,
+        inputs=tuple(inputs or ()),
         time=time,
         metrics=tuple(metric or ()),
     )
@@ -123,6 +132,9 @@ def _spec(
     Raises:
         InvalidInput: the arguments do not say what to run, or it cannot be run.
     """
+    if file is None and options.inputs:
+        hint = "leave it out, or name the file: farm run FILE --harness NAME --input 1x3x224x224:float32"
+        raise InvalidInput("--input describes a model file, and none is named", hint=hint)
     is_program = file is None and arguments and not arguments[0].startswith("-")
     if is_program:
         return program_spec(farm, Path(arguments[0]), arguments[1:], harness, options)

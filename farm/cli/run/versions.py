@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from farm.cli.files.variant import select_variant
+from farm.cli.run.model_file import has_own_name, named_variant
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput, NotFound
-from farm.core.models.variant import Variant, named_by_digest
-
-DIGEST_SHOWN = 8
+from farm.core.models.variant import DIGEST_SHOWN, Variant, named_by_digest
 
 
 def registered_versions(views: Sequence[Variant], good: str, bad: str) -> list[Variant]:
@@ -85,6 +84,17 @@ def versions_between(versions: Sequence[Variant], first: Variant, last: Variant)
 def short_digest(version: Variant) -> str:
     """Return the beginning of the digest of a version's file."""
     return version.manifest.digest[:DIGEST_SHOWN]
+
+
+def variant_to_run(farm: FarmClient, word: str, *, hint: str | None = None) -> Variant:
+    """Return the variant that a name or digest means, under a name by which a matrix runs its very file.
+
+    Raises:
+        NotFound: there is no such variant; `hint` is said instead of the names that are like it.
+    """
+    views = farm.variants()
+    view = named_variant(views, word, hint=hint)
+    return view if has_own_name(views, view) else with_own_name(farm, views, view)
 
 
 def with_own_name(farm: FarmClient, views: Sequence[Variant], version: Variant) -> Variant:

@@ -109,6 +109,9 @@ def _structural_problems(spec: MatrixSpec, harness: KnownHarness) -> Iterator[Sp
         if flag in spec.axes and flag not in (*VARIANT_AXES, BACKEND_AXIS):
             hint = "keep it in one of the two"
             yield SpecProblem(path=("settings", flag), message=f"`{flag}` is an axis too", hint=hint)
+    if spec.inputs and not harness.needs_model:
+        message = f"{harness.name} runs no model, so nothing has inputs"
+        yield SpecProblem(path=("inputs",), message=message, hint="leave it out")
     if spec.aa and spec.baseline is None:
         hint = "add `baseline: {...}`, or leave `aa` out"
         yield SpecProblem(path=("aa",), message="an A/A pair is a baseline and its replica", hint=hint)

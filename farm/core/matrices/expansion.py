@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from farm.core.base.ids import VariantId
 from farm.core.base.setting_values import non_default_settings
 from farm.core.base.spec_errors import SpecProblem, matrix_invalid
 from farm.core.devices.controls import Controls
@@ -23,15 +24,30 @@ from farm.core.matrices.matrix import (
     Slot,
     has_all,
 )
-from farm.core.models.variant import BACKEND_AXIS, Format, Precision, Recipe, build_command, variant_name
+from farm.core.models.declared_inputs import (
+    InputProblem,
+    InputsContradict,
+    completed_inputs,
+    declared_input,
+)
+from farm.core.models.variant import (
+    BACKEND_AXIS,
+    Format,
+    Manifest,
+    Precision,
+    Recipe,
+    TensorSpec,
+    build_command,
+    variant_name,
+)
 from farm.core.programs.abi import select_abi
 
 #: The largest number of devices that an error message names.
 _DEVICES_SHOWN = 10
 #: The largest number of reasons that an error message gives for cells that cannot run.
 _REASONS_SHOWN = 5
-#: Without a file where the harness runs no model.
-_Runnable = tuple[CellKey, KnownVariant | None]
+#: Without a file where the harness runs no model; with the flags that tell the tool its inputs.
+_Runnable = tuple[CellKey, KnownVariant | None, CellKey]
 
 
 def expand(
@@ -55,8 +71,9 @@ def expand(
     chosen = select_devices(spec.devices, devices)
     check_size(spec, words, devices=len(chosen))
     keys, excluded = expand_axes(words, harness)
-    runnable, impossible = _split_impossible(keys, variants, harness)
-    runnable_keys = [key for key, _ in runnable]
+    declared = _DeclaredInputs(tuple(map(declared_input, spec.inputs)), harness, words.settings)
+    runnable, impossible = _split_impossible(keys, variants, harness, declared)
+    runnable_keys = [key for key, _, _ in runnable]
     baseline = resolve_baseline(words, harness, runnable_keys, [*excluded, *impossible])
     slots = _slots(runnable, baseline, {**harness.defaults, **words.settings}, aa=spec.aa)
     assignments, unfit = _assign_slots(slots, chosen, harness, spec.controls)
@@ -70,7 +87,10 @@ def expand(
 
 
 def _split_impossible(
-    keys: Sequence[CellKey], variants: Sequence[KnownVariant], harness: KnownHarness
+    keys: Sequence[CellKey],
+    variants: Sequence[KnownVariant],
+    harness: KnownHarness,
+    declared: "_DeclaredInputs",
 ) -> tuple[list[_Runnable], list[RejectedCell]]:
     by_age = sorted(variants, key=lambda variant: variant.variant_id)
     variant_by_key = {(variant.manifest.model, variant.manifest.recipe): variant for variant in by_age}
@@ -78,11 +98,55 @@ def _split_impossible(
     impossible: list[RejectedCell] = []
     for key in keys:
         fate = _resolve_variant(key, variant_by_key, harness)
+        filled = declared.settings(key, fate) if isinstance(fate, KnownVariant) else {}
         if isinstance(fate, RejectedCell):
             impossible.append(fate)
+        elif isinstance(filled, InputProblem):
+            unsupported = RejectionKind.UNSUPPORTED
+            impossible.append(
+                RejectedCell(key=key, rejection=unsupported, reason=filled.reason, hint=filled.hint)
+            )
         else:
-            runnable.append((key, fate))
+            runnable.append((key, fate, filled))
     return runnable, impossible
+
+
+class _DeclaredInputs:
+    """The flags that tell a tool its inputs: those of each file, completed by what the matrix declares."""
+
+    def __init__(self, declared: Sequence[TensorSpec], harness: KnownHarness, settings: CellKey) -> None:
+        self._declared = declared
+        self._harness = harness
+        self._settings = settings
+        self._told_by_id: dict[VariantId, Manifest | InputProblem] = {}
+
+    def settings(self, key: CellKey, variant: KnownVariant) -> CellKey | InputProblem:
+        """Return the flags that no person states, or why the file cannot run with the inputs."""
+        told = self._told_by_id.get(variant.variant_id)
+        if told is None:
+            told = self._told_by_id[variant.variant_id] = self._told(variant.manifest)
+        if isinstance(told, InputProblem):
+            return told
+        given = {**self._settings, **key}
+        filled = self._harness.input_settings(told, given)
+        if filled is None and self._declared and told.inputs != variant.manifest.inputs:
+            return InputProblem(
+                reason=f"{self._harness.name} takes its inputs from the file and cannot be told others",
+                hint="leave `inputs` out",
+            )
+        return filled or {}
+
+    def _told(self, manifest: Manifest) -> Manifest | InputProblem:
+        if not self._declared:
+            return manifest
+        stated = manifest.inputs if manifest.inputs_unread is None else ()
+        try:
+            inputs = completed_inputs(stated, self._declared)
+        except InputsContradict as error:
+            name = variant_name(manifest.model, manifest.recipe)
+            return InputProblem(reason=f"{name}: {error}", hint="change `inputs`, or leave it out")
+        # A bundled input may have another shape.
+        return replace(manifest, inputs=inputs, bundled_inputs=False)
 
 
 _VariantKey = tuple[str, Recipe]
@@ -132,27 +196,27 @@ def _slots(
     runnable: Sequence[_Runnable], baseline: Baseline | None, settings: CellKey, *, aa: bool
 ) -> list[Slot]:
     """Return cells in matrix order, each A/A duplicate directly after its baseline."""
-    entries: list[tuple[CellKey, KnownVariant | None, int]] = []
-    for key, variant in runnable:
-        entries.append((key, variant, 1))
-        if aa and baseline is not None and has_all(key, baseline.values):
-            entries.append((key, variant, 2))
-    number_by_key = {tuple(key.values()): n for n, (key, _, replica) in enumerate(entries) if replica == 1}
+    entries: list[tuple[_Runnable, int]] = []
+    for cell in runnable:
+        entries.append((cell, 1))
+        if aa and baseline is not None and has_all(cell[0], baseline.values):
+            entries.append((cell, 2))
+    number_by_key = {tuple(cell[0].values()): n for n, (cell, replica) in enumerate(entries) if replica == 1}
     baseline_numbers = [
         None if baseline is None else number_by_key.get(tuple(baseline.of(key).values()))
-        for key, _, _ in entries
+        for (key, _, _), _ in entries
     ]
     return [
         Slot(
             key=key,
             variant_id=None if variant is None else variant.variant_id,
             backend=str(key[BACKEND_AXIS]),
-            settings={flag: key.get(flag, value) for flag, value in settings.items()},
+            settings={flag: key.get(flag, filled.get(flag, value)) for flag, value in settings.items()},
             replica=replica,
             baseline=None if baseline_numbers[number] == number else baseline_numbers[number],
             is_baseline=baseline_numbers[number] == number,
         )
-        for number, (key, variant, replica) in enumerate(entries)
+        for number, ((key, variant, filled), replica) in enumerate(entries)
     ]
 
 

@@ -10,6 +10,7 @@ from farm.core.devices.condition import Gates
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import Selector
 from farm.core.matrices.rounds import SequentialRounds
+from farm.core.models.declared_inputs import InputProblem
 from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Manifest
 from farm.core.runs.measurement import DEFAULT_MARGIN, EnergyMethod
 
@@ -49,6 +50,8 @@ class MatrixSpec:
     baseline: CellKey | None = None
     #: Metrics besides the time that tables show; the harness may print others.
     metrics: tuple[str, ...] = ()
+    #: The inputs of all its files, such as `1x3x224x224:float32`; empty: those of each file.
+    inputs: tuple[str, ...] = ()
     #: Each baseline gets a replica, to measure the difference between equals.
     aa: bool = False
     seed: int | None = None
@@ -93,6 +96,11 @@ class KnownHarness:
     abis: Sequence[str]
     #: The reason why the harness cannot run a file, or without one, on a backend; None when it can.
     unsupported: Callable[[Manifest | None, str], str | None]
+    #: The flags that tell the tool the inputs of a file, besides those that a person states; None where it
+    #: cannot be told.
+    input_settings: Callable[[Manifest, CellKey], CellKey | InputProblem | None] = field(
+        default=lambda _variant, _given: None
+    )
     #: If it needs none, matrices of it have no variant axes.
     needs_model: bool = True
     #: By ABI, flags that its program does not know.

@@ -1,11 +1,11 @@
 """Telling from its content what kind of model file a file is, or what else: a download left, others make."""
 
 import re
-import struct
 from collections.abc import Collection
 from dataclasses import dataclass
 
 from farm.core.errors import VariantInvalid
+from farm.core.models.flatbuffer import MalformedTable, root_table, text_at
 from farm.core.models.variant import Format
 
 _CHECKPOINT_HINT = (
@@ -17,7 +17,6 @@ _PT2_HINT = "convert it to what a runtime on phones reads: ExecuTorch's `.pte`, 
 #: File identifiers of flatbuffers stand at bytes 4 to 8; ExecuTorch counts its own up: ET12.
 _FORMAT_BY_IDENTIFIER = {b"PTMF": Format.FLATBUFFER, b"TFL3": Format.TFLITE, b"ORTM": Format.ORT}
 _EXECUTORCH_IDENTIFIER = re.compile(rb"ET\d\d")
-_U32, _I32, _U16 = struct.Struct("<I"), struct.Struct("<i"), struct.Struct("<H")
 
 
 def flatbuffer_format(content: memoryview) -> Format | None:
@@ -42,16 +41,11 @@ def flatbuffer_format(content: memoryview) -> Format | None:
 
 
 def _has_root_table(content: memoryview) -> bool:
-    """Tell whether the root table and its vtable are inside (flatbuffers, internals.md)."""
     try:
-        (table,) = _U32.unpack_from(content, 0)
-        (back,) = _I32.unpack_from(content, table)
-        if table - back < 0:
-            return False
-        vtable_bytes, table_bytes = (_U16.unpack_from(content, table - back + at)[0] for at in (0, 2))
-    except struct.error:
+        root_table(content)
+    except MalformedTable:
         return False
-    return bool(max(table - back + vtable_bytes, table + table_bytes) <= len(content))
+    return True
 
 
 def archive_format(names: Collection[str]) -> Format:
@@ -81,9 +75,8 @@ def archive_format(names: Collection[str]) -> Format:
 
 
 _OPERATORS, _TENSOR_NAMES = 3, 7
-#: Offsets of fields stand behind the vtable's own two sizes.
-_FIRST_FIELD, _FIELD_BYTES = 4, 2
-_MOST_FIELDS = 24
+#: Of a table of twice as many fields as `Net` has.
+_MOST_VTABLE_BYTES = 52
 
 
 def is_mnn(content: memoryview) -> bool:
@@ -93,41 +86,13 @@ def is_mnn(content: memoryview) -> bool:
     operators, and the names of tensors, which must be texts.
     """
     try:
-        (table,) = _U32.unpack_from(content, 0)
-        vtable = table - _I32.unpack_from(content, table)[0]
-        if vtable < 4 or not _FIRST_FIELD <= _U16.unpack_from(content, vtable)[0] <= _bytes(_MOST_FIELDS):
+        net = root_table(content)
+        if net.vtable_bytes > _MOST_VTABLE_BYTES:
             return False
-        operators = _vector(content, table, vtable, _OPERATORS)
-        names = _vector(content, table, vtable, _TENSOR_NAMES)
-        return operators is not None and names is not None and _is_text(content, names[0])
-    except struct.error:
+        operators, names = net.items(_OPERATORS), net.items(_TENSOR_NAMES)
+        return bool(operators and names) and text_at(content, names[0]).isascii()
+    except MalformedTable:
         return False
-
-
-def _bytes(fields: int) -> int:
-    return _FIRST_FIELD + _FIELD_BYTES * fields
-
-
-def _vector(content: memoryview, table: int, vtable: int, field: int) -> tuple[int, int] | None:
-    """Return the offset of a field's vector and its length; None where it has none."""
-    at = _bytes(field)
-    if at + _FIELD_BYTES > _U16.unpack_from(content, vtable)[0]:
-        return None
-    (offset,) = _U16.unpack_from(content, vtable + at)
-    if offset == 0:
-        return None
-    start = table + offset + _U32.unpack_from(content, table + offset)[0]
-    (count,) = _U32.unpack_from(content, start)
-    is_inside = count > 0 and start + 4 + 4 * count <= len(content)
-    return (start + 4, count) if is_inside else None
-
-
-def _is_text(content: memoryview, at: int) -> bool:
-    start = at + _U32.unpack_from(content, at)[0]
-    (length,) = _U32.unpack_from(content, start)
-    if start + 4 + length > len(content) or length > 10_000:
-        return False
-    return bytes(content[start + 4 : start + 4 + length]).isascii()
 
 
 #: The magic number, then how many layers and blobs there are (ncnn, param-and-model-file-structure).

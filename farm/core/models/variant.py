@@ -1,13 +1,13 @@
 """A variant: one concrete file of a model, made by a recipe."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
-from farm.core.base.bounds import Bytes, Cardinal, Dimension
+from farm.core.base.bounds import Bytes, Cardinal, Dimension, Note, Word
 from farm.core.base.ids import Digest, VariantId
 
 
@@ -47,12 +47,45 @@ class Format(StrEnum):
     MNN = "mnn"
 
 
+TORCH_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
+
+#: The size of a dimension that is not known, and the name of a free one that has none.
+OPEN, UNNAMED = -1, "?"
+MOST_INPUTS, MOST_DIMENSIONS = 64, 16
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorSpec:
     """One input or output of a model."""
 
+    #: Empty where it has none, or none is known.
+    name: Word = ""
+    #: -1 where a size is not known.
     shape: tuple[Dimension, ...]
-    dtype: str
+    dtype: Word
+    #: For each dimension the name of what the file leaves free, such as `batch`; `?` where it has no name,
+    #: empty where the size is fixed. Without an item where all are fixed, or nothing is known of it.
+    free: tuple[Word, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether every size is known."""
+        return all(size >= 0 for size in self.shape)
+
+
+def input_spec(name: str, shape: Sequence[int], dtype: str | None, *, free: Sequence[str] = ()) -> TensorSpec:
+    """Return an input as a file states it.
+
+    Raises:
+        ValueError: it is larger than a tensor can be, or of an unknown type.
+    """
+    called = f"its input {name[:100]}" if name else "an input"
+    if dtype is None:
+        raise ValueError(f"{called} has an unknown type")
+    if len(shape) > MOST_DIMENSIONS or not all(OPEN <= size < 2**31 for size in shape):
+        raise ValueError(f"{called} has no possible shape")
+    is_free = any(free)
+    return TensorSpec(name=name, shape=tuple(shape), dtype=dtype, free=tuple(free) if is_free else ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +112,9 @@ class Fidelity:
     top1_share: float
 
 
+NOT_READ = "the farm has not read the file"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """The metadata of a variant's file, registered with it."""
@@ -89,7 +125,12 @@ class Manifest:
     size_bytes: Bytes
     #: Backends this very file can run on.
     backends: tuple[str, ...]
+    #: As the file states them, with the sizes that were declared; else as they were declared.
     inputs: tuple[TensorSpec, ...]
+    #: Why the file does not show its inputs; None where it does.
+    inputs_unread: Note | None = NOT_READ
+    #: Whether a torch file brings inputs of its own; None where nothing looked.
+    bundled_inputs: bool | None = None
     parameters: Cardinal | None = None
     #: Floating-point operations of one inference, 2 x MAC, counted on the float32 reference.
     flops: Cardinal | None = None
@@ -140,7 +181,7 @@ def build_command(model: str, recipe: Recipe) -> str:
     return command if recipe.target == "cpu" else f"{command} --target {recipe.target}"
 
 
-_DIGEST_SHOWN, _LONGEST_MODEL = 8, 64
+DIGEST_SHOWN, _LONGEST_MODEL = 8, 64
 
 
 def named_by_digest(manifest: Manifest, digest: Digest | None = None) -> Manifest:
@@ -152,7 +193,7 @@ def named_by_digest(manifest: Manifest, digest: Digest | None = None) -> Manifes
         manifest: of the file.
         digest: of what is measured with it; None for the file itself.
     """
-    suffix = f"-{(digest or manifest.digest)[:_DIGEST_SHOWN]}"
+    suffix = f"-{(digest or manifest.digest)[:DIGEST_SHOWN]}"
     if manifest.model.endswith(suffix):
         return manifest
     return replace(manifest, model=manifest.model[: _LONGEST_MODEL - len(suffix)] + suffix)
@@ -179,3 +220,5 @@ class Variant:
     registered_by: str | None = None
     #: Since when the farm has its file no more.
     expired_at: datetime | None = None
+    #: The file that new matrices ran under this name before it; its digest still names it.
+    replaces: Digest | None = None

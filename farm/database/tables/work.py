@@ -100,6 +100,8 @@ cells = sa.Table(
 )
 # The cells of one device, for repeated blocks and explanations.
 sa.Index("ix_cells_of_device", cells.c.matrix_id, cells.c.device_id, cells.c.cell_index)
+# Whether any matrix runs a file, before its variant gets another name.
+sa.Index("ix_cells_variant", cells.c.variant_id)
 # The last A/A pairs of a device.
 sa.Index("ix_cells_duplicates", cells.c.device_id, cells.c.matrix_id, **where("replica > 1"))
 

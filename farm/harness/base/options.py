@@ -4,10 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from farm.core.base.setting_values import SettingValue
+from farm.core.models.declared_inputs import InputProblem
 from farm.core.models.variant import Manifest
 from farm.core.programs.definition import Definition, Flag
 
 _UNCOUNTED = "the definition of {} names no `iterations_flag`: nothing tells its program how long to work"
+
+
+#: Flags by name, or why the tool cannot be told.
+InputSettings = Mapping[str, SettingValue] | InputProblem | None
 
 
 class HarnessOptions(Protocol):
@@ -27,6 +32,17 @@ class HarnessOptions(Protocol):
     def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
         """Return why the variant, or a run without one, cannot run on the backend; None when it can."""
 
+    def input_settings(self, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
+        """Return the flags that tell the tool the inputs of a variant.
+
+        Args:
+            variant: with the inputs that it is to run with.
+            given: the flags that a person states, which stay as they are.
+
+        Returns:
+            None where the tool takes its inputs from the file and cannot be told others.
+        """
+
 
 class GenericOptions:
     """Options of a program that has a definition of its own."""
@@ -45,6 +61,10 @@ class GenericOptions:
         if backend in self.backends:
             return None
         return f"the definition of {self.name} has no backend {backend!r}: it has {', '.join(self.backends)}"
+
+    def input_settings(self, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
+        """Return None: the farm does not know which flags of a program are about its inputs."""
+        return None
 
 
 def flag_defaults(options: HarnessOptions) -> dict[str, SettingValue]:

@@ -13,6 +13,7 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
 from farm.harness.base.adapter import RunRequest, model_file
+from farm.harness.base.options import InputSettings
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.failures.classification import classify
 from farm.harness.failures.patterns import RUNTIME_PATTERNS, FailurePattern
@@ -60,6 +61,10 @@ class ToolHarness(ABC):
             )
         if backend not in variant.backends:
             return f"the file is made for {', '.join(variant.backends)}, not for {backend}"
+        return None
+
+    def input_settings(self, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
+        """Return the flags that tell the tool its inputs; None where it takes them from the file alone."""
         return None
 
     @abstractmethod

@@ -6,13 +6,15 @@ from functools import partial
 from types import MappingProxyType
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.models.variant import Format
+from farm.core.models.declared_inputs import InputProblem
+from farm.core.models.variant import Format, Manifest
 from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.placement import Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
+from farm.harness.base.options import InputSettings
 from farm.harness.base.placement_probe import NNAPI, placement_of_pass, placement_pass
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, ToolPass, count_setting, flag_text, setting, tool_plan
@@ -133,6 +135,25 @@ class BenchmarkModel(ToolHarness):
         "Interpreter::Invoke() only, on random input made before; the value is the tool's own mean of its"
         " main loop, which also runs for at least a second"
     )
+
+    def input_settings(self, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
+        """Return names and shapes of inputs whose sizes the file leaves free, where all sizes are known.
+
+        Without them the tool takes the sizes that the file has for that.
+        """
+        inputs = variant.inputs
+        if not any(spec.free for spec in inputs) or not all(spec.is_complete for spec in inputs):
+            return {}
+        if "input_layer" not in given and not all(spec.name and "," not in spec.name for spec in inputs):
+            return InputProblem(
+                reason=f"{self.name} sets the shape of an input by its name, which is not known",
+                hint="state the flag input_layer yourself",
+            )
+        filled = {
+            "input_layer": ",".join(spec.name for spec in inputs),
+            "input_layer_shape": ":".join(",".join(map(str, spec.shape)) for spec in inputs),
+        }
+        return {flag: value for flag, value in filled.items() if flag not in given}
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line of the Android binary; profiles and memory come from separate passes."""

@@ -1,21 +1,23 @@
 """PyTorch Mobile's `speed_benchmark_torch`: the command line of its Android binary, and its output."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.models.variant import Format, Manifest, TensorSpec
+from farm.core.models.variant import TORCH_FORMATS, Manifest
 from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, ActualBackend, Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
+from farm.harness.base.options import InputSettings
 from farm.harness.base.printed_numbers import stream_step, whole_ns
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, flag_text, tool_plan
 from farm.harness.failures.classification import unreadable_failure
 from farm.harness.failures.patterns import GENERIC_PATTERNS
+from farm.harness.torch.inputs import input_settings
 from farm.harness.torch.output import LastLine, disagreement, last_lines, observer_values_ns
 from farm.harness.torch.placement import placement_passes, torch_actual_backend
 
@@ -39,8 +41,6 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
 #: Our own program prints on stderr which int8 kernels the machine chose at load; the Android binary does not.
 _ENGINE = "quantized engine: "
 _ALWAYS_GIVEN = ("use_bundled_input", "warmup", "iter", "pthreadpool_size")
-_TYPE_BY_DTYPE = {"float32": "float", "uint8": "uint8_t", "int64": "int64"}
-_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
 _CPU, _NNAPI, _VULKAN = "cpu", "nnapi", "vulkan"
 _VULKAN_WORD = "--vulkan=true"
 
@@ -56,7 +56,7 @@ class SpeedBenchmarkTorch(ToolHarness):
     flags = FLAGS
     flags_are_words = True
     failure_patterns = GENERIC_PATTERNS
-    formats = _FORMATS
+    formats = TORCH_FORMATS
     backends = (_CPU, _NNAPI, _VULKAN)
     sustained_flags = SustainedFlags(iterations="iter")
     clock_covers = (
@@ -71,6 +71,10 @@ class SpeedBenchmarkTorch(ToolHarness):
         if refused is None and backend == _NNAPI and not is_converted:
             return "the file was not converted for nnapi: its target says what a file was made for"
         return refused
+
+    def input_settings(self, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
+        """Return the flags that have the tool make inputs, for a file that brings none of its own."""
+        return input_settings(self.name, variant, given)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line of the Android binary, unchanged."""
@@ -90,20 +94,6 @@ class SpeedBenchmarkTorch(ToolHarness):
         if len(summaries) > 1:
             return unreadable_failure(evidence, f"{len(summaries)} runs are in it, and one was requested")
         return _reading(plan, evidence, summaries[0])
-
-
-def input_settings(inputs: Sequence[TensorSpec], memory_format: str) -> dict[str, SettingValue] | None:
-    """Return flags for a file without a bundled input; None where the tool cannot make such inputs."""
-    types = [_TYPE_BY_DTYPE.get(spec.dtype) for spec in inputs]
-    if not inputs or None in types:
-        return None
-    layout = "channels_last" if memory_format == "channels_last" else "contiguous_format"
-    return {
-        "use_bundled_input": -1,
-        "input_dims": ";".join(",".join(map(str, spec.shape)) for spec in inputs),
-        "input_type": ";".join(word for word in types if word),
-        "input_memory_format": ";".join(layout if len(s.shape) == 4 else "contiguous_format" for s in inputs),
-    }
 
 
 def _reading(plan: RunPlan, evidence: Evidence, last: LastLine) -> Reading | RunFailure:

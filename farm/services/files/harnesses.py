@@ -104,6 +104,7 @@ def known_harness(connection: Connection, name: str, *, sustained: bool = False)
         metrics=(*options.metrics, *ENERGY_METRICS, *(SUSTAINED_METRICS if sustained else ())),
         abis=list(programs),
         unsupported=_unsupported_by_any(options, programs, sustained=sustained),
+        input_settings=options.input_settings,
         needs_model=options.needs_model,
         missing_flags={
             abi: program.missing_flags | (options.flags.keys() - options_of(program).flags.keys())

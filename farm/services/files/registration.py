@@ -1,12 +1,25 @@
 """Register model files and other artifacts."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from sqlalchemy.engine import Connection
+
 from farm.blobs.disk import DiskBlobs
-from farm.blobs.inspection import check_model_file, is_converted_for_nnapi
+from farm.blobs.inspection import check_model_file, is_converted_for_nnapi, with_stated_inputs
 from farm.core.base.ids import Digest, is_digest
 from farm.core.errors import Conflict, DigestMismatch, Forbidden, InvalidInput, VariantInvalid
-from farm.core.models.variant import Manifest, Variant, variant_name
+from farm.core.models.declared_inputs import InputsContradict, completed_inputs, is_same_input
+from farm.core.models.variant import (
+    NAME_RULE,
+    NOT_READ,
+    Manifest,
+    TensorSpec,
+    Variant,
+    find_invalid_name,
+    variant_name,
+)
 from farm.core.operations.role import Caller, Role, is_permitted
 from farm.database.transaction import Tx
 from farm.services.files.artifacts import uploaded_size
@@ -27,16 +40,22 @@ def parse_digest(text: str) -> Digest:
     return Digest(text)
 
 
-def check_variant_file(manifest: Manifest, blobs: DiskBlobs) -> None:
-    """Look into the file of a manifest, if the farm has it. Reads much of it: not for a transaction.
+def check_variant_file(manifest: Manifest, blobs: DiskBlobs) -> Manifest:
+    """Return a manifest with what its file states, if the farm has it.
+
+    Reads much of it: not for a transaction.
 
     Raises:
         InvalidInput: the digest is none.
-        VariantInvalid: the file is no model, or not of the format or for the backends its manifest names.
+        VariantInvalid: the file is no model, or not of the format, for the backends or with the inputs that
+            its manifest names.
     """
     path = blobs.path(parse_digest(manifest.digest))
-    if path.is_file():
-        _check_content(path, variant_name(manifest.model, manifest.recipe), manifest)
+    if not path.is_file():
+        return manifest
+    name = variant_name(manifest.model, manifest.recipe)
+    _check_content(path, name, manifest)
+    return with_stated_inputs(path, manifest)
 
 
 def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:
@@ -61,6 +80,8 @@ def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:
         _check_manifest_unchanged(name, stored.manifest, manifest)
     if _may_change(variant_store.find_newest_variant(tx.connection, name), caller):
         stored = variant_store.put_variant(tx, manifest, registered_by=caller.name)
+        if (completed := _completed(stored.manifest, manifest)) != stored.manifest:
+            stored = variant_store.change_manifest(tx, stored.variant_id, completed)
     elif stored is None:
         raise Forbidden(
             f"{name} is a file of someone else: another one would change what matrices of that name run",
@@ -68,6 +89,72 @@ def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:
         )
     mark_used(tx, [manifest.digest])
     return stored
+
+
+def changed_manifest(
+    manifest: Manifest, blobs: DiskBlobs, *, model: str | None, inputs: Sequence[TensorSpec]
+) -> Manifest:
+    """Return a manifest with another model's name or declared inputs, and with what its file states.
+
+    Reads much of the file: not for a transaction.
+
+    Raises:
+        InvalidInput: no matrix could use the name.
+        VariantInvalid: the file has other inputs.
+    """
+    stated = manifest.inputs if manifest.inputs_unread is None else ()
+    try:
+        declared = completed_inputs(stated, inputs) if inputs else manifest.inputs
+    except InputsContradict as error:
+        name = variant_name(manifest.model, manifest.recipe)
+        raise VariantInvalid(
+            f"{name}: {error}", hint="declare the sizes that the file leaves open"
+        ) from error
+    changed = replace(manifest, model=model or manifest.model, inputs=declared)
+    if (word := find_invalid_name(changed)) is not None:
+        raise InvalidInput(f"{word[:80]!r} is not a name", hint=NAME_RULE)
+    return check_variant_file(changed, blobs)
+
+
+def change_variant(tx: Tx, before: Variant, manifest: Manifest, caller: Caller) -> Variant:
+    """Store the changed manifest of a variant; what has run with it keeps its numbers and its name.
+
+    Args:
+        tx: the transaction.
+        before: the variant that was changed.
+        manifest: of `changed_manifest`.
+        caller: the person.
+
+    Raises:
+        Forbidden: it is of someone else, and the caller is no operator.
+        Conflict: it was changed at the same time; or it gets another name, and a matrix runs it or the name
+            is another file's.
+    """
+    current = variant_store.get_variant(tx.connection, before.variant_id)
+    name = variant_name(manifest.model, manifest.recipe)
+    if not _may_change(current, caller):
+        raise Forbidden(
+            f"{current.name} is a file of someone else",
+            hint="ask an operator, or add the file by another name",
+        )
+    if current.manifest != before.manifest:
+        raise Conflict(f"{current.name} was changed at the same time", hint="look at it, and try again")
+    if name != current.name:
+        _check_renamable(tx.connection, current, name)
+    return variant_store.change_manifest(tx, current.variant_id, manifest)
+
+
+def _check_renamable(connection: Connection, variant: Variant, name: str) -> None:
+    if variant_store.is_in_matrices(connection, variant.variant_id):
+        raise Conflict(
+            f"matrices run {variant.name}, and its results are found by that name",
+            hint="`farm variant add FILE --model NAME` gives the file a further name",
+        )
+    if variant_store.find_newest_variant(connection, name) is not None:
+        raise Conflict(
+            f"{name} is the name of another file",
+            hint="`farm variant add FILE --model NAME` registers a newer file under a name",
+        )
 
 
 def _may_change(newest: Variant | None, caller: Caller) -> bool:
@@ -88,9 +175,28 @@ def _check_content(path: Path, name: str, manifest: Manifest) -> None:
         )
 
 
+def _completed(stored: Manifest, manifest: Manifest) -> Manifest:
+    """Return the stored manifest with what the file or its owner says now, where nothing was known."""
+    if stored.inputs_unread != NOT_READ:
+        return replace(stored, inputs=stored.inputs or manifest.inputs)
+    return replace(
+        stored,
+        inputs=manifest.inputs or stored.inputs,
+        inputs_unread=manifest.inputs_unread,
+        bundled_inputs=manifest.bundled_inputs,
+    )
+
+
 def _check_manifest_unchanged(name: str, stored: Manifest, manifest: Manifest) -> None:
-    if stored.backends != manifest.backends or (manifest.inputs and stored.inputs != manifest.inputs):
+    if stored.backends != manifest.backends or not _have_same_inputs(stored.inputs, manifest.inputs):
         raise Conflict(
             f"the farm has this file as {name} already, with other backends or inputs",
-            hint=f"`farm variant show {name}` shows them; another model name makes it another variant",
+            hint=f"`farm variant show {name}` shows them, `farm variant set {name} --input` declares others;"
+            " another model name makes it another variant",
         )
+
+
+def _have_same_inputs(stored: Sequence[TensorSpec], declared: Sequence[TensorSpec]) -> bool:
+    if not stored or not declared:
+        return True
+    return len(stored) == len(declared) and all(map(is_same_input, stored, declared))

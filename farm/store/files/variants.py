@@ -7,14 +7,27 @@ from pydantic import TypeAdapter
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import Digest, VariantId
+from farm.core.errors import NotFound
 from farm.core.models.variant import Manifest, Variant, variant_name
 from farm.database.rows import find_record, is_among, to_record
-from farm.database.tables import artifacts, variants
+from farm.database.tables import artifacts, cells, variants
 from farm.database.transaction import Tx
+from farm.store.matrices import lazy_expansion
 
 _MANIFEST = TypeAdapter(Manifest)
+_earlier = variants.alias("earlier")
+#: The file that new matrices ran under the name before; the key of name and digest finds it.
+_REPLACED = (
+    sa.select(_earlier.c.digest)
+    .where(_earlier.c.name == variants.c.name, _earlier.c.variant_id < variants.c.variant_id)
+    .order_by(_earlier.c.variant_id.desc())
+    .limit(1)
+    .scalar_subquery()
+    .label("replaces")
+)
+_VARIANTS = sa.select(variants, _REPLACED)
 _LISTED = (
-    sa.select(variants, artifacts.c.expired_at)
+    sa.select(variants, _REPLACED, artifacts.c.expired_at)
     .join(artifacts, artifacts.c.digest == variants.c.digest)
     .order_by(variants.c.variant_id)
 )
@@ -27,30 +40,64 @@ def put_variant(tx: Tx, manifest: Manifest, *, registered_by: str | None = None)
     """
     name = variant_name(manifest.model, manifest.recipe)
     variant = find_variant(tx.connection, name, manifest.digest)
-    values = {
+    if variant is None:
+        insert = variants.insert().values(
+            **_values(manifest), digest=manifest.digest, created_at=tx.now, registered_by=registered_by
+        )
+        variant_id = tx.connection.execute(insert.returning(variants.c.variant_id)).scalar_one()
+        return get_variant(tx.connection, variant_id)
+    if variant.manifest.recipe_digest == manifest.recipe_digest or not manifest.built_with:
+        return variant
+    return change_manifest(tx, variant.variant_id, manifest)
+
+
+def change_manifest(tx: Tx, variant_id: VariantId, manifest: Manifest) -> Variant:
+    """Give a variant other metadata of the same file, and with them maybe another name."""
+    update = variants.update().where(variants.c.variant_id == variant_id)
+    tx.connection.execute(update.values(_values(manifest)))
+    return get_variant(tx.connection, variant_id)
+
+
+def _values(manifest: Manifest) -> dict[str, object]:
+    return {
+        "name": variant_name(manifest.model, manifest.recipe),
+        "model": manifest.model,
         "recipe_digest": manifest.recipe_digest,
         "manifest": _MANIFEST.dump_python(manifest, mode="json"),
     }
+
+
+def get_variant(connection: Connection, variant_id: VariantId) -> Variant:
+    """Return a variant.
+
+    Raises:
+        NotFound: there is none.
+    """
+    variant = find_record(connection, Variant, _VARIANTS.where(variants.c.variant_id == variant_id))
     if variant is None:
-        new = {"name": name, "model": manifest.model, "digest": manifest.digest, "created_at": tx.now}
-        insert = variants.insert().values(**new, **values, registered_by=registered_by).returning(variants)
-        return to_record(Variant, tx.connection.execute(insert).one())
-    if variant.manifest.recipe_digest == manifest.recipe_digest or not manifest.built_with:
-        return variant
-    update = variants.update().where(variants.c.variant_id == variant.variant_id).values(values)
-    return to_record(Variant, tx.connection.execute(update.returning(variants)).one())
+        raise NotFound(f"there is no variant {variant_id}", hint="`farm variant list` lists them")
+    return variant
 
 
 def find_variant(connection: Connection, name: str, digest: Digest) -> Variant | None:
     """Return the variant with a name and file digest, or None."""
-    query = sa.select(variants).where(variants.c.name == name, variants.c.digest == digest)
+    query = _VARIANTS.where(variants.c.name == name, variants.c.digest == digest)
     return find_record(connection, Variant, query)
 
 
 def find_newest_variant(connection: Connection, name: str) -> Variant | None:
     """Return the variant that new matrices run under a name, or None."""
-    query = sa.select(variants).where(variants.c.name == name).order_by(variants.c.variant_id.desc()).limit(1)
+    query = _VARIANTS.where(variants.c.name == name).order_by(variants.c.variant_id.desc()).limit(1)
     return find_record(connection, Variant, query)
+
+
+def is_in_matrices(connection: Connection, variant_id: VariantId) -> bool:
+    """Return whether a matrix runs a variant, or ran it; cells that are not stored yet count."""
+    query = sa.select(cells.c.cell_id).where(cells.c.variant_id == variant_id).limit(1)
+    if connection.execute(query).first() is not None:
+        return True
+    variant_ids, _ = lazy_expansion.needed_files(connection)
+    return variant_id in variant_ids
 
 
 def list_variants(connection: Connection) -> list[Variant]:
@@ -71,5 +118,5 @@ def variants_page(connection: Connection, *, after: VariantId, limit: int) -> li
 
 def variants_by_id(connection: Connection, variant_ids: Collection[VariantId]) -> dict[VariantId, Variant]:
     """Return variants by id, by one statement; unknown ids are missing."""
-    query = sa.select(variants).where(is_among(connection, variants.c.variant_id, variant_ids))
+    query = _VARIANTS.where(is_among(connection, variants.c.variant_id, variant_ids))
     return {row.variant_id: to_record(Variant, row) for row in connection.execute(query)}

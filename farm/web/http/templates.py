@@ -8,6 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from farm import __version__
 from farm.core.base.units import ratio_text, size_text
+from farm.core.models.declared_inputs import input_text
 from farm.core.operations.role import Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
 from farm.core.results.statistics.verdict import verdict_text
@@ -31,6 +32,7 @@ def _environment() -> Environment:
         "age": lambda at: text.age_text(at, datetime.now(UTC)),
         "counts": text.counts_text,
         "duration": text.duration_or_nothing,
+        "input_text": input_text,
         "local_time": text.local_time_text,
         "ratio": ratio_text,
         "size": size_text,

@@ -108,3 +108,25 @@ def test_a_variant_is_replaced_by_its_registrant_and_by_operators(farm: HttpFarm
         "olga",
         "ann",
     ]
+
+
+def test_a_variant_is_changed_by_its_registrant_and_by_operators(farm: HttpFarm) -> None:
+    as_caller(farm, Role.SUBMITTER, "ben")
+    path = f"/api/v1/variants/{register_variant(farm).json()['variant_id']}/manifest"
+    for role, name, change, status in (
+        (Role.VIEWER, "vera", {"model": "veras"}, 403),
+        (Role.SUBMITTER, "cleo", {"model": "cleos"}, 403),
+        (Role.SUBMITTER, "ben", {"model": "bens"}, 200),
+        (Role.OPERATOR, "olga", {"inputs": [{"shape": [1, 8], "dtype": "int64"}]}, 200),
+        (Role.SUBMITTER, "ben", {"model": "no name"}, 422),
+        (Role.SUBMITTER, "ben", {"backends": ["gpu"]}, 422),
+    ):
+        as_caller(farm, role, name)
+        assert farm.http.post(path, json=change).status_code == status, (name, change)
+    variant_id = int(path.split("/")[4])
+    views = farm.http.get("/api/v1/variants").json()
+    [view] = [view for view in views if view["variant_id"] == variant_id]
+    assert view["name"] == "bens/float32/torchscript"
+    assert view["manifest"]["inputs"] == [{"name": "", "shape": [1, 8], "dtype": "int64", "free": []}]
+    missing = farm.http.post("/api/v1/variants/99/manifest", json={})
+    assert missing.status_code == 404

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from farm.cli.shell.main import main
+from farm.core.base.ids import digest_of
 from tests.support.farm.api_server import served_farm
 from tests.support.farm.service_fixture import model_file
-from tests.support.models.onnx_samples import EXTERNAL, initializer
+from tests.support.models.flatbuffer_samples import tflite_model
+from tests.support.models.onnx_samples import EXTERNAL, field, initializer, model, number
 
 
 @pytest.fixture(autouse=True)
@@ -86,3 +88,62 @@ def test_a_variant_no_one_has_is_answered_with_the_closest(
     assert run("variant", "add", net) == 0
     assert run("variant", "show", "net/unstated/torchscrip") == 2
     assert "did you mean `net/unstated/torchscript`?" in capsys.readouterr().err
+
+
+def test_a_file_shows_the_inputs_that_it_states_and_where_it_states_none(
+    net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tflite = tmp_path / "image.tflite"
+    tflite.write_bytes(tflite_model(("image", (1, 8, 8, 3), 0, (-1, 8, 8, 3))))
+    onnx = tmp_path / "dynamic.onnx"
+    onnx.write_bytes(onnx_input_model())
+    mnn = tmp_path / "net.param"
+    mnn.write_bytes(b"7767517\n1 1\nInput in0 0 1 in0\n")
+    for file, line in (
+        (net, "inputs     bundled in the file"),
+        (tflite, "inputs     image ?x8x8x3 float32"),
+        (onnx, "inputs     tokens ?x8 int64 (batch is free)"),
+        (
+            mnn,
+            "layer Input of in0 states no shape",
+        ),
+    ):
+        assert run("variant", "add", file) == 0
+        assert line in capsys.readouterr().out
+
+
+def test_a_variant_is_renamed_and_its_inputs_are_declared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "own.pt"
+    path.write_bytes(model_file("lite", marker="own", bundled=False))
+    assert run("variant", "add", path) == 0
+    assert "`farm variant set own/unstated/lite --input" in capsys.readouterr().err
+    assert run("variant", "set", "own/unstated/lite", "--model", "net", "--input", "1x3x8x8:float32") == 0
+    shown = capsys.readouterr().out
+    assert "net/unstated/lite" in shown
+    assert "inputs     1x3x8x8 float32, none bundled in the file" in shown
+    assert run("variant", "set", "net/unstated/lite", "--input", "1,3,8,8") == 2
+    assert "is not an input" in capsys.readouterr().err
+
+
+def test_a_second_file_of_a_name_says_which_it_replaces(
+    net: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    digest = digest_of(net.read_bytes())
+    assert run("variant", "add", net) == 0
+    older = net.read_bytes()
+    net.write_bytes(model_file("torchscript", marker="newer"))
+    capsys.readouterr()
+    assert run("variant", "add", net) == 0
+    printed = capsys.readouterr()
+    assert f"replaces {digest[:8]}, which is still run by that digest" in printed.err
+    assert f"replaces   {digest[:12]}" in printed.out
+    net.write_bytes(older)
+    assert run("variant", "add", net) == 0
+    assert "net/unstated/torchscript means a newer file" in capsys.readouterr().err
+
+
+def onnx_input_model() -> bytes:
+    shape = field(2, field(1, field(2, b"batch")), field(1, number(1, 8)))
+    return model(field(11, field(1, b"tokens"), field(2, field(1, number(1, 7), shape))))

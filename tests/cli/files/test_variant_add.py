@@ -1,21 +1,30 @@
 """Manifests of files made elsewhere: told from the file, said by its owner, or refused."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from farm.cli.files.local_variants import manifest_of_file, missing_input_hint, model_name, tensor_spec
-from farm.core.base.ids import digest_of
+from farm.cli.files.local_variants import (
+    manifest_of_file,
+    missing_input_hint,
+    model_name,
+    replacement_note,
+)
+from farm.core.base.ids import VariantId, digest_of
 from farm.core.errors import InvalidInput, VariantInvalid
-from farm.core.models.variant import Format, Precision, TensorSpec
+from farm.core.models.declared_inputs import declared_input
+from farm.core.models.variant import Format, Manifest, Precision, TensorSpec, Variant, variant_name
 from tests.support.farm.service_fixture import model_file
+from tests.support.models.flatbuffer_samples import tflite_model
 from tests.support.models.onnx_samples import model as onnx_model
 
 
 @pytest.fixture
 def lite(tmp_path: Path) -> Path:
     path = tmp_path / "My net (v2).pt"
-    path.write_bytes(model_file("lite", marker="made elsewhere"))
+    path.write_bytes(model_file("lite", marker="made elsewhere", bundled=False))
     return path
 
 
@@ -120,21 +129,41 @@ def test_what_is_no_model_gets_no_manifest(tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_bundled_input_needs_to_be_told_its_input(lite: Path) -> None:
-    said = manifest_of_file(lite, inputs=("1x3x8x8:float32", "1x4:int64"), memory_format="channels_last")
-    assert missing_input_hint(lite, said) == (
-        "the file has no bundled input; speed_benchmark_torch needs settings: {use_bundled_input: -1,"
-        ' input_dims: "1,3,8,8;1,4", input_type: "float;int64",'
-        ' input_memory_format: "channels_last;contiguous_format"}'
+    assert "`farm variant set net/unstated/lite --input 1x3x224x224:float32`" in (
+        missing_input_hint(of(manifest_of_file(lite, model="net"))) or ""
     )
-
-
-@pytest.mark.parametrize("inputs", [(), ("1x3x8x8:quint8",)])
-def test_an_input_that_no_flag_can_describe_must_be_bundled(lite: Path, inputs: tuple[str, ...]) -> None:
-    assert "or bundle one" in (missing_input_hint(lite, manifest_of_file(lite, inputs=inputs)) or "")
+    assert missing_input_hint(of(manifest_of_file(lite, inputs=("1x3x8x8:float32",)))) is None
 
 
 def test_other_runtimes_make_their_own_inputs(onnx: Path) -> None:
-    assert missing_input_hint(onnx, manifest_of_file(onnx)) is None
+    assert missing_input_hint(of(manifest_of_file(onnx))) is None
+
+
+def test_inputs_that_the_file_contradicts_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(tflite_model(("image", (1, 224, 224, 3), 0, ())))
+    assert manifest_of_file(path).inputs == (declared_input("image=1x224x224x3:float32"),)
+    with pytest.raises(VariantInvalid, match="not 1x3x224x224:float32"):
+        manifest_of_file(path, inputs=("1x3x224x224:float32",))
+
+
+def test_a_variant_says_which_file_it_replaces_and_which_newer_one_its_name_means(lite: Path) -> None:
+    first = of(manifest_of_file(lite))
+    newer = replace(of(replace(first.manifest, digest=digest_of(b"2"))), variant_id=VariantId(2))
+    newer = replace(newer, replaces=first.manifest.digest)
+    assert replacement_note([first], first) is None
+    assert f"replaces {first.manifest.digest[:8]}, which is still run" in (
+        replacement_note([first, newer], newer) or ""
+    )
+    assert f"means a newer file, {newer.manifest.digest[:8]}" in (
+        replacement_note([first, newer], first) or ""
+    )
+
+
+def of(manifest: Manifest) -> Variant:
+    """The variant of a manifest, as the first of a farm."""
+    name = variant_name(manifest.model, manifest.recipe)
+    return Variant(variant_id=VariantId(1), name=name, manifest=manifest, created_at=datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
@@ -155,7 +184,3 @@ def test_a_file_without_a_name_needs_one() -> None:
     with pytest.raises(InvalidInput) as caught:
         model_name(Path("模型.onnx"))
     assert "--model" in caught.value.hint
-
-
-def test_an_input_is_written_as_shape_and_type() -> None:
-    assert tensor_spec("8:uint8") == TensorSpec(shape=(8,), dtype="uint8")

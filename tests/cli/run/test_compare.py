@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from farm.client.farm_client import FarmClient
+from farm.core.base.ids import digest_of
 from tests.cli.run.test_run import run
 from tests.support.farm.http_farm import HttpFarm
 from tests.support.farm.service_fixture import model_file
@@ -56,6 +57,21 @@ def test_two_files_of_one_name_are_cells_of_one_matrix_on_each_device(
     by_name = compared(capsys, "net/unstated/lite", candidate)
     for other in (again, by_name):
         assert {cell["variant"] for cell in other["cell_list"]} == {"net/unstated/lite", candidate}
+
+
+def test_a_digest_is_the_older_file_of_a_name_beside_the_newer_one(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    older, newer = net("old/net.ptl", marker="old"), net("new/net.ptl", marker="new")
+    for file in (older, newer):
+        assert run("variant", "add", file) == 0
+    digest = digest_of(older.read_bytes())
+    view = compared(capsys, digest[:12], "net/unstated/lite")
+    names = {f"net-{digest[:8]}/unstated/lite", "net/unstated/lite"}
+    assert {cell["variant"] for cell in view["cell_list"]} == names
+    with FarmClient(farm.url) as client:
+        digest_by_name = {each.name: each.manifest.digest for each in client.variants()}
+    assert digest_by_name[f"net-{digest[:8]}/unstated/lite"] == digest
 
 
 def test_each_backend_compares_the_two_and_axes_that_differ_are_the_baselines(

@@ -8,6 +8,7 @@ import pytest
 
 from farm.cli.shell.main import main
 from farm.client.farm_client import FarmClient
+from farm.core.base.ids import digest_of
 from farm.core.devices.device import Presence
 from farm.core.operations.role import Role
 from tests.support.farm.http_farm import HttpFarm, http_farm
@@ -99,6 +100,40 @@ def test_a_file_whose_name_means_another_by_now_is_not_mixed_up_with_it(
     assert "that name now refers to another file" in refusal(capsys, first, "--harness", "infer")
     view = submitted(farm, capsys, first, "--harness", "infer", "--model", "first")
     assert view["cell_list"][0]["variant"] == "first/unstated/torchscript"
+
+
+def test_inputs_of_a_run_are_declared_for_its_file_and_its_matrix(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "own.pt"
+    path.write_bytes(model_file("torchscript", marker="own", bundled=False))
+    options = ["--harness", "speed_benchmark_torch"]
+    refused = refusal(capsys, path, *options)
+    assert "has to be told the inputs of own/unstated/torchscript" in refused
+    assert "farm variant set own/unstated/torchscript --input 1x3x224x224:float32" in refused
+    view = submitted(farm, capsys, path, *options, "--input", "x=1x3x8x8:float32")
+    told = {"use_bundled_input": -1, "input_dims": "1,3,8,8", "input_type": "float"}
+    assert all(told.items() <= cell["settings"].items() for cell in view["cell_list"])
+    assert "--input describes a model file" in refusal(capsys, "--input", "1:int8", "--", "prog")
+
+
+def test_a_digest_runs_the_older_file_of_a_name_and_a_newer_one_says_what_it_replaces(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "new").mkdir()
+    older, newer = net(tmp_path), net(tmp_path / "new", marker="newer")
+    submitted(farm, capsys, older, "--harness", "infer")
+    digest = digest_of(older.read_bytes())
+    assert run("run", "--no-watch", "--json", newer, "--harness", "infer") == 0
+    assert f"replaces {digest[:8]}, which is still run by that digest" in capsys.readouterr().err
+    for _ in range(2):
+        view = submitted(farm, capsys, digest[:10], "--harness", "infer")
+        assert {cell["variant"] for cell in view["cell_list"]} == {f"net-{digest[:8]}/unstated/torchscript"}
+    with FarmClient(farm.url) as client:
+        [run_file] = [each for each in client.variants() if each.name.startswith(f"net-{digest[:8]}/")]
+    assert run_file.manifest.digest == digest
+    by_name = submitted(farm, capsys, "net/unstated/torchscript", "--harness", "infer")
+    assert {cell["variant"] for cell in by_name["cell_list"]} == {"net/unstated/torchscript"}
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def said_of(capsys: pytest.CaptureFixture[str], line: str) -> str:
         ("explain 3", "no such command '3'", "farm explain cell ID, farm explain job ID"),
         ("run --devce x", "there is no option --devce", "did you mean --device?"),
         ("run --quicq", "there is no option --quicq", "did you mean --quick?"),
-        ("run --input 1x3", "there is no option --input", "`farm run -h` lists the options"),
+        ("run --shape 1x3", "there is no option --shape", "`farm run -h` lists the options"),
         ("speedups --zzz", "there is no option --zzz", "`farm speedups -h` lists the options"),
         ("devices 3", "got unexpected extra argument(s) (3)", "`farm devices -h` shows the usage"),
         ("speedups x", "MATRIX: 'x' is not a whole number", "Only this matrix, by its number"),

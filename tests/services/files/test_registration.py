@@ -6,13 +6,24 @@ import pytest
 
 from farm.core.base.ids import digest_of
 from farm.core.errors import Conflict, Forbidden, VariantInvalid
-from farm.core.models.variant import Fidelity, Manifest, TensorSpec, Variant
+from farm.core.models.declared_inputs import declared_input
+from farm.core.models.variant import (
+    NOT_READ,
+    Fidelity,
+    Format,
+    Manifest,
+    Precision,
+    Recipe,
+    TensorSpec,
+    Variant,
+)
 from farm.core.operations.role import Caller, Role
 from farm.database.transaction import bind_tx
 from farm.services.files.registration import check_variant_file, register_variant
 from farm.store.files.artifacts import put_artifact
-from farm.store.files.variants import put_variant
+from farm.store.files.variants import list_variants, put_variant
 from tests.support.farm.service_fixture import ANN, FarmRig, model_file
+from tests.support.models.flatbuffer_samples import tflite_model
 
 AGREEMENT = Fidelity(inputs=6, correlation=0.97, max_difference=1.5, top1_share=0.5)
 MADE_WITH = {"torch": "2.13.0"}
@@ -24,8 +35,8 @@ def known(farm: FarmRig) -> Variant:
 
 
 def registered(farm: FarmRig, manifest: Manifest, caller: Caller = ANN) -> Variant:
-    check_variant_file(manifest, farm.blobs)
-    return farm.write(bind_tx(register_variant, now=farm.clock.now()), manifest, caller)
+    read = check_variant_file(manifest, farm.blobs)
+    return farm.write(bind_tx(register_variant, now=farm.clock.now()), read, caller)
 
 
 def test_the_same_manifest_again_is_the_same_variant(farm: FarmRig, known: Variant) -> None:
@@ -119,3 +130,67 @@ def test_a_name_whose_registrant_is_unknown_is_open(farm: FarmRig, known: Varian
     farm.write(bind_tx(put_variant, now=farm.clock.now()), earlier)
     taken = registered(farm, other_file(farm, earlier, "cleo's"), CLEO)
     assert taken.registered_by == "cleo"
+
+
+def uploaded(farm: FarmRig, content: bytes, manifest: Manifest) -> Manifest:
+    digest = digest_of(content)
+    farm.blobs.put([content], digest)
+    farm.write(bind_tx(put_artifact, now=farm.clock.now()), digest, len(content))
+    return replace(manifest, digest=digest, size_bytes=len(content), recipe_digest=digest)
+
+
+@pytest.fixture
+def tflite(farm: FarmRig, known: Variant) -> Manifest:
+    """The manifest of an uploaded file whose batch is free, which says nothing of its inputs."""
+    content = tflite_model(("image", (1, 8, 8, 3), 0, (-1, 8, 8, 3)))
+    recipe = Recipe(precision=Precision.FLOAT32, format=Format.TFLITE)
+    return uploaded(farm, content, replace(known.manifest, model="net", recipe=recipe, inputs=()))
+
+
+def test_what_a_file_states_is_stored_with_what_was_declared(farm: FarmRig, tflite: Manifest) -> None:
+    declared = replace(tflite, inputs=(declared_input("4x8x8x3:float32"),))
+    stored = registered(farm, declared).manifest
+    assert stored.inputs == (
+        TensorSpec(name="image", shape=(4, 8, 8, 3), dtype="float32", free=("?", "", "", "")),
+    )
+    assert (stored.inputs_unread, stored.bundled_inputs) == (None, None)
+    # Registered again without a word on its inputs, it keeps them.
+    assert registered(farm, tflite).manifest == stored
+    with pytest.raises(Conflict, match="with other backends or inputs"):
+        registered(farm, replace(tflite, inputs=(declared_input("2x8x8x3:float32"),)))
+
+
+def test_a_declaration_that_the_file_contradicts_is_refused(farm: FarmRig, tflite: Manifest) -> None:
+    with pytest.raises(VariantInvalid, match=r"takes image=.x8x8x3:float32, not 1x3x8x8:float32"):
+        registered(farm, replace(tflite, inputs=(declared_input("1x3x8x8:float32"),)))
+
+
+def test_torch_files_say_whether_they_bring_an_input_and_nothing_of_its_shape(
+    farm: FarmRig, known: Variant
+) -> None:
+    assert known.manifest.bundled_inputs is True
+    content = model_file("torchscript", marker="own", bundled=False)
+    manifest = registered(farm, uploaded(farm, content, replace(known.manifest, inputs=()))).manifest
+    assert (manifest.bundled_inputs, manifest.inputs) == (False, ())
+    assert manifest.inputs_unread == "torchscript files do not state their inputs"
+    declared = replace(manifest, inputs=(declared_input("1x3x8x8:float32"),))
+    assert registered(farm, declared).manifest.inputs == declared.inputs
+
+
+def test_a_variant_of_an_older_farm_is_completed_when_its_file_is_registered_again(
+    farm: FarmRig, tflite: Manifest
+) -> None:
+    unread = replace(tflite, inputs_unread=NOT_READ, bundled_inputs=None)
+    older = farm.write(bind_tx(put_variant, now=farm.clock.now()), unread)
+    assert older.manifest.inputs_unread == NOT_READ
+    again = registered(farm, tflite)
+    assert (again.variant_id, again.manifest.inputs[0].name) == (older.variant_id, "image")
+
+
+def test_a_second_file_of_a_name_says_which_it_replaces(farm: FarmRig, known: Variant) -> None:
+    assert known.replaces is None
+    second = registered(farm, other_file(farm, known.manifest, "second"))
+    third = registered(farm, other_file(farm, known.manifest, "third"))
+    assert (second.replaces, third.replaces) == (known.manifest.digest, second.manifest.digest)
+    assert farm.read(list_variants)[-2:] == [second, third]
+    assert registered(farm, known.manifest).replaces is None

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from sqlalchemy.engine import Connection
 
+from farm.core.base.ids import VariantId
 from farm.database.engine import Database
 from farm.store.files import artifacts
+from farm.store.files.variants import is_in_matrices
 from farm.store.operations import history
 from farm.store.results import evidence as evidence_store
 from tests.store.query_plans.test_sqlite_query_plans import is_table_scan, plans
@@ -16,6 +18,10 @@ from tests.support.database.sample_rows import NOW
 
 SWEPT: dict[str, tuple[Callable[[Connection], object], str]] = {
     "what unfinished matrices need": (artifacts.needed_digests, "ix_jobs_matrix_id"),
+    "whether a matrix runs a file": (
+        lambda c: is_in_matrices(c, VariantId(99)),
+        "COVERING INDEX ix_cells_variant (variant_id=?)",
+    ),
     "what all output takes": (evidence_store.retained_bytes, "COVERING INDEX ix_evidence_stored"),
     "output older than a day": (
         lambda c: list(evidence_store.expirable_reports(c, before=NOW, limit=200)),

@@ -31,7 +31,7 @@ from farm.services.agents.exchange.exchange import answer_call
 from farm.services.agents.sessions import open_session
 from farm.services.files.builtin_programs import register_builtin_programs
 from farm.services.files.folder_owner import claim_folder
-from farm.services.files.registration import register_variant
+from farm.services.files.registration import check_variant_file, register_variant
 from farm.services.jobs.claim import RunPlans
 from farm.services.jobs.plans import RunPlanner
 from farm.services.matrices.views import matrix_view
@@ -126,7 +126,8 @@ class FarmRig:
             inputs=(TensorSpec(shape=(1, 3, 224, 224), dtype="float32"),),
             recipe_digest=digest_of(f"{model}/{precision}/{format}/{target}".encode()),
         )
-        return self.write(bind_tx(register_variant, now=self.clock.now()), manifest, ANN)
+        read = check_variant_file(manifest, self.blobs)
+        return self.write(bind_tx(register_variant, now=self.clock.now()), read, ANN)
 
     def submit(self, **changes: Any) -> MatrixId:
         """A matrix of two precisions on every virtual device."""
@@ -351,12 +352,13 @@ def torch_output(samples_us: Sequence[float]) -> str:
     return "\n".join(["Starting benchmark.", "Running warmup runs.", "Main runs.", *lines, last]) + "\n"
 
 
-def model_file(format: str, *, marker: str) -> bytes:
-    """A zip with the records of a TorchScript archive."""
+def model_file(format: str, *, marker: str, bundled: bool = True) -> bytes:
+    """A zip with the records of a TorchScript archive, whose code has a bundled input."""
     names = ["data.pkl", "constants.pkl", "code/__torch__.py", "version"]
     names += ["bytecode.pkl"] if format == "lite" else []
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name in names:
-            archive.writestr(zipfile.ZipInfo(f"model/{name}"), f"{marker} {name}")
+            method = " get_all_bundled_inputs" if bundled and "code/" in name else ""
+            archive.writestr(zipfile.ZipInfo(f"model/{name}"), f"{marker} {name}{method}")
     return out.getvalue()

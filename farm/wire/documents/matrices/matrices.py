@@ -1,15 +1,15 @@
 """Documents about matrices and their jobs, behind every listing and `--json`."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from farm.core.base.ids import AttemptId, CellId, DeviceId, JobId, MatrixId, is_digest
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.jobs.run_order import RunOrder
 from farm.core.matrices.matrix import RejectionKind
-from farm.core.models.variant import NAME_RULE, Manifest, find_invalid_name
+from farm.core.models.variant import MOST_INPUTS, NAME_RULE, Manifest, TensorSpec, find_invalid_name
 from farm.core.results.looks.basis import IntervalBasis
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.speedup import LeftOut
@@ -35,6 +35,15 @@ class FarmView(Wire):
     data_dir: str
     #: URL for agents on other machines; None when the farm serves none.
     agents_url: str | None = None
+
+
+class VariantChange(Wire):
+    """POST /api/v1/variants/{id}/manifest: what its file states is read again, too."""
+
+    #: The network's other name, as long as no matrix runs the variant.
+    model: str | None = None
+    #: Declared inputs: they complete those of the file, or are in place of those that it does not state.
+    inputs: Annotated[tuple[TensorSpec, ...], Field(max_length=MOST_INPUTS)] = ()
 
 
 class VariantRegistration(Wire):

@@ -29,8 +29,11 @@ from farm.core.base.units import share_of_percent
 from farm.core.devices.condition import Gates, ThermalStatus, UnknownGatePolicy
 from farm.core.devices.controls import Controls, CoreKind, Screen
 from farm.core.devices.selector import SELECTOR_KEYS, Selector
+from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import MAX_ROUNDS, MatrixSpec
 from farm.core.matrices.rounds import SequentialRounds
+from farm.core.models.declared_inputs import declared_input, input_text
+from farm.core.models.variant import MOST_INPUTS
 from farm.core.runs.measurement import MIN_ROUNDS
 from farm.wire.validation_errors import problems_of
 from farm.wire.yaml_positions import YamlNotPlain, line_of, load_plain
@@ -76,6 +79,14 @@ def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise PydanticCustomError("matrix_value", f"`{twice[0]}` is there twice")
     return names
+
+
+def _input(text: str) -> str:
+    """Return an input in the farm's own form, so that the same one is always the same text."""
+    try:
+        return input_text(declared_input(text))
+    except InvalidInput as error:
+        raise PydanticCustomError("matrix_value", f"{error.message}; {error.hint}") from error
 
 
 def _listed_selectors(value: object) -> object:
@@ -269,6 +280,11 @@ MATRIX_MODEL = model_of(
         BeforeValidator(_listed),
         AfterValidator(_distinct),
         Field(max_length=64, strict=False),
+    ],
+    inputs=Annotated[
+        tuple[Annotated[Name, AfterValidator(_input)], ...],
+        BeforeValidator(_listed),
+        Field(max_length=MOST_INPUTS, strict=False),
     ],
     seed=Annotated[int, Field(ge=0, lt=2**63)] | None,
     timeout_s=Annotated[float, Field(gt=0, le=_DAY_S)],
