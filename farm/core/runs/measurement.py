@@ -60,6 +60,8 @@ EXTERNAL_ENERGY = "external_energy"
 ENERGY_METRICS = ("battery_energy", "rails_energy", EXTERNAL_ENERGY)
 #: Metrics of sustained measurements, which the farm computes: `farm.core.runs.derived.sustained`.
 SUSTAINED_METRICS = ("sustained_for", "sustained_peak", "sustained_decay", "first_ceiling")
+#: The metric of peak memory, which the farm computes: `farm.core.runs.derived.memory`.
+PEAK_RSS = "memory_peak_rss"
 #: Measurements of these qualities enter a speedup.
 COUNTED = frozenset({Quality.VALID, Quality.NOISY})
 #: In those of these the device slowed itself down.

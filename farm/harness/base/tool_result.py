@@ -16,6 +16,9 @@ from farm.harness.failures.patterns import RUNTIME_PATTERNS, FailurePattern
 _LONGEST_LINE_CHARS = 2000
 #: Longer than any run; values below it fit into 64 bits.
 LONGEST_NS = 1e15
+#: The metric of the time from the file to a model that can run: the tool's own, in the unit of its other
+#: times.
+LOAD_TIME = "load_time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

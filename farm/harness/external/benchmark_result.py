@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from farm.harness.base.tool_result import LOAD_TIME
 from farm.harness.external.results import ExternalFile, ExternalResult, ImportFormat, Statistic
 
 _NAME, _LATENCY, _MEMORY, _MISC = 1, 2, 3, 4
@@ -82,9 +83,9 @@ def _results(
                 maximum=by_name.get("max"),
                 deviation=by_name.get("stddev"),
             )
-    for field in ("init", "first_inference"):
+    for field, metric in (("init", LOAD_TIME), ("first_inference", "first_inference")):
         if field in by_name:
-            yield result(metric=field, value=by_name[field], unit="ms", statistic=Statistic.VALUE)
+            yield result(metric=metric, value=by_name[field], unit="ms", statistic=Statistic.VALUE)
     if "average_warm_up" in by_name:
         value = by_name["average_warm_up"]
         yield result(metric="warm_up", value=value, unit="ms", statistic=Statistic.MEAN, sample_count=warmups)

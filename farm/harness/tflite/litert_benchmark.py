@@ -23,6 +23,7 @@ from farm.harness.base.placement_probe import placement_of_pass
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
+    LOAD_TIME,
     LoopTimes,
     combined_output,
     lower_is_better,
@@ -56,7 +57,7 @@ _LABEL_BY_KEY: Mapping[str, str] = MappingProxyType(
         },
     }
 )
-_LABELS = {"init": "Model initialization", "first": "Warmup (first)", "warmup": "Warmup (avg)"}
+_LABELS = {LOAD_TIME: "Model initialization", "first": "Warmup (first)", "warmup": "Warmup (avg)"}
 _MEMORY_LABELS = {
     "memory_init": "Init footprint",
     "memory_overall": "Overall footprint",
@@ -194,7 +195,7 @@ class LitertBenchmark(ToolHarness):
     """Runs `.tflite` files by LiteRT's compiled model; on the CPU that is XNNPACK wherever possible."""
 
     name = "litert-benchmark"
-    parser_version = 6
+    parser_version = 7
     flags = FLAGS
     formats = (Format.TFLITE,)
     backends = tuple(_SWITCH_BY_BACKEND)

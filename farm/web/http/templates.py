@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from farm import __version__
-from farm.core.base.units import ratio_text, size_text
+from farm.core.base.units import quantity_text, ratio_text, size_text
 from farm.core.operations.role import Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
 from farm.core.results.statistics.verdict import verdict_text
@@ -32,6 +32,7 @@ def _environment() -> Environment:
         "counts": text.counts_text,
         "duration": text.duration_or_nothing,
         "local_time": text.local_time_text,
+        "quantity": quantity_text,
         "ratio": ratio_text,
         "size": size_text,
         "verdict_class": verdict_class,

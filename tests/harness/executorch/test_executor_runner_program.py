@@ -88,6 +88,9 @@ def test_a_run_is_read_and_proven_by_the_backend_that_the_method_names(
     assert (reading.actual_backend, reading.accelerator) == (backend, "cpu")
     assert line in reading.proof
     assert "Threads of the CPU: 1\n" in evidence.stderr
+    [load_time] = reading.metrics
+    assert (load_time.name, load_time.unit) == ("load_time", "ms")
+    assert 0 < load_time.value < evidence.exit.duration_s * 1e3
 
 
 def test_a_file_without_the_backend_that_it_was_registered_for_is_no_run_on_it(run: Run) -> None:
