@@ -99,8 +99,11 @@ class Reading:
     #: The number behind the tool's own mean, which may exceed what was asked; None where it does not say.
     summed_samples: int | None = None
     #: The standard deviation of the iterations behind the tool's own mean: as printed, or the least one that
-    #: the printed extremes allow; None where neither is printed.
+    #: the printed extremes and median allow; None where none of them is printed.
     deviation_ns: float | None = None
+    #: The median of these iterations, where the tool prints it. The mean stays the value, because other
+    #: versions of a tool print nothing else; the median judges it.
+    median_ns: float | None = None
     #: The shortest and the longest of these iterations, where the tool prints them.
     extremes_ns: tuple[float, float] | None = None
     #: The backend that ran, as far as the adapter can tell, and the line or fact that shows it.

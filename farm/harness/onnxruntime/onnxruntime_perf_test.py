@@ -159,7 +159,7 @@ class OnnxruntimePerfTest(ToolHarness):
     """Runs `.onnx` and `.ort` files; its result file has one line for each iteration."""
 
     name = "onnxruntime_perf_test"
-    parser_version = 6
+    parser_version = 7
     flags = FLAGS
     formats = (Format.ONNX, Format.ORT)
     backends = (_CPU, "xnnpack", "nnapi", "qnn", "acl", "webgpu")
@@ -218,6 +218,7 @@ def _times(plan: RunPlan, output: OrtOutput) -> LoopTimes:
         summed=output.requests,
         step_ns=whole_ns(stream_step(output.mean_ns)) if output.mean_ns else 0,
         extremes_ns=extremes_ns,
+        median_ns=output.values.get("p50_ns"),
     )
 
 

@@ -121,7 +121,7 @@ class BenchmarkModel(ToolHarness):
     """Runs `.tflite` files; it prints a summary of its loop, never single iterations."""
 
     name = "benchmark_model"
-    parser_version = 8
+    parser_version = 9
     flags = FLAGS
     formats = (Format.TFLITE,)
     flags_are_words = True
@@ -189,6 +189,7 @@ def _times(plan: RunPlan, output: TfliteOutput) -> LoopTimes | None:
         summed=output.main.count if output.main else None,
         step_ns=1_000,
         extremes_ns=(loop_us["min"] * 1e3, loop_us["max"] * 1e3) if has_extremes else None,
+        median_ns=loop_us["median"] * 1e3 if "median" in loop_us else None,
     )
 
 

@@ -156,7 +156,9 @@ def litert_times(output: LitertOutput, *, expected: int) -> LoopTimes | None:
     if output.mean_ms is None:
         return None
     deviation_ms = output.values_ms.get("Inference (std)")
-    low_ms, high_ms = (output.values_ms.get(f"Inference ({name})") for name in ("min", "max"))
+    low_ms, high_ms, median_ms = (
+        output.values_ms.get(f"Inference ({name})") for name in ("min", "max", "median")
+    )
     return LoopTimes(
         mean_ns=output.mean_ms * 1e6,
         expected=expected,
@@ -164,6 +166,7 @@ def litert_times(output: LitertOutput, *, expected: int) -> LoopTimes | None:
         step_ns=_STEP_NS,
         deviation_ns=None if deviation_ms is None else deviation_ms * 1e6,
         extremes_ns=None if low_ms is None or high_ms is None else (low_ms * 1e6, high_ms * 1e6),
+        median_ns=None if median_ms is None else median_ms * 1e6,
     )
 
 
@@ -195,7 +198,7 @@ class LitertBenchmark(ToolHarness):
     """Runs `.tflite` files by LiteRT's compiled model; on the CPU that is XNNPACK wherever possible."""
 
     name = "litert-benchmark"
-    parser_version = 7
+    parser_version = 8
     flags = FLAGS
     formats = (Format.TFLITE,)
     backends = tuple(_SWITCH_BY_BACKEND)
