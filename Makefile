@@ -20,6 +20,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: help
 help:
 	@echo "make demo      set up, run one matrix on two virtual phones, print the speedup table"
+	@echo "make demo-runtimes  install the runtimes, run one network by each of them side by side, print one table"
 	@echo "make install   set up only"
 	@echo "make check     lint, and the tests of what is pure: under a minute"
 	@echo "make test      set up, lint, and the quick tests: all that is promised, at least once"
@@ -41,6 +42,10 @@ help:
 .PHONY: demo
 demo: $(VENV)/.installed
 	@$(BIN)/farm demo
+
+.PHONY: demo-runtimes
+demo-runtimes: $(VENV)/.installed-runtimes
+	@$(BIN)/python examples/runtimes/demo.py
 
 .PHONY: install
 install: $(VENV)/.installed
@@ -165,6 +170,13 @@ $(VENV)/.torch: $(VENV)/bin/python
 $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 	@echo "installing benchfarm"
 	@$(PIP) install --editable '.[farm,torch]'
+	@touch $@
+
+# What exporting for ExecuTorch and ONNX imports, without the hundreds of megabytes that their wheels want besides.
+$(VENV)/.installed-runtimes: $(VENV)/.installed
+	@echo "installing the runtimes"
+	@$(PIP) install --editable '.[farm,torch,litert,onnxruntime]' onnx==1.23.2 tabulate
+	@$(PIP) install --no-deps $(EXECUTORCH) torchao==0.18.0
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

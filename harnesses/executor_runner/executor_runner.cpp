@@ -1,8 +1,8 @@
 // A runner of ExecuTorch programs for devices whose ABI the wheel `executorch` has libraries for.
 //
 // ExecuTorch's own executor_runner is in no wheel. This one is written against the wheel's headers: flags, inputs,
-// what the clock covers and the lines of the result are those of the original; it also prints which backends the
-// method was exported for, which the original does not.
+// what the clock covers and the lines of the result are those of the newest original; it also prints which backends the
+// method was exported for, and how long loading took, which the original does not.
 
 #include <cstdint>
 #include <cstdio>
@@ -48,6 +48,8 @@ using executorch::runtime::Span;
 using executorch::runtime::Tag;
 
 constexpr int kMostShown = 10;
+// More lines than these are cut off on their way; the mean is printed in any case.
+constexpr long kMostIterations = 10000;
 
 struct Flags {
   std::string model_path = "model.pte";
@@ -172,20 +174,26 @@ void show_output(const Method& method, size_t index) {
   std::printf("%s])\n", is_float && tensor.numel() <= kMostShown ? "" : ", ...");
 }
 
-double timed_ms(Method& method, const std::vector<TensorPtr>& inputs, long count) {
+double ns_since(et_timestamp_t start) {
+  const et_timestamp_t end = et_pal_current_ticks();
   const auto ticks = et_pal_ticks_to_ns_multiplier();
-  double total_ns = 0;
+  return static_cast<double>(end - start) * ticks.numerator / ticks.denominator;
+}
+
+std::vector<double> timed_ms(Method& method, const std::vector<TensorPtr>& inputs, long count) {
+  std::vector<double> times;
+  times.reserve(count > 0 ? count : 0);
   for (long i = 0; i < count; ++i) {
     // Before each execution, outside of the clock: planned memory of inputs is used for other tensors as well.
     set_inputs(method, inputs);
     const et_timestamp_t start = et_pal_current_ticks();
     const Error error = method.execute();
-    total_ns += static_cast<double>(et_pal_current_ticks() - start) * ticks.numerator / ticks.denominator;
+    times.push_back(ns_since(start) / 1e6);
     if (error != Error::Ok) {
       fail("Execution of method forward failed with status", error);
     }
   }
-  return total_ns / 1e6;
+  return times;
 }
 
 } // namespace
@@ -194,6 +202,7 @@ int main(int argc, char** argv) {
   executorch::runtime::runtime_init();
   const Flags flags = flags_of(argc, argv);
   use_threads(flags.cpu_threads);
+  const et_timestamp_t started = et_pal_current_ticks();
   auto loader = got(FileDataLoader::from(flags.model_path.c_str()), "Failed to load model file");
   Program program = got(Program::load(&loader), "Failed to parse model file");
   ET_LOG(Info, "Model file %s is loaded.", flags.model_path.c_str());
@@ -213,7 +222,13 @@ int main(int argc, char** argv) {
   HierarchicalAllocator planned_memory({spans.data(), spans.size()});
   MemoryManager memory(&method_memory, &planned_memory, &temporary_memory);
   Method method = got(program.load_method(name, &memory), "Failed to load method forward, error");
-  const double total_ms = timed_ms(method, ones(meta), flags.num_executions);
+  ET_LOG(Info, "Model loaded in %f ms.", ns_since(started) / 1e6);
+  const std::vector<double> times = timed_ms(method, ones(meta), flags.num_executions);
+  // Behind the loop, like the newest of the originals: printing takes time.
+  for (long i = 0; i < flags.num_executions && flags.num_executions <= kMostIterations; ++i) {
+    ET_LOG(Info, "Iteration %ld of %ld: %f ms", i + 1, flags.num_executions, times[i]);
+  }
+  const double total_ms = std::accumulate(times.begin(), times.end(), 0.0);
   ET_LOG(Info, "Model executed successfully %ld time(s) in %f ms.", flags.num_executions, total_ms);
   ET_LOG(Info, "%zu outputs: ", method.outputs_size());
   for (size_t i = 0; i < method.outputs_size(); ++i) {

@@ -12,7 +12,7 @@ from farm.cli.shell.options import JobNumber, Json
 from farm.cli.shell.output import print_notice, print_unchanged
 from farm.cli.shell.tables import Field, text_report
 from farm.core.base.ids import AttemptId, JobId
-from farm.core.base.units import duration_text, elapsed_text
+from farm.core.base.units import duration_text, elapsed_text, quantity_text
 from farm.core.errors import NotFound
 from farm.core.runs.derived.sustained import is_sustained
 from farm.core.runs.measurement import Metric
@@ -54,7 +54,7 @@ def run_lines(run: MeasurementView) -> Iterator[Field]:
 
 def metric_text(metric: Metric) -> str:
     """Return `peak_memory 12.5 MB (lower is better)`."""
-    return f"{metric.name} {metric.value:g} {metric.unit} ({metric.better} is better)"
+    return f"{metric.name} {quantity_text(metric.value, metric.unit)} ({metric.better} is better)"
 
 
 def _samples_text(run: MeasurementView) -> str:

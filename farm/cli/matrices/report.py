@@ -10,7 +10,7 @@ from rich.text import Text
 from farm.cli.shell.next_steps import farm_command
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.base.ids import DeviceId
-from farm.core.base.units import elapsed_text
+from farm.core.base.units import elapsed_text, quantity_text, size_text
 from farm.core.jobs.job import JobState
 from farm.core.runs.measurement import Outcome, Quality
 from farm.presentation.labels import NamedDevice, device_name, shared_setup_text, short_labels
@@ -184,14 +184,21 @@ _metric_table = Listing[tuple[MeasuredCell, MetricView]](
     ),
     name("cell", lambda row: row[0].label, is_shown=lambda rows: len({row[0].label for row in rows}) > 1),
     name("metric", lambda row: row[1].name),
-    number("median", lambda row: f"{row[1].level.median:.6g} {row[1].unit}"),
+    number("median", lambda row: quantity_text(row[1].level.median, row[1].unit)),
     number(
         "min to max",
-        lambda row: f"{row[1].level.low:.4g} to {row[1].level.high:.4g}",
+        lambda row: _range_text(row[1]),
         is_shown=lambda rows: any(metric.level.low < metric.level.high for _, metric in rows),
     ),
     prose("better", lambda row: row[1].better),
 )
+
+
+def _range_text(metric: MetricView) -> str:
+    low, high = metric.level.low, metric.level.high
+    if metric.unit == "bytes":
+        return f"{size_text(low)} to {size_text(high)}"
+    return f"{low:.4g} to {high:.4g}"
 
 
 def metric_table(cells: Iterable[MeasuredCell], names: Collection[str] | None = None) -> Table:

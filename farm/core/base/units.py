@@ -18,6 +18,11 @@ def size_text(size_bytes: float) -> str:
     return _scaled_text(size_bytes, _SIZES)
 
 
+def quantity_text(value: float, unit: str) -> str:
+    """Format a metric in its own unit: `12.25 MB`, `30 img/s`; bytes as a size."""
+    return size_text(value) if unit == "bytes" else f"{value:.6g} {unit}"
+
+
 def ratio_text(ratio: float) -> str:
     """Format a speedup: `2.31x`; three decimals below 1.1, where one per cent matters."""
     return f"{ratio:.3f}x" if ratio < 1.1 else f"{ratio:.2f}x"

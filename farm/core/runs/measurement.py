@@ -60,6 +60,8 @@ EXTERNAL_ENERGY = "external_energy"
 ENERGY_METRICS = ("battery_energy", "rails_energy", EXTERNAL_ENERGY)
 #: Metrics of sustained measurements, which the farm computes: `farm.core.runs.derived.sustained`.
 SUSTAINED_METRICS = ("sustained_for", "sustained_peak", "sustained_decay", "first_ceiling")
+#: The metric of peak memory, which the farm computes: `farm.core.runs.derived.memory`.
+PEAK_RSS = "memory_peak_rss"
 #: Measurements of these qualities enter a speedup.
 COUNTED = frozenset({Quality.VALID, Quality.NOISY})
 #: In those of these the device slowed itself down.
@@ -97,8 +99,11 @@ class Reading:
     #: The number behind the tool's own mean, which may exceed what was asked; None where it does not say.
     summed_samples: int | None = None
     #: The standard deviation of the iterations behind the tool's own mean: as printed, or the least one that
-    #: the printed extremes allow; None where neither is printed.
+    #: the printed extremes and median allow; None where none of them is printed.
     deviation_ns: float | None = None
+    #: The median of these iterations, where the tool prints it. The mean stays the value, because other
+    #: versions of a tool print nothing else; the median judges it.
+    median_ns: float | None = None
     #: The shortest and the longest of these iterations, where the tool prints them.
     extremes_ns: tuple[float, float] | None = None
     #: The backend that ran, as far as the adapter can tell, and the line or fact that shows it.

@@ -1,6 +1,7 @@
 """Quality of a measurement, with the reasons when it is not valid."""
 
 from collections.abc import Iterator
+from math import inf
 
 from farm.core.base.units import duration_text
 from farm.core.devices.condition import Condition, Gates, unknown_gates
@@ -52,7 +53,8 @@ def assess_quality(
         gates: what had to hold before the run; its limits of heat, clocks and mains must still hold after it.
         controls: what was to be set on the phone.
         noise_limit: the largest interquartile range of the samples, as a fraction of their median; where the
-            tool prints its mean only, the largest standard deviation, as a fraction of it.
+            tool prints no samples, the largest standard deviation, as a fraction of its mean, and by how much
+            the mean may exceed the median, as a fraction of that.
         during: what the trace of the run shows.
         sustained_s: how long the run was to work. Heat, ceilings and the scatter that they bring are
             then what is measured, and held against nothing.
@@ -70,7 +72,7 @@ def assess_quality(
         ),
         *((Quality.UNCONTROLLED, words) for words in control_deviations(evidence.controls)),
         *(
-            _effort_findings(summary, evidence, gates, during or TraceFindings(), noise_limit)
+            _effort_findings(reading, summary, evidence, gates, during or TraceFindings(), noise_limit)
             if sustained_s is None
             else _sustained_findings(reading, during or TraceFindings(), sustained_s)
         ),
@@ -119,12 +121,17 @@ def _sustained_findings(reading: Reading, during: TraceFindings, sustained_s: fl
 
 
 def _effort_findings(
-    summary: SampleSummary, evidence: Evidence, gates: Gates, during: TraceFindings, noise_limit: float
+    reading: Reading,
+    summary: SampleSummary,
+    evidence: Evidence,
+    gates: Gates,
+    during: TraceFindings,
+    noise_limit: float,
 ) -> Iterator[_Finding]:
     """Yield what shows that a run did not go as fast as its device can, or not evenly."""
     yield from ((Quality.THROTTLED, words) for words in throttling_reasons(evidence, gates))
     yield from _trace_findings(during)
-    yield from _noise_findings(summary, noise_limit)
+    yield from _noise_findings(reading, summary, noise_limit)
 
 
 def _power_findings(evidence: Evidence, gates: Gates) -> Iterator[_Finding]:
@@ -157,7 +164,7 @@ def _trace_findings(during: TraceFindings) -> Iterator[_Finding]:
     yield from ((Quality.SWAPPED, words) for words in during.swapped)
 
 
-def _noise_findings(summary: SampleSummary, limit: float) -> Iterator[_Finding]:
+def _noise_findings(reading: Reading, summary: SampleSummary, limit: float) -> Iterator[_Finding]:
     scatter = summary.scatter
     if scatter is not None and scatter > limit:
         match summary.kind:
@@ -166,3 +173,8 @@ def _noise_findings(summary: SampleSummary, limit: float) -> Iterator[_Finding]:
             case SampleKind.SUMMARY:
                 spread = f"the deviation of the iterations is {scatter:.1%} of their mean"
         yield Quality.NOISY, f"{spread}, at most {limit:.1%}"
+    if reading.mean_ns is not None and reading.median_ns is not None:
+        ratio = reading.mean_ns / reading.median_ns if reading.median_ns > 0 else inf
+        if ratio > 1 + limit:
+            mean = f"the tool's mean is {ratio:.3g} times the median that it prints"
+            yield Quality.NOISY, f"{mean}, at most {1 + limit:.3g}: few iterations took most of the time"

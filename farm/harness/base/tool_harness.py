@@ -14,6 +14,7 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
 from farm.harness.base.adapter import RunRequest, model_file
 from farm.harness.base.options import InputSettings
+from farm.harness.base.result_files import with_result_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.failures.classification import classify
 from farm.harness.failures.patterns import RUNTIME_PATTERNS, FailurePattern
@@ -30,6 +31,8 @@ class ToolPass:
     log_filters: tuple[str, ...] = ()
     #: Its time-out, where that is less than the run's own.
     limit_s: float = inf
+    #: Files that it writes into the folder of the run, by their names, which the pass is to bring back.
+    files: tuple[str, ...] = ()
 
 
 class ToolHarness(ABC):
@@ -112,7 +115,7 @@ def tool_plan(
         passes=tuple(
             DiagnosticPass(
                 name=tool_pass.name,
-                argv=command_words(request.bundle, tool_pass.words),
+                argv=_pass_argv(request, tool_pass),
                 env=env,
                 properties=tool_pass.properties,
                 log_filters=tool_pass.log_filters,
@@ -121,6 +124,11 @@ def tool_plan(
             for tool_pass in passes
         ),
     )
+
+
+def _pass_argv(request: RunRequest, tool_pass: ToolPass) -> tuple[str, ...]:
+    argv = command_words(request.bundle, tool_pass.words)
+    return with_result_files(argv, tool_pass.files) if tool_pass.files else argv
 
 
 def setting(settings: Mapping[str, SettingValue], flags: Mapping[str, Flag], name: str) -> SettingValue:

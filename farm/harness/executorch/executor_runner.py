@@ -15,7 +15,14 @@ from farm.harness.base.output_lines import plain_line, plain_lines, without_colo
 from farm.harness.base.placement_probe import placement_of_pass
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
-from farm.harness.base.tool_result import LoopTimes, combined_output, missing_times_failure, time_reading
+from farm.harness.base.tool_result import (
+    LOAD_TIME,
+    LoopTimes,
+    combined_output,
+    lower_is_better,
+    missing_times_failure,
+    time_reading,
+)
 from farm.harness.executorch.placement import executorch_placement
 from farm.harness.failures.classification import unreadable_failure
 
@@ -32,6 +39,8 @@ _ONCE = re.compile(rf"End with elapsed time\(ms\): ({_NUMBER})$")
 _SETS = re.compile(r"Total ([0-9]{1,9}) inferences? took")
 #: The time of a line of ExecuTorch's own logger, in microseconds since its start.
 _STAMP = re.compile(r"[VDIWEF] ([0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}) executorch:")
+#: From the file to a method that can run; our own runner prints it.
+_LOADED = re.compile(rf"Model loaded in ({_NUMBER}) ms")
 #: Sums are printed with six decimals.
 _ROUNDED = 0.001
 #: With or without a time.
@@ -132,11 +141,12 @@ class ExecutorRunner(ToolHarness):
     """Runs `.pte` files. The backend of a file was chosen when it was exported."""
 
     name = "executor_runner"
-    parser_version = 5
+    parser_version = 6
     flags = FLAGS
     formats = (Format.EXECUTORCH,)
     flags_are_words = True
     backends = ("cpu", "xnnpack", "vulkan", _QNN, _NEUROPILOT, _ENN)
+    metrics = (LOAD_TIME,)
     sustained_flags = SustainedFlags(iterations="num_executions", fixed={"iteration": 0})
     clock_covers = (
         "Method::execute() only, on inputs of ones; newer runners print each execution, older ones the mean"
@@ -193,7 +203,13 @@ class ExecutorRunner(ToolHarness):
             times,
             placement=placement_of_pass(executorch_placement, text, evidence),
             on_cpu=_on_cpu(plan),
+            metrics=lower_is_better({LOAD_TIME: _load_ms(text)}, "ms"),
         )
+
+
+def _load_ms(text: str) -> float | None:
+    match = _LOADED.search(text)
+    return None if match is None else float(match[1])
 
 
 def _requested_executions(settings: Mapping[str, object], backend: str) -> int:

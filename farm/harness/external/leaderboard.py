@@ -6,6 +6,7 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from farm.harness.base.tool_result import LOAD_TIME
 from farm.harness.external.json_document import JsonRecord
 from farm.harness.external.results import ExternalFile, ExternalResult, ImportFormat, Statistic
 
@@ -16,7 +17,11 @@ _STATISTICS = {
     "p5": Statistic.P5,
     "p95": Statistic.P95,
 }
-_SINGLE = {"init": Statistic.VALUE, "first_inference": Statistic.VALUE, "warm_up_avg": Statistic.MEAN}
+_SINGLE = {
+    "init": (LOAD_TIME, Statistic.VALUE),
+    "first_inference": ("first_inference", Statistic.VALUE),
+    "warm_up_avg": ("warm_up_avg", Statistic.MEAN),
+}
 _SETTINGS = (
     "file",
     "task",
@@ -83,11 +88,11 @@ def _results(record: JsonRecord) -> Iterator[ExternalResult]:
             maximum=times.number("max"),
             deviation=times.number("stddev"),
         )
-    for name, statistic in _SINGLE.items():
+    for name, (metric, statistic) in _SINGLE.items():
         value = times.number(name)
         if value is not None:
             count = record.count("warmup_runs") if statistic is Statistic.MEAN else None
-            yield result(metric=name, value=value, unit="ms", statistic=statistic, sample_count=count)
+            yield result(metric=metric, value=value, unit="ms", statistic=statistic, sample_count=count)
     for name in ("init_footprint", "overall_footprint"):
         value = memory.number(name)
         if value is not None:

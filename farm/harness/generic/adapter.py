@@ -236,7 +236,8 @@ def _metrics(definition: Definition, output: ProgramOutput) -> Iterator[Metric]:
     """Return the last number at each metric's place; a metric that was not printed is left out."""
     for name, metric in definition.metrics.items():
         if numbers := output.numbers(metric.place):
-            yield Metric(name=name, value=numbers[-1], unit=metric.unit, better=metric.better)
+            # A plain number: it travels between processes.
+            yield Metric(name=name, value=float(numbers[-1]), unit=metric.unit, better=metric.better)
 
 
 def _placement(definition: Definition, name: str, evidence: Evidence) -> tuple[str, str, str]:

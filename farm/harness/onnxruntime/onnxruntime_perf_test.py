@@ -19,6 +19,7 @@ from farm.harness.base.printed_numbers import stream_step, whole_ns
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
+    LOAD_TIME,
     LoopTimes,
     combined_output,
     lower_is_better,
@@ -154,7 +155,7 @@ def _has_lost_its_head(numbers: Sequence[int], count: float | None) -> bool:
 
 
 #: The value of a metric by its name; those of the second kind are for outputs without samples.
-_OF_TIME = {"first": "first_ns", "session_creation": "creation_ns"}
+_OF_TIME = {"first": "first_ns", LOAD_TIME: "creation_ns"}
 _SUMMED = {name: f"{name}_ns" for name in ("min", "max", "p50", "p90", "p95", "p99")}
 
 
@@ -162,7 +163,7 @@ class OnnxruntimePerfTest(ToolHarness):
     """Runs `.onnx` and `.ort` files; its result file has one line for each iteration."""
 
     name = "onnxruntime_perf_test"
-    parser_version = 5
+    parser_version = 7
     flags = FLAGS
     formats = (Format.ONNX, Format.ORT)
     backends = (_CPU, "xnnpack", "nnapi", "qnn", "acl", "webgpu")
@@ -244,6 +245,7 @@ def _times(plan: RunPlan, output: OrtOutput) -> LoopTimes:
         summed=output.requests,
         step_ns=whole_ns(stream_step(output.mean_ns)) if output.mean_ns else 0,
         extremes_ns=extremes_ns,
+        median_ns=output.values.get("p50_ns"),
     )
 
 

@@ -1,6 +1,6 @@
 """TensorFlow Lite's `benchmark_model`, in all versions: command line and output."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -11,14 +11,17 @@ from farm.core.models.variant import Format, Manifest
 from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
-from farm.core.runs.placement import Placement
+from farm.core.runs.placement import Accelerator, Placement, Share, nodes_by_accelerator
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.options import InputSettings
 from farm.harness.base.placement_probe import NNAPI, placement_of_pass, placement_pass
+from farm.harness.base.result_files import RESULT_FILES, result_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, ToolPass, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
+    LOAD_TIME,
+    LONGEST_NS,
     LoopTimes,
     combined_output,
     lower_is_better,
@@ -26,9 +29,11 @@ from farm.harness.base.tool_result import (
     time_reading,
 )
 from farm.harness.failures.classification import unknown_flag_failure
+from farm.harness.tflite.benchmark_result import benchmark_result
 from farm.harness.tflite.litert_benchmark import LITERT_METRICS, litert_metrics, litert_output, litert_times
+from farm.harness.tflite.model_runtime_info import FLAG, recorded_nodes
 from farm.harness.tflite.output import TfliteOutput, operator_times, tflite_output
-from farm.harness.tflite.placement import tflite_placement
+from farm.harness.tflite.placement import OWN_KERNELS, tflite_placement
 
 FLAGS: Mapping[str, Flag] = MappingProxyType(
     {
@@ -77,6 +82,12 @@ FLAGS: Mapping[str, Flag] = MappingProxyType(
         "report_peak_memory_footprint": Flag(
             default=False, help="peak of memory, in a further pass that is not counted"
         ),
+        "result_file_path": Flag(
+            default=False, help="start-up and memory from the tool's protobuf, in a further pass"
+        ),
+        "model_runtime_info_output_file": Flag(
+            default=False, help="nodes by delegate from the tool's protobuf, in a further pass"
+        ),
     }
 )
 
@@ -93,6 +104,10 @@ TOOL_DEFAULTS: Mapping[str, SettingValue] = MappingProxyType(
 #: Flags that would slow the measurement, so each has a separate pass.
 PASS_FLAGS: Mapping[str, str] = MappingProxyType(
     {"enable_op_profiling": "op_profile", "report_peak_memory_footprint": "memory"}
+)
+#: Flags that name a file, by its name in the run's folder; one pass writes all. Older tools do not have them.
+FILE_FLAGS: Mapping[str, str] = MappingProxyType(
+    {"result_file_path": "result.pb", FLAG: "model_runtime_info.pb"}
 )
 #: Iterations of a pass: of a flag that is given twice one counts, and which one differs by version.
 SHORT_RUN: Mapping[str, SettingValue] = MappingProxyType({"num_runs": 10, "min_secs": 0.1})
@@ -122,7 +137,7 @@ class BenchmarkModel(ToolHarness):
     """Runs `.tflite` files; it prints a summary of its loop, never single iterations."""
 
     name = "benchmark_model"
-    parser_version = 7
+    parser_version = 9
     flags = FLAGS
     formats = (Format.TFLITE,)
     flags_are_words = True
@@ -161,6 +176,9 @@ class BenchmarkModel(ToolHarness):
         pass_flags = [flag for flag in PASS_FLAGS if request.settings.get(flag) is True]
         short = _words(request, {**request.settings, **SHORT_RUN})
         passes = [ToolPass(name=PASS_FLAGS[flag], words=[*short, f"--{flag}=true"]) for flag in pass_flags]
+        if files := {flag: FILE_FLAGS[flag] for flag in FILE_FLAGS if request.settings.get(flag) is True}:
+            named = [f"--{flag}=${{work}}/{file}" for flag, file in files.items()]
+            passes.append(ToolPass(name=RESULT_FILES, words=[*short, *named], files=tuple(files.values())))
         if request.backend == NNAPI and not setting(request.settings, FLAGS, "nnapi_accelerator_name"):
             passes.append(placement_pass(NNAPI, short))
         return tool_plan(self.name, request, words, passes=passes)
@@ -187,8 +205,11 @@ class BenchmarkModel(ToolHarness):
             metrics = litert_metrics(table)
         if times is None:
             return missing_times_failure(evidence, "there is no complete line `Inference timings in us: ...`")
+        files = result_files(evidence)
         metrics += _pass_metrics(evidence)
+        metrics += _recorded_metrics(files, {metric.name for metric in metrics})
         placement = placement_of_pass(partial(tflite_placement, requested=plan.backend), text, evidence)
+        placement = _with_recorded_nodes(placement, text, plan.backend, files)
         reading = time_reading(
             plan, evidence, times, placement=placement, on_cpu=_only_cpu(plan, evidence), metrics=metrics
         )
@@ -209,6 +230,7 @@ def _times(plan: RunPlan, output: TfliteOutput) -> LoopTimes | None:
         summed=output.main.count if output.main else None,
         step_ns=1_000,
         extremes_ns=(loop_us["min"] * 1e3, loop_us["max"] * 1e3) if has_extremes else None,
+        median_ns=loop_us["median"] * 1e3 if "median" in loop_us else None,
     )
 
 
@@ -237,7 +259,7 @@ def _metrics(output: TfliteOutput) -> Iterator[Metric]:
         {name: loop.get(name) for name in ("min", "max", "median", "p5", "p95", "std")}, "us"
     )
     yield from lower_is_better(
-        {"init": output.init_us, "first": output.first_us, "warmup": output.warmup_us}, "us"
+        {LOAD_TIME: output.init_us, "first": output.first_us, "warmup": output.warmup_us}, "us"
     )
     yield from lower_is_better({"memory_init": output.init_mb, "memory_overall": output.overall_mb}, "MB")
     yield from lower_is_better({"memory_peak": output.peak_mb}, "MB")
@@ -256,6 +278,53 @@ def _pass_metrics(evidence: Evidence) -> Iterator[Metric]:
             )
 
 
+def _recorded_metrics(files: Mapping[str, bytes], printed: Collection[str]) -> list[Metric]:
+    """Return start-up and memory by the tool's protobuf, where the run itself did not print them."""
+    result = benchmark_result(files.get(FILE_FLAGS["result_file_path"], b""))
+    if result is None:
+        return []
+    memory = result.memory
+    values = {
+        "memory_init": memory["init_footprint"] / 1024 if "init_footprint" in memory else None,
+        "memory_overall": memory["overall_footprint"] / 1024 if "overall_footprint" in memory else None,
+        # Without `report_peak_memory_footprint` it is 0 or less.
+        "memory_peak": memory["peak_mem"] if memory.get("peak_mem", 0.0) > 0 else None,
+    }
+    load_ms = result.latency_ms.get("init")
+    times = lower_is_better({LOAD_TIME: None if load_ms is None else load_ms * 1e3}, "us")
+    return [
+        metric
+        for metric in (*times, *lower_is_better(values, "MB"))
+        # A float of a damaged file may be any number, or none.
+        if metric.name not in printed and 0 <= metric.value < LONGEST_NS
+    ]
+
+
+def _with_recorded_nodes(
+    placement: Placement | None, text: str, backend: str, files: Mapping[str, bytes]
+) -> Placement | None:
+    """Return the placement by the nodes that the tool's protobuf states; the text's, where there is none.
+
+    The text names the hardware behind a delegate. Where it counts other nodes, the pass was placed otherwise
+    than the run, and proves nothing of it.
+    """
+    recorded = recorded_nodes(files.get(FILE_FLAGS[FLAG], b""))
+    if recorded is None:
+        return placement
+    if recorded.delegated:
+        stated = tflite_placement(text, backend, recorded.delegated)
+    else:
+        own = Share(accelerator=Accelerator.CPU, by=OWN_KERNELS, nodes=recorded.total, line=recorded.line)
+        stated = Placement(shares=(own,), total_nodes=recorded.total)
+    counts = {} if placement is None else nodes_by_accelerator(placement)
+    if placement is None or stated is None or not any(counts.values()):
+        return stated or placement
+    if counts != nodes_by_accelerator(stated):
+        warning = f"the pass after the run was placed otherwise: {recorded.line}"
+        return replace(placement, warnings=(warning, *placement.warnings))
+    return replace(stated, warnings=placement.warnings, offered=placement.offered)
+
+
 def _words(request: RunRequest, settings: Mapping[str, SettingValue]) -> list[str]:
     return ["--graph=${file_model}", *_flag_words(request, settings), *_backend_words(request, settings)]
 
@@ -264,7 +333,7 @@ def _flag_words(request: RunRequest, settings: Mapping[str, SettingValue]) -> It
     """Yield the flags that differ from the tool's defaults, and always those of counts and threads."""
     for name in FLAGS:
         value = setting(settings, FLAGS, name)
-        is_given = name in PASS_FLAGS or name in ARGUMENTS_BY_BACKEND[request.backend]
+        is_given = name in PASS_FLAGS or name in FILE_FLAGS or name in ARGUMENTS_BY_BACKEND[request.backend]
         if not is_given and name not in request.missing_flags and value != TOOL_DEFAULTS.get(name, ""):
             yield f"--{name}={flag_text(value)}"
 

@@ -96,16 +96,23 @@ class DelegatedNodes:
         return self.partitions if self.nodes is None and self.total is not None else self.nodes
 
 
-def delegated_nodes(lines: Sequence[LogLine]) -> list[DelegatedNodes]:
+def delegated_nodes(
+    lines: Sequence[LogLine], recorded: Sequence[DelegatedNodes] | None = None
+) -> list[DelegatedNodes]:
     """Return the nodes of each delegate in total; 0 where it was applied and took none.
 
     Nodes that were returned to the CPU, or are not executed after all, belong to no delegate.
+
+    Args:
+        lines: the output.
+        recorded: the nodes of each delegate where a file states them; the lines do not count nodes then.
     """
     restored = [at for at, line in enumerate(lines) if _RESTORED.search(line.text) is not None]
     last_lines = lines[restored[-1] + 1 :] if restored else lines
     idle = {delegate_name(match[1]) for _, match in matching_lines(lines, _NOT_EXECUTED)}
     idle |= {_DISPATCH for _ in matching_lines(lines, _NOT_DISPATCHED)}
-    delegates = [_of_calls(delegate, lines) for delegate in _merge_by_delegate(_by_line(last_lines))]
+    counted = _by_line(last_lines) if recorded is None else recorded
+    delegates = [_of_calls(delegate, lines) for delegate in _merge_by_delegate(counted)]
     if [match["none"] is None for _, match in matching_lines(last_lines, _MADE)][-1:] == [False]:
         idle |= {delegate.software for delegate in delegates if _is_gpu(delegate.software)}
     if idle.intersection(_BY_LIBRARY):

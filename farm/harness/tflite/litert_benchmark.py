@@ -23,6 +23,7 @@ from farm.harness.base.placement_probe import placement_of_pass
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
+    LOAD_TIME,
     LoopTimes,
     combined_output,
     lower_is_better,
@@ -56,7 +57,7 @@ _LABEL_BY_KEY: Mapping[str, str] = MappingProxyType(
         },
     }
 )
-_LABELS = {"init": "Model initialization", "first": "Warmup (first)", "warmup": "Warmup (avg)"}
+_LABELS = {LOAD_TIME: "Model initialization", "first": "Warmup (first)", "warmup": "Warmup (avg)"}
 _MEMORY_LABELS = {
     "memory_init": "Init footprint",
     "memory_overall": "Overall footprint",
@@ -155,7 +156,9 @@ def litert_times(output: LitertOutput, *, expected: int) -> LoopTimes | None:
     if output.mean_ms is None:
         return None
     deviation_ms = output.values_ms.get("Inference (std)")
-    low_ms, high_ms = (output.values_ms.get(f"Inference ({name})") for name in ("min", "max"))
+    low_ms, high_ms, median_ms = (
+        output.values_ms.get(f"Inference ({name})") for name in ("min", "max", "median")
+    )
     return LoopTimes(
         mean_ns=output.mean_ms * 1e6,
         expected=expected,
@@ -163,6 +166,7 @@ def litert_times(output: LitertOutput, *, expected: int) -> LoopTimes | None:
         step_ns=_STEP_NS,
         deviation_ns=None if deviation_ms is None else deviation_ms * 1e6,
         extremes_ns=None if low_ms is None or high_ms is None else (low_ms * 1e6, high_ms * 1e6),
+        median_ns=None if median_ms is None else median_ms * 1e6,
     )
 
 
@@ -194,7 +198,7 @@ class LitertBenchmark(ToolHarness):
     """Runs `.tflite` files by LiteRT's compiled model; on the CPU that is XNNPACK wherever possible."""
 
     name = "litert-benchmark"
-    parser_version = 6
+    parser_version = 8
     flags = FLAGS
     formats = (Format.TFLITE,)
     backends = tuple(_SWITCH_BY_BACKEND)

@@ -66,18 +66,21 @@ _OWN_DELEGATES: Mapping[str, Sequence[str]] = {
     "qnn": ("QNN", "EXTERNAL", "STABLE_DELEGATE", "Dispatch"),
 }
 _MAX_WARNINGS = 8
-_OWN_KERNELS = "TFLite's kernels"
+OWN_KERNELS = "TFLite's kernels"
 
 
-def tflite_placement(text: str, requested: str = "") -> Placement | None:
+def tflite_placement(
+    text: str, requested: str = "", recorded: Sequence[DelegatedNodes] | None = None
+) -> Placement | None:
     """Return which delegate took how many nodes, and the CPU's rest; None where the text does not show it.
 
     Args:
         text: what the tool printed, both streams, or the device's log of it.
         requested: the backend that was asked for; empty where only the text may say it.
+        recorded: the nodes of each delegate by a file, at least one; the text then names their hardware only.
     """
     lines = log_lines(text)
-    delegated = delegated_nodes(lines)
+    delegated = delegated_nodes(lines, recorded)
     non_xnnpack = [delegate for delegate in delegated if delegate.software != XNNPACK and delegate.nodes != 0]
     xnnpack = next(
         (delegate for delegate in delegated if delegate.software == XNNPACK and delegate.nodes != 0), None
@@ -210,9 +213,9 @@ def _cpu_shares(
         return _of_xnnpack(xnnpack, rest_nodes)
     if rest_nodes:
         line = next((delegate.line for delegate in non_xnnpack), refused[0] if refused else "")
-        return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=rest_nodes, line=line),)
+        return (Share(accelerator=Accelerator.CPU, by=OWN_KERNELS, nodes=rest_nodes, line=line),)
     if refused and not shares:
-        return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=refused[0]),)
+        return (Share(accelerator=Accelerator.CPU, by=OWN_KERNELS, line=refused[0]),)
     return _partial_cpu_share(non_xnnpack, lines)
 
 
@@ -234,7 +237,7 @@ def _of_xnnpack(xnnpack: DelegatedNodes, rest_nodes: int | None) -> tuple[Share,
     if xnnpack.nodes is None or xnnpack.nodes > rest_nodes:
         # It counts the nodes of a graph that was already changed.
         return (replace(share, nodes=rest_nodes),)
-    return (share, replace(share, by=_OWN_KERNELS, nodes=rest_nodes - xnnpack.nodes, partitions=None))
+    return (share, replace(share, by=OWN_KERNELS, nodes=rest_nodes - xnnpack.nodes, partitions=None))
 
 
 def _partial_cpu_share(non_xnnpack: Sequence[DelegatedNodes], lines: Sequence[LogLine]) -> tuple[Share, ...]:
@@ -252,11 +255,11 @@ def _partial_cpu_share(non_xnnpack: Sequence[DelegatedNodes], lines: Sequence[Lo
         ):
             min_cpu_nodes = cpu_partitions if cpu_partitions > delegate.nodes else None
             return (
-                Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, nodes=min_cpu_nodes, line=delegate.line),
+                Share(accelerator=Accelerator.CPU, by=OWN_KERNELS, nodes=min_cpu_nodes, line=delegate.line),
             )
     for line, match in matching_lines(lines, APPLIED):
         if match["extent"] == "partially" and non_xnnpack:
-            return (Share(accelerator=Accelerator.CPU, by=_OWN_KERNELS, line=line.quoted),)
+            return (Share(accelerator=Accelerator.CPU, by=OWN_KERNELS, line=line.quoted),)
     return ()
 
 

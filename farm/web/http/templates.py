@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from farm import __version__
-from farm.core.base.units import ratio_text, size_text
+from farm.core.base.units import quantity_text, ratio_text, size_text
 from farm.core.models.declared_inputs import input_text
 from farm.core.operations.role import Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
@@ -34,6 +34,7 @@ def _environment() -> Environment:
         "duration": text.duration_or_nothing,
         "input_text": input_text,
         "local_time": text.local_time_text,
+        "quantity": quantity_text,
         "ratio": ratio_text,
         "size": size_text,
         "verdict_class": verdict_class,

@@ -134,6 +134,19 @@ def test_further_figures_have_a_table_of_their_own() -> None:
     ]
 
 
+def test_bytes_are_printed_as_sizes() -> None:
+    metric = MetricView(
+        name="memory_peak_rss",
+        unit="bytes",
+        better="lower",
+        level=level_view(median=12.25e6, low=12e6, high=13.5e6),
+    )
+    assert text(metric_table([result_view(metrics=(metric,))])) == [
+        "metric            median          min to max  better",
+        "memory_peak_rss  12.2 MB  12.0 MB to 13.5 MB  lower",
+    ]
+
+
 def test_further_figures_of_one_round_have_no_range() -> None:
     metric = MetricView(
         name="memory", unit="MB", better="lower", level=level_view(median=12.0, low=12.0, high=12.0)

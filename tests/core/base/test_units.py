@@ -1,6 +1,13 @@
 import pytest
 
-from farm.core.base.units import duration_text, elapsed_text, ratio_text, share_of_percent, size_text
+from farm.core.base.units import (
+    duration_text,
+    elapsed_text,
+    quantity_text,
+    ratio_text,
+    share_of_percent,
+    size_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +33,14 @@ def test_durations_have_three_digits_and_the_fitting_unit(ns: float, text: str) 
 @pytest.mark.parametrize(("size", "text"), [(13_300_000, "13.3 MB"), (999, "999 B"), (2_500, "2.50 kB")])
 def test_sizes_are_in_powers_of_1000(size: int, text: str) -> None:
     assert size_text(size) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(12.25, "MB", "12.25 MB"), (104_857_600, "bytes", "105 MB"), (1_234_567.8, "us", "1.23457e+06 us")],
+)
+def test_metrics_have_their_own_unit_and_bytes_are_sizes(value: float, unit: str, text: str) -> None:
+    assert quantity_text(value, unit) == text
 
 
 @pytest.mark.parametrize(("ratio", "text"), [(2.314, "2.31x"), (1.0041, "1.004x"), (0.5, "0.500x")])

@@ -20,6 +20,7 @@ def judged(
     *,
     mean_ns: float | None = None,
     deviation_ns: float | None = None,
+    median_ns: float | None = None,
     summed: int | None = None,
     expected: int = 5,
     actual: str = "cpu",
@@ -37,6 +38,7 @@ def judged(
         samples_ns=samples_ns,
         mean_ns=mean_ns,
         deviation_ns=deviation_ns,
+        median_ns=median_ns,
         expected_samples=expected,
         summed_samples=summed,
         actual_backend=actual,
@@ -292,6 +294,23 @@ def test_a_mean_is_judged_by_its_deviation() -> None:
     assert noisy.reasons == ("the deviation of the iterations is 47.0% of their mean, at most 25.0%",)
     assert judged((), mean_ns=1e6, deviation_ns=240_000.0).quality is Quality.VALID
     assert judged((), mean_ns=1e6).quality is Quality.VALID
+
+
+@pytest.mark.parametrize("noise_limit", [0.25, 1.0, 2.0])
+def test_a_mean_is_judged_by_its_median_too(noise_limit: float) -> None:
+    few_took_most = judged(
+        (), mean_ns=4e6, median_ns=1e6, deviation_ns=noise_limit * 4.4e6, noise_limit=noise_limit
+    )
+    assert few_took_most.quality is Quality.NOISY
+    assert few_took_most.reasons[1:] == (
+        f"the tool's mean is 4 times the median that it prints, at most {1 + noise_limit:.3g}:"
+        " few iterations took most of the time",
+    )
+    # It may print no deviation.
+    alone = judged((), mean_ns=4e6, median_ns=1e6, noise_limit=noise_limit)
+    assert (alone.quality, alone.reasons) == (Quality.NOISY, few_took_most.reasons[1:])
+    assert judged((), mean_ns=1.2e6, median_ns=1e6).quality is Quality.VALID
+    assert judged((), mean_ns=1e6, median_ns=3e6).quality is Quality.VALID
 
 
 def test_a_sustained_run_is_not_blamed_for_the_heat_that_it_is_to_show() -> None:

@@ -22,7 +22,7 @@ def test_all_numbers_of_the_message_are_read() -> None:
         ("inference", Statistic.MEDIAN): (5.25, "ms"),
         ("inference", Statistic.P5): (5.125, "ms"),
         ("inference", Statistic.P95): (6.5, "ms"),
-        ("init", Statistic.VALUE): (200.0, "ms"),
+        ("load_time", Statistic.VALUE): (200.0, "ms"),
         ("first_inference", Statistic.VALUE): (20.0, "ms"),
         ("warm_up", Statistic.MEAN): (5.75, "ms"),
         ("init_footprint", Statistic.VALUE): (2048, "kB"),

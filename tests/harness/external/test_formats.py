@@ -139,7 +139,7 @@ def test_a_log_of_benchmark_model_tells_model_flags_and_what_ran() -> None:
     assert (time.sample_count, time.minimum, time.maximum) == (200, 4_900_000.0, 5_400_000.0)
     assert (time.model, time.backend) == ("tiny.tflite", "XNNPACK")
     assert dict(time.settings) == {"Num threads": "4"}
-    assert ("init", 9000.0, "us") in {(other.metric, other.value, other.unit) for other in others}
+    assert ("load_time", 9000.0, "us") in {(other.metric, other.value, other.unit) for other in others}
 
 
 def test_what_ran_is_unknown_where_the_log_does_not_show_it() -> None:
@@ -182,8 +182,8 @@ def test_lines_of_loggers_that_begin_with_a_bracket_are_no_json() -> None:
 def test_a_time_of_0_was_not_measured() -> None:
     zero = LEADERBOARD | {"latency_ms": LEADERBOARD["latency_ms"] | {"init": 0.0}}
     file = read_external_file(json_lines(zero, zero))
-    assert "init" not in {result.metric for result in file.results}
-    assert file.notes[0] == "result 5 is left out: init of 0 ms is no measured time"
+    assert "load_time" not in {result.metric for result in file.results}
+    assert file.notes[0] == "result 5 is left out: load_time of 0 ms is no measured time"
 
 
 def test_testapp_and_speed_benchmark_torch_are_told_by_their_last_line() -> None:

@@ -1,5 +1,6 @@
 """What generic harnesses read off outputs, and what they refuse to."""
 
+import pickle
 import time
 from dataclasses import replace
 from typing import Any
@@ -211,6 +212,8 @@ def test_metrics_are_kept_beside_the_time_and_may_be_missing() -> None:
     assert found.metrics == (Metric(name="memory", value=2.5, unit="MB", better=Better.LOWER),)
     both = sample.reading(infer, 'peak 3\n{"rate": 7}\n')
     assert [metric.value for metric in both.metrics] == [3.0, 7.0]
+    # A process that parses large outputs hands its reading over.
+    assert pickle.loads(pickle.dumps(both)) == both
 
 
 @pytest.mark.parametrize(("stream", "ms"), [("stdout", 1), ("stderr", 2)])

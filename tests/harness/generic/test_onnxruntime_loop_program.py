@@ -46,6 +46,9 @@ def test_each_inference_is_a_sample_and_nothing_is_left_in_the_home_folder(tmp_p
     assert (len(reading.samples_ns), reading.accelerator) == (20, "cpu")
     assert evidence.exit is not None
     assert sum(reading.samples_ns) < evidence.exit.duration_s * 1e9
+    [load_time] = reading.metrics
+    assert (load_time.name, load_time.unit) == ("load_time", "ms")
+    assert 0 < load_time.value < evidence.exit.duration_s * 1e3
     assert not (tmp_path / "home").exists()
 
 

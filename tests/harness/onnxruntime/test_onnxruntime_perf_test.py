@@ -45,7 +45,7 @@ def test_each_iterations_time_is_a_sample() -> None:
     assert found.samples_ns == (6_000_000, 6_200_000, 6_300_000, 6_500_000)
     assert (found.mean_ns, found.expected_samples) == (None, 4)
     told = sample.metrics(found)
-    assert told["session_creation"] == pytest.approx(40.2)
+    assert told["load_time"] == pytest.approx(40.2)
     assert told["memory_peak"] == pytest.approx(41.94304)
 
 

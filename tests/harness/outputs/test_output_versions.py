@@ -55,7 +55,7 @@ def test_the_native_tool_of_litert_ends_with_a_table() -> None:
     assert (found.mean_ns, found.summed_samples) == (pytest.approx(11_620_000), 87)
     assert (found.accelerator, found.clock_step_ns) == ("gpu", 10_000)
     metrics = sample.metrics(found)
-    assert (metrics["init"], metrics["std"]) == (412.7, 0.31)
+    assert (metrics["load_time"], metrics["std"]) == (412.7, 0.31)
 
 
 def test_the_loops_before_that_table_say_more_than_it() -> None:

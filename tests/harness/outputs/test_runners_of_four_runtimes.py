@@ -56,6 +56,16 @@ def test_the_mean_of_one_execution_is_the_total_over_their_count() -> None:
     assert (found.actual_backend, found.accelerator) == ("xnnpack", "cpu")
 
 
+def test_our_runner_also_prints_how_long_loading_took() -> None:
+    loaded = "I 00:00:00.004 executorch:executor_runner.cpp:9] Model loaded in 3.250000 ms.\n"
+    found = sample.reading(
+        RUNNER, loaded + sample.output("executor_runner"), backend="xnnpack", num_executions=40
+    )
+    assert sample.metrics(found) == {"load_time": 3.25}
+    plain = sample.reading(RUNNER, sample.output("executor_runner"), backend="xnnpack", num_executions=40)
+    assert sample.metrics(plain) == {}
+
+
 def test_sets_of_inputs_of_qualcomms_runner_are_taken_together() -> None:
     found = sample.reading(RUNNER, sample.output("qnn_runner"), backend="qnn", iteration=60)
     assert found.mean_ns == pytest.approx(2.03e6)

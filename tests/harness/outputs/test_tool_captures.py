@@ -22,10 +22,15 @@ OTHER = "other-tools/"
             "benchmark_apk_logcat_brief_xnnpack_539_of_548",
             145528,
             25,
-            {"init": 92318, "p95": 187533, "memory_overall": 73.4102},
+            {"load_time": 92318, "p95": 187533, "memory_overall": 73.4102},
         ),
         ("benchmark_model_2.2_cpu_linker_warning_sci_avg", 1.01013e6, 50, {"warmup": 1289876}),
-        ("benchmark_model_2019_avg_inference_timings_full", 66767.6, 15, {"warmup": 76605.9, "init": 9933}),
+        (
+            "benchmark_model_2019_avg_inference_timings_full",
+            66767.6,
+            15,
+            {"warmup": 76605.9, "load_time": 9933},
+        ),
         ("benchmark_model_2020_gpu_opencl_full_delegation", 119375, 50, {"first": 130565}),
         ("litert_benchmark_model_int4_24_runs_termux", 42394.8, 24, {"median": 42419}),
         (

@@ -77,8 +77,11 @@ def test_every_adapter_answers_with_times_that_can_be_kept(
     harness = get_harness(name)
     asked = backend.draw(st.sampled_from(list(harness.backends)))
     plan = RunPlan(harness=name, backend=asked, files=(), argv=("tool",), timeout_s=60.0)
-    passes = tuple(PassEvidence(name=each, stdout=told) for each in ("op_profile", "memory", "placement"))
-    ended = ExitRecord(code=code, duration_s=1.0)
+    ended, ended_well = ExitRecord(code=code, duration_s=1.0), ExitRecord(code=0, duration_s=1.0)
+    passes = tuple(
+        PassEvidence(name=each, exit=ended_well, stdout=told)
+        for each in ("op_profile", "memory", "placement", "result_files")
+    )
     evidence = Evidence(fence=1, exit=ended, stdout=stdout, stderr=stderr, passes=passes)
     answer = harness.parse(plan, evidence)
     assert isinstance(answer, Reading | RunFailure)

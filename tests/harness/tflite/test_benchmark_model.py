@@ -98,7 +98,7 @@ def test_every_age_gives_mean_runs_done_and_further_figures(
     assert found.mean_ns == pytest.approx(mean_ns)
     assert (found.expected_samples, found.summed_samples) == (10, count)
     told = sample.metrics(found)
-    assert told["init"] == init_us
+    assert told["load_time"] == init_us
     assert told.get("memory_overall") == memory_mb
 
 

@@ -63,7 +63,7 @@ def test_a_run_on_the_cpu_is_read_and_proven_by_xnnpacks_own_line(run: Run) -> N
     assert 10_000 <= reading.mean_ns < evidence.exit.duration_s * 1e9 / 12
     assert (reading.actual_backend, reading.accelerator) == ("cpu", "cpu")
     assert "XNNPACK delegate for CPU" in reading.proof
-    assert {"init", "median", "p95"} <= {metric.name for metric in reading.metrics}
+    assert {"load_time", "median", "p95"} <= {metric.name for metric in reading.metrics}
 
 
 def test_the_clock_follows_how_much_the_network_computes(run: Run) -> None:

@@ -1,6 +1,8 @@
 """What rows of cells, results and comparisons say of device, model file, program and metrics."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from farm.core.base.ids import AttemptId, JobId
 from farm.core.errors import MatrixInvalid
 from farm.core.results.metric_comparison import MetricComparison
+from farm.core.runs.evidence import Evidence, ExitRecord
 from farm.core.runs.measurement import Better
 from farm.database.transaction import bind_tx
 from farm.services.devices.admin import change_label
@@ -21,7 +24,9 @@ from farm.services.results.placements import list_placements
 from farm.services.results.speedups import list_speedups
 from farm.store.files.programs import current_programs
 from farm.store.files.variants import list_variants
+from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.devices import LabelRequest
+from farm.wire.documents.matrices.matrices import AttemptView
 from farm.wire.documents.matrices.matrix import matrix_spec
 from tests.services.matrices.test_generic_harness import MATRIX, answer, register
 from tests.support.database.sent_statements import sent_to
@@ -156,7 +161,37 @@ def test_a_metric_that_the_harness_does_not_print_is_refused_with_a_suggestion(
         farm.submit(**MATRIX, metrics=["memory", "memory"])
     with pytest.raises(MatrixInvalid, match="speed_benchmark_torch prints no metric `memory`") as refused:
         farm.submit(metrics="memory")
-    assert refused.value.hint == "known here: battery_energy, external_energy, rails_energy"
+    assert refused.value.hint == "known here: battery_energy, external_energy, memory_peak_rss, rails_energy"
+
+
+def sampled(assignment: Assignment, samples: str) -> Evidence:
+    """A run from 100 to 101.2 s of uptime; the inferences take some hundredths of a second."""
+    trace = f"trace 1\npause 0.5\nstart 100.00\ncolumns rss swap peak\n{samples}end 101.20\n"
+    return replace(good_evidence(assignment), trace=trace, exit=ExitRecord(code=0, duration_s=1.2))
+
+
+def last_attempt(farm: FarmRig) -> AttemptView:
+    (row,) = farm.rows("SELECT max(attempt_id) AS attempt_id FROM measurements")
+    return farm.read(attempt_view, row["attempt_id"])
+
+
+def test_the_peak_is_a_metric_that_matrices_name(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit(metrics=["memory_peak_rss"])
+    host.run(partial(sampled, samples="s 100.01 900 0 900 .\ns 101.20 60000 0 80000 .\n"))
+    (level,) = {metric.level.median for row in farm.read(list_results, matrix_id) for metric in row.metrics}
+    assert level == 80_000 * 1024
+    (compared,) = {view.metrics for view in farm.speedups(matrix_id)}
+    assert [(each.name, each.unit, each.baseline, each.ratio) for each in compared] == [
+        ("memory_peak_rss", "bytes", 80_000 * 1024, pytest.approx(1.0))
+    ]
+
+
+def test_a_run_that_ended_before_a_sample_has_no_peak_and_says_so(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit(metrics=["memory_peak_rss"])
+    host.run(partial(sampled, samples="s 100.01 900 0 900 .\n"))
+    view = last_attempt(farm)
+    assert "no memory_peak_rss: the measured part was too short for a sample" in view.notices
+    assert {row.metrics for row in farm.read(list_results, matrix_id)} == {()}
 
 
 def test_more_cells_take_no_more_statements(farm: FarmRig, host: HostRig) -> None:

@@ -162,7 +162,11 @@ def _call_or_be_refused(function: FunctionType, refusals: tuple[type[Exception],
 def _parse(harness: Harness, backend: str, text: str) -> None:
     plan = RunPlan(harness=harness.name, backend=backend, files=(), argv=("tool",), timeout_s=60.0)
     half = len(text) // 2
-    passes = tuple(PassEvidence(name=each, stdout=text, log=text) for each in ("op_profile", "placement"))
+    ended_well = ExitRecord(code=0, duration_s=1.0)
+    passes = tuple(
+        PassEvidence(name=each, exit=ended_well, stdout=text, log=text)
+        for each in ("op_profile", "placement", "result_files")
+    )
     for code, stdout, stderr in ((0, text, ""), (0, text[:half], text[half:]), (1, "", text)):
         ended = ExitRecord(code=code, duration_s=1.0)
         evidence = Evidence(fence=1, exit=ended, stdout=stdout, stderr=stderr, passes=passes)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from farm.core.base.units import ratio_text
+from farm.core.base.units import quantity_text, ratio_text
 from farm.core.results.metric_comparison import MetricComparison
 from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import ENERGY_METRICS, Verdict
@@ -150,6 +150,9 @@ def _metric_lines(views: Sequence[SpeedupView]) -> Iterator[str]:
         yield f"{name} ({unit}, {better} is better), medians: baseline → candidate"
         width = max(len(candidate) for candidate, _ in own)
         for candidate, metric in own:
-            values = [EMPTY_CELL if v is None else f"{v:.6g}" for v in (metric.baseline, metric.candidate)]
+            values = [
+                EMPTY_CELL if v is None else quantity_text(v, unit).removesuffix(f" {unit}")
+                for v in (metric.baseline, metric.candidate)
+            ]
             ratio = f"{GAP}{ratio_text(metric.ratio)}" if metric.ratio and name in ENERGY_METRICS else ""
             yield f"{GAP}{candidate:{width}}{GAP}{' → '.join(values)}{ratio}"

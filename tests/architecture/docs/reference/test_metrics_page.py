@@ -1,6 +1,6 @@
 """docs/reference/metrics.md lists what every harness measures, and what the farm adds."""
 
-from farm.core.runs.measurement import ENERGY_METRICS, SUSTAINED_METRICS
+from farm.core.runs.measurement import ENERGY_METRICS, PEAK_RSS, SUSTAINED_METRICS
 from farm.harness.registry import get_harness, harness_names
 from tests.architecture.docs.reference.drawn import check_page, table
 
@@ -23,6 +23,12 @@ A `*` stands for any text. A [definition](../harnesses.md#a-definition-of-your-o
 """
 #: Each metric that the farm computes itself: unit, better, meaning.
 COMPUTED = {
+    "memory_peak_rss": (
+        "bytes",
+        "lower",
+        "Peak of the resident memory (VmHWM) of the process and its children, of any harness; unknown where"
+        " the device took no sample of the measured part.",
+    ),
     "battery_energy": ("mJ/inference", "lower", "Energy of an inference, from the current of the battery."),
     "rails_energy": ("mJ/inference", "lower", "Energy of an inference, from the meters of the power rails."),
     "external_energy": ("mJ/inference", "lower", "Energy of an inference, imported from an instrument."),
@@ -61,4 +67,4 @@ def test_the_page_of_metrics_lists_what_the_code_has() -> None:
 
 
 def test_every_metric_that_the_farm_computes_is_on_the_page() -> None:
-    assert set(COMPUTED) == {*ENERGY_METRICS, *SUSTAINED_METRICS}
+    assert set(COMPUTED) == {PEAK_RSS, *ENERGY_METRICS, *SUSTAINED_METRICS}

@@ -253,6 +253,15 @@ def test_metrics_that_the_matrix_names_follow_with_unit_and_statistic() -> None:
     assert max(map(len, table.splitlines())) <= 80
 
 
+def test_bytes_of_both_sides_are_printed_as_sizes() -> None:
+    metric = MetricComparison(
+        name="memory_peak_rss", unit="bytes", better=Better.LOWER, baseline=112.5e6, candidate=40e6
+    )
+    table = plain(speedup_view(metrics=[metric]), width=80)
+    assert "memory_peak_rss (bytes, lower is better), medians: baseline → candidate\n" in table
+    assert "  int8-core  112 MB → 40.0 MB" in table
+
+
 def test_labels_show_what_differs_within_the_model() -> None:
     views = [
         speedup_view(

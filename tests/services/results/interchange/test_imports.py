@@ -127,7 +127,7 @@ def test_results_are_filtered_and_come_in_pages(farm: FarmRig) -> None:
         imported(farm, request(name))
     assert {view.tool for view in views(farm, tool="llama-bench")} == {"llama-bench"}
     assert {view.model for view in views(farm, model="org/Net")} == {"org/Net"}
-    assert views(farm, device="Phone A", metric="init")[0].value == 200.0
+    assert views(farm, device="Phone A", metric="load_time")[0].value == 200.0
     assert views(farm, model="no such") == []
     found, after = [], 0
     while page := farm.read(external_result_views, ExternalFilter(), after=after, limit=3):

@@ -1,0 +1,50 @@
+"""Files that a tool writes in a diagnostic pass, which come back as base64 behind what the tool printed."""
+
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+
+from farm.core.runs.evidence import Evidence
+
+#: The pass of its own: older tools refuse or only warn of the flags that name the files.
+RESULT_FILES = "result_files"
+_BEGIN, _END = "benchfarm_file", "benchfarm_file_end"
+_BLOCK = re.compile(
+    rf"^{_BEGIN} ([\w.]{{1,64}})\r?\n([A-Za-z0-9+/=\r\n]*)^{_END}\r?$", re.ASCII | re.MULTILINE
+)
+
+
+def with_result_files(command: Sequence[str], files: Sequence[str]) -> tuple[str, ...]:
+    """Return a command that runs another one, prints the files that it wrote, and ends as it ended.
+
+    Args:
+        command: in the placeholders of run plans.
+        files: names of files in the folder of the run, of letters, digits, `_` and `.`. Of a file that is
+            missing, and on a device without `base64`, nothing is printed.
+    """
+    script = (
+        '"$$@"; code=$$?; '
+        f"for file in {' '.join(files)}; do "
+        f'[ -s "$$file" ] && printf "\\n{_BEGIN} %s\\n" "$$file" && base64 "$$file" && echo {_END}; '
+        "done; exit $$code"
+    )
+    return ("sh", "-c", script, "sh", *command)
+
+
+def result_files(evidence: Evidence) -> Mapping[str, bytes]:
+    """Return the files of the pass by name; none of a pass that failed, and none that is cut off."""
+    text = next(
+        (
+            tool_pass.stdout
+            for tool_pass in evidence.passes
+            if tool_pass.name == RESULT_FILES and tool_pass.exit is not None and tool_pass.exit.code == 0
+        ),
+        "",
+    )
+    files = {}
+    for name, encoded in _BLOCK.findall(text):
+        try:
+            files[name] = binascii.a2b_base64("".join(encoded.split()), strict_mode=True)
+        except binascii.Error:
+            continue
+    return files
