@@ -29,10 +29,11 @@ from farm.cli.run.run import run_spec, submit_spec
 from farm.cli.run.versions import variant_to_run
 from farm.cli.shell.address import connect
 from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout, RunInputs, WatchToEnd
+from farm.cli.shell.output import print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import USUAL_ROUNDS
-from farm.core.models.variant import Manifest, Variant, variant_name
+from farm.core.models.variant import Manifest, Variant, precision_note, variant_name
 from farm.presentation.text import seconds
 from farm.wire.documents.files.programs import HarnessView
 
@@ -153,6 +154,8 @@ def _variant(farm: FarmClient, word: str, harness: HarnessView, options: RunOpti
             return view
     if variant_name(manifest.model, manifest.recipe) in {view.name for view in variants}:
         manifest = _named_by_digest(path, manifest, options.inputs)
+    if note := precision_note(manifest.recipe):
+        print_notice(f"note: {note}")
     return add_variant(farm, path, manifest)
 
 

@@ -122,6 +122,20 @@ def test_new_files_keep_the_inputs_that_a_comparison_declares(
         assert [(spec.name, spec.shape) for spec in inputs_by_name[cell["variant"]]] == [("x", (1, 8))]
 
 
+def test_a_precision_that_is_probably_a_slip_is_noted_and_compared(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = net("main/one.ptl", marker="one"), net("new/two.ptl", marker="two")
+    words = ("--no-watch", "--json", "--harness", "infer", "--device", "phone-1", "--precision", "int8core")
+    assert run("compare", a, b, *words) == 0
+    printed = capsys.readouterr()
+    assert printed.err.count("note: int8core is a precision of its own; did you mean int8-core?") == 2
+    cells = json.loads(printed.out)["cell_list"]
+    assert {cell["precision"] for cell in cells} == {"int8core"}
+    assert run("compare", a, b, *words) == 0
+    assert "a precision of its own" not in capsys.readouterr().err
+
+
 def test_decide_adds_rounds_by_the_gate_up_to_forty(
     farm: HttpFarm, capsys: pytest.CaptureFixture[str]
 ) -> None:
