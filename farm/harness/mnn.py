@@ -45,7 +45,8 @@ FLAGS: Mapping[str, Flag] = {
     "loop": Flag(default=20, help="timed inferences", minimum=1),
     "warmup": Flag(default=5, help="inferences before the clock counts", minimum=0),
     "threads": Flag(default=1, help="threads of the CPU; for a GPU MNN's tuning mode", minimum=1),
-    "precision": Flag(
+    # The tool's `precision`, by the name of its type: `precision` is an axis of matrices.
+    "precision_mode": Flag(
         default=0, help="0 as in the model, 1 high, 2 float16 where available, 3 bfloat16", minimum=0
     ),
 }
@@ -112,7 +113,7 @@ class MnnBenchmark(ToolHarness):
     )
 
     def plan(self, request: RunRequest) -> RunPlan:
-        """Return the plan: folder, loop, warm-up, backend, threads, precision, by position (since 2019-8)."""
+        """Return the plan: folder, loop, warm-up, backend, threads, mode, by position (since 2019-8)."""
         assert request.variant is not None
         variant = request.variant
         file = PlanFile(
@@ -123,7 +124,7 @@ class MnnBenchmark(ToolHarness):
         )
         values = {name: flag_text(setting(request.settings, FLAGS, name)) for name in FLAGS}
         words = ["${work}/" + _FOLDER, values["loop"], values["warmup"]]
-        words += [str(_NUMBER_BY_BACKEND[request.backend]), values["threads"], values["precision"]]
+        words += [str(_NUMBER_BY_BACKEND[request.backend]), values["threads"], values["precision_mode"]]
         return tool_plan(self.name, request, words, file=file)
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:

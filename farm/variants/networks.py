@@ -128,10 +128,10 @@ def prepare_network(model: str, recipe: Recipe, say: Callable[[str], None]) -> P
     flops = _flops(net, images[:1])
     net = net.to(memory_format=_MEMORY_FORMAT[recipe.memory_format])
     interface = None
-    if recipe.precision is not Precision.FLOAT32:
+    if recipe.precision != Precision.FLOAT32:
         say("quantizing")
         net = _int8_core(net, _images(shape, _CALIBRATION_IMAGES, seed=SEED))
-    if recipe.precision is Precision.INT8_FULL:
+    if recipe.precision == Precision.INT8_FULL:
         interface = _int8_full(net)
     images = images.contiguous(memory_format=_MEMORY_FORMAT[recipe.memory_format])
     first = images[:1].clone()

@@ -42,7 +42,7 @@ def built_with(recipe: Recipe) -> dict[str, str]:
     Raises:
         InvalidInput: torch or torchvision is not installed.
     """
-    quantized = {} if recipe.precision is Precision.FLOAT32 else {"qconfig": QCONFIG}
+    quantized = {} if recipe.precision == Precision.FLOAT32 else {"qconfig": QCONFIG}
     versions = {package: _installed_version(package) for package in _PACKAGES}
     return {**versions, "weights": f"random, seed {SEED}", **quantized}
 

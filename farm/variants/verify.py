@@ -30,7 +30,7 @@ def measure_fidelity(expected: torch.Tensor, actual: torch.Tensor) -> Fidelity:
     )
 
 
-def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Precision) -> Fidelity:
+def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: str) -> Fidelity:
     """Compare outputs, and refuse those of a file that is not the same model.
 
     Raises:
@@ -42,7 +42,7 @@ def check_outputs(expected: torch.Tensor, actual: torch.Tensor, precision: Preci
     if spread < _LEAST_SPREAD:
         raise VariantInvalid(f"the built file's output is the same for every input: spread {spread:.2g}")
     fidelity = measure_fidelity(expected, actual)
-    least = _LEAST_FLOAT32 if precision is Precision.FLOAT32 else _LEAST_INT8
+    least = _LEAST_FLOAT32 if precision == Precision.FLOAT32 else _LEAST_INT8
     if not fidelity.correlation > least:
         raise VariantInvalid(
             f"the built file's outputs correlate {fidelity.correlation:.3f} with the float32 network's, less"

@@ -73,7 +73,7 @@ def _check_file(
         )
         for engine in (QCONFIG, loading_engine)
     ]
-    return None if recipe.precision is Precision.FLOAT32 else fidelities[0]
+    return None if recipe.precision == Precision.FLOAT32 else fidelities[0]
 
 
 def _manifest(

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from farm.core.base.ids import digest_of
-from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec
+from farm.core.models.variant import Format, Manifest, Recipe, TensorSpec
 from tests.support.farm.service_fixture import model_file
 
 #: Where stand-ins note each start, one fencing token a line; a phone's shell has its folder in HOME.
@@ -105,7 +105,7 @@ def matrix_spec(**changes: Any) -> dict[str, Any]:
 def _manifest(content: bytes, precision: str) -> Manifest:
     return Manifest(
         model="mobilenet_v2",
-        recipe=Recipe(precision=Precision(precision), format=Format.TORCHSCRIPT),
+        recipe=Recipe(precision=precision, format=Format.TORCHSCRIPT),
         digest=digest_of(content),
         size_bytes=len(content),
         backends=("cpu",),

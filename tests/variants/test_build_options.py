@@ -81,7 +81,7 @@ def test_bundled_inputs_are_of_the_recipes_type_and_memory_format(
     further_variants: Sequence[BuiltVariant],
 ) -> None:
     dense, nhwc = "150528 50176 224 1", "150528 1 672 3"
-    plain = next(each for each in variants if each.manifest.recipe.precision is Precision.INT8_CORE)
+    plain = next(each for each in variants if each.manifest.recipe.precision == Precision.INT8_CORE)
     assert printed(BUNDLED, *(str(each.path) for each in (plain, *further_variants))) == [
         f"torch.float32 {dense}",
         f"torch.quint8 {nhwc}",
@@ -109,7 +109,7 @@ def test_a_manifest_says_how_a_quantized_input_is_to_be_read(
     further_variants: Sequence[BuiltVariant],
 ) -> None:
     for variant in further_variants:
-        full = variant.manifest.recipe.precision is Precision.INT8_FULL
+        full = variant.manifest.recipe.precision == Precision.INT8_FULL
         assert [spec.dtype for spec in variant.manifest.inputs] == ["quint8" if full else "float32"]
         assert ("zero point" in variant.manifest.built_with.get("input", "")) is full
 
@@ -119,7 +119,7 @@ def test_agreement_is_stored_where_int8_can_be_run_here(
 ) -> None:
     for variant in (*variants, *further_variants):
         recipe, fidelity = variant.manifest.recipe, variant.manifest.fidelity
-        compared = recipe.precision is not Precision.FLOAT32 and recipe.target == "cpu"
+        compared = recipe.precision != Precision.FLOAT32 and recipe.target == "cpu"
         assert (fidelity is not None) is compared
         if fidelity is not None:
             assert fidelity.inputs == 6

@@ -26,6 +26,8 @@ from farm.core.models.variant import (
     Recipe,
     Variant,
     find_invalid_name,
+    is_precision,
+    precision_hint,
     variant_name,
 )
 from farm.variants.build import BuildProgress, BuiltVariant, build_variants
@@ -148,7 +150,7 @@ def manifest_of_file(
     Args:
         path: the file; its format is detected from its content.
         model: name of the network; default: the file name.
-        precision: a value of `Precision`.
+        precision: a value of `Precision`, or another word.
         backends: backends that can run this file; default: those of its format.
         inputs: as `declared_input` reads them; they complete those that the file states.
         memory_format: `contiguous` or `channels_last`.
@@ -159,7 +161,8 @@ def manifest_of_file(
         InvalidInput: an argument is not valid.
     """
     declared = tuple(map(declared_input, inputs))
-    stated = _check_choice("precision", precision, list(Precision))
+    if not is_precision(precision):
+        raise InvalidInput(f"no precision {precision[:80]!r}", hint=precision_hint(precision))
     layout = _check_choice("memory format", memory_format, MEMORY_FORMATS)
     format = check_model_file(path)
     if not backends and target is None and is_converted_for_nnapi(path, format):
@@ -167,7 +170,7 @@ def manifest_of_file(
     supported = _backends(format, tuple(dict.fromkeys(backends)), target)
     is_converted = format in TORCH_FORMATS and supported == ("nnapi",)
     recipe = Recipe(
-        precision=Precision(stated),
+        precision=precision,
         format=format,
         memory_format=layout,
         target=target or ("nnapi" if is_converted else "cpu"),

@@ -26,7 +26,7 @@ from farm.core.base.spec_errors import name_hint
 from farm.core.base.units import size_text
 from farm.core.errors import NotFound
 from farm.core.models.declared_inputs import declared_input, shape_text
-from farm.core.models.variant import UNNAMED, Fidelity, Manifest, TensorSpec, Variant
+from farm.core.models.variant import UNNAMED, Fidelity, Manifest, TensorSpec, Variant, precision_note
 from farm.presentation.text import EMPTY_CELL, is_listed, local_time_text, since_time
 from farm.variants.model_zoo import recipes_of
 
@@ -220,7 +220,10 @@ def add(
         str | None, typer.Option(help="The network; default: the file's name.", metavar="NAME")
     ] = None,
     precision: Annotated[
-        str, typer.Option(help="float32, float16, int8-core, int8-full.", metavar="WORD")
+        str,
+        typer.Option(
+            help="float32, float16, int8-core, int8-full, or a word of yours: w8a16.", metavar="WORD"
+        ),
     ] = "unstated",
     backend: Annotated[
         str,
@@ -259,7 +262,11 @@ def add(
     )
     with connect() as farm:
         view = add_variant(farm, file, manifest)
-        notes = (missing_input_hint(view), replacement_note(farm.variants(), view))
+        notes = (
+            precision_note(view.manifest.recipe),
+            missing_input_hint(view),
+            replacement_note(farm.variants(), view),
+        )
     for note in filter(None, notes):
         print_notice(f"note: {note}")
     show(view, variant_report, as_json=as_json)

@@ -1,5 +1,6 @@
 """`farm compare`: measure two model files against each other, on each device."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,11 +28,12 @@ from farm.cli.run.model_file import file_manifest, has_own_name, same_files
 from farm.cli.run.run import run_spec, submit_spec
 from farm.cli.run.versions import variant_to_run
 from farm.cli.shell.address import connect
-from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout, WatchToEnd
+from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout, RunInputs, WatchToEnd
+from farm.cli.shell.output import print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import USUAL_ROUNDS
-from farm.core.models.variant import Manifest, Variant, variant_name
+from farm.core.models.variant import Manifest, Variant, precision_note, variant_name
 from farm.presentation.text import seconds
 from farm.wire.documents.files.programs import HarnessView
 
@@ -59,6 +61,7 @@ def compare(
     precision: Annotated[
         str | None, typer.Option(metavar="WORD", help="Precision of new files: float32, int8-core, ...")
     ] = None,
+    inputs: RunInputs = None,
     timeout: ProcessTimeout = "2m",
     watch: WatchToEnd = True,
     gate: GateOption = None,
@@ -69,7 +72,8 @@ def compare(
     """Compare two model files or variants on devices: B against A. Ctrl-C detaches.
 
     Both run in every round on the same device, so heat and drift cancel. It is a matrix like others. Those of
-    two matrices are of different hours, and are not compared. Flags of the harness follow `--`.
+    two matrices are of different hours, and are not compared. `--input` declares an input of both. Flags of
+    the harness follow `--`.
 
     Example: farm compare old.ptl new.ptl --harness speed_benchmark_torch --gate not-slower=3% --decide
     """
@@ -80,6 +84,7 @@ def compare(
         rounds=rounds or USUAL_ROUNDS,
         timeout_s=float(seconds(timeout)),
         precision=precision,
+        inputs=tuple(inputs or ()),
     )
     if harness is None:
         hint = "farm compare A B --harness NAME; `farm harness list` has the names"
@@ -121,7 +126,7 @@ def comparison_spec(
         raise InvalidInput(f"{a} and {b} are both {baseline.name}", hint=hint)
     named = [axis for axis in own if {own[axis], other[axis]} != {DEFAULT_AXES.get(axis)}]
     backends = run_backends(harness, options, baseline)
-    return {
+    spec: dict[str, Any] = {
         "name": f"compare {baseline.name} with {candidate.name}"[:_LONGEST_NAME],
         "harness": name,
         "axes": {**{axis: own[axis] for axis in named}, "backend": list(backends)},
@@ -132,6 +137,8 @@ def comparison_spec(
         "rounds": options.rounds,
         "timeout_s": options.timeout_s,
     }
+    # One declaration for both: the two get the same inputs.
+    return {**spec, "inputs": list(options.inputs)} if options.inputs else spec
 
 
 def _variant(farm: FarmClient, word: str, harness: HarnessView, options: RunOptions) -> Variant:
@@ -141,18 +148,20 @@ def _variant(farm: FarmClient, word: str, harness: HarnessView, options: RunOpti
         hint = f"it is a file or a variant; `farm speedups {word}` has the comparisons of a matrix"
         return variant_to_run(farm, word, hint=hint if word.isdecimal() else None)
     variants = farm.variants()
-    manifest = file_manifest(path, harness, precision=options.precision)
+    manifest = file_manifest(path, harness, precision=options.precision, inputs=options.inputs)
     for view in same_files(variants, manifest, precision=options.precision):
         if has_own_name(variants, view):
             return view
     if variant_name(manifest.model, manifest.recipe) in {view.name for view in variants}:
-        manifest = _named_by_digest(path, manifest)
+        manifest = _named_by_digest(path, manifest, options.inputs)
+    if note := precision_note(manifest.recipe):
+        print_notice(f"note: {note}")
     return add_variant(farm, path, manifest)
 
 
-def _named_by_digest(path: Path, manifest: Manifest) -> Manifest:
+def _named_by_digest(path: Path, manifest: Manifest, inputs: Sequence[str]) -> Manifest:
     """Return the manifest of a file whose name another file has: a name of its own, so that both stay."""
     suffix = f"-{manifest.digest[:_DIGEST_SHOWN]}"
     model = manifest.model[: _LONGEST_MODEL - len(suffix)] + suffix
-    named = manifest_of_file(path, model=model, precision=manifest.recipe.precision)
+    named = manifest_of_file(path, model=model, precision=manifest.recipe.precision, inputs=inputs)
     return replace(named, backends=manifest.backends)

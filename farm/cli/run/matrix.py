@@ -18,7 +18,7 @@ from farm.core.devices.device import Admin, DeviceFacts, Presence
 from farm.core.devices.selector import KnownDevice, select_devices
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import value_text
-from farm.core.models.variant import DIGEST_SHOWN, Variant
+from farm.core.models.variant import DIGEST_SHOWN, Variant, precision_note
 from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.files.programs import FlagView, HarnessView
 
@@ -282,7 +282,7 @@ def _variant(farm: FarmClient, file: str, harness: HarnessView, options: RunOpti
     fitting = same_files(variants, manifest, model=options.model, precision=options.precision)
     if not fitting:
         view = add_variant(farm, path, manifest)
-        if note := replacement_note([view], view):
+        for note in filter(None, (precision_note(manifest.recipe), replacement_note([view], view))):
             print_notice(f"note: {note}")
         return view
     current = [view for view in fitting if has_own_name(variants, view)]

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import SpecProblem, closest_name, name_hint
 from farm.core.matrices.matrix import CellKey, KnownHarness, KnownVariant
-from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Format, Precision, Recipe
+from farm.core.models.variant import (
+    BACKEND_AXIS,
+    VARIANT_AXES,
+    Format,
+    Precision,
+    Recipe,
+    is_precision,
+    precision_hint,
+)
 
 _Path = tuple[str | int, ...]
 _KINDS: Mapping[type, str] = {
@@ -23,7 +31,7 @@ class AllowedValues:
     """The words of one harness and the registered variants."""
 
     harness: KnownHarness
-    #: Known values of the axes that are not flags.
+    #: Known values of the axes that are not flags; a precision may be another word, of a file to come.
     words: Mapping[str, frozenset[str]]
 
     def checked(self, partial: CellKey, path: _Path) -> tuple[dict[str, SettingValue], list[SpecProblem]]:
@@ -75,7 +83,11 @@ class AllowedValues:
         allowed = self.words[axis]
         if isinstance(value, str) and value in allowed:
             return value
-        if axis == "model":
+        if axis == "precision":
+            if is_precision(value):
+                return value
+            hint = precision_hint(str(value))
+        elif axis == "model":
             hint = _model_hint(str(value), allowed)
         else:
             hint = name_hint(str(value), allowed)

@@ -34,10 +34,10 @@ from farm.core.models.variant import (
     BACKEND_AXIS,
     Format,
     Manifest,
-    Precision,
     Recipe,
     TensorSpec,
     build_command,
+    meant_precision,
     variant_name,
 )
 from farm.core.programs.abi import select_abi
@@ -154,7 +154,7 @@ _VariantKey = tuple[str, Recipe]
 
 def _variant_key(key: CellKey) -> _VariantKey:
     optional = {axis: str(key[axis]) for axis in ("memory_format", "target") if axis in key}
-    recipe = Recipe(precision=Precision(str(key["precision"])), format=Format(str(key["format"])), **optional)
+    recipe = Recipe(precision=str(key["precision"]), format=Format(str(key["format"])), **optional)
     return str(key["model"]), recipe
 
 
@@ -170,11 +170,12 @@ def _resolve_variant(
     model, recipe = _variant_key(key)
     variant = variant_by_key.get((model, recipe))
     if variant is None:
+        meant = meant_precision(recipe.precision)
         return RejectedCell(
             key=key,
             rejection=RejectionKind.NO_VARIANT,
             reason=f"{variant_name(model, recipe)} is not registered",
-            hint=f"`{build_command(model, recipe)}`",
+            hint=f"{f'did you mean `{meant}`? Else ' if meant else ''}`{build_command(model, recipe)}`",
         )
     reason = harness.unsupported(variant.manifest, backend)
     if reason is None and backend not in variant.manifest.backends:

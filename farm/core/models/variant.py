@@ -5,14 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from farm.core.base.bounds import Bytes, Cardinal, Dimension, Note, Word
+from farm.core.base.bounds import Bytes, Cardinal, Dimension, Matches, Note, Word
 from farm.core.base.ids import Digest, VariantId
+from farm.core.base.spec_errors import closest_name
 
 
 class Precision(StrEnum):
-    """Number formats of weights and interface."""
+    """Number formats of weights and interface that the farm knows; a recipe may have any other word."""
 
     FLOAT32 = "float32"
     FLOAT16 = "float16"
@@ -22,6 +23,31 @@ class Precision(StrEnum):
     INT8_FULL = "int8-full"
     #: Made elsewhere, from an unknown source.
     UNSTATED = "unstated"
+
+
+_PRECISION = r"[a-z0-9][a-z0-9._-]{0,31}"
+#: A value of `Precision`, or a word for what another tool made, such as `w8a16`.
+PrecisionWord = Annotated[str, Matches(_PRECISION)]
+
+
+def is_precision(value: object) -> bool:
+    """Return whether a matrix may have a value as precision, and so a file."""
+    return isinstance(value, str) and re.fullmatch(_PRECISION, value) is not None
+
+
+def precision_hint(word: str) -> str:
+    """Return what to write instead of a word that is no precision."""
+    if close := closest_name(word, Precision):
+        return f"did you mean `{close}`?"
+    known = ", ".join(Precision)
+    return f"{known}, or a word of lower-case letters, digits, `.`, `_` and `-`, 32 at most"
+
+
+def meant_precision(word: str) -> Precision | None:
+    """Return the known precision that was probably meant by another word; None where there is none."""
+    close = closest_name(word, Precision)
+    # `bfloat16` is no slip.
+    return Precision(close) if close not in (None, word) and close[0] == word[0] else None
 
 
 class Format(StrEnum):
@@ -92,11 +118,18 @@ def input_spec(name: str, shape: Sequence[int], dtype: str | None, *, free: Sequ
 class Recipe:
     """The recipe of a variant: precision x format x memory format x target."""
 
-    precision: Precision
+    #: A word of the farm's (`float32`), or that with which the file was added (`w8a16`).
+    precision: PrecisionWord
     format: Format
     memory_format: str = "contiguous"
     #: The target of the file; `cpu` runs anywhere.
     target: str = "cpu"
+
+
+def precision_note(recipe: Recipe) -> str | None:
+    """Return which known precision was probably meant by that of a file; None where there is none."""
+    meant = meant_precision(recipe.precision)
+    return meant and f"{recipe.precision} is a precision of its own; did you mean {meant}?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

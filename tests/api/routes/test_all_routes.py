@@ -228,10 +228,20 @@ def test_a_variant_without_its_file_is_refused(one_farm: HttpFarm) -> None:
         {"model": "x" * 65},
         {"backends": ()},
         {"recipe_digest": "borrowed"},
+        {"recipe": Recipe(precision="W8A16", format=Format.TORCHSCRIPT)},
+        {"recipe": Recipe(precision="x" * 33, format=Format.TORCHSCRIPT)},
     ],
 )
 def test_a_variant_that_no_matrix_could_name_is_refused(farm: HttpFarm, changes: dict[str, Any]) -> None:
     refused(register_variant(farm, **changes), 422, "input.invalid")
+
+
+def test_a_variant_may_have_a_precision_of_its_own(farm: HttpFarm) -> None:
+    answer = register_variant(farm, recipe=Recipe(precision="w8a16", format=Format.TORCHSCRIPT))
+    assert answer.status_code == 201
+    assert answer.json()["name"] == "mobilenet_v2/w8a16/torchscript"
+    listed = farm.http.get("/api/v1/variants").json()
+    assert "w8a16" in [each["manifest"]["recipe"]["precision"] for each in listed]
 
 
 @pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x03\x04 cut short"])

@@ -50,6 +50,23 @@ def test_an_added_file_is_listed_and_shown(net: Path, capsys: pytest.CaptureFixt
     assert "not compared with float32" in shown
 
 
+def test_a_file_may_have_a_precision_of_its_own_and_a_slip_is_noted(
+    net: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("variant", "add", net, "--precision", "w8a16") == 0
+    assert "a precision of its own" not in capsys.readouterr().err
+    assert run("variant", "add", net, "--precision", "int8core") == 0
+    noted = "note: int8core is a precision of its own; did you mean int8-core?"
+    assert noted in capsys.readouterr().err
+    assert run("variant", "list", "--json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in listed] == ["net/w8a16/torchscript", "net/int8core/torchscript"]
+    assert run("variant", "add", net, "--precision", "W8A16") == 2
+    assert "or a word of lower-case letters" in capsys.readouterr().err
+    assert run("variant", "build", "mobilenet_v2", "--precision", "w8a16") == 2
+    assert "no precision 'w8a16' can be built" in capsys.readouterr().err
+
+
 def test_adding_a_file_twice_adds_one(net: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("variant", "add", net) == run("variant", "add", net) == 0
     capsys.readouterr()

@@ -39,7 +39,7 @@ def test_what_no_one_says_is_told_from_the_file_or_left_open(lite: Path) -> None
     manifest = manifest_of_file(lite)
     assert manifest.model == "My_net_v2_"
     assert manifest.recipe.format is Format.LITE
-    assert manifest.recipe.precision is Precision.UNSTATED
+    assert manifest.recipe.precision == Precision.UNSTATED
     assert (manifest.digest, manifest.size_bytes) == (digest_of(lite.read_bytes()), lite.stat().st_size)
     assert (manifest.backends, manifest.inputs, manifest.fidelity) == (("cpu",), (), None)
 
@@ -53,7 +53,7 @@ def test_what_its_owner_says_is_taken_over(onnx: Path) -> None:
         inputs=("1x3x224x224:float32", "1:int64"),
         memory_format="channels_last",
     )
-    assert manifest.recipe.precision is Precision.FLOAT16
+    assert manifest.recipe.precision == Precision.FLOAT16
     assert manifest.recipe.memory_format == "channels_last"
     assert manifest.backends == ("nnapi", "cpu")
     assert manifest.inputs == (
@@ -106,7 +106,7 @@ def test_the_same_file_said_to_be_something_else_is_another_recipe(lite: Path) -
 @pytest.mark.parametrize(
     ("said", "message", "hint"),
     [
-        ({"precision": "int8-coer"}, "no precision 'int8-coer'", "int8-core"),
+        ({"precision": "int8 coer"}, "no precision 'int8 coer'", "int8-core"),
         ({"memory_format": "nhwc"}, "no memory format 'nhwc'", "channels_last"),
         ({"inputs": ("1,3,224,224",)}, "'1,3,224,224' is not an input", "1x3x224x224:float32"),
         ({"inputs": ("1x3:double",)}, "'1x3:double' is not an input", "float32"),

@@ -92,6 +92,50 @@ def test_each_backend_compares_the_two_and_axes_that_differ_are_the_baselines(
     }
 
 
+def test_one_declaration_of_inputs_is_for_both_files(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = Path("a/own.pt"), Path("b/own.pt")
+    for path in (a, b):
+        path.parent.mkdir()
+        path.write_bytes(model_file("torchscript", marker=str(path), bundled=False))
+    torch = ("--harness", "speed_benchmark_torch")
+    assert "has to be told the inputs of own/unstated/torchscript" in refusal(capsys, a, b, *torch)
+    words = ("--input", "x=1x3x8x8:float32", "--input", "n=1x4:int64")
+    assert "'1,3' is not an input" in refusal(capsys, a, b, *torch, "--input", "1,3")
+    view = compared(capsys, a, b, *torch, *words)
+    told = {"use_bundled_input": -1, "input_dims": "1,3,8,8;1,4", "input_type": "float;int64"}
+    assert len({cell["variant"] for cell in view["cell_list"]}) == 2
+    assert all(told.items() <= cell["settings"].items() for cell in view["cell_list"])
+    again = compared(capsys, *{cell["variant"] for cell in view["cell_list"]}, *torch, *words)
+    assert all(told.items() <= cell["settings"].items() for cell in again["cell_list"])
+
+
+def test_new_files_keep_the_inputs_that_a_comparison_declares(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = net("main/net.ptl", marker="before"), net("new/net.ptl", marker="after")
+    view = compared(capsys, a, b, "--input", "x=1x8:float32")
+    with FarmClient(farm.url) as client:
+        inputs_by_name = {each.name: each.manifest.inputs for each in client.variants()}
+    for cell in view["cell_list"]:
+        assert [(spec.name, spec.shape) for spec in inputs_by_name[cell["variant"]]] == [("x", (1, 8))]
+
+
+def test_a_precision_that_is_probably_a_slip_is_noted_and_compared(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = net("main/one.ptl", marker="one"), net("new/two.ptl", marker="two")
+    words = ("--no-watch", "--json", "--harness", "infer", "--device", "phone-1", "--precision", "int8core")
+    assert run("compare", a, b, *words) == 0
+    printed = capsys.readouterr()
+    assert printed.err.count("note: int8core is a precision of its own; did you mean int8-core?") == 2
+    cells = json.loads(printed.out)["cell_list"]
+    assert {cell["precision"] for cell in cells} == {"int8core"}
+    assert run("compare", a, b, *words) == 0
+    assert "a precision of its own" not in capsys.readouterr().err
+
+
 def test_decide_adds_rounds_by_the_gate_up_to_forty(
     farm: HttpFarm, capsys: pytest.CaptureFixture[str]
 ) -> None:

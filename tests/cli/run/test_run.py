@@ -102,6 +102,17 @@ def test_a_file_whose_name_means_another_by_now_is_not_mixed_up_with_it(
     assert view["cell_list"][0]["variant"] == "first/unstated/torchscript"
 
 
+def test_a_new_file_of_a_run_may_have_a_precision_of_its_own(
+    farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--no-watch", "--harness", "infer", "--precision")
+    path = net(tmp_path)
+    assert run("run", path, *words, "int8_core") == 0
+    assert "note: int8_core is a precision of its own; did you mean int8-core?" in capsys.readouterr().err
+    assert run("run", path, *words, "int4-g128") == 0
+    assert "a precision of its own" not in capsys.readouterr().err
+
+
 def test_inputs_of_a_run_are_declared_for_its_file_and_its_matrix(
     farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

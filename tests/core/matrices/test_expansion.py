@@ -19,14 +19,14 @@ from farm.core.matrices.matrix import (
     cell_label_by_axes,
     varying_axes,
 )
-from farm.core.models.variant import Format, Manifest, Precision, Recipe
+from farm.core.models.variant import Format, Manifest, Recipe
 
 
 def variant(number: int, model: str, precision: str, format: str, **recipe: str) -> KnownVariant:
     name = f"{number}/{model}/{precision}/{format}/{recipe}".encode()
     manifest = Manifest(
         model=model,
-        recipe=Recipe(precision=Precision(precision), format=Format(format), **recipe),
+        recipe=Recipe(precision=precision, format=Format(format), **recipe),
         digest=digest_of(name),
         size_bytes=1,
         backends=("cpu",),
@@ -157,6 +157,29 @@ def test_a_cell_without_a_registered_file_is_kept_with_what_builds_it() -> None:
     assert len(answer.cells) == 3
 
 
+def test_a_precision_is_any_word_that_a_file_has() -> None:
+    files = [*FOUR, variant(9, "mobilenet_v2", "int4-g128", "lite")]
+    axes = {**AXES, "precision": ("w8a16", "int4-g128", "float32"), "format": ("lite",)}
+    answer = expanded(variants=files, axes=axes, baseline={"precision": "float32"})
+    assert [cell.key["precision"] for cell in answer.cells] == ["int4-g128", "float32"]
+    [rejected] = answer.rejected
+    assert rejected.rejection is RejectionKind.NO_VARIANT
+    assert rejected.hint == "`farm variant add FILE --model mobilenet_v2 --precision w8a16`"
+
+
+def test_a_slip_of_a_known_precision_has_no_file_and_says_which_was_meant() -> None:
+    answer = expanded(axes={**AXES, "precision": ("float32", "int8core")})
+    hints = {cell.hint for cell in answer.rejected}
+    assert len(answer.rejected) == 2
+    assert hints == {
+        "did you mean `int8-core`? Else `farm variant add FILE --model mobilenet_v2 --precision int8core`"
+    }
+    own = variant(9, "mobilenet_v2", "int8core", "lite")
+    assert not expanded(
+        variants=[*FOUR, own], axes={**AXES, "precision": ("float32", "int8core"), "format": ("lite",)}
+    ).rejected
+
+
 def test_a_cell_the_harness_cannot_run_is_kept_with_the_reason() -> None:
     answer = expanded(axes={**AXES, "backend": ("cpu", "vulkan")})
     assert len(answer.cells) == len(answer.rejected) == 4
@@ -274,7 +297,7 @@ def test_an_unknown_model_on_an_empty_farm_is_refused_with_what_builds_it() -> N
 @pytest.mark.parametrize(
     ("axis", "value", "hint"),
     [
-        ("precision", "int8_core", "did you mean `int8-core`?"),
+        ("precision", "INT8-core", "did you mean `int8-core`?"),
         ("format", "light", "did you mean `lite`?"),
         ("backend", "CPU", "did you mean `cpu`?"),
         ("memory_format", "contigous", "did you mean `contiguous`?"),
@@ -319,7 +342,8 @@ def test_a_setting_of_the_wrong_kind_is_refused(settings: dict[str, Any], messag
         ({"axes": {**AXES, "iter": (1, 2)}, "settings": {"iter": 1}}, "settings.iter: `iter` is an axis too"),
         ({"exclude": ({"threads": 3},)}, "exclude[0]: no cell of the axes has {threads: 3}"),
         ({"exclude": ({"precison": "float32"},)}, "exclude[0].precison: `precison` is neither"),
-        ({"baseline": {"precision": "bfloat16"}}, "baseline.precision: no precision `bfloat16`"),
+        ({"baseline": {"precision": "bfloat16"}}, "baseline: no cell has {precision: bfloat16}"),
+        ({"baseline": {"precision": "Bfloat16"}}, "baseline.precision: no precision `Bfloat16`"),
         ({"baseline": {"threads": 1}}, "baseline: every cell has {threads: 1}"),
         ({"aa": True}, "aa: an A/A pair is a baseline and its replica"),
         ({"axes": {**AXES, "iter": tuple(range(1, 300_000))}}, "1199996 cells, at most 1000000"),

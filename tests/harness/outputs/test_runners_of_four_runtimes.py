@@ -3,6 +3,7 @@
 import pytest
 
 from farm.core.runs.measurement import Outcome
+from tests.core.matrices.test_expansion_inputs import expanded, file_of
 from tests.support.harness import tool_samples as sample
 
 RUNNER, LITERT, NCNN, MNN = "executor_runner", "litert-benchmark", "benchncnn", "mnn_benchmark"
@@ -162,6 +163,14 @@ def test_mnn_runs_a_folder_that_has_this_model_alone() -> None:
     planned = sample.plan(MNN, "opencl", loop=8)
     assert planned.argv[1:] == ("${work}/models", "8", "5", "3", "1", "0")
     assert planned.file("model").path == "models/model.mnn"
+
+
+def test_a_matrix_sets_the_precision_in_which_mnn_computes_beside_that_of_its_files() -> None:
+    axes = {"model": ("net",), "precision": ("float32",), "format": ("mnn",), "backend": ("cpu",)}
+    expansion = expanded(MNN, file_of(MNN), axes={**axes, "precision_mode": (0, 2)})
+    commands = [sample.plan(MNN, cell.backend, **cell.settings).argv[1:] for cell in expansion.cells]
+    assert commands == [("${work}/models", "20", "5", "0", "1", mode) for mode in ("0", "2")]
+    assert all("precision" not in cell.settings for cell in expansion.cells)
 
 
 def test_mnn_is_read_between_the_lines_of_its_runtime() -> None:

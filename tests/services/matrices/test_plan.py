@@ -153,4 +153,4 @@ def test_jobs_of_others_that_go_first_are_counted(farm: FarmRig, host: HostRig) 
 
 def test_a_plan_of_a_wrong_matrix_is_refused_like_its_submission(farm: FarmRig, host: HostRig) -> None:
     with pytest.raises(MatrixInvalid, match="no precision"):
-        plan(farm, axes={**AXES, "precision": "float31"})
+        plan(farm, axes={**AXES, "precision": "Float32"})

@@ -122,6 +122,16 @@ def test_results_and_speedups_have_what_was_run_as_fields(farm: FarmRig, host: H
     assert (speedup.baseline_setup.precision, speedup.precision) == ("float32", "int8-core")
 
 
+def test_a_precision_of_ones_own_is_a_field_like_a_known_one(farm: FarmRig, host: HostRig) -> None:
+    farm.variant("w8a16")
+    axes = {"model": "mobilenet_v2", "precision": ["w8a16", "float32"], "format": "torchscript"}
+    matrix_id = farm.submit(axes={**axes, "backend": "cpu"})
+    host.run(good_evidence)
+    view = farm.speedups(matrix_id)[0]
+    assert (view.precision, view.baseline_setup.precision) == ("w8a16", "float32")
+    assert view.variant == "mobilenet_v2/w8a16/torchscript"
+
+
 def test_without_a_model_the_fields_of_its_file_are_empty(farm: FarmRig, host: HostRig) -> None:
     register(farm)
     farm.submit(**MATRIX, rounds=1)

@@ -18,7 +18,7 @@ from farm.core.base.ids import AttemptId, HostId, MatrixId, SessionId, digest_of
 from farm.core.devices.device import DeviceFacts, Presence
 from farm.core.errors import Blame, FarmError
 from farm.core.jobs.attempt import AttemptState
-from farm.core.models.variant import Format, Manifest, Precision, Recipe, TensorSpec, Variant
+from farm.core.models.variant import Format, Manifest, Recipe, TensorSpec, Variant
 from farm.core.operations.role import Caller, Role
 from farm.core.results.settle.report import IncomingReport, ReportAnswer
 from farm.core.runs.evidence import Evidence, ExitRecord, RunError
@@ -119,7 +119,7 @@ class FarmRig:
         self.write(bind_tx(put_artifact, now=self.clock.now()), digest, len(content))
         manifest = Manifest(
             model=model,
-            recipe=Recipe(precision=Precision(precision), format=Format(format), target=target),
+            recipe=Recipe(precision=precision, format=Format(format), target=target),
             digest=digest,
             size_bytes=len(content),
             backends=(target,),

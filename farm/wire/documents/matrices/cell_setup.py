@@ -2,7 +2,7 @@
 
 from farm.core.base.ids import Digest
 from farm.core.base.setting_values import SettingValue
-from farm.core.models.variant import Format, Precision
+from farm.core.models.variant import Format, PrecisionWord
 from farm.wire.base import Wire
 
 
@@ -12,7 +12,8 @@ class CellSetup(Wire):
     model: str | None
     #: The name of the model file, as in `farm variant list`.
     variant: str | None
-    precision: Precision | None
+    #: A word of the farm's (`float32`), or that with which the file was added (`w8a16`).
+    precision: PrecisionWord | None
     format: Format | None
     memory_format: str | None
     #: The backend that the model file was built for.
