@@ -2,7 +2,8 @@
 
 In a block, `$ ` begins a command and `> ` goes on with it; other lines are what it prints, stderr too. A
 command that ends with ` &` stays running until the page is over. A line `...` stands for any lines, `...`
-within one for any text. Numbers, digests and the width of gaps are not compared: they differ from run to run.
+within one for any text. Numbers, digests, units of durations and the width of gaps are not compared: they
+differ from run to run.
 Of a block that is marked `sample` only the first words of lines are, in their order.
 """
 
@@ -19,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _BLOCK = re.compile(r"^```console( sample)?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_NUMBER = re.compile(r"\b[0-9a-f]{12,64}\b|\d+(?:[.,:]\d+)*")
+#: A digest, or a number; of a duration with its unit, of a difference with its sign.
+_NUMBER = re.compile(r"\b[0-9a-f]{12,64}\b|(?<!\w)[+-]?\d+(?:[.,:]\d+)*(?: (?:[nµm]s|s)\b)?|\d+(?:[.,:]\d+)*")
 _COMMAND_S = 300.0
 _READY_S = 60.0
 _STOP_S = 20.0

@@ -33,6 +33,7 @@ def test_a_page_is_its_console_blocks_in_order() -> None:
     ("expected", "printed"),
     [
         ("took 3.5 s", "took 12 s\n"),
+        ("clock -3.38 ms", "clock  +582 µs\n"),
         ("a  b", "a b\n"),
         ("first\n...\nlast", "first\nx\ny\nlast\n"),
         ("first\n...\nlast", "first\nlast\n"),

@@ -125,7 +125,9 @@ def test_the_script_passes_and_times_itself_in_nanoseconds(tmp_path: Path) -> No
     assert failure(plan(program, payload), done) is None
     took = reference_time(done)
     assert took is not None
-    assert len(took.passes_ns) == 5
+    assert done.stdout.count("reference ") == 5
+    # On a busy machine one may take ten times as long as the others, and is left out.
+    assert 3 <= len(took.passes_ns) <= 5
     assert "reference_clock date" in done.stdout
 
 
