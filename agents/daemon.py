@@ -52,7 +52,6 @@ from agents.upkeep.recovery_state import RecoveryStateStore
 from agents.virtual.pool import start_devices, stop_devices
 from farm import __version__
 from farm.clock import Clock, SystemClock
-from farm.core.base.address import is_loopback
 from farm.core.errors import Conflict, FarmError, FarmFault, HostDiskFull
 from farm.file_modes import owner_only_files
 from farm.logconfig import configure_logging
@@ -245,7 +244,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
     pressure = Backpressure(active.changed)
     usb_capacity = UsbCapacity(active.changed, lasts_s=config.usb_full_s)
     damaged_files = DamagedFiles(config.data_dir, active.changed)
-    adb = AdbClient(host.server.port, host.server.host)
+    adb = AdbClient(host.server.address)
     key, names = partial(find_fingerprint, host.server.public_key), config.device_names
     monitor = DeviceMonitor(
         adb=adb, active=active, clock=clock, random=random, tasks=tasks, find_key=key, names=names
@@ -312,8 +311,7 @@ async def _start(host: AgentRuntime, tasks: asyncio.TaskGroup) -> None:
         random=random,
         boot_id=boot_id,
         agent_version=__version__,
-        # Of no use to others where the server is on another machine.
-        adb_port=lambda: host.server.port if is_loopback(host.server.host) else None,
+        adb_address=host.server.address if host.server.is_on_this_machine else None,
         ready=host.ready,
         session_opened=session_opened,
         wants_provisioning=config.provision_devices,

@@ -98,7 +98,7 @@ def _through_the_farm(bench: Rig, jobs: int) -> Block:
 def _hand(bench: Rig, program: bytes, run: AttemptView) -> Hand:
     """Push the program, and return the farm's command line with that program in it."""
     (phone,) = bench.phones
-    adb = (str(bundled_adb()), "-P", str(bench.adb_port), "-s", phone.address)
+    adb = (str(bundled_adb()), "-L", bench.adb_address, "-s", phone.address)
     assert run.evidence is not None
     argv = run.evidence["argv"]
     assert isinstance(argv, list)

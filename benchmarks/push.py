@@ -117,8 +117,8 @@ async def measure(folder: Path, *, size_bytes: int, pairs: int) -> PushTimes:
     (phone,) = await asyncio.to_thread(start_devices, 1, folder / "phones")
     try:
         async with AdbServer(folder / "adb", usb=False) as server:
-            await AdbClient(server.port).connect(phone.address)
-            bench = await _bench(AdbClient(server.port), phone.address, folder / "file", size_bytes)
+            await AdbClient(server.address).connect(phone.address)
+            bench = await _bench(AdbClient(server.address), phone.address, folder / "file", size_bytes)
             await bench.by_agent()
             by_hand_s, by_agent = [], []
             for pair in range(pairs):

@@ -18,8 +18,8 @@ from typing import NoReturn, TypeVar
 from pydantic import SecretStr
 from sqlalchemy.engine import Connection
 
-from agents.adb.server import find_record, is_our_server
-from agents.host.process import command_line, end_process, start_ticks
+from agents.adb.server import end_own_server, find_own_server, own_address
+from agents.host.process import end_process, start_ticks
 from agents.virtual.device import TICK_S
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from agents.virtual.processes import JOURNAL_FILE, open_runs
@@ -78,7 +78,7 @@ class Rig(FarmRig):
     """A running farm with an agent and phones that have passed their checks; nothing is queued."""
 
     phones: Sequence[VirtualDeviceHandle]
-    adb_port: int
+    adb_address: str
     agent_pid: int
 
     def put_program(self, content: bytes) -> None:
@@ -177,7 +177,7 @@ def _rig(folder: Path, phones: Sequence[VirtualDeviceHandle]) -> Iterator[Rig]:
             blobs=alone.blobs,
             farm_pid=alone.farm_pid,
             phones=phones,
-            adb_port=eventually(partial(_adb_port, folder / "agent"), "adb starts", within_s=_START_S),
+            adb_address=eventually(partial(_adb_address, folder / "agent"), "adb starts", within_s=_START_S),
             agent_pid=agent.pid,
         )
         bench.await_idle()
@@ -218,7 +218,7 @@ def _agent(
         with _process(words, folder.with_suffix(".log")) as agent:
             yield agent
     finally:
-        _end_adb_server(folder / "adb")
+        end_own_server(folder / "adb")
 
 
 @contextmanager
@@ -306,15 +306,8 @@ def _announced(farm: "subprocess.Popen[bytes]", folder: Path) -> str | None:
     return str(announcement["url"])
 
 
-def _adb_port(folder: Path) -> int | None:
-    record = find_record(folder / "adb")
-    return record.port if record else None
-
-
-def _end_adb_server(folder: Path) -> None:
-    record = find_record(folder)
-    if record is not None:
-        end_process(record.pid, lambda pid: is_our_server(command_line(pid), record.port), deadline_s=5.0)
+def _adb_address(folder: Path) -> str | None:
+    return None if find_own_server(folder / "adb") is None else own_address(folder / "adb")
 
 
 def _is_process(ticks: int, pid: int) -> bool:

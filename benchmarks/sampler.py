@@ -157,7 +157,7 @@ async def measure(cores: Sequence[int], shell: str, *, pairs: int, seconds: floa
         program.chmod(0o755)
         with phone_folder(cores, shell, folder / "phones") as (address, _):
             async with AdbServer(folder / "adb", usb=False) as server:
-                adb = AdbClient(server.port)
+                adb = AdbClient(server.address)
                 await adb.connect(address)
                 device = adb.device(address)
                 await read_facts(device)

@@ -65,7 +65,7 @@ async def _measure(until_s: float) -> list[Speedup]:
         cores = sorted(os.sched_getaffinity(0))[:1]
         with phone_folder(cores, "/bin/sh", folder / "phones") as (address, _):
             async with AdbServer(folder / "adb", usb=False) as server:
-                adb = AdbClient(server.port)
+                adb = AdbClient(server.address)
                 await adb.connect(address)
                 device = adb.device(address)
                 await read_facts(device)

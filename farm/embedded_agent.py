@@ -9,6 +9,7 @@ import structlog
 from pydantic import ValidationError
 from sqlalchemy.engine import Connection
 
+from agents.adb.server import select_server
 from agents.daemon import run_agent
 from agents.host.atomic_file import make_folder, remove_durably, translate_disk_errors
 from agents.host.config import AgentConfig
@@ -35,16 +36,17 @@ def agent_config(config: FarmConfig, url: str) -> AgentConfig:
     """Return the settings of the embedded agent: `FARM_AGENT_*`, except its farm and its folder.
 
     Raises:
-        InvalidInput: a FARM_AGENT_ variable has an invalid value.
+        InvalidInput: a FARM_AGENT_ variable has an invalid value, or the path of the data folder is too long.
     """
     folder = config.data_dir / "agent"
     try:
         # An address of this machine, whatever its name: nothing leaves it.
-        return AgentConfig(
-            farm_url=url, data_dir=folder, join_token_file=folder / _JOIN_FILE, plain_http=True
-        )
+        own = AgentConfig(farm_url=url, data_dir=folder, join_token_file=folder / _JOIN_FILE, plain_http=True)
     except ValidationError as error:
         raise invalid_setting(error, "FARM_AGENT_") from error
+    # What it refuses is refused before anything is started.
+    select_server(own)
+    return own
 
 
 async def run_embedded_agent(own: AgentConfig, context: Context, clock: Clock) -> None:

@@ -6,6 +6,7 @@ What they need of the farm is imported by those that are used: a test of a pure 
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -53,6 +54,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def anyio_backend() -> str:
     """The event loop that farm and agent run on."""
     return "asyncio"
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder for agents in deep folders: the path of a socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="farm-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agents.adb import sync
 from agents.adb.shell_v2 import OutputCollector, ShellResult, read_packet_header, read_result, stdin_packets
-from agents.adb.smartsocket import LOOPBACK, AdbProtocolError, AdbRequestFailed, SmartSocket, smart_socket
+from agents.adb.smartsocket import AdbProtocolError, AdbRequestFailed, SmartSocket, smart_socket
 from farm.core.errors import (
     AdbServerDown,
     DeviceError,
@@ -33,22 +33,17 @@ BLAME_DEADLINE_S = 1.0
 class AdbClient:
     """A client of one adb server. It holds no connection, so there is nothing to close."""
 
-    def __init__(self, port: int, host: str = LOOPBACK) -> None:
-        self.port = port
-        self.host = host
+    def __init__(self, address: str) -> None:
+        """Name the server by its address in the notation of `adb -L`; nothing is opened yet."""
+        self.address = address
 
     def device(self, serial: str, work_root: str = "") -> "AdbDevice":
         """Return one device, by the name adb has for its transport; no call is made yet."""
         return AdbDevice(self, serial, work_root)
 
-    @property
-    def address(self) -> str:
-        """Return the server's address, for messages."""
-        return f"{self.host}:{self.port}"
-
     def connection(self) -> AbstractAsyncContextManager[SmartSocket]:
         """Open a connection for one request, or one service."""
-        return smart_socket(self.port, self.host)
+        return smart_socket(self.address)
 
     async def version(self, deadline_s: float = SERVER_DEADLINE_S) -> int:
         """Return the server's protocol version.

@@ -1,17 +1,16 @@
-"""The adb server, our own or the operator's: a child on a private port, found again after an agent's kill."""
+"""The adb server, our own or the operator's: ours listens where this user alone may connect."""
 
 import asyncio
 import base64
 import binascii
 import hashlib
-import json
 import os
 import signal
-import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -19,13 +18,14 @@ import adbutils
 import structlog
 
 from agents.adb.client import AdbClient
-from agents.adb.smartsocket import LOOPBACK
+from agents.adb.smartsocket import MAX_PATH_BYTES, tcp_address, unix_address
 from agents.host.atomic_file import make_folder, translate_disk_errors
 from agents.host.config import AgentConfig
 from agents.host.log_rotation import copy_and_truncate_if_over, rotate
-from agents.host.process import command_line, end_process
-from farm.core.base.address import host_and_port
+from agents.host.process import TERMINATION_SIGNALS, command_line, end_process
+from farm.core.base.address import host_and_port, is_loopback
 from farm.core.errors import AdbServerDown, InvalidInput
+from farm.file_modes import close_folder
 
 log = structlog.get_logger(__name__)
 
@@ -35,28 +35,19 @@ STOP_DEADLINE_S = 5.0
 POLL_S = 0.01
 #: Of `adb-server.log`, and of its older part `adb-server.log.1`.
 LOG_LIMIT_BYTES = 10 * 1024 * 1024
-_STARTS = 3
-_RECORD = "adb-server.json"
 _ADB_VARIABLE_PREFIXES = ("ADB_", "ANDROID_ADB_", "ANDROID_SERIAL", "ADBUTILS_")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerRecord:
-    """A started server, as recorded for the next agent process."""
-
-    pid: int
-    port: int
 
 
 @dataclass(eq=False)
 class AdbServer:
-    """An adb server of our own; one folder has one server, on the same port again where possible.
+    """An adb server of our own; one folder has one server, on a Unix socket in it.
 
-    `start` ends a recorded server that still runs: its owner, an earlier agent, is gone. So two live agents
-    never share a folder.
+    `start` ends a server of the folder that still runs: its owner, an earlier agent, is gone. So two live
+    agents never share a folder.
     """
 
-    #: For the record, log and temporary files; without USB for the key too. Made when missing.
+    #: For the socket, log and temporary files; without USB for the key too. Made when missing, and closed to
+    #: other users: to reach the socket is to command every device.
     folder: Path
     _: KW_ONLY
     #: Serve devices on USB, with the operator's key. False is for servers of TCP and virtual devices.
@@ -66,14 +57,17 @@ class AdbServer:
     #: Another binary than the one adbutils ships.
     adb: Path | None = None
     log_limit_bytes: int = LOG_LIMIT_BYTES
-    #: 0 before the first start.
-    port: int = field(default=0, init=False)
     _process: asyncio.subprocess.Process | None = field(default=None, init=False)
 
     @property
-    def host(self) -> str:
-        """Return the loopback address."""
-        return LOOPBACK
+    def address(self) -> str:
+        """Return the address, whether it runs or not."""
+        return own_address(self.folder)
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Return True."""
+        return True
 
     @property
     def public_key(self) -> Path:
@@ -102,32 +96,22 @@ class AdbServer:
 
         Raises:
             AdbServerDown: it does not come up; its log is named.
-        HostDiskFull: there is no space for its folders or its log.
+            HostDiskFull: there is no space for its folders or its log.
         """
         await self.stop()
         for folder in (self.folder / "tmp", key_home(self.folder)):
             make_folder(folder)
-        previous_port = await self._end_orphaned_server()
-        self.port = self.port or previous_port
-        for _ in range(_STARTS):
-            if not self.port or not _is_free(self.port):
-                with socket.socket() as probe:
-                    probe.bind((LOOPBACK, 0))
-                    self.port = int(probe.getsockname()[1])
-            if await self._spawn_and_wait():
-                return
+        close_folder(self.folder)
+        await asyncio.to_thread(end_own_server, self.folder)
+        if not await self._spawn_and_wait():
             await self.stop()
-        raise AdbServerDown(f"adb's server does not start: see {self._log}")
+            raise AdbServerDown(f"adb's server does not start: see {self._log}")
 
     async def stop(self) -> None:
         """Stop the server by its pid, by force if needed; does nothing when it does not run."""
         process, self._process = self._process, None
         if process is not None:
             await _terminate(process)
-            record = find_record(self.folder)
-            # While we waited for its end, `start` may have recorded another.
-            if record is not None and record.pid == process.pid:
-                (self.folder / _RECORD).unlink(missing_ok=True)
 
     async def rotate_log(self) -> None:
         """Keep the log of the running server within its limit."""
@@ -143,19 +127,18 @@ class AdbServer:
 
     async def _spawn_and_wait(self) -> bool:
         await self._spawn()
-        client = AdbClient(self.port)
+        client = AdbClient(self.address)
         with suppress(TimeoutError):
             async with asyncio.timeout(START_DEADLINE_S):
                 while self.alive():
                     with suppress(AdbServerDown):
                         await client.version()
-                        # Another process may have taken the port and answer instead of our server.
-                        return self.alive()
+                        return True
                     await asyncio.sleep(POLL_S)
         return False
 
     async def _spawn(self) -> None:
-        arguments = [str(self.adb or bundled_adb()), "-P", str(self.port), "server", "nodaemon"]
+        arguments = [str(self.adb or bundled_adb()), "-L", self.address, "server", "nodaemon"]
         environment = server_environment(os.environ, self.folder, self.usb, self.vendor_keys)
         with translate_disk_errors(self._log):
             # What the previous server wrote tells why it ended.
@@ -172,49 +155,57 @@ class AdbServer:
                 # A Ctrl-C at the agent's terminal must reach the agent alone, which then stops the server.
                 start_new_session=True,
             )
-        path = self.folder / _RECORD
-        draft = path.with_suffix(".new")
-        try:
-            draft.write_text(json.dumps({"pid": self._process.pid, "port": self.port}))
-            draft.replace(path)
-        except OSError as error:
-            # A full disk must not keep results of runs from being collected. The price: after a kill of
-            # this agent the next one does not find the server.
-            log.warning("adb_server_not_recorded", reason=str(error))
-            draft.unlink(missing_ok=True)
 
-    async def _end_orphaned_server(self) -> int:
-        """End the recorded server if it still runs; return its port, 0 without a record."""
-        record = find_record(self.folder)
-        if record is None:
-            return 0
-        await asyncio.to_thread(
-            end_process,
-            record.pid,
-            lambda pid: is_our_server(command_line(pid), record.port),
-            deadline_s=STOP_DEADLINE_S,
+
+def own_address(folder: Path) -> str:
+    """Return where the own server of a folder listens, in the notation of `adb -L`."""
+    return unix_address(folder / "socket")
+
+
+def check_own_address(folder: Path) -> None:
+    """Check that a server can listen in a folder.
+
+    Raises:
+        InvalidInput: the path of its socket is longer than the kernel allows.
+    """
+    path = folder / "socket"
+    if (length := len(os.fsencode(path))) > MAX_PATH_BYTES:
+        raise InvalidInput(
+            f"the path of the adb server's socket has {length} bytes, at most {MAX_PATH_BYTES} are "
+            f"possible: {path}",
+            hint="choose a shorter data folder: FARM_AGENT_DATA_DIR, or FARM_DATA_DIR for `farm up`",
         )
-        return record.port
 
 
-def find_record(folder: Path) -> ServerRecord | None:
-    """Return the recorded server of the folder; None without a readable record."""
-    try:
-        fields = json.loads((folder / _RECORD).read_text())
-        return ServerRecord(pid=int(fields["pid"]), port=int(fields["port"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+def find_own_server(folder: Path) -> int | None:
+    """Return the pid of the own server of a folder, started by this process or another; None without one."""
+    return next(_own_servers(folder), None)
 
 
-def find_own_server(folder: Path) -> ServerRecord | None:
-    """Return the recorded server of the folder, if it runs."""
-    record = find_record(folder)
-    return record if record is not None and is_our_server(command_line(record.pid), record.port) else None
+def end_own_server(
+    folder: Path,
+    *,
+    deadline_s: float = STOP_DEADLINE_S,
+    signals: Sequence[signal.Signals] = TERMINATION_SIGNALS,
+) -> None:
+    """End the own server of a folder, if one runs. Blocks for at most `deadline_s` after each signal."""
+    for pid in _own_servers(folder):
+        end_process(pid, partial(_is_own_server, folder), deadline_s=deadline_s, signals=signals)
 
 
-def is_our_server(arguments: list[str], port: int) -> bool:
-    """Return whether a command line is that of our adb server on the port: pids are reused."""
-    return arguments[1:] == ["-P", str(port), "server", "nodaemon"]
+def _own_servers(folder: Path) -> Iterator[int]:
+    pids = (int(process.name) for process in Path("/proc").glob("[0-9]*"))
+    return (pid for pid in pids if _is_own_server(folder, pid))
+
+
+def _is_own_server(folder: Path, pid: int) -> bool:
+    """Return whether a process is the server of this folder, not of one with the same path in a container."""
+    match command_line(pid):
+        case [_, "-L", _, "server", "nodaemon"]:
+            # Readable for its own user only, who alone can enter the folder.
+            with suppress(OSError):
+                return Path(f"/proc/{pid}/cwd").samefile(folder)
+    return False
 
 
 def key_home(folder: Path) -> Path:
@@ -257,16 +248,6 @@ async def _terminate(process: asyncio.subprocess.Process) -> None:
         await process.wait()
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, port))
-        except OSError:
-            return False
-        return True
-
-
 #: The protocol of the adb bundled with adbutils ("1.0.41"). An adb of another version kills the server.
 PROTOCOL_VERSION = 41
 
@@ -278,6 +259,16 @@ class ExternalServer:
         self.host = host
         self.port = port
         self._version: int | None = None
+
+    @property
+    def address(self) -> str:
+        """Return the address."""
+        return tcp_address(self.port, self.host)
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Return whether other processes of this machine reach it by the same address."""
+        return is_loopback(self.host)
 
     @property
     def public_key(self) -> None:
@@ -306,7 +297,7 @@ class ExternalServer:
             AdbServerDown: it does not.
         """
         try:
-            version = await AdbClient(self.port, self.host).version()
+            version = await AdbClient(self.address).version()
         except AdbServerDown as error:
             raise AdbServerDown(
                 error.message,
@@ -341,7 +332,8 @@ def select_server(config: AgentConfig) -> SelectedServer:
     """Return the server that the settings name; nothing is started yet.
 
     Raises:
-        InvalidInput: the key that phones are to be shown cannot be read.
+        InvalidInput: the key that phones are to be shown cannot be read, or the path of the data folder is
+            too long for a socket.
     """
     if config.adb_server is not None:
         return ExternalServer(*host_and_port(config.adb_server))
@@ -349,7 +341,9 @@ def select_server(config: AgentConfig) -> SelectedServer:
         # adb would ignore it silently, and every device would ask its owner for approval.
         raise InvalidInput(f"the key {config.adb_key} cannot be read", hint="set or unset FARM_AGENT_ADB_KEY")
     keys = str(config.adb_key) if config.adb_key else None
-    return AdbServer(config.data_dir / "adb", usb=config.adb_usb, vendor_keys=keys)
+    folder = config.data_dir / "adb"
+    check_own_address(folder)
+    return AdbServer(folder, usb=config.adb_usb, vendor_keys=keys)
 
 
 def fingerprint(public_key: str) -> str | None:

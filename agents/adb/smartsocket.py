@@ -1,10 +1,20 @@
 """A connection to an adb server with its smart-socket protocol (AOSP: docs/dev/services.md)."""
 
 import asyncio
+import socket as sockets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from farm.core.base.address import host_and_port
 
 LOOPBACK = "127.0.0.1"
+_UNIX, _TCP = "localfilesystem:", "tcp:"
+#: The greatest length of a Unix socket's path: sun_path of unix(7) without its final zero byte.
+MAX_PATH_BYTES = 107
+#: adb's server queues 4 connections, and accepts them within milliseconds.
+QUEUE_DEADLINE_S = 5.0
+QUEUE_RETRY_S = 0.005
 READ_BUFFER_BYTES = 1024 * 1024
 #: The server reads a request's length from four hexadecimal digits.
 REQUEST_LIMIT_BYTES = 0xFFFF
@@ -71,12 +81,54 @@ class SmartSocket:
         self._writer.transport.abort()
 
 
+def tcp_address(port: int, host: str = LOOPBACK) -> str:
+    """Return the address of a server on a TCP port, in the notation of `adb -L`."""
+    return f"{_TCP}[{host}]:{port}" if ":" in host else f"{_TCP}{host}:{port}"
+
+
+def unix_address(path: Path) -> str:
+    """Return the address of a server on a Unix socket, in the notation of `adb -L`."""
+    return f"{_UNIX}{path}"
+
+
+def find_socket_path(address: str) -> Path | None:
+    """Return the path of the Unix socket that an address names; None for a TCP port."""
+    return Path(address.removeprefix(_UNIX)) if address.startswith(_UNIX) else None
+
+
 @asynccontextmanager
-async def smart_socket(port: int, host: str = LOOPBACK) -> AsyncIterator[SmartSocket]:
-    """Connect to the server; closed on exit, by cancellation too."""
-    reader, writer = await asyncio.open_connection(host, port, limit=READ_BUFFER_BYTES)
+async def smart_socket(address: str) -> AsyncIterator[SmartSocket]:
+    """Connect to the server at `address`; closed on exit, by cancellation too.
+
+    Raises:
+        OSError: it does not listen there, or (TimeoutError) its queue stays full for QUEUE_DEADLINE_S.
+        ValueError: the address is malformed.
+    """
+    if (path := find_socket_path(address)) is not None:
+        reader, writer = await _open_unix_connection(path)
+    else:
+        host, port = host_and_port(address.removeprefix(_TCP))
+        reader, writer = await asyncio.open_connection(host, port, limit=READ_BUFFER_BYTES)
     socket = SmartSocket(reader, writer)
     try:
         yield socket
     finally:
         socket.abort()
+
+
+async def _open_unix_connection(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    connecting = sockets.socket(sockets.AF_UNIX)
+    try:
+        connecting.setblocking(False)
+        async with asyncio.timeout(QUEUE_DEADLINE_S):
+            # With a full queue, connect(2) on a Unix socket fails with EAGAIN, and nothing is under way:
+            # asyncio's own connect would wait for the end of it, and take the socket for connected.
+            while True:
+                with suppress(BlockingIOError):
+                    connecting.connect(str(path))
+                    break
+                await asyncio.sleep(QUEUE_RETRY_S)
+        return await asyncio.open_unix_connection(sock=connecting, limit=READ_BUFFER_BYTES)
+    except BaseException:
+        connecting.close()
+        raise

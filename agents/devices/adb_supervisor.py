@@ -11,6 +11,7 @@ import structlog
 
 from agents.adb.client import AdbClient
 from agents.adb.server import SelectedServer
+from agents.adb.smartsocket import tcp_address
 from agents.devices.backpressure import Backpressure
 from agents.devices.monitor import DeviceMonitor
 from agents.host.retry import Backoff
@@ -138,9 +139,8 @@ class AdbSupervisor:
             log.warning("adb_server_not_started", reason=error.message, hint=error.hint)
             self._record_server_fault("adb's server does not start")
             return
-        self.adb.port = self.server.port
         self._restarted_s.append(self.clock.monotonic())
-        log.info("adb_server_started", port=self.server.port)
+        log.info("adb_server_started", address=self.server.address)
 
     def _record_server_fault(self, problem: str | None) -> None:
         """Apply backpressure while the server has a problem, or was restarted too often."""
@@ -208,10 +208,8 @@ class OtherServerMonitor:
             await asyncio.sleep(self.interval_s)
 
     async def _check(self) -> frozenset[str]:
-        if self.ours.port == self.port:
-            return frozenset()
         try:
-            theirs = await AdbClient(self.port).devices()
+            theirs = await AdbClient(tcp_address(self.port)).devices()
         except AdbServerDown:
             return frozenset()
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 from pydantic import SecretStr
 
-from agents.adb.server import bundled_adb, find_own_server, key_home
+from agents.adb.server import bundled_adb, find_own_server, key_home, own_address
 from agents.devices.adb_supervisor import default_adb_port
 from agents.doctor import machine
 from agents.farm_api import farm_client
@@ -65,13 +65,13 @@ async def _servers(config: AgentConfig) -> list[Diagnostic]:
         return [machine.check_external_server(server)]
     if not config.adb_usb:
         return []
-    own = find_own_server(config.data_dir / "adb")
-    ours = None if own is None else await machine.probe_server("127.0.0.1", own.port)
+    folder = config.data_dir / "adb"
+    ours = await machine.read_adb_devices(own_address(folder))
     default = await machine.probe_server("127.0.0.1", default_adb_port(os.environ))
     devices = machine.read_usb_devices()
     return [
         machine.check_default_server(default, ours),
-        *machine.check_usb(devices, None if own is None else own.pid),
+        *machine.check_usb(devices, find_own_server(folder)),
     ]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from agents.adb.client import AdbClient
 from agents.adb.server import PROTOCOL_VERSION, version_hint
+from agents.adb.smartsocket import tcp_address
 from agents.devices.adb_supervisor import find_claimed_devices
 from agents.devices.backpressure import name_controllers
 from agents.host.config import AgentConfig
@@ -316,13 +317,21 @@ def check_keys(own: Path, shared: Path | None) -> list[Diagnostic]:
 
 async def probe_server(host: str, port: int, *, is_here: bool = True) -> ServerProbe:
     """Query a server; none is started."""
-    client = AdbClient(port, host)
+    client, address = AdbClient(tcp_address(port, host)), f"{host}:{port}"
     process = find_listener(port) if is_here else None
     try:
         version, listing = await client.version(), await client.devices()
     except AdbServerDown:
-        return ServerProbe(address=client.address, state_by_serial={}, process=process)
-    return ServerProbe(address=client.address, version=version, state_by_serial=listing, process=process)
+        return ServerProbe(address=address, state_by_serial={}, process=process)
+    return ServerProbe(address=address, version=version, state_by_serial=listing, process=process)
+
+
+async def read_adb_devices(address: str) -> Mapping[str, str]:
+    """Return the state of each device of a server by serial; empty where none answers."""
+    try:
+        return await AdbClient(address).devices()
+    except AdbServerDown:
+        return {}
 
 
 def check_external_server(server: ServerProbe) -> Diagnostic:
@@ -338,11 +347,11 @@ def check_external_server(server: ServerProbe) -> Diagnostic:
     return ok("adb server", f"the one at {server.address} is shared")
 
 
-def check_default_server(default: ServerProbe, ours: ServerProbe | None) -> Diagnostic:
+def check_default_server(default: ServerProbe, ours: Mapping[str, str]) -> Diagnostic:
     """Check whether the server that adb commands use claims devices that the agent should have."""
     if default.version is None:
         return ok("adb server", f"none but the agent's is in the way ({default.address} is silent)")
-    claimed = find_claimed_devices(ours.state_by_serial if ours else {}, default.state_by_serial)
+    claimed = find_claimed_devices(ours, default.state_by_serial)
     if not claimed:
         return ok(
             "adb server",

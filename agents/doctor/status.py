@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.adb.server import find_own_server
+from agents.adb.server import find_own_server, own_address
 from agents.host.config import AgentConfig
 from agents.host.data_dir import find_holder
 from agents.link.enrollment import find_credential
@@ -39,7 +39,7 @@ class AgentStatus:
 def agent_status(config: AgentConfig) -> AgentStatus:
     """Read the status; neither farm, adb nor devices are called."""
     folder = config.data_dir
-    server = find_own_server(folder / "adb")
+    server = None if find_own_server(folder / "adb") is None else own_address(folder / "adb")
     # Not by AttemptJournal and Spool: they clean their folders up, which only the agent may do.
     attempts = (_attempt_status(path) for path in (folder / "attempts").glob("*.json"))
     return AgentStatus(
@@ -48,7 +48,7 @@ def agent_status(config: AgentConfig) -> AgentStatus:
         data_dir=str(folder),
         has_joined=find_credential(folder) is not None,
         pid=find_holder(folder),
-        adb_server=config.adb_server or (None if server is None else f"127.0.0.1:{server.port}"),
+        adb_server=config.adb_server or server,
         attempts=tuple(sorted(filter(None, attempts), key=lambda attempt: attempt.attempt_id)),
         waiting_reports=sum(1 for _ in (folder / "spool").glob("*.json")),
     )

@@ -132,7 +132,8 @@ class ExchangeLoop:
     random: Random
     boot_id: str
     agent_version: str
-    adb_port: Callable[[], int | None]
+    #: Of the adb server, for `farm adb` on this machine; None for a server of another machine.
+    adb_address: str | None
     ready: Callable[[], None]
     #: Set after the first session was opened.
     session_opened: asyncio.Event = field(default_factory=asyncio.Event)
@@ -175,7 +176,7 @@ class ExchangeLoop:
             opening = SessionOpening(
                 boot_id=self.boot_id,
                 agent_version=self.agent_version,
-                adb_port=self.adb_port(),
+                adb_address=self.adb_address,
                 attempts=self.active.reports(),
             )
             try:

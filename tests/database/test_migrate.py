@@ -191,3 +191,26 @@ def test_starts_of_a_baseline_in_several_blocks_survive_a_release_that_knows_rep
         planned = connection.exec_driver_sql("SELECT DISTINCT block_candidates FROM matrices").scalars()
         assert list(planned) == [None]
         assert connection.exec_driver_sql("SELECT count(*) FROM jobs").scalar_one() == before
+
+
+def test_a_port_of_an_adb_server_becomes_its_address_and_back(engine: Engine) -> None:
+    upgrade(engine)
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        for host, address in (
+            ("port", "'tcp:127.0.0.1:5037'"),
+            ("socket", "'localfilesystem:/agent/adb/socket'"),
+            ("none", "NULL"),
+        ):
+            connection.exec_driver_sql(
+                "INSERT INTO hosts (host_id, state, auto_admit, credential_hash, adb_address, created_at)"
+                f" VALUES ('{host}', 'active', false, '{host}', {address}, 0)"
+            )
+    downgrade(engine, "0107")
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT host_id, adb_port FROM hosts ORDER BY host_id")
+        assert [tuple(row) for row in rows] == [("none", None), ("port", 5037), ("socket", None)]
+    upgrade(engine)
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT host_id, adb_address FROM hosts ORDER BY host_id")
+        after = [("none", None), ("port", "tcp:127.0.0.1:5037"), ("socket", None)]
+        assert [tuple(row) for row in rows] == after

@@ -234,7 +234,7 @@ class Life:
                 random=world.random,
                 boot_id="boot",
                 agent_version="simulated",
-                adb_port=lambda: None,
+                adb_address=None,
                 ready=lambda: None,
             )
             await attempts.recover()

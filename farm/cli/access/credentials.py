@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Iterator
@@ -119,11 +120,11 @@ def save_login(login: Login) -> Path:
     return path
 
 
-def find_login() -> Login | None:
+def find_login(*, for_use: bool = True) -> Login | None:
     """Return the stored login; None if there is none.
 
     Raises:
-        InvalidInput: other users can read the file, or it is not a login.
+        InvalidInput: the file is not a login, or other users can read it, and it is to be used.
     """
     path = login_file()
     try:
@@ -134,12 +135,31 @@ def find_login() -> Login | None:
         return None
     except (OSError, ValueError, TypeError) as error:
         raise InvalidInput(f"{path} is not a login: {error}", hint=_LOGIN_HINT) from error
-    if mode & 0o077:
+    if for_use and mode & 0o077:
         raise InvalidInput(
             f"other users of this machine can read {path} and use the farm in your name",
             hint=f"chmod 600 {path}; if it may have been read, have the token revoked",
         )
     return login
+
+
+def remove_login() -> bool:
+    """Remove the stored login, whatever is in its file; return whether there was one.
+
+    Raises:
+        InvalidInput: the file cannot be removed.
+    """
+    path = login_file()
+    try:
+        path.unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot remove {path}: {error.strerror}",
+            hint=f"remove it as its owner: rm {shlex.quote(str(path))}",
+        ) from error
+    return True
 
 
 def find_token(url: str) -> str | None:

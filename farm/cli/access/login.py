@@ -1,14 +1,25 @@
-"""`farm login` and `farm whoami`: store and show the identity of the caller."""
+"""`farm login`, `farm logout` and `farm whoami`: store, forget and show the identity of the caller."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from farm.cli.access.credentials import Login, check_token, read_private, read_secret, save_login
+from farm.cli.access.credentials import (
+    Login,
+    check_token,
+    find_login,
+    login_file,
+    read_private,
+    read_secret,
+    remove_login,
+    save_login,
+)
 from farm.cli.shell.address import connect, connect_with
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_data, print_json, print_notice
+from farm.core.errors import InvalidInput
+from farm.wire.tokens import token_id_of
 
 
 def login(
@@ -33,6 +44,32 @@ def login(
     path = save_login(new_login)
     print_notice(
         f"Logged in at {new_login.url} as {caller.name} ({caller.role}). Stored in {path} (private)."
+    )
+
+
+def logout() -> None:
+    """Forget the address and the access token that `farm login` stored for you on this machine.
+
+    The farm is not called. The token stays valid, as other machines or scripts may use it.
+
+    Example: farm logout
+    """
+    path = login_file()
+    try:
+        old = find_login(for_use=False)
+    except InvalidInput:
+        # A damaged one ends here, too.
+        old = None
+    if not remove_login():
+        print_notice("You are not logged in on this machine.")
+        return
+    if old is None:
+        print_notice(f"Logged out. {path} is removed.")
+        return
+    print_notice(f"Logged out of {old.url}. {path} is removed.")
+    print_notice(
+        "The token stays valid until it expires or is revoked. If nothing else uses it, ask an "
+        f"administrator: farm token revoke {token_id_of(old.token)}"
     )
 
 

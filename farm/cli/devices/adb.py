@@ -35,14 +35,14 @@ def adb(
     with connect() as farm:
         access = farm.adb_access(device, require_identity())
     if not _BOOT_ID.exists() or access.boot_id != _BOOT_ID.read_text(encoding="ascii").strip():
-        command = shlex.join(["adb", "-P", str(access.adb_port), "-s", access.serial, *arguments])
+        command = shlex.join(["adb", "-L", access.adb_address, "-s", access.serial, *arguments])
         raise HostError(
             f"{access.device_id} is attached to {access.host}, not to this machine",
-            hint=f"run it there: {shlex.join(['ssh', access.host, command])}",
+            hint=f"run it there, as the agent's user: {shlex.join(['ssh', access.host, command])}",
         )
     sys.stdout.flush()
     sys.stderr.flush()
     # Replace this process, so that adb has the terminal. -P: do not import from a folder `agents` in the
     # current folder.
     python = [sys.executable, "-P", "-m", "agents.adb.passthrough"]
-    os.execv(sys.executable, [*python, str(access.adb_port), access.serial, *arguments])
+    os.execv(sys.executable, [*python, access.adb_address, access.serial, *arguments])

@@ -101,7 +101,7 @@ def _away_hint(url: str) -> str | None:
         return None
     return (
         f"that address is from your login in {login_file()}: `farm login URL` logs in at another farm, "
-        "FARM_URL sets the address of a single command, and removing that file logs you out"
+        "FARM_URL sets the address of a single command, and `farm logout` logs you out"
     )
 
 

@@ -204,6 +204,11 @@ _COMMANDS_BY_PANEL = {
             "access.login:login",
             "Store the address of a farm and your access token for all commands.",
         ),
+        (
+            "logout",
+            "access.login:logout",
+            "Forget the address and the access token that `farm login` stored for you on this machine.",
+        ),
         ("whoami", "access.login:whoami", "Show your name and role at the farm."),
         (
             "doctor",

@@ -16,8 +16,8 @@ hosts = sa.Table(
     #: True if new devices of this host are admitted automatically.
     sa.Column("auto_admit", sa.Boolean, nullable=False),
     sa.Column("credential_hash", sa.Text, nullable=False),
-    #: The port of its adb server, on that machine's loopback.
-    sa.Column("adb_port", sa.Integer),
+    #: The address of its adb server on that machine, in the notation of `adb -L`; None: not reported.
+    sa.Column("adb_address", sa.Text),
     #: The most concurrent runs; None: as many as it has devices.
     sa.Column("max_runs", sa.Integer),
     sa.Column("created_at", UtcTime, nullable=False),

@@ -48,7 +48,7 @@ def open_session(tx: Tx, host_id: HostId, opening: SessionOpening) -> SessionAns
     session = hosts.add_session(
         tx, host_id=host_id, boot_id=opening.boot_id, agent_version=opening.agent_version
     )
-    hosts.record_adb_port(tx.connection, host_id, opening.adb_port)
+    hosts.record_adb_address(tx.connection, host_id, opening.adb_address)
     journal = {report.attempt_id: report for report in opening.attempts}
     adopted = {
         attempt.attempt_id

@@ -90,16 +90,16 @@ def adb_access(connection: Connection, name: str, by: str) -> AdbAccess:
     device = device_named(connection, name)
     _check_reserved(device, by)
     session = hosts.current_session(connection, device.host_id)
-    adb_port = hosts.find_adb_port(connection, device.host_id)
+    adb_address = hosts.find_adb_address(connection, device.host_id)
     if session is None:
         raise HostError(f"the agent of host {device.host_id} is not connected")
-    if adb_port is None:
+    if adb_address is None:
         raise HostError(
             f"the agent of host {device.host_id} does not say where its adb server listens there",
             hint="it shares one of another machine, or is of an older release: bring it up to this one",
         )
     assert device.reserved_until is not None, "the schema pairs them"
-    return AdbAccess.of(device, session, host=device.host_id, adb_port=adb_port)
+    return AdbAccess.of(device, session, host=device.host_id, adb_address=adb_address)
 
 
 def _check_reserved(device: Device, by: str) -> None:

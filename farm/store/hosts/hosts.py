@@ -70,14 +70,14 @@ def is_auto_admitting(connection: Connection, host_id: HostId) -> bool:
     return bool(connection.execute(sa.select(hosts.c.auto_admit).where(hosts.c.host_id == host_id)).scalar())
 
 
-def record_adb_port(connection: Connection, host_id: HostId, adb_port: int | None) -> None:
-    """Record the port of a host's adb server; None if its agent does not report it."""
-    connection.execute(hosts.update().where(hosts.c.host_id == host_id).values(adb_port=adb_port))
+def record_adb_address(connection: Connection, host_id: HostId, adb_address: str | None) -> None:
+    """Record the address of a host's adb server; None if its agent does not report it."""
+    connection.execute(hosts.update().where(hosts.c.host_id == host_id).values(adb_address=adb_address))
 
 
-def find_adb_port(connection: Connection, host_id: HostId) -> int | None:
-    """Return the port of a host's adb server on its loopback; None if it was not reported."""
-    return connection.execute(sa.select(hosts.c.adb_port).where(hosts.c.host_id == host_id)).scalar()
+def find_adb_address(connection: Connection, host_id: HostId) -> str | None:
+    """Return the address of a host's adb server on that machine; None if it was not reported."""
+    return connection.execute(sa.select(hosts.c.adb_address).where(hosts.c.host_id == host_id)).scalar()
 
 
 _BY_CREDENTIAL_QUERY = sa.select(hosts.c.host_id).where(
@@ -235,7 +235,7 @@ class Host:
     host_id: HostId
     state: HostState
     auto_admit: bool
-    adb_port: int | None
+    adb_address: str | None
     #: The most concurrent runs; None: no limit.
     max_runs: int | None
     created_at: datetime

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, SecretStr, model_validator
 
-from farm.core.base.bounds import AtMost, Fence, FileDigest, Note, Word
+from farm.core.base.bounds import AtMost, Fence, FileDigest, Matches, Note, Word
 from farm.core.base.ids import AttemptId, DeviceId, HostId, JobId, SessionId
 from farm.core.devices.condition import Condition
 from farm.core.devices.device import DeviceFacts, Presence
@@ -111,8 +111,8 @@ class SessionOpening(VersionedMessage):
     #: Changes when the machine was restarted.
     boot_id: Word
     agent_version: Word
-    #: Port of this host's adb server on loopback.
-    adb_port: Annotated[int, Field(gt=0, lt=65536)] | None = None
+    #: Of this host's adb server, in the notation of `adb -L`; None for a server of another machine.
+    adb_address: Annotated[Word, Matches(r"(?:localfilesystem:/|tcp:)[^\x00-\x1f\x7f]+")] | None = None
     #: The journal of unfinished attempts from before the restart.
     attempts: Annotated[tuple[AttemptReport, ...], AtMost(MAX_ATTEMPTS)] = ()
 

@@ -211,7 +211,8 @@ class AdbAccess(Wire):
     host: HostId
     #: Of the machine's present boot, to detect whether the client runs on it.
     boot_id: str
-    adb_port: int
+    #: Of the adb server, in the notation of `adb -L`.
+    adb_address: str
     serial: str
     reserved_until: datetime
 

@@ -36,7 +36,7 @@ async def test_a_phone_vanishing_within_a_command_is_offline_not_a_success(
 async def test_a_vanished_phone_comes_back_on_its_port(
     own_device: AdbDevice, phone: VirtualDeviceHandle, server: AdbServer
 ) -> None:
-    async with aclosing(AdbClient(server.port).track_devices()) as listings:
+    async with aclosing(AdbClient(server.address).track_devices()) as listings:
         await _until(listings, own_device.serial, "device")
         set_faults(phone.state, Faults(vanish=True))
         await _until(listings, own_device.serial, "offline")
@@ -77,12 +77,12 @@ async def test_a_phone_told_to_hang_answers_nothing_until_it_is_well(
 
 async def test_a_phone_adb_does_not_know_is_offline(server: AdbServer) -> None:
     with pytest.raises(DeviceOffline, match="not found"):
-        await AdbClient(server.port).device("nobody").shell("true", deadline_s=DEADLINE_S)
+        await AdbClient(server.address).device("nobody").shell("true", deadline_s=DEADLINE_S)
 
 
 async def test_connecting_where_nothing_listens_is_an_error(server: AdbServer) -> None:
     with pytest.raises(DeviceOffline):
-        await AdbClient(server.port).connect("127.0.0.1:1")
+        await AdbClient(server.address).connect("127.0.0.1:1")
 
 
 async def test_a_server_that_died_is_not_the_phones_fault(own_device: AdbDevice, server: AdbServer) -> None:

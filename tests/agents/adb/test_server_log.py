@@ -29,8 +29,8 @@ async def test_a_log_that_grows_is_rotated_while_its_server_runs(tmp_path: Path,
         pid = server.pid
         async with watching(server, ping_s=0.02), asyncio.timeout(120):
             while not older.exists() or log.stat().st_size < 100:
-                await AdbClient(server.port).version()
-        assert await AdbClient(server.port).version() > 0
+                await AdbClient(server.address).version()
+        assert await AdbClient(server.address).version() > 0
         assert server.pid == pid
     # The server appends: where it went on after the truncation is the new beginning.
     assert b"\0" not in log.read_bytes()
@@ -53,4 +53,4 @@ async def test_a_log_that_cannot_be_copied_is_emptied(tmp_path: Path) -> None:
         (tmp_path / "adb-server.log.new").symlink_to("/dev/full")
         await server.rotate_log()
         assert log.stat().st_size == 0
-        assert await AdbClient(server.port).version() > 0
+        assert await AdbClient(server.address).version() > 0

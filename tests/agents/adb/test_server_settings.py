@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agents.adb.server import is_our_server, server_environment
+from agents.adb.server import server_environment
 
 FOLDER = Path("/folder")
 OPERATOR = {
@@ -39,12 +39,3 @@ def test_a_shared_key_goes_before_the_operators() -> None:
 
     assert server_environment(outer, FOLDER, True, None)["ADB_VENDOR_KEYS"] == "/operators"
     assert server_environment(outer, FOLDER, True, "/labs")["ADB_VENDOR_KEYS"] == "/labs"
-
-
-def test_a_server_is_known_by_its_whole_command_line() -> None:
-    ours = ["/somewhere/adb", "-P", "5100", "server", "nodaemon"]
-
-    assert is_our_server(ours, 5100)
-    assert not is_our_server(ours, 5101)
-    assert not is_our_server([*ours, "x"], 5100)
-    assert not is_our_server([], 5100)

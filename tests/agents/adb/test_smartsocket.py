@@ -10,6 +10,7 @@ import pytest
 
 from agents.adb.client import AdbClient, AdbDevice
 from agents.adb.shell_v2 import PacketId, packet
+from agents.adb.smartsocket import tcp_address
 from farm.core.errors import (
     AdbServerDown,
     DeviceOffline,
@@ -44,7 +45,7 @@ async def scripted_device(
                 return
 
     async with stream_server(answer) as port:
-        yield AdbClient(port).device("phone")
+        yield AdbClient(tcp_address(port)).device("phone")
 
 
 async def test_an_end_without_exit_packet_is_no_success() -> None:
@@ -153,6 +154,6 @@ async def test_no_server_at_all_is_the_hosts_trouble() -> None:
         port = server.sockets[0].getsockname()[1]
 
     with pytest.raises(AdbServerDown):
-        await AdbClient(port).device("phone").shell("true", deadline_s=DEADLINE_S)
+        await AdbClient(tcp_address(port)).device("phone").shell("true", deadline_s=DEADLINE_S)
     with pytest.raises(AdbServerDown):
-        await anext(AdbClient(port).track_devices())
+        await anext(AdbClient(tcp_address(port)).track_devices())

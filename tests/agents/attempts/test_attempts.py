@@ -1,7 +1,6 @@
 """Attempts on a real virtual phone behind a real adb server, for a farm that the test plays."""
 
 import asyncio
-import json
 import os
 import signal
 import subprocess
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.adb.server import bundled_adb
+from agents.adb.server import bundled_adb, end_own_server, find_own_server, own_address
 from agents.host.config import AgentConfig
 from agents.virtual.pool import VirtualDeviceHandle
 from farm.core.devices.condition import Gates
@@ -197,8 +196,7 @@ async def test_a_killed_adb_server_costs_no_run(
     played.assign(1, phone.serial, "sleep 2; echo done")
     async with living(config):
         await played.until(lambda: bool(played.exchanges) and played.phase(1) is AttemptState.MEASURING)
-        record = json.loads((config.data_dir / "adb" / "adb-server.json").read_text())
-        os.kill(record["pid"], signal.SIGKILL)
+        end_own_server(config.data_dir / "adb", signals=(signal.SIGKILL,))
         evidence = await played.reported(1)
         assert evidence.stdout == "done\n"
         await played.until(lambda: played.cleaned(phone.serial) == 1)
@@ -212,13 +210,14 @@ async def test_another_adb_that_would_end_the_server_does_not_and_costs_no_run(
     played.assign(1, phone.serial, f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done; echo done")
     async with living(config):
         await played.until(begun.exists)
-        record = json.loads((config.data_dir / "adb" / "adb-server.json").read_text())
-        killer = [str(bundled_adb()), "-P", str(record["port"]), "kill-server"]
+        server = find_own_server(config.data_dir / "adb")
+        assert server is not None
+        killer = [str(bundled_adb()), "-L", own_address(config.data_dir / "adb"), "kill-server"]
         await asyncio.to_thread(subprocess.run, killer, capture_output=True, check=False, timeout=20)
         go.touch()
         evidence = await played.reported(1)
         assert (evidence.stdout, evidence.error, evidence.away_s) == ("done\n", None, 0.0)
-        assert json.loads((config.data_dir / "adb" / "adb-server.json").read_text()) == record
+        assert find_own_server(config.data_dir / "adb") == server
 
 
 def screen_setting(phone: VirtualDeviceHandle, value: str) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.adb.server import find_own_server
 from agents.host.config import AgentConfig
 from agents.host.data_dir import host_lock
 from tests.support.agents.fake_farm import TOKEN, FakeFarm
@@ -59,4 +60,4 @@ async def test_sigterm_ends_an_agent_in_order(config: AgentConfig, played: FakeF
     agent.send_signal(signal.SIGTERM)
     out, _ = await agent.communicate()
     assert (agent.returncode, out) == (0, b"")
-    assert not (config.data_dir / "adb" / "adb-server.json").exists()
+    assert find_own_server(config.data_dir / "adb") is None

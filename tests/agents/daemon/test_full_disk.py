@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.fault(29)]
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", 8) as disk:
+def small(short_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(short_path / "disk", 8) as disk:
         yield disk
 
 

@@ -10,8 +10,8 @@ from agents.virtual.pool import VirtualDeviceHandle
 
 @pytest.fixture
 async def device(server: AdbServer, phone: VirtualDeviceHandle) -> AdbDevice:
-    await AdbClient(server.port).connect(phone.address)
-    one = AdbClient(server.port).device(phone.address)
+    await AdbClient(server.address).connect(phone.address)
+    one = AdbClient(server.address).device(phone.address)
     await read_facts(one)
     return one
 

@@ -75,7 +75,7 @@ async def test_the_listing_says_where_phones_are(
     server: AdbServer, device: AdbDevice, phone: VirtualDeviceHandle
 ) -> None:
     await device.shell("true", deadline_s=10.0)
-    (listed,) = await AdbClient(server.port).list_transports()
+    (listed,) = await AdbClient(server.address).list_transports()
     assert (listed.serial, listed.state, listed.usb_path) == (phone.address, "device", None)
 
 

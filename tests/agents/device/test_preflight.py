@@ -54,7 +54,7 @@ class CountedDevice(AdbDevice):
 
 @pytest.fixture
 async def used(server: AdbServer, device: AdbDevice, phone: VirtualDeviceHandle) -> OnlineDevice:
-    counted, facts = CountedDevice(AdbClient(server.port), phone.address), await read_facts(device)
+    counted, facts = CountedDevice(AdbClient(server.address), phone.address), await read_facts(device)
     counted.work_root = facts.work_root
     return OnlineDevice(adb=counted, facts=facts, boot_id=None, state_cache=DeviceStateCache())
 
@@ -205,7 +205,7 @@ async def test_no_more_phones_get_files_at_once_than_the_host_may_serve(
         for number in range(3):
             root = phone.state / f"work-{number}"
             root.mkdir()
-            one = CountingDevice(AdbClient(server.port), phone.address)
+            one = CountingDevice(AdbClient(server.address), phone.address)
             one.work_root = str(root)
             own = OnlineDevice(adb=one, facts=facts, boot_id=None, state_cache=DeviceStateCache())
             tasks.create_task(limited.prepare(own, PLAN, 1))

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agents.adb.client import AdbClient
-from agents.adb.server import bundled_adb, find_record
+from agents.adb.server import bundled_adb, own_address
 from agents.host.config import AgentConfig
 from agents.virtual.connection import FILE
 from agents.virtual.pool import VirtualDeviceHandle
@@ -65,9 +65,8 @@ async def test_a_phone_that_knows_none_of_the_keys_stays_unauthorized_and_is_tol
     with capture_logs() as logs:
         async with living(other):
             await played.until(lambda: len(played.exchanges) > 2)
-            record = find_record(config.data_dir / "adb")
-            assert record is not None
-            assert await AdbClient(record.port).devices() == {phone.address: "unauthorized"}
+            server = AdbClient(own_address(config.data_dir / "adb"))
+            assert await server.devices() == {phone.address: "unauthorized"}
     assert not list(reports(played))
     (told,) = [each for each in logs if each["event"] == "device_not_connected"]
     assert (told["log_level"], told["address"]) == ("warning", phone.address)

@@ -9,6 +9,7 @@ import pytest
 
 from agents.adb.client import AdbClient
 from agents.adb.server import ExternalServer
+from agents.adb.smartsocket import tcp_address
 from agents.devices.active_attempts import ActiveAttempts
 from agents.devices.adb_supervisor import AdbSupervisor
 from agents.devices.backpressure import Backpressure
@@ -58,7 +59,7 @@ async def test_a_server_is_ended_when_three_pings_in_a_row_got_no_answer() -> No
     asked: list[bool] = []
     async with scripted_server(iter([*told, *[False] * 1000]), asked) as port:
         adb, random, clock, pressure = (
-            AdbClient(port),
+            AdbClient(tcp_address(port)),
             Random(1),
             SystemClock(),
             Backpressure(asyncio.Event()),

@@ -30,9 +30,9 @@ async def until_listed(adb: AdbClient, address: str) -> None:
 
 async def test_a_phone_that_adb_dropped_is_attached_again(tmp_path: Path, phone: VirtualDeviceHandle) -> None:
     async with AdbServer(tmp_path / "adb", usb=False) as server, watching(server, phone.address):
-        adb = AdbClient(server.port)
+        adb = AdbClient(server.address)
         await until_listed(adb, phone.address)
-        async with smart_socket(server.port) as socket:
+        async with smart_socket(server.address) as socket:
             await socket.request(f"host:disconnect:{phone.address}")
         await until_listed(adb, phone.address)
 
@@ -41,16 +41,16 @@ async def test_a_phone_that_someone_attached_already_stays_the_same_row(
     tmp_path: Path, phone: VirtualDeviceHandle
 ) -> None:
     async with AdbServer(tmp_path / "adb", usb=False) as server:
-        await AdbClient(server.port).connect(phone.address)
-        await until_listed(AdbClient(server.port), phone.address)
+        await AdbClient(server.address).connect(phone.address)
+        await until_listed(AdbClient(server.address), phone.address)
         before = await _rows(server)
         async with watching(server, phone.address):
-            await until_listed(AdbClient(server.port), phone.address)
+            await until_listed(AdbClient(server.address), phone.address)
         assert await _rows(server) == before
 
 
 async def _rows(server: AdbServer) -> bytes:
-    async with smart_socket(server.port) as socket:
+    async with smart_socket(server.address) as socket:
         await socket.request("host:devices-l")
         return await socket.read_block()
 

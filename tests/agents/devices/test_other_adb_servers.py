@@ -12,13 +12,16 @@ from structlog.testing import capture_logs
 
 from agents.adb.client import AdbClient
 from agents.adb.server import AdbServer, ExternalServer
+from agents.adb.smartsocket import tcp_address
 from agents.devices.adb_supervisor import OtherServerMonitor, claimed_device_hint
 from agents.devices.inventory import TransportObservation
 from agents.host.config import AgentConfig
+from agents.host.process import start_ticks
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from farm.core.base.ids import DeviceId
 from farm.core.devices.device import Presence
 from farm.core.errors import AdbServerDown
+from tests.support.agents.adb_fixtures import OperatorsServer, operators_server
 from tests.support.agents.adb_supervisor_fixture import Watching, watching
 from tests.support.agents.fake_farm import FakeFarm, living
 from tests.support.faults.stream_server import read_adb_request, stream_server
@@ -60,42 +63,48 @@ def is_not_online(found: TransportObservation | None) -> bool:
 
 
 async def test_an_agent_works_on_the_operators_server_and_leaves_it_running(
-    config: AgentConfig, played: FakeFarm, server: AdbServer
+    config: AgentConfig, played: FakeFarm, operators: OperatorsServer
 ) -> None:
-    sharing = config.model_copy(update={"adb_server": f"127.0.0.1:{server.port}"})
+    sharing = config.model_copy(update={"adb_server": f"127.0.0.1:{operators.port}"})
     async with living(sharing):
         await played.until(
             lambda: any(
                 device.presence is Presence.ONLINE for said in played.exchanges for device in said.devices
             )
         )
-    assert server.alive()
+    assert await operators.answers()
     assert not (config.data_dir / "adb").exists()
-    assert played.openings[0].adb_port == server.port
+    assert played.openings[0].adb_address == f"tcp:127.0.0.1:{operators.port}"
+
+
+async def test_an_agent_reports_the_socket_of_its_own_server(config: AgentConfig, played: FakeFarm) -> None:
+    async with living(config):
+        await played.until(lambda: bool(played.openings))
+    assert played.openings[0].adb_address == f"localfilesystem:{config.data_dir}/adb/socket"
 
 
 async def test_a_shared_server_that_goes_away_and_comes_back_is_used_again(
-    server: AdbServer, phone: VirtualDeviceHandle
+    operators: OperatorsServer, phone: VirtualDeviceHandle
 ) -> None:
-    shared = ExternalServer("127.0.0.1", server.port)
+    shared = ExternalServer("127.0.0.1", operators.port)
     async with watching(shared, phone.address, ping_s=PING_S) as agent:
         await agent.until(phone.serial, is_online)
-        await server.stop()
+        await operators.stop()
         await agent.until(phone.serial, is_not_online)
         with pytest.raises(AdbServerDown) as caught:
             await shared.start()
-        assert "start-server" in caught.value.hint
-        await server.start()
+        assert f"`adb -P {operators.port} start-server`" in caught.value.hint
+        await operators.start()
         await agent.until(phone.serial, is_online)
 
 
 @pytest.mark.fault(17)
 async def test_a_shared_server_that_hangs_is_not_ended_and_its_phones_are_not_online(
-    server: AdbServer, phone: VirtualDeviceHandle
+    operators: OperatorsServer, phone: VirtualDeviceHandle
 ) -> None:
-    pid = server.pid
-    assert pid is not None
-    async with watching(ExternalServer("127.0.0.1", server.port), phone.address, ping_s=PING_S) as agent:
+    pid = operators.pid
+    shared = ExternalServer("127.0.0.1", operators.port)
+    async with watching(shared, phone.address, ping_s=PING_S) as agent:
         await agent.until(phone.serial, is_online)
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -103,7 +112,7 @@ async def test_a_shared_server_that_hangs_is_not_ended_and_its_phones_are_not_on
         finally:
             os.kill(pid, signal.SIGCONT)
         await agent.until(phone.serial, is_online)
-    assert server.pid == pid
+    assert start_ticks(pid) is not None
 
 
 async def test_a_shared_server_of_another_version_is_remarked_on_once() -> None:
@@ -182,7 +191,13 @@ async def test_where_no_other_server_is_none_is_started(server: AdbServer, unuse
         assert not task.done()
         task.cancel()
     with pytest.raises(AdbServerDown):
-        await AdbClient(unused_port).version()
+        await AdbClient(tcp_address(unused_port)).version()
+
+
+@pytest.fixture
+async def operators(tmp_path: Path) -> AsyncIterator[OperatorsServer]:
+    async with operators_server(tmp_path / "operator") as server:
+        yield server
 
 
 @pytest.fixture

@@ -125,16 +125,16 @@ def server(version: int | None = 41, **listing: str) -> machine.ServerProbe:
 
 
 def test_a_server_that_holds_phones_is_a_problem_and_named_with_its_process() -> None:
-    finding = machine.check_default_server(server(R58M12ABC="device"), None)
+    finding = machine.check_default_server(server(R58M12ABC="device"), {})
     assert finding.level is Severity.PROBLEM
     assert "pid 7: adb -L tcp:5037" in finding.message
     assert "FARM_AGENT_ADB_SERVER=127.0.0.1:5037" in (finding.hint or "")
 
 
 def test_a_server_that_holds_nothing_of_ours_is_fine() -> None:
-    ours = server(R58M12ABC="device")
-    assert machine.check_default_server(server(), None).level is Severity.OK
-    assert machine.check_default_server(server(None), None).level is Severity.OK
+    ours = {"R58M12ABC": "device"}
+    assert machine.check_default_server(server(), {}).level is Severity.OK
+    assert machine.check_default_server(server(None), {}).level is Severity.OK
     assert machine.check_default_server(server(R58M12ABC="offline"), ours).level is Severity.OK
 
 

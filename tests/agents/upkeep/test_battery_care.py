@@ -35,7 +35,7 @@ class Bench:
     ) -> None:
         self.phone, self.active, self.folder = phone, ActiveAttempts(), folder
         self.identity = DeviceId(phone.serial)
-        self.adb = AdbClient(server.port)
+        self.adb = AdbClient(server.address)
         self.monitor = DeviceMonitor(
             adb=self.adb, active=self.active, clock=SystemClock(), random=random.Random(1), tasks=tasks
         )
@@ -94,7 +94,7 @@ async def bench(server: AdbServer, phone: VirtualDeviceHandle, tmp_path: Path) -
     async with asyncio.TaskGroup() as tasks:
         bench = Bench(server, phone, tmp_path, tasks)
         await bench.until(lambda: (phone.state / "rooted").exists())
-        await AdbClient(server.port).connect(phone.address)
+        await AdbClient(server.address).connect(phone.address)
         bench.monitor.apply_listing({phone.address: "device"})
         await bench.monitor.wait(bench.identity)
         yield bench

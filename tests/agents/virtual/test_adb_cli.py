@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def run_adb(server: AdbServer, serial: str, *words: str) -> "subprocess.CompletedProcess[str]":
-    command = [str(bundled_adb()), "-P", str(server.port), "-s", serial, *words]
+    command = [str(bundled_adb()), "-L", server.address, "-s", serial, *words]
     return await asyncio.to_thread(
         subprocess.run,
         command,

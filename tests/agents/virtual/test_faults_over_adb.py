@@ -196,7 +196,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def listed(server: AdbServer, device: AdbDevice, state: str) -> None:
-    tracking = aclosing(AdbClient(server.port).track_devices())
+    tracking = aclosing(AdbClient(server.address).track_devices())
     async with asyncio.timeout(DEADLINE_S), tracking as listings:
         async for state_by_serial in listings:
             if state_by_serial.get(device.serial) == state:

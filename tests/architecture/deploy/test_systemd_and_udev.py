@@ -87,8 +87,8 @@ def test_an_agent_reaches_phones_and_the_log_that_names_a_full_usb_controller() 
     assert found["DevicePolicy"] == ["closed"]
     assert found["DeviceAllow"] == ["char-usb_device rw"]
     assert {"plugdev", "systemd-journal"} <= set(found["SupplementaryGroups"])
-    # adb learns of new phones by netlink, and keeps its keys below the folder that the unit may write.
-    assert "AF_NETLINK" in found["RestrictAddressFamilies"][0].split()
+    # adb learns of new phones by netlink; its socket and keys are below the folder that the unit may write.
+    assert {"AF_NETLINK", "AF_UNIX"} <= set(found["RestrictAddressFamilies"][0].split())
     assert not {"PrivateDevices", "ProtectKernelLogs", "PrivateUsers"} & set(found)
 
 

@@ -47,9 +47,11 @@ def open_causes(arena: Arena) -> list[str]:
 @pytest.mark.invariant("I4", "I5", "I8", "I12")
 @pytest.mark.fault(3, 24, 29)
 @pytest.mark.timeout(900)
-def test_a_cable_a_full_disk_and_a_killed_agent_cost_a_matrix_on_two_hosts_nothing(tmp_path: Path) -> None:
+def test_a_cable_a_full_disk_and_a_killed_agent_cost_a_matrix_on_two_hosts_nothing(
+    tmp_path: Path, short_path: Path
+) -> None:
     with (
-        small_disk(tmp_path / "disk", 32) as disk,
+        small_disk(short_path / "disk", 32) as disk,
         set_arena(tmp_path, phones=PHONES, agent_folders={1: disk.folder / "agent"}) as arena,
     ):
         farm, (cable_agent, disk_agent) = arena.farms[0], arena.agents

@@ -23,6 +23,7 @@ from farm.cli.shell.main import main
 from farm.config import FarmConfig
 from farm.core.operations.diagnostic import Severity
 from farm.database.migrate import SchemaState
+from tests.support.agents.adb_fixtures import operators_server
 from tests.support.database.postgres import PostgresServer
 from tests.support.farm.service_fixture import FarmRig
 
@@ -143,10 +144,10 @@ def test_a_problem_is_the_exit_code_of_whom_to_blame(
 async def test_a_shared_server_is_asked_and_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with AdbServer(tmp_path / "adb", usb=False) as server:
+    async with operators_server(tmp_path) as server:
         monkeypatch.setenv("FARM_AGENT_ADB_SERVER", f"127.0.0.1:{server.port}")
         found = await diagnose_agent(agent_config())
-        assert server.alive()
+        assert await server.answers()
     (finding,) = [each for each in found if each.subject == "adb server"]
     assert finding.level is Severity.OK
     # Phones are shown the keys of whoever started it.

@@ -51,6 +51,17 @@ def test_a_setting_that_cannot_be_is_named_and_no_phone_is_started(
     assert not (tmp_path / "farm" / "virtual").exists()
 
 
+def test_a_folder_too_deep_for_a_socket_is_refused_before_any_phone_is_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / ("deep" * 25)
+    assert up("--data", str(folder), "--virtual", "1") == 2
+    error, hint = capsys.readouterr().err.splitlines()[-2:]
+    assert error.endswith(f"at most 107 are possible: {folder}/agent/adb/socket")
+    assert hint.endswith("or FARM_DATA_DIR for `farm up`")
+    assert not (folder / "virtual").exists()
+
+
 @pytest.mark.parametrize("asks", ["FARM_REQUIRE_TOKENS", "FARM_BIND"])
 def test_virtual_devices_of_several_people_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asks: str

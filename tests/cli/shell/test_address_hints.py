@@ -42,7 +42,7 @@ def test_a_login_at_a_farm_that_is_down_is_named_with_the_ways_out(
     code, told = said(capsys, "devices")
     assert code == 10
     assert f"no farm answers at {nowhere}" in told
-    for word in (str(login_file()), "farm login URL", "FARM_URL", "logs you out"):
+    for word in (str(login_file()), "farm login URL", "FARM_URL", "`farm logout` logs you out"):
         assert word in told
 
 

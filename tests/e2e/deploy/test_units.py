@@ -55,11 +55,15 @@ def views(service: Service, *words: str) -> Any:
     return json.loads(done.stdout) if done.returncode == 0 else None
 
 
-def test_both_units_work_together_and_end_when_they_are_told_to(tmp_path: Path) -> None:
-    of_farm, of_agent = (filtered(name, tmp_path) for name in ("benchfarm", "benchfarm-agent"))
-    settings = tmp_path / "etc/benchfarm"
+def test_both_units_work_together_and_end_when_they_are_told_to(short_path: Path) -> None:
+    of_farm, of_agent = (filtered(name, short_path) for name in ("benchfarm", "benchfarm-agent"))
+    settings = short_path / "etc/benchfarm"
     settings.mkdir(parents=True)
-    with held_port() as port, held_port() as agents_port, running_phones(1, tmp_path / "phones") as (phone,):
+    with (
+        held_port() as port,
+        held_port() as agents_port,
+        running_phones(1, short_path / "phones") as (phone,),
+    ):
         served_at = f"127.0.0.1:{agents_port}"
         (settings / "farm.env").write_text(f"# The farm.\nFARM_PORT={port}\nFARM_AGENTS_BIND={served_at}\n")
         agent_settings = {"ADB_CONNECT": phone.address, "ADB_USB": "0", "HOST": "bench-1"}
@@ -82,7 +86,7 @@ def test_both_units_work_together_and_end_when_they_are_told_to(tmp_path: Path) 
                 assert find_own_server(Path(folder) / "adb") is None, "it ends its adb server"
             assert of_farm.is_running()
             assert of_farm.stop(), "within TimeoutStopSec"
-    data = tmp_path / "var/lib/benchfarm"
+    data = short_path / "var/lib/benchfarm"
     assert (data / "farm").stat().st_mode & 0o777 == 0o700
     assert not (data / "farm" / "farm.sqlite3-wal").exists(), "the database is closed"
     assert {path.name for path in data.iterdir()} <= {"farm", "agent", ".android", ".config", ".cache"}

@@ -173,13 +173,10 @@ def test_adb_for_a_phone_of_another_machine_says_what_to_run_there(lab: Lab) -> 
     lab.farm.database.write(
         lambda connection: connection.exec_driver_sql("UPDATE sessions SET boot_id = 'elsewhere'")
     )
-    port = lab.farm.database.read(
-        lambda connection: connection.exec_driver_sql("SELECT adb_port FROM hosts").scalar()
-    )
     refused = lab.adb("shell", "echo 'two words'")
     assert refused.returncode == 5
-    where = f"adb -P {port} -s {lab.phone.address} shell"
-    assert f"hint: run it there: ssh bench-1 '{where} " in refused.stderr
+    where = f"adb -L localfilesystem:{lab.agent.folder}/adb/socket -s {lab.phone.address} shell"
+    assert f"hint: run it there, as the agent's user: ssh bench-1 '{where} " in refused.stderr
 
 
 def test_the_cache_of_a_phone_is_freed_by_its_agent(one_lab: Lab) -> None:

@@ -32,8 +32,8 @@ _UP = (sys.executable, "-m", "farm.cli.shell.main", "up")
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[SmallDisk]:
-    with small_disk(tmp_path / "disk", 24) as disk:
+def disk(short_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(short_path / "disk", 24) as disk:
         yield disk
 
 

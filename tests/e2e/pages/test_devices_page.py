@@ -22,8 +22,8 @@ COMMANDS = sorted({line.strip() for line in (*_TYPED, *re.findall(r"`(farm [^`]*
 # Its phone is checked seven times, and recovers three times.
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_phones_page_is_as_it_says(tmp_path: Path) -> None:
-    desk = tmp_path / "desk"
+def test_the_phones_page_is_as_it_says(short_path: Path) -> None:
+    desk = short_path / "desk"
     phones = desk / "farm-data" / "virtual"
     phones.mkdir(parents=True)
     (phones / "suffix").write_text("desk")

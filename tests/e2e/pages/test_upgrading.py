@@ -140,19 +140,19 @@ def _set_up(made: Lab, agents_port: int) -> None:
         )
 
 
-def test_a_farm_on_sqlite_is_upgraded_and_put_back_as_the_page_says(tmp_path: Path) -> None:
-    with lab(tmp_path) as made:
+def test_a_farm_on_sqlite_is_upgraded_and_put_back_as_the_page_says(short_path: Path) -> None:
+    with lab(short_path) as made:
         made.submit()
         made.play("Upgrade a farm on SQLite", "Upgrade agents")
         assert made.count("state IN ('lost')") == 0, "no run was given up"
         assert made.count("state = 'finished'") > 0
         made.play("Go back, on SQLite")
         made.await_matrix()
-        assert list((tmp_path / "mnt/backups/newer").glob("farm.sqlite3")), "the newer database is kept"
+        assert list((short_path / "mnt/backups/newer").glob("farm.sqlite3")), "the newer database is kept"
 
 
 def test_a_farm_on_postgresql_is_upgraded_and_put_back_as_the_page_says(
-    tmp_path: Path, postgres: PostgresServer
+    short_path: Path, postgres: PostgresServer
 ) -> None:
     with postgres.database() as name:
         restored = f"{name}_restored"
@@ -163,7 +163,7 @@ def test_a_farm_on_postgresql_is_upgraded_and_put_back_as_the_page_says(
             "s|/benchfarm$|/benchfarm_restored|": f"s|/{name}|/{restored}|",
         }
         try:
-            with lab(tmp_path, database_url=postgres.url(name), here=here) as made:
+            with lab(short_path, database_url=postgres.url(name), here=here) as made:
                 made.submit()
                 made.play("A farm on PostgreSQL")
                 made.await_matrix()

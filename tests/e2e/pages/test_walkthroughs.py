@@ -30,9 +30,9 @@ def said_here(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Path:
+def desk(short_path: Path) -> Path:
     """The folder of a reader who has a checkout's examples."""
-    folder = tmp_path / "desk"
+    folder = short_path / "desk"
     shutil.copytree(ROOT / "examples", folder / "examples")
     return folder
 
@@ -66,11 +66,13 @@ def test_the_engineers_page_is_as_it_says(desk: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_laptop_logs_in_and_measures_as_its_page_says(desk: Path, tmp_path: Path) -> None:
-    name_phones(tmp_path / "lab" / "virtual")
-    lab = f"env FARM_AGENT_HOST={MACHINE} FARM_DATA_DIR={tmp_path / 'lab'}"
+def test_a_laptop_logs_in_and_measures_as_its_page_says(desk: Path, short_path: Path) -> None:
+    name_phones(short_path / "lab" / "virtual")
+    lab = f"env FARM_AGENT_HOST={MACHINE} FARM_DATA_DIR={short_path / 'lab'}"
     with held_port() as port, console(desk, environment=ENVIRONMENT) as server:
-        create = f"{lab} farm token create --role {{}} --name {{}} --out {{}} --data {tmp_path / 'lab'} 2>&1"
+        create = (
+            f"{lab} farm token create --role {{}} --name {{}} --out {{}} --data {short_path / 'lab'} 2>&1"
+        )
         server.play(Step(command=create.format("admin", "bo", "bo.token"), expected="..."))
         server.play(Step(command=create.format("submitter", "ann", "ann.token"), expected="..."))
         up = f"{lab} FARM_REQUIRE_TOKENS=1 FARM_UNCONFINED_VIRTUAL=1 FARM_PORT={port} farm up --virtual 1 &"
@@ -84,9 +86,9 @@ def test_a_laptop_logs_in_and_measures_as_its_page_says(desk: Path, tmp_path: Pa
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_operators_page_is_as_it_says(desk: Path, tmp_path: Path) -> None:
-    here = {"/home/ann/phones": str(tmp_path / "phones"), **said_here(desk)}
-    with held_port() as port, phones_on_tcp(tmp_path / "phones") as addresses:
+def test_the_operators_page_is_as_it_says(desk: Path, short_path: Path) -> None:
+    here = {"/home/ann/phones": str(short_path / "phones"), **said_here(desk)}
+    with held_port() as port, phones_on_tcp(short_path / "phones") as addresses:
         here |= {"127.0.0.1:8471": f"127.0.0.1:{port}", **addresses}
         with console(desk, environment=ENVIRONMENT, here_by_said=here) as opened:
             for step in steps(page("operator.md")):

@@ -14,6 +14,9 @@ from farm.wire.agents.protocol import SessionOpening
 from farm.wire.documents.devices import DeviceChange, OperatorRequest, ReleaseRequest, ReservationRequest
 from tests.support.farm.service_fixture import FarmRig, HostRig, device_trouble, good_evidence, plan_of
 
+#: Of the agent's own adb server.
+ADDRESS = "localfilesystem:/var/lib/benchfarm/agent/adb/socket"
+
 
 @pytest.fixture
 def host(farm: FarmRig) -> HostRig:
@@ -189,8 +192,8 @@ def test_adb_is_for_who_holds_the_phone_and_its_server_is_where_its_agent_said(
         farm.read(adb_access, "phone-1", "bert")
     with pytest.raises(HostError, match="does not say where"):
         farm.read(adb_access, "phone-1", "anna")
-    opening = SessionOpening(boot_id="boot-2", agent_version="test", adb_port=5137)
+    opening = SessionOpening(boot_id="boot-2", agent_version="test", adb_address=ADDRESS)
     farm.write(bind_tx(open_session, now=farm.clock.now()), host.host_id, opening)
     access = farm.read(adb_access, "phone-1", "anna")
     assert (access.host, access.boot_id) == ("bench-1", "boot-2")
-    assert (access.adb_port, access.serial) == (5137, "phone-1")
+    assert (access.adb_address, access.serial) == (ADDRESS, "phone-1")

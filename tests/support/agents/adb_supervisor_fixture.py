@@ -60,7 +60,7 @@ async def watching(
         names: of places.
         ping_s: how often the supervisor looks whether the server answers; None: never.
     """
-    adb, random, active = AdbClient(server.port, server.host), Random(1), ActiveAttempts()
+    adb, random, active = AdbClient(server.address), Random(1), ActiveAttempts()
     try:
         async with asyncio.TaskGroup() as tasks:
             monitor = DeviceMonitor(

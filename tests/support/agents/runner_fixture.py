@@ -83,13 +83,13 @@ class Bench:
         async with asyncio.timeout(120):
             while True:
                 try:
-                    return await AdbClient(self.server.port).connect(self.handle.address)
+                    return await AdbClient(self.server.address).connect(self.handle.address)
                 except DeviceOffline:
                     await asyncio.sleep(0.1)
 
     async def detach(self) -> None:
         """Take the phone away, behind the back of the agent."""
-        async with smart_socket(self.server.port) as socket:
+        async with smart_socket(self.server.address) as socket:
             await socket.request(f"host:disconnect:{self.handle.address}")
 
     @asynccontextmanager
@@ -151,7 +151,7 @@ async def benched(
     async with AdbServer(folder / "adb", usb=False) as server:
         try:
             async with asyncio.TaskGroup() as tasks:
-                adb = CountingAdb(server.port)
+                adb = CountingAdb(server.address)
                 monitor = DeviceMonitor(
                     adb=adb,
                     active=active,

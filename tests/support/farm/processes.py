@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import farm
-from agents.adb.server import find_record, is_our_server
-from agents.host.process import command_line, end_process, start_ticks
+from agents.adb.server import end_own_server, find_own_server
+from agents.host.process import end_process, start_ticks
 from agents.virtual.pool import VirtualDeviceHandle, start_devices, stop_devices
 from agents.virtual.processes import JOURNAL_FILE, open_runs
 from farm.blobs.disk import DiskBlobs
@@ -278,27 +278,16 @@ class AgentProcess(Process):
 
     def find_adb_server_pid(self) -> int | None:
         """Of the server that the agent started last; None where none is left."""
-        record = find_record(self.folder / "adb")
-        return (
-            record.pid
-            if record is not None and is_our_server(command_line(record.pid), record.port)
-            else None
-        )
+        return find_own_server(self.folder / "adb")
 
     def kill_adb_server(self) -> None:
         """SIGKILL; it must not be under SIGSTOP for this to be quick."""
-        if (record := find_record(self.folder / "adb")) is not None:
-            end_process(
-                record.pid,
-                lambda pid: is_our_server(command_line(pid), record.port),
-                deadline_s=_STOP_S,
-                signals=(signal.SIGKILL,),
-            )
+        end_own_server(self.folder / "adb", deadline_s=_STOP_S, signals=(signal.SIGKILL,))
 
     def stop(self) -> None:
         """End it, and the adb server that it left behind if it was killed."""
         super().stop()
-        _end_adb_server(self.folder / "adb")
+        end_own_server(self.folder / "adb", deadline_s=_ADB_STOP_S)
 
 
 @contextmanager
@@ -321,7 +310,7 @@ def running_farm_with_agent(farm: FarmProcess) -> Iterator[FarmProcess]:
             yield farm
     finally:
         _end_phones(farm.folder / "virtual")
-        _end_adb_server(farm.folder / "agent" / "adb")
+        end_own_server(farm.folder / "agent" / "adb", deadline_s=_ADB_STOP_S)
 
 
 @contextmanager
@@ -352,14 +341,6 @@ def runs_of(phones: Sequence[VirtualDeviceHandle]) -> list[RunSpan]:
 
 def _good(client: FarmClient) -> set[str]:
     return {str(device.device_id) for device in client.devices() if device.health is Health.GOOD}
-
-
-def _end_adb_server(folder: Path) -> None:
-    record = find_record(folder)
-    if record is not None:
-        end_process(
-            record.pid, lambda pid: is_our_server(command_line(pid), record.port), deadline_s=_ADB_STOP_S
-        )
 
 
 def _end_phones(folder: Path) -> None:

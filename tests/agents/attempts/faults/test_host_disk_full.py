@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from agents.adb.client import AdbClient
+from agents.adb.smartsocket import tcp_address
 from agents.attempts.artifact_cache import ArtifactCache
 from agents.attempts.attempts import AttemptController
 from agents.attempts.reconcile import AttemptDecision
@@ -65,7 +66,9 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     journal, spool = AttemptJournal(tmp_path / "attempts"), Spool(tmp_path / "spool")
     api = FarmApi(httpx.AsyncClient(base_url=f"http://127.0.0.1:{NOBODY}"))
     async with asyncio.TaskGroup() as tasks:
-        monitor = DeviceMonitor(adb=AdbClient(NOBODY), active=active, clock=clock, random=random, tasks=tasks)
+        monitor = DeviceMonitor(
+            adb=AdbClient(tcp_address(NOBODY)), active=active, clock=clock, random=random, tasks=tasks
+        )
         blobs = ArtifactCache(tmp_path / "cache", api, clock, limit_bytes=0)
         attempts = AttemptController(
             active=active,
