@@ -18,6 +18,7 @@ from farm.core.jobs.timeouts import AgentTimeouts
 from farm.core.operations.alarm import AlarmRules
 from farm.core.operations.mail_server import mail_addresses, mail_server
 from farm.core.operations.retention import StorageRules
+from farm.core.operations.sign_in import ProviderSettings, role_by_group, secure_address
 
 #: The default port of a farm.
 DEFAULT_PORT = 8470
@@ -59,6 +60,18 @@ class FarmConfig(BaseSettings):
     calls_per_minute: Annotated[int, Field(gt=0)] = 1200
     #: The most unfinished jobs of one submitter, where tokens are required; None: no limit.
     open_jobs_per_person: Annotated[int, Field(gt=0)] | None = None
+    #: The identity provider (OpenID Connect) by which people sign in, as it calls itself; None: tokens only.
+    oidc_issuer: str | None = None
+    #: The name that the provider knows this farm by.
+    oidc_client_id: Annotated[str | None, Field(validate_default=True)] = None
+    #: A file with the secret of that client; None: a public client. PKCE is used either way.
+    oidc_client_secret_file: Annotated[Path | None, Field(validate_default=True)] = None
+    #: Roles of the provider's groups: `ml-ops=operator,ml=submitter`. The highest of a person's counts.
+    oidc_roles: Annotated[str | None, Field(validate_default=True)] = None
+    #: The claim of ID tokens that has a person's groups.
+    oidc_groups_claim: Annotated[str, Field(min_length=1)] = "groups"
+    #: What the farm asks the provider for, with blanks between; `openid` is among it.
+    oidc_scopes: str = "openid profile groups"
     #: Interval of the search for overdue sessions and grants.
     reap_every_s: float = 5.0
     #: Time without a call after which an agent is silent; it keeps its work.
@@ -110,6 +123,32 @@ class FarmConfig(BaseSettings):
         if (value is None) != (info.data.get("tls_cert") is None):
             raise ValueError("FARM_TLS_CERT and FARM_TLS_KEY need each other")
         return value
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _is_an_issuer(cls, value: str | None) -> str | None:
+        return None if value is None else secure_address(value)
+
+    @field_validator("oidc_client_id", "oidc_roles", "oidc_client_secret_file")
+    @classmethod
+    def _belongs_to_an_issuer(cls, value: str | Path | None, info: ValidationInfo) -> str | Path | None:
+        if value is not None and info.data.get("oidc_issuer", "") is None:
+            raise ValueError("it needs FARM_OIDC_ISSUER, too")
+        is_needed = info.field_name != "oidc_client_secret_file"
+        if not value and is_needed and info.data.get("oidc_issuer"):
+            raise ValueError("FARM_OIDC_ISSUER needs FARM_OIDC_CLIENT_ID and FARM_OIDC_ROLES, too")
+        if isinstance(value, Path):
+            _secret_in(value)
+        elif value is not None and info.field_name == "oidc_roles":
+            role_by_group(value)
+        return value
+
+    @field_validator("oidc_scopes")
+    @classmethod
+    def _asks_for_an_id_token(cls, value: str) -> str:
+        if "openid" not in value.split():
+            raise ValueError("`openid` must be among them: without it the provider sends no ID token")
+        return " ".join(value.split())
 
     @field_validator("database_url_file")
     @classmethod
@@ -214,6 +253,21 @@ class FarmConfig(BaseSettings):
         return self.require_tokens or not is_loopback(self.bind)
 
     @property
+    def provider(self) -> ProviderSettings | None:
+        """Return how people sign in by an identity provider; None where they cannot, or need not."""
+        if self.oidc_issuer is None or not self.needs_tokens:
+            return None
+        file = self.oidc_client_secret_file
+        return ProviderSettings(
+            issuer=self.oidc_issuer,
+            client_id=self.oidc_client_id or "",
+            client_secret=None if file is None else _secret_in(file),
+            roles=role_by_group(self.oidc_roles or ""),
+            groups_claim=self.oidc_groups_claim,
+            scopes=self.oidc_scopes,
+        )
+
+    @property
     def agents_url(self) -> str | None:
         """Return the address for agents on other machines, as far as this machine knows it."""
         return None if self.agents_bind is None else self.url_elsewhere(*host_and_port(self.agents_bind))
@@ -257,6 +311,16 @@ def _address_in(file: Path) -> SecretStr:
         return SecretStr(postgres_url(file.read_text()))
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"it cannot be read: {error}") from error
+
+
+def _secret_in(file: Path) -> str:
+    try:
+        secret = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"it cannot be read: {error}") from error
+    if not secret:
+        raise ValueError("it is empty")
+    return secret
 
 
 def invalid_setting(error: ValidationError, prefix: str) -> InvalidInput:

@@ -94,12 +94,14 @@ def run(options: UpOptions) -> list[DeviceId]:
         Conflict: the folder of artifacts belongs to another database.
         InvalidInput: others could call and no admin has a token, an address is in use, the data folder cannot
             be used or another farm uses it, the TLS certificate cannot be used, virtual devices would be
-            those of several people, or a setting of the agent is invalid.
+            those of several people, people would sign in where no one has to, or a setting of the agent is
+            invalid.
         FarmFault: the database is unavailable, or the farm could not start for a reason in its log.
         SchemaMismatch: the database is of a newer release.
     """
     config = options.config
     check_virtual_devices(config, options.virtual)
+    check_sign_in(config)
     make_data_folder(config.data_dir)
     retry_while_busy(partial(check_server, config))
     with contextlib.ExitStack() as stack:
@@ -313,6 +315,19 @@ def _prepare_database(config: FarmConfig, clock: Clock) -> None:
         database.read(check_folder, config.blobs_dir)
         if config.needs_tokens:
             database.read(bind_tx(check_an_admin_has_a_token, now=clock.now()))
+
+
+def check_sign_in(config: FarmConfig) -> None:
+    """Refuse an identity provider on a farm that asks no one who they are.
+
+    Raises:
+        InvalidInput: tokens are not required.
+    """
+    if config.oidc_issuer is not None and not config.needs_tokens:
+        raise InvalidInput(
+            "FARM_OIDC_ISSUER is set, but on loopback this farm lets everyone of this machine in as an admin",
+            hint="set FARM_REQUIRE_TOKENS=1, or listen for others with --bind",
+        )
 
 
 def check_virtual_devices(config: FarmConfig, count: int) -> None:

@@ -14,7 +14,13 @@ from farm.api.agents.growth_worker import grow_matrices
 from farm.api.agents.heartbeat_fast_path import HeartbeatFastPath
 from farm.api.agents.point_worker import compute_points
 from farm.api.context import Context
-from farm.api.http.authentication import AuthMiddleware, bearer, identify_caller, identify_host
+from farm.api.http.authentication import (
+    SIGN_IN_CALLS,
+    AuthMiddleware,
+    bearer,
+    identify_caller,
+    identify_host,
+)
 from farm.api.http.call_limits import CallLimits
 from farm.api.http.openapi import DescribedApp
 from farm.api.http.origin_check import OriginCheck, refuse_beyond_loopback, refuse_other_origin
@@ -114,7 +120,12 @@ def create_app(
     app = DescribedApp(ROUTERS, title="benchfarm", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.add_middleware(RequestBodyGuard)
     if config.needs_tokens:
-        app.add_middleware(AuthMiddleware, state=app.state, let_in=let_in, is_open=is_open)
+        app.add_middleware(
+            AuthMiddleware,
+            state=app.state,
+            let_in=let_in,
+            is_open=lambda method, path: (method, path) in SIGN_IN_CALLS or is_open(method, path),
+        )
     app.add_outermost(HeartbeatFastPath, state=app.state)
     app.add_outermost(CallLimits, state=app.state, limits_calls=config.needs_tokens, secret_of=secret_of)
     refusal = refuse_other_origin if config.needs_tokens else refuse_beyond_loopback

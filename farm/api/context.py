@@ -23,6 +23,7 @@ from farm.database.engine import Database
 from farm.database.group_commit import GroupCommit
 from farm.database.transaction import BoundService, Tx, bind_tx
 from farm.services.access.evidence_reads import EvidenceReads
+from farm.services.access.identity_provider import IdentityProvider
 from farm.services.access.token_uses import TokenUses
 from farm.services.jobs.plans import RunPlanner
 from farm.services.results.settle import receive_reports
@@ -52,6 +53,8 @@ class Context:
     call_budget: CallBudget = field(init=False)
     token_uses: TokenUses = field(init=False)
     evidence_reads: EvidenceReads = field(init=False)
+    #: None where people sign in with access tokens only.
+    identity_provider: IdentityProvider | None = field(init=False)
     planner: RunPlanner = field(default_factory=RunPlanner)
     refused: RefusalLog = field(init=False)
     heartbeats: HeartbeatBatch = field(init=False)
@@ -63,6 +66,9 @@ class Context:
         object.__setattr__(self, "call_budget", CallBudget(self.config.calls_per_minute))
         object.__setattr__(self, "token_uses", TokenUses(self.database, self.clock))
         object.__setattr__(self, "evidence_reads", EvidenceReads(self.database, self.clock))
+        provider = self.config.provider
+        signed_in_by = None if provider is None else IdentityProvider(provider, self.clock)
+        object.__setattr__(self, "identity_provider", signed_in_by)
         object.__setattr__(self, "refused", RefusalLog(self.database, self.clock))
         object.__setattr__(self, "heartbeats", HeartbeatBatch(self.database, self.clock))
         object.__setattr__(self, "report_parser", ReportParserPool(self.database))

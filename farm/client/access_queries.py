@@ -8,6 +8,8 @@ from farm.wire.documents.access import (
     AccessRequest,
     AccessToken,
     CallerView,
+    DeviceCode,
+    DeviceSignIn,
     JoinToken,
     NewAccessToken,
     NewJoinToken,
@@ -52,6 +54,18 @@ class AccessQueries(FarmConnection):
     def revoke_access_token(self, token_id: str) -> AccessToken:
         """Revoke an access token."""
         return self._delete(AccessToken, f"/access-tokens/{quote(token_id, safe='')}")
+
+    def begin_sign_in(self) -> DeviceCode:
+        """Begin a sign-in by the identity provider of the farm.
+
+        Raises:
+            NotFound, AuthError: the farm has none, or is of an earlier release.
+        """
+        return self._post(DeviceCode, "/sign-in/device", {})
+
+    def ask_for_sign_in(self, device_code: str) -> DeviceSignIn:
+        """Return the token of the person who entered a code, or that none has yet."""
+        return self._post(DeviceSignIn, "/sign-in/device/token", {"device_code": device_code})
 
     def _create(
         self,

@@ -134,6 +134,7 @@ def test_the_sign_in_leads_to_no_other_site(path: str, expected: str) -> None:
 
 def test_every_page_names_the_role_that_it_needs() -> None:
     open_to_all = {("GET", "/login"), ("POST", "/login"), ("POST", "/logout")}
+    open_to_all |= {("GET", "/login/oidc"), ("GET", "/login/oidc/callback")}
     for call, needed in roles_by_route(PAGE_ROUTERS).items():
         assert bool(needed) != (call in open_to_all), call
         assert needed != (Role.VIEWER,) or call[0] == "GET"

@@ -19,6 +19,8 @@ from farm.services.access.tokens import ASK_AN_ADMIN, authenticate_caller
 from farm.wire.tokens import hash_of
 
 _ENROLL, _HEALTH = "/api/v1/agent/enroll", "/api/v1/health"
+#: By which people get a token; they have none yet.
+SIGN_IN_CALLS = frozenset({("POST", "/api/v1/sign-in/device"), ("POST", "/api/v1/sign-in/device/token")})
 #: A name and a token; no other call may send a body before it is authenticated.
 MAX_ENROLLMENT_BYTES = 4096
 _AGENTS_CALL_HERE = (
@@ -28,7 +30,7 @@ _AGENTS_CALL_HERE = (
 
 
 class AuthMiddleware:
-    """Refuses every unauthenticated call but enrolment and the health check.
+    """Refuses every unauthenticated call but enrolment, the health check and what `is_open` names.
 
     On every path: an unknown caller does not learn which paths exist. Routes receive the caller, and do not
     check again: a token that is revoked while a document arrives is still valid for that document.

@@ -5,8 +5,17 @@ from fastapi import APIRouter
 from farm.api.context import Farm
 from farm.api.http.authorization import Admin, Operator, Viewer
 from farm.api.http.pages import AfterName, ListPageSize
+from farm.core.errors import NotFound
 from farm.services.access.enrollment import issue_join_token, revoke_join_token
-from farm.services.access.tokens import issue_access_token, revoke_access_token, rotate_access_token
+from farm.services.access.identity_provider import IdentityProvider, NotYet
+from farm.services.access.people import sign_in_person
+from farm.services.access.refused_requests import ANONYMOUS
+from farm.services.access.tokens import (
+    ASK_AN_ADMIN,
+    issue_access_token,
+    revoke_access_token,
+    rotate_access_token,
+)
 from farm.store.hosts.join_tokens import list_join_tokens
 from farm.store.operations.access_tokens import list_access_tokens
 from farm.wire.base import MAX_LIST_PAGE
@@ -14,6 +23,9 @@ from farm.wire.documents.access import (
     AccessRequest,
     AccessToken,
     CallerView,
+    DeviceCode,
+    DeviceCodeRequest,
+    DeviceSignIn,
     JoinToken,
     NewAccessToken,
     NewJoinToken,
@@ -55,6 +67,29 @@ async def get_access_tokens(
 async def delete_access_token(token_id: str, caller: Admin, farm: Farm) -> AccessToken:
     """Revoke an access token."""
     return await farm.database.write_async(farm.bind(revoke_access_token, actor=caller.actor), token_id)
+
+
+@router.post("/sign-in/device")
+async def post_device_code(farm: Farm) -> DeviceCode:
+    """Begin the sign-in of a command: a person enters its code at the identity provider."""
+    async with farm.refused.telling(ANONYMOUS):
+        return await _identity_provider(farm).authorize_device()
+
+
+@router.post("/sign-in/device/token")
+async def post_device_sign_in(request: DeviceCodeRequest, farm: Farm) -> DeviceSignIn:
+    """Issue an access token to the person who entered a code; only this answer shows its secret."""
+    async with farm.refused.telling(ANONYMOUS):
+        person = await _identity_provider(farm).identify_device(request.device_code)
+    if isinstance(person, NotYet):
+        return DeviceSignIn(is_too_fast=person.is_too_fast)
+    return DeviceSignIn(token=await farm.database.write_async(farm.bind(sign_in_person), person))
+
+
+def _identity_provider(farm: Farm) -> IdentityProvider:
+    if farm.identity_provider is None:
+        raise NotFound("this farm signs no one in by an identity provider", hint=ASK_AN_ADMIN)
+    return farm.identity_provider
 
 
 @router.post("/tokens", status_code=201)

@@ -7,7 +7,7 @@ from datetime import datetime
 import structlog
 
 from farm.clock import Clock
-from farm.core.errors import AuthError, FarmError
+from farm.core.errors import AuthError, FarmError, Forbidden
 from farm.database.engine import Database
 from farm.database.transaction import bind_tx
 from farm.services.access.refused_requests import RECORD_EVERY, record_caller_refusal
@@ -31,7 +31,7 @@ class RefusalLog:
         """Record a refusal that the block raises under this name; it is raised to the caller, too."""
         try:
             yield
-        except AuthError as refusal:
+        except (AuthError, Forbidden) as refusal:
             await self.tell(actor, refusal.message)
             raise
 

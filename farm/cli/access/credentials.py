@@ -62,6 +62,11 @@ def read_private(file: Path) -> str:
     return text
 
 
+def piped_line() -> str:
+    """Return the first line of standard input; empty at a terminal."""
+    return "" if sys.stdin.isatty() else sys.stdin.readline().strip()
+
+
 def read_secret(what: str) -> str:
     """Return a token from a hidden prompt or from a pipe.
 
@@ -74,7 +79,7 @@ def read_secret(what: str) -> str:
     if sys.stdin.isatty():
         secret: str = typer.prompt(what.capitalize(), hide_input=True, err=True)
         return secret.strip()
-    text = sys.stdin.readline().strip()
+    text = piped_line()
     if not text:
         raise InvalidInput(
             f"there is no {what} on standard input",

@@ -10,11 +10,13 @@ from farm.cli.access.credentials import (
     check_token,
     find_login,
     login_file,
+    piped_line,
     read_private,
     read_secret,
     remove_login,
     save_login,
 )
+from farm.cli.access.device_login import sign_in
 from farm.cli.shell.address import connect, connect_with
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_data, print_json, print_notice
@@ -27,18 +29,25 @@ def login(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            "--token-file", metavar="FILE", help="File with the access token; default: standard input."
+            "--token-file",
+            metavar="FILE",
+            help="File with the access token; default: standard input, or by the farm's identity provider.",
         ),
     ] = None,
 ) -> None:
     """Store the address of a farm and your access token for all commands.
 
+    Where the farm has an identity provider, it signs you in: you enter a code there, in any browser.
     FARM_URL and a farm that runs in the data folder take precedence over the login.
 
     Example: farm login https://farm.lab --token-file token
     """
-    token = read_secret("access token") if token_file is None else read_private(token_file)
-    new_login = Login(url=url.rstrip("/"), token=check_token(token))
+    address = url.rstrip("/")
+    if token_file is None:
+        token = piped_line() or sign_in(address) or read_secret("access token")
+    else:
+        token = read_private(token_file)
+    new_login = Login(url=address, token=check_token(token))
     with connect_with(new_login.url, new_login.token) as farm:
         caller = farm.caller()
     path = save_login(new_login)

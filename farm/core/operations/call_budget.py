@@ -7,9 +7,9 @@ from farm.core.errors import LimitReached
 _MINUTE_S = 60.0
 #: Exchanges of agents: a session has one at a time, and the farm answers when it wants to.
 _EXCHANGE = re.compile(r"/api/v1/agent/sessions/[0-9]+/exchange")
-#: Questions over many measurements, or the facts of all devices.
+#: Questions over many measurements, the facts of all devices, or an identity provider.
 _EXPENSIVE = re.compile(
-    r"/api/v1/(export/.*|speedups(/.*)?|history|device_(usage|selection)|storage"
+    r"/login/oidc(/callback)?|/api/v1/(export/.*|speedups(/.*)?|history|device_(usage|selection)|storage"
     r"|matrices/[0-9]+/(results|samples))"
 )
 

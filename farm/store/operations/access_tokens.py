@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from farm.core.operations.event import FarmEvent
 from farm.core.operations.role import Role
+from farm.core.operations.sign_in import PROVIDER_ACTOR
 from farm.database.tables import access_tokens, page_sessions
 from farm.database.transaction import Tx
 from farm.store.operations.events import record_event, record_if_moved
@@ -101,9 +102,26 @@ def _find(tx: Tx, *conditions: sa.ColumnElement[bool]) -> AccessToken | None:
     return None if row is None else _token(row, tx.now)
 
 
+def find_name_of(tx: Tx, created_by: str) -> str | None:
+    """Return the name in the tokens that a person got by an identity provider; None without one."""
+    query = sa.select(access_tokens.c.name).where(access_tokens.c.created_by == created_by).limit(1)
+    return tx.connection.execute(query).scalar_one_or_none()
+
+
+def is_name_used(tx: Tx, name: str) -> bool:
+    """Return True if a token was ever made for a name, in upper or lower case."""
+    is_there = sa.exists().where(sa.func.lower(access_tokens.c.name) == name.lower())
+    return bool(tx.connection.execute(sa.select(is_there)).scalar())
+
+
 def list_access_tokens(tx: Tx, *, after: str, limit: int) -> list[AccessToken]:
-    """Return up to `limit` tokens whose ids follow `after`, in the order of their ids."""
-    query = sa.select(access_tokens).where(_public_id > after).order_by(_public_id).limit(limit)
+    """Return up to `limit` tokens whose ids follow `after`, in the order of their ids.
+
+    Those of an identity provider are left out once they expired: a person gets one each day.
+    """
+    is_of_a_sign_in = access_tokens.c.created_by.startswith(PROVIDER_ACTOR, autoescape=True)
+    is_listed = ~is_of_a_sign_in | access_tokens.c.revoked_at.is_not(None) | _is_valid(tx.now)
+    query = sa.select(access_tokens).where(_public_id > after, is_listed).order_by(_public_id).limit(limit)
     return [_token(row, tx.now) for row in tx.connection.execute(query)]
 
 

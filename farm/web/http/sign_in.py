@@ -14,12 +14,17 @@ from farm.services.access.page_sessions import authenticate_session
 
 COOKIE = "benchfarm_session"
 SIGN_IN_PATH = "/login"
+#: By the identity provider: where a browser goes to it from, and comes back to.
+PROVIDER_PATH, CALLBACK_PATH = f"{SIGN_IN_PATH}/oidc", f"{SIGN_IN_PATH}/oidc/callback"
 _STATIC = "/static/"
 
 
 def is_open(method: str, path: str) -> bool:
-    """Return whether anyone may make a call: that of the sign-in page, and what it looks like."""
-    return path == SIGN_IN_PATH or (method in ("GET", "HEAD") and path.startswith(_STATIC))
+    """Return whether anyone may make a call: those of the sign-in, and what its page looks like."""
+    is_read = method in ("GET", "HEAD")
+    return path == SIGN_IN_PATH or (
+        is_read and (path in (PROVIDER_PATH, CALLBACK_PATH) or path.startswith(_STATIC))
+    )
 
 
 async def identify_visitor(headers: Headers, farm: Context) -> Caller:

@@ -78,6 +78,34 @@ class NewAccessToken(AccessToken):
     token: str
 
 
+class DeviceCode(Wire):
+    """POST /api/v1/sign-in/device: what a person enters at the identity provider of the farm."""
+
+    #: What the program asks with in between.
+    device_code: Annotated[str, Field(repr=False)]
+    user_code: str
+    #: Where it is entered; `complete_address` has it entered already.
+    address: str
+    complete_address: str | None = None
+    valid_s: int
+    #: The least time between two questions.
+    interval_s: int
+
+
+class DeviceCodeRequest(Wire):
+    """POST /api/v1/sign-in/device/token: has the person entered the code?"""
+
+    device_code: Annotated[str, Field(min_length=1, max_length=3000, repr=False)]
+
+
+class DeviceSignIn(Wire):
+    """The answer: a token, once; without one the person has not entered the code yet."""
+
+    token: NewAccessToken | None = None
+    #: The program asks too often: 5 s are added to its interval.
+    is_too_fast: bool = False
+
+
 class CallerView(Wire):
     """GET /api/v1/caller: the caller as the farm identifies it."""
 

@@ -87,6 +87,46 @@ def test_a_certificate_without_its_key_is_refused(
     assert "FARM_TLS_CERT and FARM_TLS_KEY need each other" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"FARM_OIDC_ISSUER": "http://sso.lab"},
+            "FARM_OIDC_ISSUER=http://sso.lab: it must look like https://",
+        ),
+        ({"FARM_OIDC_ISSUER": None}, "it needs FARM_OIDC_ISSUER, too"),
+        ({"FARM_OIDC_CLIENT_ID": None}, "needs FARM_OIDC_CLIENT_ID and FARM_OIDC_ROLES, too"),
+        ({"FARM_OIDC_ROLES": None}, "needs FARM_OIDC_CLIENT_ID and FARM_OIDC_ROLES, too"),
+        ({"FARM_OIDC_ROLES": "ml=king"}, "'ml=king' must be a group"),
+        ({"FARM_OIDC_CLIENT_SECRET_FILE": "nowhere"}, "it cannot be read"),
+        ({"FARM_OIDC_CLIENT_SECRET_FILE": "/dev/null"}, "it is empty"),
+        ({"FARM_OIDC_SCOPES": "profile"}, "`openid` must be among them"),
+        ({}, "on loopback this farm lets everyone of this machine in as an admin"),
+        # Nothing is asked of the provider, which is not there.
+        ({"FARM_REQUIRE_TOKENS": "1"}, "needs an access token"),
+    ],
+)
+def test_settings_of_an_identity_provider_are_checked_before_a_farm_starts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    changed: dict[str, str | None],
+    said: str,
+) -> None:
+    given = {
+        "FARM_OIDC_ISSUER": "https://sso.invalid",
+        "FARM_OIDC_CLIENT_ID": "benchfarm",
+        "FARM_OIDC_ROLES": "ml=submitter",
+    }
+    for name, value in {**given, **changed}.items():
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    assert up("--data", str(tmp_path / "farm"), "--no-agent") == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert "hint: " in told
+
+
 def test_an_address_for_agents_that_is_taken_is_named_with_the_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

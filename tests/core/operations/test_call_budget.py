@@ -64,6 +64,9 @@ def test_callers_whose_budget_is_full_again_are_forgotten_without_giving_anybody
         ("GET /api/v1/speedups", True),
         ("GET /api/v1/matrices/3", False),
         ("GET /api/v1/matrices/3/results", True),
+        ("POST /api/v1/sign-in/device/token", True),
+        ("GET /login/oidc/callback", True),
+        ("GET /login", False),
     ],
 )
 def test_writing_and_expensive_calls_count(call: str, counts: bool) -> None:
