@@ -175,7 +175,7 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 # What exporting for ExecuTorch and ONNX imports, without the hundreds of megabytes that their wheels want besides.
 $(VENV)/.installed-runtimes: $(VENV)/.installed
 	@echo "installing the runtimes"
-	@$(PIP) install --editable '.[farm,torch,litert,onnxruntime]' onnx==1.23.2 tabulate
+	@$(PIP) install --editable '.[farm,torch,litert,onnxruntime]' onnx==1.23.2 ruamel.yaml tabulate
 	@$(PIP) install --no-deps $(EXECUTORCH) torchao==0.18.0
 	@touch $@
 

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from network import OUTPUTS, SIDE, network, ones
-from ruamel.yaml import YAML
 
 from farm.cli.farm.demo import farm_process, wait_for_devices
 from farm.cli.matrices.matrix import follow
@@ -80,7 +80,7 @@ def run_matrix(farm: FarmClient, bundle: Path, runtimes: Sequence[str]) -> Matri
     given = ["--definition", str(HERE / "definition.yaml"), "--entry", "loop", "--abi", "x86_64"]
     environment = {**os.environ, "FARM_URL": farm.url}
     subprocess.run([*command, str(bundle), *given], env=environment, check=True, capture_output=True)
-    spec: dict[str, Any] = YAML(typ="safe").load(HERE / "matrix.yaml")
+    spec: dict[str, Any] = yaml.safe_load((HERE / "matrix.yaml").read_text())
     spec["axes"]["runtime"] = list(runtimes)
     # The first, unless that is not installed.
     spec["baseline"]["runtime"] = runtimes[0]
