@@ -132,7 +132,7 @@ def test_a_digest_runs_the_older_file_of_a_name_and_a_newer_one_says_what_it_rep
     farm: HttpFarm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "new").mkdir()
-    older, newer = net(tmp_path), net(tmp_path / "new", marker="newer")
+    older, newer = net(tmp_path, marker="older"), net(tmp_path / "new", marker="newer")
     submitted(farm, capsys, older, "--harness", "infer")
     digest = digest_of(older.read_bytes())
     assert run("run", "--no-watch", "--json", newer, "--harness", "infer") == 0
