@@ -14,6 +14,7 @@ from farm.wire.documents.access import (
     NewAccessToken,
     NewJoinToken,
     RotationRequest,
+    SignInEnd,
     TokenRequest,
 )
 from farm.wire.tokens import TokenKind, new_secret, token_id_of
@@ -66,6 +67,10 @@ class AccessQueries(FarmConnection):
     def ask_for_sign_in(self, device_code: str) -> DeviceSignIn:
         """Return the token of the person who entered a code, or that none has yet."""
         return self._post(DeviceSignIn, "/sign-in/device/token", {"device_code": device_code})
+
+    def end_sign_in(self) -> SignInEnd:
+        """Revoke the token of this client, if it is of a sign-in by the identity provider."""
+        return self._delete(SignInEnd, "/sign-in")
 
     def _create(
         self,

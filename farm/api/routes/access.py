@@ -1,8 +1,9 @@
 """Access tokens of people and scripts, and join tokens, by which agents of other hosts enroll."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from farm.api.context import Farm
+from farm.api.http.authentication import bearer
 from farm.api.http.authorization import Admin, Operator, Viewer
 from farm.api.http.pages import AfterName, ListPageSize
 from farm.core.errors import NotFound
@@ -12,6 +13,7 @@ from farm.services.access.people import sign_in_person
 from farm.services.access.refused_requests import ANONYMOUS
 from farm.services.access.tokens import (
     ASK_AN_ADMIN,
+    end_sign_in,
     issue_access_token,
     revoke_access_token,
     rotate_access_token,
@@ -30,6 +32,7 @@ from farm.wire.documents.access import (
     NewAccessToken,
     NewJoinToken,
     RotationRequest,
+    SignInEnd,
     TokenRequest,
 )
 
@@ -84,6 +87,13 @@ async def post_device_sign_in(request: DeviceCodeRequest, farm: Farm) -> DeviceS
     if isinstance(person, NotYet):
         return DeviceSignIn(is_too_fast=person.is_too_fast)
     return DeviceSignIn(token=await farm.database.write_async(farm.bind(sign_in_person), person))
+
+
+@router.delete("/sign-in")
+async def delete_sign_in(request: Request, caller: Viewer, farm: Farm) -> SignInEnd:
+    """Revoke the token of this call, if it is of a sign-in by the identity provider."""
+    credential = bearer(request.headers) or ""
+    return await farm.database.write_async(farm.bind(end_sign_in, actor=caller.actor), credential)
 
 
 def _identity_provider(farm: Farm) -> IdentityProvider:

@@ -20,7 +20,7 @@ from farm.cli.access.device_login import sign_in
 from farm.cli.shell.address import connect, connect_with
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_data, print_json, print_notice
-from farm.core.errors import InvalidInput
+from farm.core.errors import FarmError, InvalidInput
 from farm.wire.tokens import token_id_of
 
 
@@ -59,7 +59,8 @@ def login(
 def logout() -> None:
     """Forget the address and the access token that `farm login` stored for you on this machine.
 
-    The farm is not called. The token stays valid, as other machines or scripts may use it.
+    A token that the farm's identity provider gave you is revoked. Another one stays valid, as other machines
+    or scripts may use it.
 
     Example: farm logout
     """
@@ -76,10 +77,22 @@ def logout() -> None:
         print_notice(f"Logged out. {path} is removed.")
         return
     print_notice(f"Logged out of {old.url}. {path} is removed.")
+    if _is_revoked(old):
+        print_notice("Its token is revoked.")
+        return
     print_notice(
         "The token stays valid until it expires or is revoked. If nothing else uses it, ask an "
         f"administrator: farm token revoke {token_id_of(old.token)}"
     )
+
+
+def _is_revoked(old: Login) -> bool:
+    """Revoke the token of a sign-in; False where it is of another origin, or its farm does not answer."""
+    try:
+        with connect_with(old.url, old.token) as farm:
+            return farm.end_sign_in().is_revoked
+    except FarmError:
+        return False
 
 
 def whoami(as_json: Json = False) -> None:

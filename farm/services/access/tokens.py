@@ -15,6 +15,7 @@ from farm.wire.documents.access import (
     AccessToken,
     NewAccessToken,
     RotationRequest,
+    SignInEnd,
 )
 from farm.wire.tokens import TokenKind, derive_secret, hash_of, new_secret, token_id_of
 
@@ -99,6 +100,14 @@ def revoke_access_token(tx: Tx, token_id: str) -> AccessToken:
     if not is_revoked:
         raise Conflict(f"access token {token_id} is {row.state} already", hint="no one gets in with it")
     return row
+
+
+def end_sign_in(tx: Tx, credential: str) -> SignInEnd:
+    """Revoke a token that the identity provider's sign-in gave to one person's machine; others stay."""
+    token = access_tokens.find_valid_token(tx, hash_of(credential))
+    if token is None or not token.created_by.startswith(PROVIDER_ACTOR):
+        return SignInEnd(is_revoked=False)
+    return SignInEnd(is_revoked=access_tokens.revoke_access_token(tx, token.token_id))
 
 
 def _get_access_token(tx: Tx, token_id: str) -> AccessToken:

@@ -106,6 +106,13 @@ class DeviceSignIn(Wire):
     is_too_fast: bool = False
 
 
+class SignInEnd(Wire):
+    """DELETE /api/v1/sign-in: what became of the token of the call."""
+
+    #: False: it is not of a sign-in, and others may use it.
+    is_revoked: bool
+
+
 class CallerView(Wire):
     """GET /api/v1/caller: the caller as the farm identifies it."""
 

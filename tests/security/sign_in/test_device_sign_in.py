@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from farm.cli.access.credentials import login_file
+from farm.cli.access.credentials import Login, login_file, save_login
 from farm.cli.shell.main import main
+from farm.core.operations.role import Role
 from tests.security.sign_in.provider import Provider
 from tests.support.farm.http_farm import HttpFarm, http_farm
 
@@ -29,6 +30,12 @@ def pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def login(url: str, *words: str) -> int:
     with pytest.raises(SystemExit) as left:
         main(["login", url, *words])
+    return int(left.value.code or 0)
+
+
+def logout() -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["logout"])
     return int(left.value.code or 0)
 
 
@@ -139,3 +146,28 @@ def test_an_id_token_is_taken_from_the_provider_only(farm: HttpFarm, provider: P
     sent = httpx.post(path, json={"device_code": "x", "id_token": "y"}, trust_env=False)
     assert sent.status_code == 422
     assert httpx.post(path, json={"device_code": "x" * 5000}, trust_env=False).status_code == 413
+
+
+def test_who_logs_out_after_a_sign_in_leaves_no_valid_token(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert login(farm.url) == 0
+    bearer = {"Authorization": f"Bearer {json.loads(login_file().read_text())['token']}"}
+    assert farm.http.get("/api/v1/caller", headers=bearer).status_code == 200
+    capsys.readouterr()
+    assert logout() == 0
+    assert capsys.readouterr().err == (
+        f"Logged out of {farm.url}. {login_file()} is removed.\nIts token is revoked.\n"
+    )
+    assert farm.http.get("/api/v1/caller", headers=bearer).status_code == 401
+
+
+def test_who_logs_out_with_a_token_of_their_own_keeps_it_valid(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = farm.access_token(Role.SUBMITTER, "ben")
+    save_login(Login(url=farm.url, token=token))
+    assert logout() == 0
+    assert "The token stays valid" in capsys.readouterr().err
+    bearer = {"Authorization": f"Bearer {token}"}
+    assert farm.http.get("/api/v1/caller", headers=bearer).status_code == 200
