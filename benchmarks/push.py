@@ -87,7 +87,7 @@ class Bench:
     async def by_hand(self) -> float:
         """Return the seconds of `adb push`, process start included."""
         await self._forget()
-        adb = [str(bundled_adb()), "-P", str(self.client.port), "-s", self.address]
+        adb = [str(bundled_adb()), "-L", self.client.address, "-s", self.address]
         remote = f"{cache_folder(self.work_root)}/by-hand"
         began_s = time.monotonic()
         push = await asyncio.create_subprocess_exec(
