@@ -69,8 +69,6 @@ async def test_a_restart_of_adbd_costs_a_run_only_where_it_takes_it_along(
     bench: Bench, tmp_path: Path, takes_runs: bool, code: str | None
 ) -> None:
     run, _, go = await running(bench, tmp_path)
-    # A restart before the agent listens would be one that it cannot know of.
-    await comes_true(lambda: is_waited_for(bench), "the agent waits for the run")
     set_faults(bench.handle.state, Faults(adbd_restarts=1, adbd_takes_runs=takes_runs))
     await comes_true(lambda: counted_down(bench, "adbd_restarts"), "adbd restarted")
     if not takes_runs:
@@ -190,13 +188,15 @@ async def test_a_run_that_the_journal_has_no_room_for_is_deferred(bench: Bench, 
 async def running(
     bench: Bench, folder: Path, runner: AttemptRunner | None = None, *, timeout_s: float = 60.0
 ) -> tuple[asyncio.Task[Evidence], Path, Path]:
-    """A run under way, the file that shows that, and the one that lets it end."""
+    """A run that its agent waits for, the file that shows that it began, and the one that lets it end."""
     await bench.phone()
     begun, go = folder / "begun", folder / "go"
     entry = bench.entry(1, f"touch {begun}; until [ -e {go} ]; do sleep 0.05; done; echo done")
     entry = replace(entry, plan=replace(entry.plan, timeout_s=timeout_s))
     run = asyncio.create_task(evidence_of((runner or bench.runner).run(entry, unheard, adopt=False)))
     await comes_true(begun.exists, "the run begins")
+    # Before that, the call that starts the run may fail, and a restart is one that the agent cannot know of.
+    await comes_true(lambda: is_waited_for(bench), "the agent waits for the run")
     return run, begun, go
 
 
