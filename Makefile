@@ -77,6 +77,11 @@ $(VENV)/.bytecode: $(VENV)/.installed-dev
 test-long: $(VENV)/.installed-dev
 	$(PYTEST) -n $(WORKERS) -m "long or hypothesis" --hypothesis-profile long
 
+# For CI: what failed in the last run once more, with little beside it. Where nothing failed, that is an error.
+.PHONY: test-failed
+test-failed: $(VENV)/.installed-dev
+	$(PYTEST) -n $(CORES) --last-failed --last-failed-no-failures none
+
 .PHONY: test-all
 test-all: test
 	@$(MAKE) --no-print-directory test-long
