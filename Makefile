@@ -26,6 +26,7 @@ help:
 	@echo "make test      set up, lint, and the quick tests: all that is promised, at least once"
 	@echo "make test-long storms, kill tests, typed pages, mutants, PostgreSQL, many examples"
 	@echo "make test-all  both"
+	@echo "make test-failed  the tests that failed in the last run, with little beside them"
 	@echo "make chaos     set up, 1000 faults on each database: SEED=7 FAULTS=100 DATABASE=sqlite|postgresql|both"
 	@echo "make simulate  many seeds of the simulation: SEEDS=17 (that one, with its trace) DATABASE=sqlite|postgresql|both"
 	@echo "make mutants   take each enforcement of an invariant out, and see a test fail"
