@@ -32,6 +32,8 @@ variants = sa.Table(
     # Registering the same file under the same name again is the same variant.
     sa.UniqueConstraint("name", "digest"),
 )
+# The newest file of a name, and of each file the one before it.
+sa.Index("ix_variants_name", variants.c.name, variants.c.variant_id)
 
 programs = sa.Table(
     "programs",

@@ -16,7 +16,7 @@ from farm.store.matrices import lazy_expansion
 
 _MANIFEST = TypeAdapter(Manifest)
 _earlier = variants.alias("earlier")
-#: The file that new matrices ran under the name before; the key of name and digest finds it.
+#: The file that new matrices ran under the name before.
 _REPLACED = (
     sa.select(_earlier.c.digest)
     .where(_earlier.c.name == variants.c.name, _earlier.c.variant_id < variants.c.variant_id)
