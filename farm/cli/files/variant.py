@@ -19,7 +19,7 @@ from farm.cli.files.local_variants import (
     replacement_note,
 )
 from farm.cli.shell.address import connect, data_dir, show_view
-from farm.cli.shell.options import Json, Limit, NamePart, Since
+from farm.cli.shell.options import DeclaredInputs, Json, Limit, NamePart, Since
 from farm.cli.shell.output import err, print_data, print_json, print_notice, show
 from farm.cli.shell.tables import Field, Listing, name, number, prose, sections, text_report
 from farm.core.base.spec_errors import name_hint
@@ -231,14 +231,7 @@ def add(
             help="Comma-separated: backends that can run it; default: those of its format.", metavar="LIST"
         ),
     ] = "",
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            help="1x3x224x224:float32, where the file does not say; repeat it for each input.",
-            metavar="SPEC",
-        ),
-    ] = None,
+    inputs: DeclaredInputs = None,
     memory_format: Annotated[
         str, typer.Option(help="Memory layout of inputs: contiguous, channels_last.", metavar="WORD")
     ] = "contiguous",
@@ -282,14 +275,7 @@ def set_command(
         str | None,
         typer.Option(help="Another name of the network, while no matrix runs it.", metavar="NEW"),
     ] = None,
-    inputs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--input",
-            help="1x3x224x224:float32 or NAME=...; repeat it for each input.",
-            metavar="SPEC",
-        ),
-    ] = None,
+    inputs: DeclaredInputs = None,
     as_json: Json = False,
 ) -> None:
     """Rename a variant or declare its inputs. With neither, the farm reads again what the file states.

@@ -1,13 +1,11 @@
 """`farm compare`: measure two model files against each other, on each device."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from farm.cli.files.local_variants import add_variant, manifest_of_file
+from farm.cli.files.local_variants import add_variant
 from farm.cli.results.gate import (
     Decide,
     GateOption,
@@ -28,18 +26,16 @@ from farm.cli.run.model_file import file_manifest, has_own_name, same_files
 from farm.cli.run.run import run_spec, submit_spec
 from farm.cli.run.versions import variant_to_run
 from farm.cli.shell.address import connect
-from farm.cli.shell.options import DeviceNames, Json, ProcessTimeout, RunInputs, WatchToEnd
+from farm.cli.shell.options import DeclaredInputs, DeviceNames, Json, ProcessTimeout, WatchToEnd
 from farm.cli.shell.output import print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput
 from farm.core.matrices.matrix import USUAL_ROUNDS
-from farm.core.models.variant import Manifest, Variant, precision_note, variant_name
+from farm.core.models.variant import Variant, named_by_digest, precision_note, variant_name
 from farm.presentation.text import seconds
 from farm.wire.documents.files.programs import HarnessView
 
-_DIGEST_SHOWN = 8
 _LONGEST_NAME = 200
-_LONGEST_MODEL = 64
 
 
 def compare(
@@ -61,7 +57,7 @@ def compare(
     precision: Annotated[
         str | None, typer.Option(metavar="WORD", help="Precision of new files: float32, int8-core, ...")
     ] = None,
-    inputs: RunInputs = None,
+    inputs: DeclaredInputs = None,
     timeout: ProcessTimeout = "2m",
     watch: WatchToEnd = True,
     gate: GateOption = None,
@@ -153,15 +149,8 @@ def _variant(farm: FarmClient, word: str, harness: HarnessView, options: RunOpti
         if has_own_name(variants, view):
             return view
     if variant_name(manifest.model, manifest.recipe) in {view.name for view in variants}:
-        manifest = _named_by_digest(path, manifest, options.inputs)
+        # So that both stay.
+        manifest = named_by_digest(manifest)
     if note := precision_note(manifest.recipe):
         print_notice(f"note: {note}")
     return add_variant(farm, path, manifest)
-
-
-def _named_by_digest(path: Path, manifest: Manifest, inputs: Sequence[str]) -> Manifest:
-    """Return the manifest of a file whose name another file has: a name of its own, so that both stay."""
-    suffix = f"-{manifest.digest[:_DIGEST_SHOWN]}"
-    model = manifest.model[: _LONGEST_MODEL - len(suffix)] + suffix
-    named = manifest_of_file(path, model=model, precision=manifest.recipe.precision, inputs=inputs)
-    return replace(named, backends=manifest.backends)

@@ -18,7 +18,7 @@ from farm.cli.results.gate import (
 from farm.cli.run.matrix import RunOptions, harness_spec, listed_backends, program_spec
 from farm.cli.shell.address import connect
 from farm.cli.shell.next_steps import watch_again_text, watch_text
-from farm.cli.shell.options import DeviceNames, Json, Metrics, ProcessTimeout, RunInputs, WatchToEnd
+from farm.cli.shell.options import DeclaredInputs, DeviceNames, Json, Metrics, ProcessTimeout, WatchToEnd
 from farm.cli.shell.output import print_done, print_notice
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput
@@ -49,7 +49,7 @@ def run(
     precision: Annotated[
         str | None, typer.Option(metavar="WORD", help="Precision of a new file: float32, int8-core, ...")
     ] = None,
-    inputs: RunInputs = None,
+    inputs: DeclaredInputs = None,
     time: Annotated[
         str | None,
         typer.Option(

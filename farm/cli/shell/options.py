@@ -22,12 +22,12 @@ DeviceNames = Annotated[
     typer.Option(metavar="NAME", help="Id, label, device model or `Pixel*`; repeatable. Default: all."),
 ]
 #: Texts of `farm.core.models.declared_inputs`.
-RunInputs = Annotated[
+DeclaredInputs = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
         metavar="SPEC",
-        help="An input, where the file does not say: 1x3x224x224:float32. Repeatable.",
+        help="An input, where the file does not say: 1x3x224x224:float32 or NAME=...; repeatable.",
     ),
 ]
 ProcessTimeout = Annotated[str, typer.Option(metavar="SPAN", help="Time-out of a process.")]
