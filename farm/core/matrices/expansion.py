@@ -27,8 +27,8 @@ from farm.core.matrices.matrix import (
 from farm.core.models.declared_inputs import (
     InputProblem,
     InputsContradict,
-    completed_inputs,
     declared_input,
+    with_declared,
 )
 from farm.core.models.variant import (
     BACKEND_AXIS,
@@ -139,9 +139,8 @@ class _DeclaredInputs:
     def _told(self, manifest: Manifest) -> Manifest | InputProblem:
         if not self._declared:
             return manifest
-        stated = manifest.inputs if manifest.inputs_unread is None else ()
         try:
-            inputs = completed_inputs(stated, self._declared)
+            inputs = with_declared(manifest, self._declared)
         except InputsContradict as error:
             name = variant_name(manifest.model, manifest.recipe)
             return InputProblem(reason=f"{name}: {error}", hint="change `inputs`, or leave it out")

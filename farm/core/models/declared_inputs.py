@@ -101,6 +101,11 @@ def completed_inputs(stated: Sequence[TensorSpec], declared: Sequence[TensorSpec
     return inputs
 
 
+def with_declared(manifest: Manifest, declared: Sequence[TensorSpec]) -> tuple[TensorSpec, ...]:
+    """Return the inputs of a file with declared ones; raises like `completed_inputs`."""
+    return completed_inputs(manifest.inputs if manifest.inputs_unread is None else (), declared)
+
+
 def is_same_input(one: TensorSpec, other: TensorSpec) -> bool:
     """Return whether two statements can be of one input: what both say is equal."""
     return (

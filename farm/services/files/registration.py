@@ -10,7 +10,7 @@ from farm.blobs.disk import DiskBlobs
 from farm.blobs.inspection import check_model_file, is_converted_for_nnapi, with_stated_inputs
 from farm.core.base.ids import Digest, is_digest
 from farm.core.errors import Conflict, DigestMismatch, Forbidden, InvalidInput, VariantInvalid
-from farm.core.models.declared_inputs import InputsContradict, completed_inputs, is_same_input
+from farm.core.models.declared_inputs import InputsContradict, is_same_input, with_declared
 from farm.core.models.variant import (
     NAME_RULE,
     NOT_READ,
@@ -102,9 +102,8 @@ def changed_manifest(
         InvalidInput: no matrix could use the name.
         VariantInvalid: the file has other inputs.
     """
-    stated = manifest.inputs if manifest.inputs_unread is None else ()
     try:
-        declared = completed_inputs(stated, inputs) if inputs else manifest.inputs
+        declared = with_declared(manifest, inputs) if inputs else manifest.inputs
     except InputsContradict as error:
         name = variant_name(manifest.model, manifest.recipe)
         raise VariantInvalid(
