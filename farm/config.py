@@ -307,20 +307,20 @@ class FarmConfig(BaseSettings):
 
 
 def _address_in(file: Path) -> SecretStr:
-    try:
-        return SecretStr(postgres_url(file.read_text()))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"it cannot be read: {error}") from error
+    return SecretStr(postgres_url(_text_in(file)))
 
 
 def _secret_in(file: Path) -> str:
-    try:
-        secret = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"it cannot be read: {error}") from error
-    if not secret:
+    if not (secret := _text_in(file).strip()):
         raise ValueError("it is empty")
     return secret
+
+
+def _text_in(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"it cannot be read: {error}") from error
 
 
 def invalid_setting(error: ValidationError, prefix: str) -> InvalidInput:
