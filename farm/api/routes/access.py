@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter, Request
 
-from farm.api.context import Farm
+from farm.api.context import Context, Farm
 from farm.api.http.authentication import bearer
 from farm.api.http.authorization import Admin, Operator, Viewer
 from farm.api.http.pages import AfterName, ListPageSize
@@ -76,14 +76,14 @@ async def delete_access_token(token_id: str, caller: Admin, farm: Farm) -> Acces
 async def post_device_code(farm: Farm) -> DeviceCode:
     """Begin the sign-in of a command: a person enters its code at the identity provider."""
     async with farm.refused.telling(ANONYMOUS):
-        return await _identity_provider(farm).authorize_device()
+        return await provider_of(farm).authorize_device()
 
 
 @router.post("/sign-in/device/token")
 async def post_device_sign_in(request: DeviceCodeRequest, farm: Farm) -> DeviceSignIn:
     """Issue an access token to the person who entered a code; only this answer shows its secret."""
     async with farm.refused.telling(ANONYMOUS):
-        person = await _identity_provider(farm).identify_device(request.device_code)
+        person = await provider_of(farm).identify_device(request.device_code)
     if isinstance(person, NotYet):
         return DeviceSignIn(is_too_fast=person.is_too_fast)
     return DeviceSignIn(token=await farm.database.write_async(farm.bind(sign_in_person), person))
@@ -96,9 +96,14 @@ async def delete_sign_in(request: Request, caller: Viewer, farm: Farm) -> SignIn
     return await farm.database.write_async(farm.bind(end_sign_in, actor=caller.actor), credential)
 
 
-def _identity_provider(farm: Farm) -> IdentityProvider:
+def provider_of(farm: Context, *, hint: str = ASK_AN_ADMIN) -> IdentityProvider:
+    """Return the identity provider of a farm.
+
+    Raises:
+        NotFound: it has none; `hint` says how people sign in then.
+    """
     if farm.identity_provider is None:
-        raise NotFound("this farm signs no one in by an identity provider", hint=ASK_AN_ADMIN)
+        raise NotFound("this farm signs no one in by an identity provider", hint=hint)
     return farm.identity_provider
 
 

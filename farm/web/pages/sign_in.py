@@ -8,8 +8,8 @@ from fastapi.responses import RedirectResponse, Response
 
 from farm.api.context import Context, Farm
 from farm.api.http.problems import status_of
-from farm.core.errors import AuthError, FarmError, NotFound
-from farm.services.access.identity_provider import IdentityProvider
+from farm.api.routes.access import provider_of
+from farm.core.errors import AuthError, FarmError
 from farm.services.access.page_sessions import VALID_FOR, sign_in, sign_out
 from farm.services.access.people import sign_in_browser
 from farm.services.access.refused_requests import ANONYMOUS
@@ -34,6 +34,7 @@ router = APIRouter(route_class=PageRoute)
 #: with links from there, this cookie is sent (SameSite=Lax).
 _ATTEMPT_COOKIE = "benchfarm_sign_in"
 _ATTEMPT_S = 600
+_NO_PROVIDER_HINT = "sign in with an access token"
 
 
 @router.get(SIGN_IN_PATH)
@@ -51,7 +52,7 @@ async def get_provider(
     request: Request, farm: Farm, next: Annotated[str, Query(max_length=2000)] = "/"
 ) -> Response:
     """Lead the browser to the identity provider."""
-    provider, attempt, next_path = _provider(farm), new_attempt(), local_path(next)
+    provider, attempt, next_path = provider_of(farm, hint=_NO_PROVIDER_HINT), new_attempt(), local_path(next)
     try:
         url = await provider.authorization_url(attempt, redirect_uri=_callback(request))
     except FarmError as error:
@@ -78,7 +79,7 @@ async def get_callback(
     error: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """Begin a session of the person whom the identity provider sent back."""
-    provider = _provider(farm)
+    provider = provider_of(farm, hint=_NO_PROVIDER_HINT)
     kept = dict(parse_qsl(request.cookies.get(_ATTEMPT_COOKIE, "")))
     attempt, next_path = SignInAttempt(kept.get("secret", "")), local_path(kept.get("next", "/"))
     try:
@@ -141,14 +142,6 @@ def _set_session(request: Request, answer: Response, secret: str) -> None:
         samesite="strict",
         secure=is_secure(request.headers, request.url.scheme),
     )
-
-
-def _provider(farm: Context) -> IdentityProvider:
-    if farm.identity_provider is None:
-        raise NotFound(
-            "this farm signs no one in by an identity provider", hint="sign in with an access token"
-        )
-    return farm.identity_provider
 
 
 def _callback(request: Request) -> str:

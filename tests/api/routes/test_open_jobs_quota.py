@@ -9,6 +9,7 @@ import pytest
 
 from farm.core.operations.role import Role
 from tests.api.routes.test_all_routes import matrix_spec, refused, register_variant
+from tests.api.routes.test_names_of_others import as_caller
 from tests.support.farm.http_farm import HttpFarm, http_farm
 from tests.support.farm.service_fixture import phone
 
@@ -20,10 +21,6 @@ def farm(tmp_path: Path) -> Iterator[HttpFarm]:
         assert register_variant(served).status_code == 201
         assert served.enroll().exchange(devices=[phone("phone-1")]).status_code == 200
         yield served
-
-
-def as_caller(farm: HttpFarm, role: Role, name: str) -> None:
-    farm.http.headers["Authorization"] = f"Bearer {farm.access_token(role, name)}"
 
 
 def submit(farm: HttpFarm, *, rounds: int, key: str | None = None, **changes: Any) -> httpx.Response:
