@@ -100,7 +100,8 @@ watch() {
     sleep "$((left / 10)).$((left % 10))"
     look_at_clock
   done
-  : >"$run/timed_out"
+  # Not by `:`, where a folder that is gone would end the shell before it ends the run.
+  true >"$run/timed_out"
   put_down of_run "$run"
 }
 

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -120,6 +121,13 @@ def test_a_time_out_kills_the_whole_tree_even_what_ignores_the_polite_signal(pho
 def test_a_harness_that_ignores_the_polite_signal_is_killed(phone: Phone) -> None:
     record = phone.run(1, "trap '' TERM; while :; do sleep 0.2; done", timeout_s=0.3)
     assert (record.code, record.timed_out) == (137, True)
+
+
+def test_a_run_whose_folder_is_gone_is_ended_at_its_time_out(phone: Phone) -> None:
+    phone.start(1, "exec sleep 600", timeout_s=1)
+    pids = [int((phone.folder(1) / name).read_text().split()[0]) for name in ("supervisor", "harness")]
+    shutil.rmtree(phone.folder(1))
+    eventually(lambda: not any(map(alive, pids)))
 
 
 def test_killing_the_harnesss_group_leaves_an_exit_record(phone: Phone) -> None:
