@@ -12,7 +12,7 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.harness.base.accelerators import accelerator_of
-from farm.harness.base.adapter import RunRequest
+from farm.harness.base.adapter import ClockScope, RunRequest
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
@@ -107,6 +107,7 @@ class MnnBenchmark(ToolHarness):
     backends = tuple(_NUMBER_BY_BACKEND)
     metrics = ROW_METRICS
     sustained_flags = SustainedFlags(iterations="loop")
+    clock_scope = ClockScope.INFERENCE_AND_COPIES
     clock_covers = (
         "input copied in, session run, output copied out: on GPUs including both copies; the value is the"
         " tool's mean"

@@ -13,7 +13,7 @@ from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, Placement, Share
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.accelerators import accelerator_of
-from farm.harness.base.adapter import RunRequest
+from farm.harness.base.adapter import ClockScope, RunRequest
 from farm.harness.base.options import InputSettings
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.sustained import SustainedFlags
@@ -96,6 +96,7 @@ class Benchncnn(ToolHarness):
     backends = (_CPU, _VULKAN)
     metrics = ROW_METRICS
     sustained_flags = SustainedFlags(iterations="loop_count")
+    clock_scope = ClockScope.INFERENCE_AND_COPIES
     clock_covers = (
         "a new extractor, input, run, output brought back; weights are zeros; the value is its mean, in"
         " steps of 10 us"

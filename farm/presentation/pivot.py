@@ -35,7 +35,8 @@ def pivots(views: Sequence[SpeedupView], *, as_given: bool = False) -> Iterator[
     """Yield the pivots of comparisons, the newest matrix first; rows are by cell unless `as_given`."""
 
     def group(view: SpeedupView) -> tuple[int, str, str, str]:
-        return -view.matrix_id, view.model or "", view.harness, view.baseline
+        its = view.baseline_setup
+        return -view.matrix_id, its.model or "", its.harness, view.baseline
 
     for _, own in groupby(sorted(views if as_given else by_cell(views), key=group), key=group):
         full = list(own)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
+from farm.core.results.statistics.verdict import verdict_text
 from farm.presentation.labels import shared_flags_text, short_labels
 from farm.wire.documents.matrices.matrices import SpeedupView
 
@@ -11,7 +12,7 @@ _AA_SUFFIX = " (A/A)"
 
 
 def blocks_by_device(views: Iterable[SpeedupView]) -> list[list[SpeedupView]]:
-    """Return comparisons by device, model, harness and matrix; within these in the order that they have."""
+    """Return comparisons by device, model and harness of the baseline, and matrix; as they are given."""
     return [list(block) for _, block in groupby(sorted(views, key=_block_key), key=_block_key)]
 
 
@@ -21,7 +22,8 @@ def by_cell(views: Iterable[SpeedupView]) -> list[SpeedupView]:
 
 
 def _block_key(view: SpeedupView) -> tuple[str, str, str, int]:
-    return view.device_id, view.model or "", view.harness, view.matrix_id
+    its = view.baseline_setup
+    return view.device_id, its.model or "", its.harness, view.matrix_id
 
 
 def with_short_labels(views: Sequence[SpeedupView]) -> list[SpeedupView]:
@@ -38,8 +40,19 @@ def setup_text(views: Sequence[SpeedupView]) -> str:
     view = views[0]
     short = with_short_labels(views)[0]
     left_out = [word for word in view.candidate.split() if word not in short.candidate.split()]
-    common = " ".join(word for word in left_out if word != view.model and "=" not in word)
-    return ", ".join(filter(None, [view.model, common, view.harness, f"matrix {view.matrix_id}"]))
+    sides = [side for each in views for side in (each.baseline_setup, each)]
+    models = dict.fromkeys(own.model for own in sides)
+    harnesses = dict.fromkeys(own.harness for own in sides)
+    common = " ".join(word for word in left_out if word not in models and "=" not in word)
+    # Labels have the models where they differ.
+    model = view.model if len(models) == 1 else None
+    return ", ".join(filter(None, [model, common, *harnesses, f"matrix {view.matrix_id}"]))
+
+
+def shown_verdict(view: SpeedupView) -> str:
+    """Return a verdict as tables show it, with what it does not hold for: `faster, other clock`."""
+    verdict = verdict_text(view.verdict, margin=view.margin)
+    return f"{verdict}, other clock" if view.clocks_differ else verdict
 
 
 def shared_settings(views: Sequence[SpeedupView]) -> str:

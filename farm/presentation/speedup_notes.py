@@ -31,7 +31,7 @@ _MAX_VALUES = 3
 
 def notes(views: Sequence[SpeedupView], *, width: int) -> Iterator[str]:
     """Yield the notes on the rows of one device and model, wrapped."""
-    for line in (*_reasons(views), *_left_out(views), *_looks(views), *_detectable(views)):
+    for line in (*_reasons(views), *_left_out(views), *_looks(views), *_detectable(views), *_clocks(views)):
         yield from wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
 
 
@@ -79,6 +79,19 @@ def _detectable(views: Sequence[SpeedupView]) -> Iterator[str]:
     else:
         shown = f"{texts[0]} to {texts[-1]}, each in `farm speedups --json`"
     yield f"smallest difference so many rounds show: {shown}"
+
+
+def _clocks(views: Sequence[SpeedupView]) -> Iterator[str]:
+    """Yield what the clock of each harness covers, where rows compare harnesses."""
+    covers: dict[str, str | None] = {}
+    for view in views:
+        if view.clock_covers is not None:
+            covers[view.baseline_setup.harness] = view.baseline_clock_covers
+            covers[view.harness] = view.clock_covers
+    for harness, text in covers.items():
+        yield f"clock of {harness}: {text}"
+    if others := [view.candidate for view in views if view.clocks_differ]:
+        yield f"caution: {_names(others)}: its clock covers other work than the baseline's"
 
 
 def _by_text(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -19,8 +19,8 @@ from farm.core.devices.condition import ConditionRange, Gates, ThermalStatus, Un
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
 from farm.core.results.looks.look import LookStop
-from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import COUNTED
+from farm.presentation.speedup_blocks import shown_verdict
 from farm.presentation.text import (
     EMPTY_CELL,
     block_text,
@@ -184,8 +184,7 @@ def comparison_text(view: SpeedupView) -> str:
     """Return `1.83x, 1.79 to 1.88, faster`."""
     if view.speedup is None:
         return f"{view.verdict}, no valid round"
-    verdict = verdict_text(view.verdict, margin=view.margin)
-    return f"{speedup_text(view.speedup, view.ci_low, view.ci_high)}, {verdict}"
+    return f"{speedup_text(view.speedup, view.ci_low, view.ci_high)}, {shown_verdict(view)}"
 
 
 def _verdict_line(view: CellExplanation) -> Iterator[Field]:

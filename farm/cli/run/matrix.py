@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farm.cli.files.local_variants import add_variant, replacement_note
+from farm.cli.files.local_variants import add_variant, manifest_of_file, replacement_note
+from farm.cli.run.harness_choice import HarnessChoice
 from farm.cli.run.model_file import file_manifest, has_own_name, same_files
 from farm.cli.run.program import ARGUMENTS_FLAG, register_program
 from farm.cli.run.versions import variant_to_run
@@ -128,7 +129,7 @@ def _known_device(view: DeviceView) -> KnownDevice:
 
 
 _DEFAULT_BACKEND = "cpu"
-_LONGEST_NAME = 200
+LONGEST_NAME = 200
 #: Options of `farm run` that are probably misplaced after `--`, as few programs have them.
 _OWN_OPTIONS = ("--backend", "--device", "--harness", "--no-watch", "--quick", "--rounds")
 
@@ -152,16 +153,19 @@ class RunOptions:
 
 
 def harness_spec(
-    farm: FarmClient, file: str | None, name: str, flags: Sequence[str], options: RunOptions
+    farm: FarmClient, file: str | None, name: str | None, flags: Sequence[str], options: RunOptions
 ) -> dict[str, object]:
     """Return a matrix of one file, or of no file if the harness runs no model.
+
+    Without a name, the harness is the only one that runs the format of the file.
 
     Raises:
         NotFound: there is no such harness, variant or file.
         SelectorEmpty: the farm has no device with such a name.
         InvalidInput: the harness has no such flag, or a file is missing or not allowed.
     """
-    harness = farm.harness(name)
+    harness = farm.harness(name) if name is not None else _harness_of(farm, file or "")
+    name = harness.name
     settings = flag_values(flags, harness)
     if harness.needs_model != (file is not None):
         raise _model_error(harness)
@@ -173,6 +177,12 @@ def harness_spec(
     axes = {name: value for name, value in variant_axes(variant).items() if value != DEFAULT_AXES.get(name)}
     backends = run_backends(harness, options, variant)
     return _spec(variant.name, name, axes, backends, settings, devices, options)
+
+
+def _harness_of(farm: FarmClient, file: str) -> HarnessView:
+    is_file = Path(file).is_file()
+    manifest = manifest_of_file(Path(file)) if is_file else variant_to_run(farm, file).manifest
+    return HarnessChoice(farm, ()).harness_of(file, manifest.recipe.format)
 
 
 #: What a matrix takes for these axes where it does not name them.
@@ -228,7 +238,7 @@ def _spec(
     options: RunOptions,
 ) -> dict[str, object]:
     spec: dict[str, Any] = {
-        "name": f"run {title}"[:_LONGEST_NAME],
+        "name": f"run {title}"[:LONGEST_NAME],
         "harness": harness,
         "axes": {**axes, "backend": list(backends)},
         "settings": {name: value for name, value in settings.items() if value != ""},

@@ -1,7 +1,7 @@
 """`farm run`: measure a model file or a program with one command."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Annotated
 
 import typer
@@ -15,6 +15,7 @@ from farm.cli.results.gate import (
     check_gate_is_watched,
     deciding_rounds,
 )
+from farm.cli.run.comparison import comparison_spec
 from farm.cli.run.matrix import RunOptions, harness_spec, listed_backends, program_spec
 from farm.cli.shell.address import connect
 from farm.cli.shell.next_steps import watch_again_text, watch_text
@@ -27,12 +28,15 @@ from farm.presentation.text import seconds
 
 def run(
     context: typer.Context,
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="Model file or name of a variant.")
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE...]", help="Model files or variants; the first is the baseline."),
     ] = None,
     harness: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Harness that runs it; for a program of your own, its name."),
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Harness of the files, or one for each format; or the name of your program."
+        ),
     ] = None,
     device: DeviceNames = None,
     backend: Annotated[
@@ -72,12 +76,16 @@ def run(
     summary: Summary = None,
     as_json: Json = False,
 ) -> None:
-    """Measure a model file or a program of your own on devices. Ctrl-C detaches.
+    """Measure model files or a program of your own on devices. Ctrl-C detaches.
+
+    Several files are compared with the first one, each run by the harness of its format.
 
     Flags of the harness follow `--`, or without FILE the program with its arguments. Such a program, a binary
     or a script, is pushed to each device and timed there.
 
     Example: farm run model.ptl --harness speed_benchmark_torch --device "Pixel 8" -- --iter 50
+
+    Example: farm run net.tflite net.pte net.onnx
 
     Example: farm run --quick --time 'took ([0-9.]+) ms' -- ./my_bench --size 3
     """
@@ -96,7 +104,7 @@ def run(
         metrics=tuple(metric or ()),
     )
     with connect() as farm:
-        spec = _spec(farm, file, harness, context.obj, options)
+        spec = _spec(farm, files or (), harness or (), context.obj, options)
         if decide:
             if "baseline" not in spec:
                 hint = "name the baseline first: --backend cpu,nnapi; or farm compare A B"
@@ -118,28 +126,37 @@ def run(
 
 
 def _spec(
-    farm: FarmClient, file: str | None, harness: str | None, arguments: list[str], options: RunOptions
+    farm: FarmClient,
+    files: Sequence[str],
+    harnesses: Sequence[str],
+    arguments: list[str],
+    options: RunOptions,
 ) -> dict[str, object]:
     """Return the matrix of the run, and register its file or program.
 
     Raises:
         InvalidInput: the arguments do not say what to run, or it cannot be run.
     """
-    if file is None and options.inputs:
+    if not files and options.inputs:
         hint = "leave it out, or name the file: farm run FILE --harness NAME --input 1x3x224x224:float32"
         raise InvalidInput("--input describes a model file, and none is named", hint=hint)
-    is_program = file is None and arguments and not arguments[0].startswith("-")
+    is_program = not files and arguments and not arguments[0].startswith("-")
+    if len(harnesses) > 1 and len(files) < 2:
+        raise InvalidInput("several harnesses for one run", hint="name one, or several files")
+    harness = harnesses[0] if harnesses else None
     if is_program:
         return program_spec(farm, Path(arguments[0]), arguments[1:], harness, options)
     if options.time is not None or options.metrics:
         hint = "write the program after `--`: farm run --time '...' -- ./my_bench"
         raise InvalidInput("--time and --metric parse the output of a program of your own", hint=hint)
-    if harness is None:
-        if file is not None:
-            hint = f"farm run {quote(str(file))} --harness NAME; `farm harness list` has the names"
-            raise InvalidInput(f"no harness for {file}", hint=hint)
-        hint = "for a model: farm run FILE --harness NAME; for a program: farm run -- ./my_bench"
+    if len(files) > 1:
+        if options.model is not None:
+            raise InvalidInput("--model names one file, and there are several", hint="leave it out")
+        return comparison_spec(farm, files, harnesses, arguments, options)
+    if not files and harness is None:
+        hint = "for a model: farm run FILE; for a program: farm run -- ./my_bench"
         raise InvalidInput("nothing to run", hint=hint)
+    file = files[0] if files else None
     return harness_spec(farm, file, harness, arguments, options)
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import SpecProblem, closest_name, name_hint
-from farm.core.matrices.matrix import CellKey, KnownHarness, KnownVariant
+from farm.core.matrices.matrix import CellKey, KnownHarness, KnownHarnesses, KnownVariant
 from farm.core.models.variant import (
     BACKEND_AXIS,
+    HARNESS_AXIS,
     VARIANT_AXES,
     Format,
     Precision,
@@ -28,24 +29,30 @@ _NO_METRICS = "it prints no metrics besides the time; leave `metrics` out"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedValues:
-    """The words of one harness and the registered variants."""
+    """The words of the harnesses of a matrix and of the registered variants."""
 
-    harness: KnownHarness
+    harnesses: KnownHarnesses
     #: Known values of the axes that are not flags; a precision may be another word, of a file to come.
     words: Mapping[str, frozenset[str]]
 
     def checked(self, partial: CellKey, path: _Path) -> tuple[dict[str, SettingValue], list[SpecProblem]]:
-        """Return values in the types of their axes, with the problems of the others."""
-        checked = {axis: self.check_value(axis, value, (*path, axis)) for axis, value in partial.items()}
+        """Return values in the types of their axes, with the problems of the others.
+
+        Where they name a harness, flags are its flags.
+        """
+        own = partial.get(HARNESS_AXIS)
+        harnesses = [harness for harness in self.harnesses.all if own in (None, harness.name)]
+        checked = {
+            axis: self._checked(axis, value, (*path, axis), harnesses or self.harnesses.all)
+            for axis, value in partial.items()
+        }
         good = {axis: v for axis, v in checked.items() if not isinstance(v, SpecProblem)}
         return good, [v for v in checked.values() if isinstance(v, SpecProblem)]
 
     def check_flags(self, flags: CellKey, path: _Path) -> tuple[dict[str, SettingValue], list[SpecProblem]]:
         """Check values like `checked`, where only harness flags are valid."""
         misplaced = [
-            SpecProblem(
-                path=(*path, axis), message=f"`{axis}` is an axis", hint=f"write it as `axes: {axis}: ...`"
-            )
+            SpecProblem(path=(*path, axis), message=f"`{axis}` is an axis", hint=_axis_hint(axis))
             for axis in flags
             if axis in self.words
         ]
@@ -53,30 +60,36 @@ class AllowedValues:
         return good, misplaced + problems
 
     def check_metrics(self, names: Sequence[str]) -> Iterator[SpecProblem]:
-        """Yield the problems of metrics that the harness never prints."""
-        known = self.harness.metrics
+        """Yield the problems of metrics that no harness of the matrix ever prints."""
+        known = [name for harness in self.harnesses.all for name in harness.metrics]
         prefixes = tuple(name[:-1] for name in known if name.endswith("*"))
         for place, name in enumerate(names):
             if name not in known and not (prefixes and name.startswith(prefixes)):
-                message = f"{self.harness.name} prints no metric `{name}`"
+                message = f"{self.harnesses.names} prints no metric `{name}`"
                 hint = name_hint(name, known) or _NO_METRICS
                 yield SpecProblem(path=("metrics", place), message=message, hint=hint)
 
     def check_value(self, axis: str, value: SettingValue, path: _Path) -> SettingValue | SpecProblem:
-        """Return the value in the axis's type, or its problem."""
+        """Return the value in the axis's type, or its problem with any harness that has the flag."""
+        return self._checked(axis, value, path, self.harnesses.all)
+
+    def _checked(
+        self, axis: str, value: SettingValue, path: _Path, harnesses: Sequence[KnownHarness]
+    ) -> SettingValue | SpecProblem:
         if axis in self.words:
             return self._word(axis, value, path)
-        if axis in self.harness.defaults:
-            return self._flag(axis, value, path)
+        if of_each := [_flag(own, axis, value, path) for own in harnesses if axis in own.defaults]:
+            return next((one for one in of_each if isinstance(one, SpecProblem)), of_each[0])
+        names = ", ".join(harness.name for harness in harnesses)
         if axis in VARIANT_AXES:
-            name = self.harness.name
             return SpecProblem(
-                path=path, message=f"`{axis}` is about a model, and {name} runs none", hint="leave it out"
+                path=path, message=f"`{axis}` is about a model, and {names} runs none", hint="leave it out"
             )
+        flags = [flag for harness in harnesses for flag in harness.defaults]
         return SpecProblem(
             path=path,
-            message=f"`{axis}` is neither an axis nor a flag of {self.harness.name}",
-            hint=name_hint(axis, [*self.words, *self.harness.defaults]),
+            message=f"`{axis}` is neither an axis nor a flag of {names}",
+            hint=name_hint(axis, [*self.words, *flags]),
         )
 
     def _word(self, axis: str, value: SettingValue, path: _Path) -> SettingValue | SpecProblem:
@@ -93,25 +106,34 @@ class AllowedValues:
             hint = name_hint(str(value), allowed)
         return SpecProblem(path=path, message=f"no {axis} `{value}`", hint=hint)
 
-    def _flag(self, flag: str, value: SettingValue, path: _Path) -> SettingValue | SpecProblem:
-        default = self.harness.defaults[flag]
-        if isinstance(default, float) and type(value) is int:
-            value = float(value)
-        if type(value) is not type(default):
-            message = f"`{value}` is {_KINDS[type(value)]}, {flag} takes {_KINDS[type(default)]}"
-            hint = "put it in quotes" if isinstance(default, str) else f"its default is `{default}`"
-            return SpecProblem(path=path, message=message, hint=hint)
-        least = self.harness.minimums.get(flag)
-        if least is not None and not isinstance(value, str) and value < least:
-            return SpecProblem(path=path, message=f"{flag} is {value}, at least {least}")
-        return value
+
+def _flag(harness: KnownHarness, flag: str, value: SettingValue, path: _Path) -> SettingValue | SpecProblem:
+    default = harness.defaults[flag]
+    if isinstance(default, float) and type(value) is int:
+        value = float(value)
+    if type(value) is not type(default):
+        message = f"`{value}` is {_KINDS[type(value)]}, {flag} takes {_KINDS[type(default)]}"
+        hint = "put it in quotes" if isinstance(default, str) else f"its default is `{default}`"
+        return SpecProblem(path=path, message=message, hint=hint)
+    least = harness.minimums.get(flag)
+    if least is not None and not isinstance(value, str) and value < least:
+        return SpecProblem(path=path, message=f"{flag} is {value}, at least {least}")
+    return value
 
 
-def allowed_values(harness: KnownHarness, variants: Sequence[KnownVariant]) -> AllowedValues:
-    """Return the values that are valid with a harness and the registered variants."""
-    words = {BACKEND_AXIS: frozenset(harness.backends)}
+def _axis_hint(axis: str) -> str:
+    written = "harness: [...]" if axis == HARNESS_AXIS else f"axes: {axis}: ..."
+    return f"write it as `{written}`"
+
+
+def allowed_values(harnesses: KnownHarnesses, variants: Sequence[KnownVariant]) -> AllowedValues:
+    """Return the values that are valid with some harnesses and the registered variants."""
+    words = {
+        HARNESS_AXIS: frozenset(harness.name for harness in harnesses.all),
+        BACKEND_AXIS: frozenset(backend for harness in harnesses.all for backend in harness.backends),
+    }
     return AllowedValues(
-        harness=harness, words=words | (_variant_values(variants) if harness.needs_model else {})
+        harnesses=harnesses, words=words | (_variant_values(variants) if harnesses.needs_model else {})
     )
 
 

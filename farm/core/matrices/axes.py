@@ -16,6 +16,7 @@ from farm.core.matrices.matrix import (
     MAX_KEYS,
     CellKey,
     KnownHarness,
+    KnownHarnesses,
     MatrixSpec,
     RejectedCell,
     RejectionKind,
@@ -25,7 +26,14 @@ from farm.core.matrices.matrix import (
     value_text,
     varying_axes,
 )
-from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Format, Precision, Recipe
+from farm.core.models.variant import (
+    BACKEND_AXIS,
+    HARNESS_AXIS,
+    VARIANT_AXES,
+    Format,
+    Precision,
+    Recipe,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,15 +47,45 @@ class TypedAxes:
     baseline: CellKey | None
 
 
-def expand_axes(words: TypedAxes, harness: KnownHarness) -> tuple[list[CellKey], list[RejectedCell]]:
+class AxisDefaults:
+    """The value of each axis where a cell does not give one: those of the cell's harness.
+
+    A flag that its harness does not have gets the value of a harness that has it: cells have the same axes.
+    """
+
+    def __init__(self, words: TypedAxes, harnesses: KnownHarnesses) -> None:
+        """Prepare those of the harnesses of a matrix."""
+        plain = Recipe(precision=Precision.FLOAT32, format=Format.TORCHSCRIPT)
+        recipe: CellKey = {"memory_format": plain.memory_format, "target": plain.target}
+        of_any = {flag: value for harness in harnesses.all for flag, value in harness.defaults.items()}
+        of_any |= recipe if harnesses.needs_model else {}
+        self._harnesses = harnesses
+        self._by_name: dict[str, CellKey] = {
+            harness.name: {**of_any, **harness.defaults, **words.settings} for harness in harnesses.all
+        }
+
+    def of(self, key: CellKey) -> CellKey:
+        """Return the values for a cell, of which just the harness has to be known."""
+        return self._by_name[self._harnesses.of(key).name]
+
+    def unknown_flag(self, key: CellKey) -> str | None:
+        """Return a flag that a cell changes, and that its harness does not have."""
+        own, defaults = self._harnesses.of(key).defaults, self.of(key)
+        changed = (axis for axis in key if axis in defaults and key[axis] != defaults[axis])
+        return next((axis for axis in changed if axis not in own and self._harnesses.with_flag(axis)), None)
+
+
+def expand_axes(
+    words: TypedAxes, harnesses: KnownHarnesses, defaults: AxisDefaults
+) -> tuple[list[CellKey], list[RejectedCell]]:
     """Return all keys of a matrix in order, those of `include` last, and the excluded ones.
 
     Raises:
         MatrixInvalid: an `include` that does not say enough or adds a cell that is there already (be it left
             out), or an `exclude` that fits no cell.
     """
-    keys, rejected = _split_excluded(_product(words, harness), words.exclude)
-    included = _included_cells(words, harness)
+    keys, rejected = _split_excluded(_product(words, defaults), words.exclude)
+    included = _included_cells(words, harnesses, defaults)
     _check_duplicates([*keys, *(cell.key for cell in rejected)], included)
     return [*keys, *included], rejected
 
@@ -59,13 +97,15 @@ def type_axes(spec: MatrixSpec, words: AllowedValues) -> TypedAxes:
         MatrixInvalid: tells everything that is wrong with them at once.
     """
     axes, wrong_axes = _check_axes(spec, words)
+    if spec.has_harness_axis:
+        axes = {HARNESS_AXIS: (spec.harness,) if isinstance(spec.harness, str) else spec.harness, **axes}
     settings, wrong_settings = words.check_flags(spec.settings, ("settings",))
     include, wrong_include = _check_rules("include", spec.include, words)
     exclude, wrong_exclude = _check_rules("exclude", spec.exclude, words)
     baseline, wrong_baseline = words.checked(spec.baseline or {}, ("baseline",))
     wrong_values = [*wrong_axes, *wrong_settings, *wrong_include, *wrong_exclude, *wrong_baseline]
     wrong_values += words.check_metrics(spec.metrics)
-    if problems := [*_structural_problems(spec, words.harness), *wrong_values]:
+    if problems := [*_structural_problems(spec, words.harnesses), *wrong_values]:
         raise matrix_invalid(problems)
     return TypedAxes(
         axes=axes,
@@ -97,24 +137,37 @@ def _check_rules(
     return tuple(key for key, _ in checked), [problem for _, wrong in checked for problem in wrong]
 
 
-def _structural_problems(spec: MatrixSpec, harness: KnownHarness) -> Iterator[SpecProblem]:
+def _structural_problems(spec: MatrixSpec, harnesses: KnownHarnesses) -> Iterator[SpecProblem]:
+    if HARNESS_AXIS in spec.axes:
+        hint = "write it as `harness: [...]`"
+        yield SpecProblem(path=("axes", HARNESS_AXIS), message="harnesses stand outside of `axes`", hint=hint)
     if spec.axes or not spec.include:
-        for axis in required_axes(harness):
+        for axis in required_axes(harnesses):
             if axis not in spec.axes:
                 yield SpecProblem(path=("axes",), message=f"`{axis}` is missing")
     for axis, values in spec.axes.items():
         if not values:
             yield SpecProblem(path=("axes", axis), message="has no values")
     for flag in spec.settings:
-        if flag in spec.axes and flag not in (*VARIANT_AXES, BACKEND_AXIS):
+        if flag in spec.axes and flag not in (HARNESS_AXIS, *VARIANT_AXES, BACKEND_AXIS):
             hint = "keep it in one of the two"
             yield SpecProblem(path=("settings", flag), message=f"`{flag}` is an axis too", hint=hint)
-    if spec.inputs and not harness.needs_model:
-        message = f"{harness.name} runs no model, so nothing has inputs"
+    without, those_with = _split_by_model(harnesses)
+    if without and those_with:
+        message = f"{without[0].name} runs no model, and {those_with[0].name} needs one"
+        yield SpecProblem(path=("harness",), message=message, hint="submit a matrix of each kind")
+    if spec.inputs and not harnesses.needs_model:
+        message = f"{harnesses.names} runs no model, so nothing has inputs"
         yield SpecProblem(path=("inputs",), message=message, hint="leave it out")
     if spec.aa and spec.baseline is None:
         hint = "add `baseline: {...}`, or leave `aa` out"
         yield SpecProblem(path=("aa",), message="an A/A pair is a baseline and its replica", hint=hint)
+
+
+def _split_by_model(harnesses: KnownHarnesses) -> tuple[list[KnownHarness], list[KnownHarness]]:
+    """Return the harnesses that run no model, and those that need one."""
+    without = [harness for harness in harnesses.all if not harness.needs_model]
+    return without, [harness for harness in harnesses.all if harness.needs_model]
 
 
 def check_size(spec: MatrixSpec, words: TypedAxes, *, devices: int) -> None:
@@ -145,35 +198,35 @@ def _size_error(place: str, message: str) -> MatrixInvalid:
 
 
 def _axis_names(words: TypedAxes) -> list[str]:
-    """Return all axes of the matrix, those that name a variant first, then flags in their order."""
+    """Return all axes of the matrix: the harness, what names a variant, the backend, flags in their order."""
     used = dict.fromkeys(axis for key in [words.axes, *words.include] for axis in key)
-    named = [axis for axis in (*VARIANT_AXES, BACKEND_AXIS) if axis in used]
+    named = [axis for axis in (HARNESS_AXIS, *VARIANT_AXES, BACKEND_AXIS) if axis in used]
     return named + [axis for axis in used if axis not in named]
 
 
-def default_axis_values(words: TypedAxes, harness: KnownHarness) -> dict[str, SettingValue]:
-    """Return the value of each axis where a cell does not give one."""
-    plain = Recipe(precision=Precision.FLOAT32, format=Format.TORCHSCRIPT)
-    recipe: CellKey = {"memory_format": plain.memory_format, "target": plain.target}
-    return {**harness.defaults, **(recipe if harness.needs_model else {}), **words.settings}
-
-
-def _product(words: TypedAxes, harness: KnownHarness) -> list[CellKey]:
-    if not words.axes:
+def _product(words: TypedAxes, defaults: AxisDefaults) -> list[CellKey]:
+    if not words.axes.keys() - {HARNESS_AXIS}:
         return []
-    fallbacks = default_axis_values(words, harness)
     names = _axis_names(words)
-    choices = [words.axes[name] if name in words.axes else (fallbacks[name],) for name in names]
-    return [dict(zip(names, values, strict=True)) for values in product(*choices)]
+    given = [name for name in names if name in words.axes]
+    keys = [
+        dict(zip(given, values, strict=True)) for values in product(*(words.axes[name] for name in given))
+    ]
+    if len(given) == len(names):
+        return list(keys)
+    return [{name: key[name] if name in key else defaults.of(key)[name] for name in names} for key in keys]
 
 
-def _included_cells(words: TypedAxes, harness: KnownHarness) -> list[CellKey]:
+def _included_cells(words: TypedAxes, harnesses: KnownHarnesses, defaults: AxisDefaults) -> list[CellKey]:
     several = {axis for axis, values in words.axes.items() if len(values) > 1}
     single = {axis: values[0] for axis, values in words.axes.items() if len(values) == 1}
-    fallbacks = {a: value for a, value in default_axis_values(words, harness).items() if a not in several}
     axes = _axis_names(words)
-    names = tuple(dict.fromkeys((*required_axes(harness), *axes)))
-    filled = [{**fallbacks, **single, **partial} for partial in words.include]
+    names = tuple(dict.fromkeys((*required_axes(harnesses), *axes)))
+    filled = [
+        {axis: value for axis, value in defaults.of({**single, **partial}).items() if axis not in several}
+        | {**single, **partial}
+        for partial in words.include
+    ]
     incomplete = [
         SpecProblem(
             path=("include", number),
@@ -237,7 +290,11 @@ class Baseline:
 
 
 def resolve_baseline(
-    words: TypedAxes, harness: KnownHarness, runnable: Sequence[CellKey], rejected: Sequence[RejectedCell]
+    words: TypedAxes,
+    harnesses: KnownHarnesses,
+    defaults: AxisDefaults,
+    runnable: Sequence[CellKey],
+    rejected: Sequence[RejectedCell],
 ) -> Baseline | None:
     """Say which kind of baseline a matrix names; None where it names none.
 
@@ -250,7 +307,9 @@ def resolve_baseline(
     if words.baseline is None:
         return None
     keys = [*runnable, *(cell.key for cell in rejected)]
-    values = _axis_values_of(words.baseline, keys, {**default_axis_values(words, harness)})
+    first = harnesses.all[0]
+    fixed = {HARNESS_AXIS: first.name, **defaults.of({HARNESS_AXIS: first.name})}
+    values = _axis_values_of(words.baseline, keys, fixed)
     fitting = [key for key in keys if has_all(key, values)]
     if not any(has_all(key, values) for key in runnable):
         raise _missing_baseline_error(values, keys, [cell for cell in rejected if cell.key in fitting])

@@ -5,18 +5,26 @@ from dataclasses import replace
 from functools import partial
 
 from farm.core.base.ids import VariantId
-from farm.core.base.setting_values import non_default_settings
+from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.base.spec_errors import SpecProblem, matrix_invalid
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import KnownDevice, select_devices
 from farm.core.errors import MatrixInvalid
 from farm.core.matrices.allowed_values import allowed_values
-from farm.core.matrices.axes import Baseline, check_size, expand_axes, resolve_baseline, type_axes
+from farm.core.matrices.axes import (
+    AxisDefaults,
+    Baseline,
+    check_size,
+    expand_axes,
+    resolve_baseline,
+    type_axes,
+)
 from farm.core.matrices.matrix import (
     CellAssignment,
     CellKey,
     Expansion,
     KnownHarness,
+    KnownHarnesses,
     KnownVariant,
     MatrixSpec,
     RejectedCell,
@@ -32,6 +40,8 @@ from farm.core.models.declared_inputs import (
 )
 from farm.core.models.variant import (
     BACKEND_AXIS,
+    HARNESS_AXIS,
+    VARIANT_AXES,
     Format,
     Manifest,
     Recipe,
@@ -54,7 +64,7 @@ def expand(
     spec: MatrixSpec,
     *,
     variants: Sequence[KnownVariant],
-    harness: KnownHarness,
+    harnesses: Sequence[KnownHarness],
     devices: Sequence[KnownDevice],
 ) -> Expansion:
     """Expand a matrix into slots, the devices that run them, and rejected cells.
@@ -67,16 +77,18 @@ def expand(
             that fits no cell, a cell that is there twice, too many cells, or none that can run.
         SelectorEmpty: a selector fits no device.
     """
-    words = type_axes(spec, allowed_values(harness, variants))
+    known = KnownHarnesses(harnesses)
+    words = type_axes(spec, allowed_values(known, variants))
+    defaults = AxisDefaults(words, known)
     chosen = select_devices(spec.devices, devices)
     check_size(spec, words, devices=len(chosen))
-    keys, excluded = expand_axes(words, harness)
-    declared = _DeclaredInputs(tuple(map(declared_input, spec.inputs)), harness, words.settings)
-    runnable, impossible = _split_impossible(keys, variants, harness, declared)
+    keys, excluded = expand_axes(words, known, defaults)
+    declared = _DeclaredInputs(tuple(map(declared_input, spec.inputs)), known, words.settings)
+    runnable, impossible = _split_impossible(keys, variants, known, defaults, declared)
     runnable_keys = [key for key, _, _ in runnable]
-    baseline = resolve_baseline(words, harness, runnable_keys, [*excluded, *impossible])
-    slots = _slots(runnable, baseline, {**harness.defaults, **words.settings}, aa=spec.aa)
-    assignments, unfit = _assign_slots(slots, chosen, harness, spec.controls)
+    baseline = resolve_baseline(words, known, defaults, runnable_keys, [*excluded, *impossible])
+    slots = _slots(runnable, baseline, known, words.settings, aa=spec.aa)
+    assignments, unfit = _assign_slots(slots, chosen, known, spec.controls)
     rejected = (*excluded, *impossible, *unfit)
     if not assignments:
         raise _no_runnable_cell_error(rejected, chosen)
@@ -89,7 +101,8 @@ def expand(
 def _split_impossible(
     keys: Sequence[CellKey],
     variants: Sequence[KnownVariant],
-    harness: KnownHarness,
+    harnesses: KnownHarnesses,
+    defaults: AxisDefaults,
     declared: "_DeclaredInputs",
 ) -> tuple[list[_Runnable], list[RejectedCell]]:
     by_age = sorted(variants, key=lambda variant: variant.variant_id)
@@ -97,7 +110,9 @@ def _split_impossible(
     runnable: list[_Runnable] = []
     impossible: list[RejectedCell] = []
     for key in keys:
-        fate = _resolve_variant(key, variant_by_key, harness)
+        fate = _unknown_flag(key, harnesses, defaults) or _resolve_variant(
+            key, variant_by_key, harnesses.of(key)
+        )
         filled = declared.settings(key, fate) if isinstance(fate, KnownVariant) else {}
         if isinstance(fate, RejectedCell):
             impossible.append(fate)
@@ -111,12 +126,24 @@ def _split_impossible(
     return runnable, impossible
 
 
+def _unknown_flag(key: CellKey, harnesses: KnownHarnesses, defaults: AxisDefaults) -> RejectedCell | None:
+    """Return the rejected cell where it changes a flag that its harness does not have."""
+    if len(harnesses.all) == 1 or (flag := defaults.unknown_flag(key)) is None:
+        return None
+    return RejectedCell(
+        key=key,
+        rejection=RejectionKind.UNSUPPORTED,
+        reason=f"{harnesses.of(key).name} has no flag `{flag}`",
+        hint=f"leave `{flag}` out of `axes`, and `include` cells of a harness that has it",
+    )
+
+
 class _DeclaredInputs:
     """The flags that tell a tool its inputs: those of each file, completed by what the matrix declares."""
 
-    def __init__(self, declared: Sequence[TensorSpec], harness: KnownHarness, settings: CellKey) -> None:
+    def __init__(self, declared: Sequence[TensorSpec], harnesses: KnownHarnesses, settings: CellKey) -> None:
         self._declared = declared
-        self._harness = harness
+        self._harnesses = harnesses
         self._settings = settings
         self._told_by_id: dict[VariantId, Manifest | InputProblem] = {}
 
@@ -128,10 +155,11 @@ class _DeclaredInputs:
         if isinstance(told, InputProblem):
             return told
         given = {**self._settings, **key}
-        filled = self._harness.input_settings(told, given)
+        harness = self._harnesses.of(key)
+        filled = harness.input_settings(told, given)
         if filled is None and self._declared and told.inputs != variant.manifest.inputs:
             return InputProblem(
-                reason=f"{self._harness.name} takes its inputs from the file and cannot be told others",
+                reason=f"{harness.name} takes its inputs from the file and cannot be told others",
                 hint="leave `inputs` out",
             )
         return filled or {}
@@ -163,6 +191,9 @@ def _resolve_variant(
     """Return a cell's variant, or the rejected cell if it cannot run; None if the harness needs no model."""
     backend = str(key[BACKEND_AXIS])
     unsupported = partial(RejectedCell, key=key, rejection=RejectionKind.UNSUPPORTED)
+    if backend not in harness.backends:
+        has = f"it has {', '.join(harness.backends)}"
+        return unsupported(reason=f"{harness.name} has no backend {backend}: {has}")
     if not harness.needs_model:
         reason = harness.unsupported(None, backend)
         return None if reason is None else unsupported(reason=reason)
@@ -193,7 +224,12 @@ def _resolve_variant(
 
 
 def _slots(
-    runnable: Sequence[_Runnable], baseline: Baseline | None, settings: CellKey, *, aa: bool
+    runnable: Sequence[_Runnable],
+    baseline: Baseline | None,
+    harnesses: KnownHarnesses,
+    settings: CellKey,
+    *,
+    aa: bool,
 ) -> list[Slot]:
     """Return cells in matrix order, each A/A duplicate directly after its baseline."""
     entries: list[tuple[_Runnable, int]] = []
@@ -208,10 +244,11 @@ def _slots(
     ]
     return [
         Slot(
-            key=key,
+            key=_own_axes(key, harnesses.of(key)),
+            harness=harnesses.of(key).name,
             variant_id=None if variant is None else variant.variant_id,
             backend=str(key[BACKEND_AXIS]),
-            settings={flag: key.get(flag, filled.get(flag, value)) for flag, value in settings.items()},
+            settings=_complete_settings({**settings, **filled, **key}, harnesses.of(key)),
             replica=replica,
             baseline=None if baseline_numbers[number] == number else baseline_numbers[number],
             is_baseline=baseline_numbers[number] == number,
@@ -220,8 +257,24 @@ def _slots(
     ]
 
 
+def _own_axes(key: CellKey, harness: KnownHarness) -> CellKey:
+    """Return a cell's key without the flags that its harness does not have."""
+    unknown = key.keys() - {HARNESS_AXIS, BACKEND_AXIS, *VARIANT_AXES} - harness.defaults.keys()
+    return {axis: value for axis, value in key.items() if axis not in unknown} if unknown else key
+
+
+def _complete_settings(given: CellKey, harness: KnownHarness) -> CellKey:
+    """Return all flags of a harness, those that are given in the types of the flags."""
+    return {flag: _typed(given.get(flag, value), value) for flag, value in harness.defaults.items()}
+
+
+def _typed(value: SettingValue, default: SettingValue) -> SettingValue:
+    # Of a flag that two harnesses have, one may take whole numbers and the other any.
+    return float(value) if isinstance(default, float) else value
+
+
 def _assign_slots(
-    slots: Sequence[Slot], devices: Sequence[KnownDevice], harness: KnownHarness, controls: Controls
+    slots: Sequence[Slot], devices: Sequence[KnownDevice], harnesses: KnownHarnesses, controls: Controls
 ) -> tuple[list[CellAssignment], list[RejectedCell]]:
     assignments: list[CellAssignment] = []
     rejected: list[RejectedCell] = []
@@ -231,7 +284,7 @@ def _assign_slots(
     for device in devices:
         kind = (*device.facts.abis, device.facts.root)
         if kind not in unfit_by_kind:
-            unfit_by_kind[kind] = _incompatible_slots(slots, device, harness, controls)
+            unfit_by_kind[kind] = _incompatible_slots(slots, device, harnesses, controls)
         unfit = unfit_by_kind[kind]
         numbers = [number for number in range(len(slots)) if number not in unfit] if unfit else None
         fit = range(len(slots)) if numbers is None else tuple(numbers)
@@ -247,11 +300,14 @@ def _assign_slots(
 
 
 def _incompatible_slots(
-    slots: Sequence[Slot], device: KnownDevice, harness: KnownHarness, controls: Controls
+    slots: Sequence[Slot], device: KnownDevice, harnesses: KnownHarnesses, controls: Controls
 ) -> dict[int, RejectedCell]:
     """Return, by number, the slots that a device cannot run."""
     rejections = (
-        (number, find_incompatibility(device, harness, slot.key, slot.settings, controls))
+        (
+            number,
+            find_incompatibility(device, harnesses.named(slot.harness), slot.key, slot.settings, controls),
+        )
         for number, slot in enumerate(slots)
     )
     return {number: rejection for number, rejection in rejections if rejection is not None}

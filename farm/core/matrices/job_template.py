@@ -1,7 +1,7 @@
 """Job templates: the frozen expansion of a matrix, from which its rows are made later."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from farm.core.base.ids import DeviceId, VariantId
 from farm.core.matrices.blocks import BLOCK_CANDIDATES, BlockPlan, PlannedStart, starts_by_cell
@@ -22,6 +22,8 @@ class TemplateSlot:
     baseline: int | None
     #: The program that it runs; None for that of its part.
     program_id: int | None = None
+    #: None where all slots have the same.
+    harness: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,7 @@ class TemplatePart:
     """The cells of one device."""
 
     device_id: DeviceId
-    #: What slots run that name none.
+    #: What slots run that name neither a program nor a harness.
     program_id: int
     #: Index of the first.
     first: int
@@ -37,6 +39,14 @@ class TemplatePart:
     slots: tuple[int, ...] | None
     #: Of one round; None: each cell starts once, as it was before rounds had blocks.
     starts: int | None = None
+    #: By harness, where slots have several.
+    program_ids: Mapping[str, int] = field(default_factory=dict)
+
+    def program_of(self, slot: TemplateSlot) -> int:
+        """Return the program that a slot runs on this device."""
+        if slot.program_id is not None:
+            return slot.program_id
+        return self.program_id if slot.harness is None else self.program_ids[slot.harness]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +55,7 @@ class JobTemplate:
 
     rounds: int
     seed: int
-    #: All flags; a slot says where it differs.
+    #: All flags, a slot says where it differs; of several harnesses, those that all slots have alike.
     settings: CellKey
     slots: tuple[TemplateSlot, ...]
     parts: tuple[TemplatePart, ...]
@@ -61,7 +71,8 @@ class JobTemplate:
     def program_ids(self) -> set[int]:
         """Return the programs that its cells run."""
         own = {slot.program_id for slot in self.slots if slot.program_id is not None}
-        return own | {part.program_id for part in self.parts}
+        of_parts = {program_id for part in self.parts for program_id in part.program_ids.values()}
+        return own | of_parts | {part.program_id for part in self.parts}
 
     @property
     def job_count(self) -> int:
@@ -133,15 +144,19 @@ def freeze_expansion(
     rounds: int,
     seed: int,
     varying: frozenset[str],
-    program_by_device: Mapping[DeviceId, int],
+    programs_by_device: Mapping[DeviceId, Mapping[str, int]],
 ) -> JobTemplate:
     """Freeze an expansion.
 
     Args:
         varying: the axes that labels name.
-        program_by_device: what each device with cells runs.
+        programs_by_device: by harness, what each device with cells runs.
     """
-    settings, alike = expansion.slots[0].settings, _common_settings(expansion.slots)
+    alike = _common_settings(expansion.slots)
+    settings = expansion.slots[0].settings
+    has_several = len({slot.harness for slot in expansion.slots}) > 1
+    if has_several:
+        settings = {flag: value for flag, value in settings.items() if flag in alike}
     starts: dict[Sequence[int], int] = {}
     for placement in expansion.assignments:
         # Most devices have the same cells.
@@ -152,11 +167,14 @@ def freeze_expansion(
         rounds=rounds,
         seed=seed,
         settings=settings,
-        slots=tuple(_template_slot(slot, alike, varying) for slot in expansion.slots),
+        slots=tuple(
+            _template_slot(slot, alike, varying, names_harness=has_several) for slot in expansion.slots
+        ),
         parts=tuple(
             TemplatePart(
                 device_id=placement.device_id,
-                program_id=program_by_device[placement.device_id],
+                program_id=next(iter(programs_by_device[placement.device_id].values())),
+                program_ids=programs_by_device[placement.device_id] if has_several else {},
                 first=placement.first,
                 slots=None if len(placement.slots) == len(expansion.slots) else tuple(placement.slots),
                 starts=starts[tuple(placement.slots)],
@@ -175,7 +193,9 @@ def _common_settings(slots: Sequence[Slot]) -> frozenset[str]:
     return frozenset(flag for flag, _ in common)
 
 
-def _template_slot(slot: Slot, alike: frozenset[str], varying: frozenset[str]) -> TemplateSlot:
+def _template_slot(
+    slot: Slot, alike: frozenset[str], varying: frozenset[str], *, names_harness: bool
+) -> TemplateSlot:
     return TemplateSlot(
         label=cell_label_by_axes(slot.key, varying, replica=slot.replica),
         variant_id=slot.variant_id,
@@ -184,4 +204,5 @@ def _template_slot(slot: Slot, alike: frozenset[str], varying: frozenset[str]) -
         replica=slot.replica,
         baseline=slot.baseline,
         program_id=slot.program_id,
+        harness=slot.harness if names_harness else None,
     )

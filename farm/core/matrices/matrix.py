@@ -11,7 +11,7 @@ from farm.core.devices.controls import Controls
 from farm.core.devices.selector import Selector
 from farm.core.matrices.rounds import SequentialRounds
 from farm.core.models.declared_inputs import InputProblem
-from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES, Manifest
+from farm.core.models.variant import BACKEND_AXIS, HARNESS_AXIS, VARIANT_AXES, Manifest
 from farm.core.runs.measurement import DEFAULT_MARGIN, EnergyMethod
 
 #: Value by axis: all of a cell's, or some that pick cells. Besides these axes, every harness flag can be one.
@@ -37,7 +37,8 @@ class MatrixSpec:
     """A matrix as submitted, well-formed but not yet compared with what the farm has."""
 
     name: str
-    harness: str
+    #: Several are an axis; a cell of `include` may name another one.
+    harness: str | tuple[str, ...]
     axes: Mapping[str, tuple[SettingValue, ...]] = field(default_factory=dict)
     settings: CellKey = field(default_factory=dict)
     #: Further cells; what one leaves out is the axis's value where the axis has just one.
@@ -65,6 +66,23 @@ class MatrixSpec:
     equivalence_margin: float = DEFAULT_MARGIN
     noise_limit: float = DEFAULT_NOISE_LIMIT
     priority: int = 0
+
+    @property
+    def harnesses(self) -> tuple[str, ...]:
+        """Return the harnesses of its cells, each once."""
+        own = (self.harness,) if isinstance(self.harness, str) else self.harness
+        included = [str(cell[HARNESS_AXIS]) for cell in self.include if HARNESS_AXIS in cell]
+        return tuple(dict.fromkeys((*own, *included)))
+
+    @property
+    def harness_text(self) -> str:
+        """Return the names of its harnesses, separated by commas."""
+        return ", ".join(self.harnesses)
+
+    @property
+    def has_harness_axis(self) -> bool:
+        """Return whether the keys of its cells name their harness."""
+        return not isinstance(self.harness, str) or any(HARNESS_AXIS in cell for cell in self.include)
 
     @property
     def round_range(self) -> tuple[int, int]:
@@ -111,9 +129,40 @@ class KnownHarness:
     metrics: Sequence[str] = ()
 
 
-def required_axes(harness: KnownHarness) -> tuple[str, ...]:
+class KnownHarnesses:
+    """The harnesses of one matrix; they all run models, or none does."""
+
+    def __init__(self, harnesses: Sequence[KnownHarness]) -> None:
+        """Take them in the order of the matrix, which is not empty."""
+        self.all = tuple(harnesses)
+        self._by_name = {harness.name: harness for harness in harnesses}
+
+    @property
+    def names(self) -> str:
+        """Return the names, as a message shows them."""
+        return ", ".join(self._by_name)
+
+    @property
+    def needs_model(self) -> bool:
+        """Return whether its cells have a file."""
+        return self.all[0].needs_model
+
+    def named(self, name: str) -> KnownHarness:
+        """Return one by its name."""
+        return self._by_name[name]
+
+    def of(self, key: CellKey) -> KnownHarness:
+        """Return the harness of a cell: the only one, where keys name none."""
+        return self._by_name[str(key[HARNESS_AXIS])] if HARNESS_AXIS in key else self.all[0]
+
+    def with_flag(self, flag: str) -> list[KnownHarness]:
+        """Return those that have a flag."""
+        return [harness for harness in self.all if flag in harness.defaults]
+
+
+def required_axes(harnesses: KnownHarnesses) -> tuple[str, ...]:
     """Return the axes that every cell must give itself; nothing is guessed."""
-    return ("model", "precision", "format", BACKEND_AXIS) if harness.needs_model else (BACKEND_AXIS,)
+    return ("model", "precision", "format", BACKEND_AXIS) if harnesses.needs_model else (BACKEND_AXIS,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +170,7 @@ class Slot:
     """A cell before it is put on devices: the same on each that can run it."""
 
     key: CellKey
+    harness: str
     #: None where the harness runs no model.
     variant_id: VariantId | None
     backend: str
@@ -156,6 +206,7 @@ class Cell:
     #: Position in the expansion, from 0.
     index: int
     device_id: DeviceId
+    harness: str
     #: None where the harness runs no model.
     variant_id: VariantId | None
     backend: str
@@ -163,7 +214,7 @@ class Cell:
     settings: CellKey
     #: 2 for the replica of an A/A pair.
     replica: int = 1
-    #: Value by axis; the same axes in all cells of a matrix.
+    #: Value by axis; flags that its harness does not have are missing.
     key: CellKey
     #: Index of the cell on the same device that this one is compared to.
     baseline_index: int | None
@@ -230,6 +281,7 @@ def cells_of(assignment: CellAssignment, slots: Sequence[Slot]) -> Iterator[Cell
         yield Cell(
             index=index,
             device_id=assignment.device_id,
+            harness=slot.harness,
             variant_id=slot.variant_id,
             backend=slot.backend,
             settings=slot.settings,
@@ -267,7 +319,7 @@ def cell_label_by_axes(key: CellKey, axes: frozenset[str], *, replica: int = 1) 
 
 def _word(axis: str, value: SettingValue) -> str:
     # A target has the name of a backend: without a prefix, the two are ambiguous.
-    named = axis in {*VARIANT_AXES, BACKEND_AXIS} - {"target"}
+    named = axis in {HARNESS_AXIS, *VARIANT_AXES, BACKEND_AXIS} - {"target"}
     return value_text(value) if named else f"{axis}={value_text(value)}"
 
 

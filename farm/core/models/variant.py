@@ -236,6 +236,8 @@ VARIANT_AXES = ("model", "precision", "format", "memory_format", "target")
 
 
 BACKEND_AXIS = "backend"
+#: The name of the axis of harnesses, where cells of a matrix have different ones.
+HARNESS_AXIS = "harness"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from string import Template
 from farm.core.base.safe_regex import cost_problem
 from farm.core.base.setting_values import SettingValue
 from farm.core.base.spec_errors import SpecProblem, name_hint
-from farm.core.models.variant import BACKEND_AXIS, VARIANT_AXES
+from farm.core.models.variant import BACKEND_AXIS, HARNESS_AXIS, VARIANT_AXES
 from farm.core.runs.measurement import Better
 
 #: 11 days: longer than any run, and far within 64 bits.
@@ -290,7 +290,7 @@ def _model_problems(definition: Definition) -> Iterator[SpecProblem]:
 
 def _flag_problems(name: str, flag: FlagDefinition, definition: Definition) -> Iterator[SpecProblem]:
     path = ("flags", name)
-    if name in (*VARIANT_AXES, BACKEND_AXIS, *RESERVED_PLACEHOLDERS):
+    if name in (HARNESS_AXIS, *VARIANT_AXES, BACKEND_AXIS, *RESERVED_PLACEHOLDERS):
         yield SpecProblem(path=path, message=f"`{name}` is a word of matrices or definitions already")
     elif not any(uses_placeholder(word, name) for _, word in _words(definition)):
         hint = f"write ${{{name}}} where the program takes it"

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from farm.core.base.setting_values import SettingValue
@@ -31,6 +32,19 @@ class RunRequest:
     gates: Gates
 
 
+class ClockScope(StrEnum):
+    """The work that a clock covers: times of different scopes are not comparable."""
+
+    #: One inference.
+    INFERENCE = "inference"
+    #: One inference, with the copies of its input and output.
+    INFERENCE_AND_COPIES = "inference_and_copies"
+    #: The process, from its start to its end.
+    PROCESS = "process"
+    #: It is not known.
+    UNSTATED = "unstated"
+
+
 class Harness(HarnessOptions, Protocol):
     """An adapter. Pure: the same arguments give the same result, and nothing is read or written.
 
@@ -46,6 +60,7 @@ class Harness(HarnessOptions, Protocol):
     sustained_flags: SustainedFlags | None
     #: The part of a run that the clock covers, in one line, shown where harnesses are compared.
     clock_covers: str
+    clock_scope: ClockScope
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the run plan for the agent."""

@@ -12,7 +12,7 @@ from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
-from farm.harness.base.adapter import RunRequest, model_file
+from farm.harness.base.adapter import ClockScope, RunRequest, model_file
 from farm.harness.base.options import InputSettings
 from farm.harness.base.result_files import with_result_files
 from farm.harness.base.sustained import SustainedFlags
@@ -49,6 +49,7 @@ class ToolHarness(ABC):
     sustained_flags: SustainedFlags | None
     sustained_obstacle: str | None = None
     clock_covers: str
+    clock_scope: ClockScope = ClockScope.INFERENCE
     #: Texts that explain why a run failed.
     failure_patterns: Sequence[FailurePattern] = RUNTIME_PATTERNS
 

@@ -29,7 +29,7 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Metric, Outcome, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.accelerators import failed_execution
-from farm.harness.base.adapter import RunRequest, model_file
+from farm.harness.base.adapter import ClockScope, RunRequest, model_file
 from farm.harness.base.log_lines import log_lines
 from farm.harness.base.options import GenericOptions
 from farm.harness.base.printed_numbers import whole_ns
@@ -328,6 +328,7 @@ class GenericHarness(GenericOptions):
         flag = definition.iterations_flag
         self.sustained_flags: SustainedFlags | None = SustainedFlags(iterations=flag) if flag else None
         self.clock_covers: str = clock_covers(definition)
+        self.clock_scope = ClockScope.PROCESS if definition.is_wall_timed else ClockScope.UNSTATED
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the plan with the command of the definition."""

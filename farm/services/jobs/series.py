@@ -27,7 +27,7 @@ def series_of_plan(work: JobContext, plan: RunPlan, defaults: Mapping[str, Setti
             model=cell.model,
             recipe=recipe,
             backend=cell.backend,
-            harness=work.spec.harness,
+            harness=work.program.harness,
             settings=settings,
             defaults=defaults,
             device_id=cell.device_id,
@@ -35,7 +35,7 @@ def series_of_plan(work: JobContext, plan: RunPlan, defaults: Mapping[str, Setti
         model=cell.model,
         recipe=recipe,
         backend=cell.backend,
-        harness=work.spec.harness,
+        harness=work.program.harness,
         settings=non_default_settings(settings, defaults),
         device_id=cell.device_id,
     )

@@ -25,14 +25,14 @@ def list_samples(
     There are fewer than asked for where they have more than 8 MB of packed samples, but at least one. Raises
     like `get_matrix`.
     """
-    matrix = get_matrix(connection, matrix_id)
+    get_matrix(connection, matrix_id)
     cells = matrices.page_of_cells(connection, matrix_id, after=after, limit=limit)
     cells = cells[: _count_that_fits(connection, cells)]
     if not cells:
         return []
     runs_by_cell = sampled_runs(connection, [cell.cell_id for cell in cells])
     device_by_id = devices.devices_by_id(connection, {cell.device_id for cell in cells})
-    setups = cell_setups(connection, matrix, cells)
+    setups = cell_setups(connection, cells)
     views = []
     for cell in cells:
         device = device_by_id[cell.device_id]

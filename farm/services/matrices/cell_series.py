@@ -23,9 +23,9 @@ def series_by_cell(expanded: MatrixExpansion) -> dict[int, Digest]:
             model=None if manifest is None else manifest.model,
             recipe=None if manifest is None else manifest.recipe,
             backend=cell.backend,
-            harness=expanded.spec.harness,
+            harness=cell.harness,
             settings=series_settings(expanded, cell),
-            defaults=expanded.harness.defaults,
+            defaults=expanded.harnesses.named(cell.harness).defaults,
             device_id=cell.device_id,
         )
     return series_by_index

@@ -1,6 +1,6 @@
 """What cells run, as fields: model file, program and flags."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection
@@ -8,10 +8,11 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import VariantId
 from farm.core.base.setting_values import SettingValue, non_default_settings
 from farm.core.models.variant import Variant
-from farm.services.files.harnesses import default_of_flags
+from farm.harness.base.adapter import ClockScope
+from farm.services.files.harnesses import adapter_of, default_of_flags
 from farm.store.files.programs import Program, programs_by_id
 from farm.store.files.variants import variants_by_id
-from farm.store.matrices.matrices import CellRow, Matrix
+from farm.store.matrices.matrices import CellRow
 from farm.wire.documents.matrices.cell_setup import CellSetup
 
 #: The fields of a cell without a model file.
@@ -20,12 +21,12 @@ _NO_FILE = dict.fromkeys(("precision", "format", "memory_format", "target", "var
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSetups:
-    """The model files, programs and defaults of cells of one harness."""
+    """The model files, programs and defaults of cells."""
 
-    harness: str
     variants: Mapping[VariantId, Variant]
     programs: Mapping[int, Program]
-    defaults: Mapping[str, SettingValue]
+    #: By harness.
+    defaults: Mapping[str, Mapping[str, SettingValue]]
 
     def setup(self, cell: CellRow) -> CellSetup:
         """Return what one of these cells runs."""
@@ -37,30 +38,29 @@ class CellSetups:
             *records,
             **file,
             variant=cell.variant_name,
-            changed_settings=non_default_settings(cell.settings, self.defaults),
-            harness=self.harness,
+            changed_settings=non_default_settings(cell.settings, self.defaults[cell.harness]),
             program_digest=self.programs[cell.program_id].digest,
         )
 
+    def clocks(self, baseline: CellRow, candidate: CellRow) -> dict[str, str | bool | None]:
+        """Return what the clocks of two cells cover, and whether that differs; None where one times both."""
+        if baseline.harness == candidate.harness:
+            return {"clock_covers": None, "baseline_clock_covers": None, "clocks_differ": False}
+        own, its = (adapter_of(self.programs[cell.program_id]) for cell in (candidate, baseline))
+        is_stated = own.clock_scope is not ClockScope.UNSTATED
+        is_same = own.clock_scope is its.clock_scope if is_stated else own.clock_covers == its.clock_covers
+        return {
+            "clock_covers": own.clock_covers,
+            "baseline_clock_covers": its.clock_covers,
+            "clocks_differ": not is_same,
+        }
 
-def cell_setups(connection: Connection, matrix: Matrix, cells: Sequence[CellRow]) -> CellSetups:
-    """Read what cells of a matrix run."""
-    return setups_by_harness(connection, {matrix.harness}, cells)[matrix.harness]
 
-
-def setups_by_harness(
-    connection: Connection, harnesses: Collection[str], cells: Sequence[CellRow]
-) -> dict[str, CellSetups]:
-    """Read what cells of these harnesses run: two statements, and one for a harness without an adapter."""
+def cell_setups(connection: Connection, cells: Sequence[CellRow]) -> CellSetups:
+    """Read what cells run: two statements, and one for each harness without an adapter."""
     variant_ids = {cell.variant_id for cell in cells if cell.variant_id is not None}
     variants = variants_by_id(connection, variant_ids)
     programs = programs_by_id(connection, {cell.program_id for cell in cells})
-    return {
-        harness: CellSetups(
-            harness=harness,
-            variants=variants,
-            programs=programs,
-            defaults=default_of_flags(connection, harness),
-        )
-        for harness in harnesses
-    }
+    harnesses = {cell.harness for cell in cells}
+    defaults = {harness: default_of_flags(connection, harness) for harness in harnesses}
+    return CellSetups(variants=variants, programs=programs, defaults=defaults)

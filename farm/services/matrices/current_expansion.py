@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 from farm.core.base.ids import DeviceId
 from farm.core.devices.selector import KnownDevice
 from farm.core.matrices.expansion import expand
-from farm.core.matrices.matrix import Expansion, KnownHarness, KnownVariant, MatrixSpec, varying_axes
+from farm.core.matrices.matrix import Expansion, KnownHarnesses, KnownVariant, MatrixSpec, varying_axes
 from farm.core.programs.abi import select_abi
 from farm.services.files.harnesses import expired_abis, known_harness
 from farm.store.devices.facts import known_devices
@@ -23,10 +23,10 @@ class ExpansionInputs:
 
     devices: Sequence[KnownDevice]
     variants: Sequence[KnownVariant]
-    #: In use, by ABI.
-    programs: Mapping[str, Program]
-    #: ABIs whose program has a file that expired.
-    expired: frozenset[str]
+    #: In use: by harness, and there by ABI.
+    programs: Mapping[str, Mapping[str, Program]]
+    #: By harness, the ABIs whose program has a file that expired.
+    expired: Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class MatrixExpansion:
     spec: MatrixSpec
     expansion: Expansion
     inputs: ExpansionInputs
-    harness: KnownHarness
+    harnesses: KnownHarnesses
     #: The axes that distinguish cells: of the whole matrix, even where a part of it is run.
     varying: frozenset[str]
 
@@ -50,11 +50,17 @@ class MatrixExpansion:
         """Return all variants of the farm."""
         return self.inputs.variants
 
-    def program_by_device(self) -> dict[DeviceId, int]:
-        """Return the program of each device; devices that can run none are missing."""
-        programs = self.inputs.programs
-        abis = {device.device_id: select_abi(device.facts.abis, programs) for device in self.devices}
-        return {device_id: programs[abi].program_id for device_id, abi in abis.items() if abi is not None}
+    def programs_by_device(self) -> dict[DeviceId, dict[str, int]]:
+        """Return by harness the program that each device runs; a device that can run none has none."""
+        return {device.device_id: self._programs_for(device) for device in self.devices}
+
+    def _programs_for(self, device: KnownDevice) -> dict[str, int]:
+        found = (
+            (harness, programs[abi].program_id)
+            for harness, programs in self.inputs.programs.items()
+            if (abi := select_abi(device.facts.abis, programs)) is not None
+        )
+        return dict(found)
 
 
 def expand_matrix(connection: Connection, spec: MatrixSpec) -> MatrixExpansion:
@@ -64,27 +70,39 @@ def expand_matrix(connection: Connection, spec: MatrixSpec) -> MatrixExpansion:
         MatrixInvalid: a name or value the farm does not know, or cells that cannot be.
         SelectorEmpty: a selector fits no device.
     """
-    harness = known_harness(connection, spec.harness, sustained=spec.sustained is not None)
-    inputs = expansion_inputs(connection, spec.harness)
-    expansion = expand(spec, variants=inputs.variants, harness=harness, devices=inputs.devices)
+    harnesses = known_harnesses(connection, spec)
+    inputs = expansion_inputs(connection, spec)
+    expansion = expand(spec, variants=inputs.variants, harnesses=harnesses.all, devices=inputs.devices)
     keys = [slot.key for slot in expansion.slots] + [cell.key for cell in expansion.rejected]
     return MatrixExpansion(
         spec=spec,
         expansion=expansion,
         inputs=inputs,
-        harness=harness,
+        harnesses=harnesses,
         varying=varying_axes(keys),
     )
 
 
-def expansion_inputs(connection: Connection, harness: str) -> ExpansionInputs:
-    """Return what matrices of a harness are expanded over now."""
-    programs = current_programs(connection, harness)
+def known_harnesses(connection: Connection, spec: MatrixSpec) -> KnownHarnesses:
+    """Return the harnesses of a matrix.
+
+    Raises:
+        MatrixInvalid: there is none of a name.
+    """
+    is_sustained = spec.sustained is not None
+    return KnownHarnesses(
+        [known_harness(connection, name, sustained=is_sustained) for name in spec.harnesses]
+    )
+
+
+def expansion_inputs(connection: Connection, spec: MatrixSpec) -> ExpansionInputs:
+    """Return what a matrix is expanded over now."""
+    programs = {name: current_programs(connection, name) for name in spec.harnesses}
     return ExpansionInputs(
         devices=known_devices(connection),
         variants=_known_variants(connection),
         programs=programs,
-        expired=expired_abis(connection, programs),
+        expired={name: expired_abis(connection, own) for name, own in programs.items()},
     )
 
 

@@ -93,9 +93,7 @@ def _new_cells(expansion: DeviceExpansion, indexes: Iterable[int]) -> Iterable[N
             cell_index=placed.index,
             device_id=expansion.part.device_id,
             variant_id=placed.slot.variant_id,
-            program_id=(
-                expansion.part.program_id if placed.slot.program_id is None else placed.slot.program_id
-            ),
+            program_id=expansion.part.program_of(placed.slot),
             backend=placed.slot.backend,
             settings=expansion.settings(placed.slot),
             replica=placed.slot.replica,

@@ -42,6 +42,7 @@ def plan_matrix(connection: Connection, spec: MatrixSpec) -> MatrixPlanView:
     }
     return MatrixPlanView.of(
         spec,
+        harness=spec.harness_text,
         cells=len(expansion.cells),
         rounds=spec.round_range[0],
         max_rounds=spec.round_range[1],
@@ -71,7 +72,6 @@ def _manifests(expanded: MatrixExpansion) -> dict[int, Manifest]:
 
 
 def _estimate(connection: Connection, expanded: MatrixExpansion) -> _Estimated:
-    harness = expanded.spec.harness
     timeout_s = expanded.spec.timeout_s + (expanded.spec.sustained or 0)
     past = RunHistory(
         (
@@ -84,6 +84,7 @@ def _estimate(connection: Connection, expanded: MatrixExpansion) -> _Estimated:
             ),
             run.seconds,
         )
+        for harness in expanded.spec.harnesses
         for run in job_durations.recent_run_durations(connection, harness)
     )
     kind_of = _kinds(expanded)
@@ -94,15 +95,16 @@ def _estimate(connection: Connection, expanded: MatrixExpansion) -> _Estimated:
 
 def _kinds(expanded: MatrixExpansion) -> dict[int, RunKind]:
     """Return by cell the properties of its runs that their duration depends on."""
-    manifests, defaults = _manifests(expanded), expanded.harness.defaults
+    manifests = _manifests(expanded)
     device_model_by_id = {device.device_id: device.facts.device_model for device in expanded.devices}
     series = series_by_cell(expanded)
     kind_by_cell: dict[int, RunKind] = {}
     for cell in expanded.expansion.cells:
         settings = series_settings(expanded, cell)
+        defaults = expanded.harnesses.named(cell.harness).defaults
         kind_by_cell[cell.index] = RunKind(
             series=series[cell.index],
-            harness=expanded.spec.harness,
+            harness=cell.harness,
             model=None if cell.variant_id is None else manifests[cell.variant_id].model,
             device_model=device_model_by_id[cell.device_id],
             settings=frozenset(non_default_settings(settings, defaults).items()),
@@ -218,7 +220,7 @@ def _planned_cells(
             device_label=labels[cell.device_id],
             label=label_by_index[cell.index],
             variant=None if cell.variant_id is None else _name(manifests[cell.variant_id]),
-            settings=non_default_settings(cell.settings, expanded.harness.defaults),
+            settings=non_default_settings(cell.settings, expanded.harnesses.named(cell.harness).defaults),
             baseline=None if cell.baseline_index is None else label_by_index[cell.baseline_index],
             starts=starts_of[cell.index],
             estimate_s=estimate.seconds,

@@ -17,7 +17,15 @@ from farm.core.errors import Conflict, IdempotencyKeyReused
 from farm.core.jobs.fair_share import round_virtual_time
 from farm.core.matrices.blocks import starts_by_cell
 from farm.core.matrices.job_template import JobTemplate, freeze_expansion
-from farm.core.matrices.matrix import Cell, MatrixSpec, RejectedCell, cell_label_by_axes, varying_axes
+from farm.core.matrices.matrix import (
+    Cell,
+    KnownHarness,
+    KnownHarnesses,
+    MatrixSpec,
+    RejectedCell,
+    cell_label_by_axes,
+    varying_axes,
+)
 from farm.core.matrices.partial_rerun import compared_cells, select_cells
 from farm.core.matrices.repeated_cells import RepeatedCell, repeat_cells
 from farm.core.models.variant import variant_name
@@ -25,8 +33,13 @@ from farm.core.operations.event import WorkEvent
 from farm.core.runs.measurement import COUNTED
 from farm.database.notifications import notify_hosts_of_devices
 from farm.database.transaction import Tx
-from farm.services.files.harnesses import default_of_flags, known_harness
-from farm.services.matrices.current_expansion import MatrixExpansion, expand_matrix, expansion_inputs
+from farm.services.files.harnesses import default_of_flags
+from farm.services.matrices.current_expansion import (
+    MatrixExpansion,
+    expand_matrix,
+    expansion_inputs,
+    known_harnesses,
+)
 from farm.store.jobs.jobs import first_virtual_times
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.lazy_expansion import NewLazyExpansion
@@ -35,8 +48,8 @@ from farm.store.operations.events import record_event
 from farm.store.results import measurements
 
 _MAX_SEED = 2**31
-#: Device, variant, backend, settings, replica: equal for the same cell in two matrices of one spec.
-_Identity = tuple[str, str | None, str, str, int]
+#: Device, harness, variant, backend, settings, replica: equal for the same cell in two matrices of one spec.
+_Identity = tuple[str, str, str | None, str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +81,19 @@ def prepare_matrix(connection: Connection, spec: MatrixSpec) -> PreparedMatrix:
 def prepare_expanded(expanded: MatrixExpansion) -> PreparedMatrix:
     """Make the job template of an expanded matrix."""
     # Cells on devices without a program were rejected by the expansion.
-    return _frozen(expanded, program_by_device=expanded.program_by_device())
+    return _frozen(expanded, programs_by_device=expanded.programs_by_device())
 
 
-def _frozen(expanded: MatrixExpansion, *, program_by_device: Mapping[DeviceId, int]) -> PreparedMatrix:
+def _frozen(
+    expanded: MatrixExpansion, *, programs_by_device: Mapping[DeviceId, Mapping[str, int]]
+) -> PreparedMatrix:
     spec = expanded.spec
     job_template = freeze_expansion(
         expanded.expansion,
         rounds=spec.round_range[0],
         seed=secrets.randbelow(_MAX_SEED) if spec.seed is None else spec.seed,
         varying=expanded.varying,
-        program_by_device=program_by_device,
+        programs_by_device=programs_by_device,
     )
     packed = lazy_expansion.pack_job_template(job_template)
     return PreparedMatrix(expanded=expanded, job_template=job_template, packed=packed)
@@ -95,16 +110,16 @@ def prepare_repeated(
         name: of the new matrix.
         device_id: the device that runs it.
     """
-    defaults = default_of_flags(connection, spec.harness)
+    defaults = {name: default_of_flags(connection, name) for name in {cell.harness for cell in cells}}
     repeated, expansion = repeat_cells(spec, cells, name=name, device_id=device_id, defaults=defaults)
     expanded = MatrixExpansion(
         spec=repeated,
         expansion=expansion,
-        inputs=expansion_inputs(connection, spec.harness),
-        harness=known_harness(connection, spec.harness, sustained=repeated.sustained is not None),
+        inputs=expansion_inputs(connection, repeated),
+        harnesses=known_harnesses(connection, repeated),
         varying=varying_axes(slot.key for slot in expansion.slots),
     )
-    return _frozen(expanded, program_by_device={device_id: cells[0].program_id})
+    return _frozen(expanded, programs_by_device={device_id: {cells[0].harness: cells[0].program_id}})
 
 
 def queue_if_unchanged(
@@ -120,7 +135,7 @@ def queue_if_unchanged(
 
     Raises like `find_submitted_matrix`.
     """
-    if expansion_inputs(tx.connection, prepared.expanded.spec.harness) != prepared.expanded.inputs:
+    if expansion_inputs(tx.connection, prepared.expanded.spec) != prepared.expanded.inputs:
         return None
     return queue_matrix(tx, prepared, rerun_of=rerun_of, idempotency=idempotency)
 
@@ -235,10 +250,10 @@ def prepare_rerun(connection: Connection, matrix_id: MatrixId, *, failed: bool) 
 def _failed_part(connection: Connection, matrix: Matrix, expanded: MatrixExpansion) -> MatrixExpansion:
     valid = _valid_starts(connection, matrix.matrix_id)
     rows = matrices.list_cells(connection, matrix.matrix_id)
-    defaults = expanded.harness.defaults
+    harnesses = expanded.harnesses
     starts = starts_by_cell(rows, matrix.block_candidates)
     failed = {
-        _of_row(row, defaults) for row in rows if valid[row.cell_id] < starts[row.index] * matrix.rounds
+        _of_row(row, harnesses) for row in rows if valid[row.cell_id] < starts[row.index] * matrix.rounds
     }
     never = _never_queued(connection, matrix)
     if not failed and not never:
@@ -251,11 +266,11 @@ def _failed_part(connection: Connection, matrix: Matrix, expanded: MatrixExpansi
         for variant in expanded.variants
     }
     cells = expanded.expansion.cells
-    stored = {_of_row(row, defaults) for row in rows}
+    stored = {_of_row(row, harnesses) for row in rows}
     wanted: set[int] = set()
     for cell in cells:
         name = None if cell.variant_id is None else name_by_id[cell.variant_id]
-        identity = _of_cell(cell, name, defaults)
+        identity = _of_cell(cell, name, harnesses)
         if identity in failed or (cell.device_id in never and identity not in stored):
             wanted.add(cell.index)
     if not wanted:
@@ -292,13 +307,15 @@ def _valid_starts(connection: Connection, matrix_id: MatrixId) -> Counter[CellId
     return Counter(cell_id for cell_id, _, _ in rounds)
 
 
-def _of_row(row: CellRow, defaults: Mapping[str, SettingValue]) -> _Identity:
-    return row.device_id, row.variant_name, row.backend, _settings_text(row.settings, defaults), row.replica
+def _of_row(row: CellRow, harnesses: KnownHarnesses) -> _Identity:
+    settings = _settings_text(row.settings, harnesses.named(row.harness))
+    return row.device_id, row.harness, row.variant_name, row.backend, settings, row.replica
 
 
-def _of_cell(cell: Cell, variant: str | None, defaults: Mapping[str, SettingValue]) -> _Identity:
-    return cell.device_id, variant, cell.backend, _settings_text(cell.settings, defaults), cell.replica
+def _of_cell(cell: Cell, variant: str | None, harnesses: KnownHarnesses) -> _Identity:
+    settings = _settings_text(cell.settings, harnesses.named(cell.harness))
+    return cell.device_id, cell.harness, variant, cell.backend, settings, cell.replica
 
 
-def _settings_text(settings: Mapping[str, SettingValue], defaults: Mapping[str, SettingValue]) -> str:
-    return json.dumps(non_default_settings(settings, defaults), sort_keys=True)
+def _settings_text(settings: Mapping[str, SettingValue], harness: KnownHarness) -> str:
+    return json.dumps(non_default_settings(settings, harness.defaults), sort_keys=True)

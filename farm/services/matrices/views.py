@@ -237,7 +237,7 @@ def _cell_page(
         if matrix.spec.metrics
         else {}
     )
-    setups = cell_setups(connection, matrix, cells)
+    setups = cell_setups(connection, cells)
     return tuple(
         _cell_view(
             cell,

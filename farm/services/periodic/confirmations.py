@@ -145,6 +145,7 @@ def _prepare(tx: Tx, change: RecordedChange) -> tuple[PreparedMatrix, DeviceId]:
         RepeatedCell(
             index=index,
             baseline_index=0 if index else None,
+            harness=cell.harness,
             variant_id=variant.variant_id,
             model=variant.manifest.model,
             recipe=variant.manifest.recipe,
@@ -202,14 +203,13 @@ def _of_programs(connection: Connection, digest: Digest, cell: CellRow) -> _Side
 
 def _check_flags(connection: Connection, cell: CellRow, sides: Sequence[_Side]) -> None:
     """Refuse settings that one of the programs does not know."""
-    harness = programs.get_program(connection, cell.program_id).harness
-    changed = non_default_settings(cell.settings, default_of_flags(connection, harness)).keys()
+    changed = non_default_settings(cell.settings, default_of_flags(connection, cell.harness)).keys()
     for side in sides:
         missing = changed & (side.program.missing_flags | (changed - options_of(side.program).flags.keys()))
         if missing:
             flags = ", ".join(f"--{flag}" for flag in sorted(missing))
             raise Conflict(
-                f"the program {side.program.digest[:8]} of {harness} has no flag {flags}",
+                f"the program {side.program.digest[:8]} of {cell.harness} has no flag {flags}",
                 hint="a matrix that leaves it at its default can compare both",
             )
 

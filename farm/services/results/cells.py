@@ -39,7 +39,7 @@ def list_results(
     if not cells:
         return []
     device_by_id = devices.devices_by_id(connection, {cell.device_id for cell in cells})
-    setups = cell_setups(connection, matrix, cells)
+    setups = cell_setups(connection, cells)
     covers = {program_id: adapter_of(program).clock_covers for program_id, program in setups.programs.items()}
     measured: defaultdict[CellId, list[MeasurementSummary]] = defaultdict(list)
     for summary in list_summaries(connection, matrix_id, of=(cells[0].index, cells[-1].index)):

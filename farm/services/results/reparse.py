@@ -240,7 +240,7 @@ def _pending_reparse(
         attempt_id=subject.attempt.attempt_id,
         job_id=subject.job.job_id,
         matrix_id=work.cell.matrix_id,
-        harness=work.spec.harness,
+        harness=work.program.harness,
         from_version=None if stored is None else stored["parser_version"],
         to_version=adapter_of(work.program).parser_version,
         what=what,

@@ -71,7 +71,7 @@ def plan_rerun(connection: Connection, attempt_id: AttemptId) -> RerunPlan:
         cell,
         matrix=number.matrix.name,
         device_label=number.device.label,
-        harness=number.matrix.harness,
+        harness=cell.harness,
         baseline=None if baseline is None else baseline.label,
         rounds=lowest,
         max_rounds=highest,
@@ -171,6 +171,7 @@ def _prepare(connection: Connection, number: _Number) -> PreparedMatrix:
         RepeatedCell(
             index=row.index,
             baseline_index=row.baseline_index,
+            harness=row.harness,
             variant_id=row.variant_id,
             model=row.model,
             recipe=None if row.variant_id is None else variant_by_id[row.variant_id].manifest.recipe,

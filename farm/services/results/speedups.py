@@ -30,7 +30,7 @@ from farm.core.results.statistics.pair_distance import pair_distance
 from farm.core.results.statistics.past_variance import VariancePrior
 from farm.database.known_at import as_known_at
 from farm.services.devices.views import device_named
-from farm.services.matrices.cell_setups import CellSetups, setups_by_harness
+from farm.services.matrices.cell_setups import CellSetups, cell_setups
 from farm.services.matrices.views import first_page_size
 from farm.services.results.history.chosen_cells import ChosenCell, chosen_cells
 from farm.services.results.past_pairs import PairKey, aa_alarms, variance_priors
@@ -170,6 +170,7 @@ class SpeedupInputs:
             metrics=self._compare_metrics(pairs),
             measured_until=until,
             **self._minima(pairs),
+            **self.setups.clocks(self.baseline, self.candidate),
         )
 
     def _compare_metrics(self, pairs: Sequence[RoundPair]) -> tuple[MetricComparison, ...]:
@@ -323,7 +324,7 @@ def compared_pairs(
         for cell in (pair.baseline, pair.candidate):
             snapshots[_sample(pair)] |= {value.facts_id for value in measured.get(cell.cell_id, ())}
     builds = dict(zip(snapshots, builds_of_each(connection, snapshots.values()), strict=True))
-    setups = setups_by_harness(connection, {pair.matrix.harness for pair in pairs}, cells)
+    setups = cell_setups(connection, cells)
     with_metrics = {
         cell.cell_id for pair in pairs if pair.matrix.spec.metrics for cell in (pair.baseline, pair.candidate)
     }
@@ -357,7 +358,7 @@ def compared_pairs(
             builds=builds[_sample(pair)],
             looks=own_looks,
             is_complete=incomplete.isdisjoint(both),
-            setups=setups[pair.matrix.harness],
+            setups=setups,
             metrics={cell_id: metrics[cell_id] for cell_id in both if cell_id in metrics},
             is_planned=pair.is_planned,
         )

@@ -14,7 +14,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.errors import NotFound
 from farm.core.matrices.matrix import MatrixSpec
 from farm.database.rows import find_record, insert_rows, is_among, to_record
-from farm.database.tables import cells, matrices, rejections, variants
+from farm.database.tables import cells, matrices, programs, rejections, variants
 from farm.database.transaction import Tx
 from farm.wire.documents.matrices.matrices import Rejection
 
@@ -56,6 +56,8 @@ class CellRow:
     variant_name: str | None
     model: str | None
     program_id: int
+    #: Of its program.
+    harness: str
     backend: str
     settings: Mapping[str, SettingValue]
     replica: int
@@ -93,7 +95,7 @@ def add_matrix(
         matrices.insert()
         .values(
             name=spec.name,
-            harness=spec.harness,
+            harness=spec.harness_text,
             spec=_SPEC.dump_python(spec, mode="json"),
             rounds=spec.round_range[0],
             max_rounds=spec.round_range[1],
@@ -181,10 +183,18 @@ def count_cells(
     return connection.execute(query).scalar_one()
 
 
-#: The query of all cells, each with name and model of its variant, if it has one.
-CELLS_WITH_MODELS = sa.select(
-    cells, cells.c.cell_index.label("index"), variants.c.name.label("variant_name"), variants.c.model
-).outerjoin(variants)
+#: The query of all cells, each with its harness, and name and model of its variant, if it has one.
+CELLS_WITH_MODELS = (
+    sa.select(
+        cells,
+        cells.c.cell_index.label("index"),
+        programs.c.harness,
+        variants.c.name.label("variant_name"),
+        variants.c.model,
+    )
+    .join_from(cells, programs)
+    .outerjoin(variants)
+)
 
 
 def list_cells(

@@ -13,7 +13,7 @@ from farm.core.base.ids import AttemptId, MatrixId
 from farm.core.jobs.job import JobKind, JobState
 from farm.core.results.settle.report import NewMeasurement
 from farm.core.runs.measurement import EXTERNAL_ENERGY, Outcome, Quality
-from farm.database.tables import attempts, jobs, literal, matrices, measurements
+from farm.database.tables import attempts, cells, jobs, literal, measurements, programs
 from farm.database.transaction import Tx
 from farm.store.results.measurements import stored_values
 
@@ -69,8 +69,9 @@ def attempts_to_reparse(
     if selection.matrix_id is not None:
         query = query.where(jobs.c.matrix_id == selection.matrix_id)
     if selection.harness is not None:
-        query = query.join(matrices, matrices.c.matrix_id == jobs.c.matrix_id)
-        query = query.where(matrices.c.harness == selection.harness)
+        query = query.join(cells, cells.c.cell_id == jobs.c.cell_id)
+        query = query.join(programs, programs.c.program_id == cells.c.program_id)
+        query = query.where(programs.c.harness == selection.harness)
     if selection.since is not None:
         query = query.where(attempts.c.finished_at >= selection.since)
     return list(connection.execute(query).scalars())

@@ -11,8 +11,8 @@ from farm.core.base.units import quantity_text, ratio_text, size_text
 from farm.core.models.declared_inputs import input_text
 from farm.core.operations.role import Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
-from farm.core.results.statistics.verdict import verdict_text
 from farm.presentation import text
+from farm.presentation.speedup_blocks import shown_verdict
 from farm.presentation.trends import new_versions
 from farm.web.charts.trend import axis_ms
 from farm.web.http.verdict_marks import verdict_class, verdict_glyph
@@ -36,10 +36,10 @@ def _environment() -> Environment:
         "local_time": text.local_time_text,
         "quantity": quantity_text,
         "ratio": ratio_text,
+        "shown_verdict": shown_verdict,
         "size": size_text,
         "verdict_class": verdict_class,
         "verdict_glyph": verdict_glyph,
-        "verdict_text": verdict_text,
         "with_value": _with_value,
     }
     environment.globals |= {

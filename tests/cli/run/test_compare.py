@@ -114,7 +114,7 @@ def test_one_declaration_of_inputs_is_for_both_files(
 def test_new_files_keep_the_inputs_that_a_comparison_declares(
     farm: HttpFarm, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    a, b = net("main/net.ptl", marker="before"), net("new/net.ptl", marker="after")
+    a, b = net("main/told.ptl", marker="told before"), net("new/told.ptl", marker="told after")
     view = compared(capsys, a, b, "--input", "x=1x8:float32")
     with FarmClient(farm.url) as client:
         inputs_by_name = {each.name: each.manifest.inputs for each in client.variants()}
@@ -163,7 +163,9 @@ def test_what_cannot_be_compared_is_told_with_what_can(
 ) -> None:
     a = net("same.ptl", marker="same")
     assert "`aa: true`" in refusal(capsys, a, a, "--harness", "infer")
-    assert "farm harness list" in refusal(capsys, a, a)
+    other = Path("other.tflite")
+    other.write_bytes(b"\x1c\0\0\0TFL3" + bytes(64))
+    assert "no program is registered that runs tflite" in refusal(capsys, a, other)
     assert "`farm speedups 12`" in refusal(capsys, "12", "13", "--harness", "infer")
     assert "no such variant" in refusal(capsys, a, "nothing", "--harness", "infer")
     assert "no device" in refusal(capsys, a, net("b.ptl", marker="b"), "--harness", "infer", "--device", "x")

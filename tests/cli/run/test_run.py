@@ -26,6 +26,10 @@ backends:
 """
 
 
+#: The beginning of a file, by which its format is detected.
+TFLITE = b"\x1c\0\0\0TFL3" + bytes(64)
+
+
 def run(*words: str | Path) -> int:
     """The exit code of a command."""
     with pytest.raises(SystemExit) as left:
@@ -218,7 +222,9 @@ def test_a_phone_that_is_not_there_is_waited_for_only_where_it_is_named(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["net.pt"], "no harness for net.pt"),
+        (["net.tflite"], "no harness for net.tflite"),
+        (["net.pt", "net.tflite", "--model", "m"], "--model names one file"),
+        (["net.pt", "--harness", "infer", "--harness", "other"], "several harnesses for one run"),
         (["net.pt", "--harness", "infr"], "did you mean `infer`?"),
         (["nope.pt", "--harness", "infer"], "there is no 'nope.pt'"),
         (["nope.pt", "--harness", "infer", "--model", "m"], "--model and --precision describe a file"),
@@ -253,6 +259,7 @@ def test_what_makes_no_sense_is_refused_with_a_hint(
     told: str,
 ) -> None:
     net(tmp_path)
+    (tmp_path / "net.tflite").write_bytes(TFLITE)
     (tmp_path / "infer").write_text("#!/bin/sh\n")
     with FarmClient(farm.url) as client:
         before = list(client.matrices())

@@ -3,7 +3,7 @@
 from typing import Any
 
 from farm.core.matrices.matrix import Cell, Expansion
-from tests.core.matrices.test_expansion import AXES, FOUR, expanded, refusal
+from tests.core.matrices.expansion.test_expansion import AXES, FOUR, expanded, refusal
 
 
 def names(answer: Expansion) -> dict[str, str | None]:

@@ -14,6 +14,7 @@ from farm.core.matrices.partial_rerun import select_cells
 from farm.store.matrices.lazy_expansion import pack_job_template, unpack_job_template
 from tests.core.matrices.test_partial_rerun_properties import expansion
 
+PROGRAMS = ((0, 1), (1, 4), (2, 9))
 EXPANSIONS = st.builds(expansion, aa=st.booleans(), threads=st.integers(1, 4))
 
 
@@ -23,7 +24,7 @@ def frozen(whole: Expansion, *, rounds: int, seed: int) -> JobTemplate:
         rounds=rounds,
         seed=seed,
         varying=varying_axes(slot.key for slot in whole.slots),
-        program_by_device={DeviceId("phone-0"): 1, DeviceId("phone-1"): 4, DeviceId("phone-2"): 9},
+        programs_by_device={DeviceId(f"phone-{number}"): {"h": program} for number, program in PROGRAMS},
     )
 
 

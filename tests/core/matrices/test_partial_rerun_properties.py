@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from farm.core.matrices.expansion import expand
 from farm.core.matrices.matrix import Cell, Expansion, MatrixSpec
 from farm.core.matrices.partial_rerun import compared_cells, select_cells
-from tests.core.matrices.test_expansion_properties import HARNESS, VARIANTS, device
+from tests.core.matrices.expansion.test_expansion_properties import HARNESS, VARIANTS, device
 
 
 def expansion(*, aa: bool, threads: int) -> Expansion:
@@ -24,7 +24,7 @@ def expansion(*, aa: bool, threads: int) -> Expansion:
         baseline={"precision": "float32"},
         aa=aa,
     )
-    return expand(plan, variants=VARIANTS, harness=HARNESS, devices=[device(1), device(2)])
+    return expand(plan, variants=VARIANTS, harnesses=[HARNESS], devices=[device(1), device(2)])
 
 
 def identity(cell: Cell) -> tuple[object, ...]:

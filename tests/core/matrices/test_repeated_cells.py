@@ -9,9 +9,14 @@ from farm.core.matrices.expansion import expand
 from farm.core.matrices.matrix import Expansion, MatrixSpec
 from farm.core.matrices.repeated_cells import RepeatedCell, repeat_cells
 from farm.core.matrices.rounds import SequentialRounds
-from tests.core.matrices.test_expansion import AXES, FOUR, device, harness
+from tests.core.matrices.expansion.test_expansion import AXES, FOUR, device, harness
 
 PHONE = DeviceId("phone-1")
+#: The second has flags of its own, and another default of one that both have.
+HARNESSES = [
+    harness(),
+    harness(name="other", defaults={"repeats": 3, "threads": 2}, minimums={}, backends=("cpu",)),
+]
 
 
 def stored(expansion: Expansion) -> list[RepeatedCell]:
@@ -24,6 +29,7 @@ def stored(expansion: Expansion) -> list[RepeatedCell]:
             RepeatedCell(
                 index=cell.index,
                 baseline_index=cell.baseline_index,
+                harness=cell.harness,
                 variant_id=cell.variant_id,
                 model=None if manifest is None else manifest.model,
                 recipe=None if manifest is None else manifest.recipe,
@@ -37,7 +43,12 @@ def stored(expansion: Expansion) -> list[RepeatedCell]:
 
 
 def expanded(spec: MatrixSpec) -> Expansion:
-    return expand(spec, variants=FOUR, harness=harness(), devices=[device(PHONE)])
+    return expand(
+        spec,
+        variants=FOUR,
+        harnesses=[own for own in HARNESSES if own.name in spec.harnesses],
+        devices=[device(PHONE)],
+    )
 
 
 def spec(**changes: Any) -> MatrixSpec:
@@ -48,9 +59,8 @@ def spec(**changes: Any) -> MatrixSpec:
 
 def repeated(original: MatrixSpec, *indexes: int) -> tuple[list[RepeatedCell], MatrixSpec, Expansion]:
     cells = [cell for cell in stored(expanded(original)) if cell.index in indexes]
-    again, expansion = repeat_cells(
-        original, cells, name="again", device_id=PHONE, defaults=harness().defaults
-    )
+    defaults = {own.name: own.defaults for own in HARNESSES}
+    again, expansion = repeat_cells(original, cells, name="again", device_id=PHONE, defaults=defaults)
     return cells, again, expansion
 
 
@@ -63,11 +73,24 @@ BY_FLAG = spec(
 AGAINST_ITSELF = spec(
     axes={**AXES, "precision": ("float32",), "format": ("lite",)}, aa=True, baseline={"format": "lite"}
 )
+BY_HARNESS = spec(
+    harness=("speed_benchmark_torch", "other"),
+    axes={**AXES, "precision": ("float32",)},
+    settings={"repeats": 9},
+    baseline={"harness": "speed_benchmark_torch", "format": "lite"},
+)
 
 
 @pytest.mark.parametrize(
     ("original", "indexes"),
-    [(BY_PRECISION, (1, 3)), (BY_FLAG, (0, 1)), (AGAINST_ITSELF, (0, 1)), (BY_PRECISION, (2,))],
+    [
+        (BY_HARNESS, (1, 2)),
+        (BY_HARNESS, (1, 3)),
+        (BY_PRECISION, (1, 3)),
+        (BY_FLAG, (0, 1)),
+        (AGAINST_ITSELF, (0, 1)),
+        (BY_PRECISION, (2,)),
+    ],
 )
 def test_the_matrix_of_cells_expands_to_the_same_cells(
     original: MatrixSpec, indexes: tuple[int, ...]
@@ -76,6 +99,7 @@ def test_the_matrix_of_cells_expands_to_the_same_cells(
     by_name = expanded(again).cells
     for one, other, cell in zip(expansion.cells, by_name, cells, strict=True):
         assert (
+            one.harness,
             one.variant_id,
             one.backend,
             one.settings,
@@ -83,6 +107,7 @@ def test_the_matrix_of_cells_expands_to_the_same_cells(
             one.baseline_index,
             one.is_baseline,
         ) == (
+            other.harness,
             other.variant_id,
             other.backend,
             other.settings,

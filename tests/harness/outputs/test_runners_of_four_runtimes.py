@@ -3,7 +3,7 @@
 import pytest
 
 from farm.core.runs.measurement import Outcome
-from tests.core.matrices.test_expansion_inputs import expanded, file_of
+from tests.core.matrices.expansion.test_expansion_inputs import expanded, file_of
 from tests.support.harness import tool_samples as sample
 
 RUNNER, LITERT, NCNN, MNN = "executor_runner", "litert-benchmark", "benchncnn", "mnn_benchmark"

@@ -7,7 +7,6 @@ from rich.text import Text
 
 from farm.core.base.units import quantity_text, ratio_text
 from farm.core.results.metric_comparison import MetricComparison
-from farm.core.results.statistics.verdict import verdict_text
 from farm.core.runs.measurement import ENERGY_METRICS, Verdict
 from farm.presentation.labels import device_name
 from farm.presentation.speedup_blocks import (
@@ -16,6 +15,7 @@ from farm.presentation.speedup_blocks import (
     row_name,
     setup_text,
     shared_settings,
+    shown_verdict,
     with_short_labels,
 )
 from farm.presentation.speedup_notes import DISCOVERY, discovered_rows, legend, notes
@@ -91,7 +91,7 @@ def _row(view: SpeedupView, *, name_baseline: bool, is_discovery: bool) -> _Spee
         change_text(view.baseline_ns, view.candidate_ns),
         _difference(view.baseline_ns, view.candidate_ns),
         _rounds_text(view),
-        verdict_text(view.verdict, margin=view.margin) + (DISCOVERY if is_discovery else ""),
+        shown_verdict(view) + (DISCOVERY if is_discovery else ""),
     )
     return _SpeedupRow(
         name=row_name(view, name_baseline=name_baseline),

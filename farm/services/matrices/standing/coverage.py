@@ -25,8 +25,12 @@ def wanted_cells(expanded: MatrixExpansion, skips: Sequence[Skip], *, today: dat
     """Return all cells of an expanded standing matrix, skipped ones too, in their order."""
     device_by_id = {device.device_id: device for device in expanded.devices}
     digest_by_variant = {variant.variant_id: variant.manifest.digest for variant in expanded.variants}
-    digest_by_program = {program.program_id: program.digest for program in expanded.inputs.programs.values()}
-    program_by_device, series = expanded.program_by_device(), series_by_cell(expanded)
+    digest_by_program = {
+        program.program_id: program.digest
+        for programs in expanded.inputs.programs.values()
+        for program in programs.values()
+    }
+    programs_by_device, series = expanded.programs_by_device(), series_by_cell(expanded)
     return [
         WantedCell(
             cell,
@@ -34,7 +38,7 @@ def wanted_cells(expanded: MatrixExpansion, skips: Sequence[Skip], *, today: dat
                 series=series[cell.index],
                 replica=cell.replica,
                 variant=None if cell.variant_id is None else digest_by_variant[cell.variant_id],
-                program=digest_by_program[program_by_device[cell.device_id]],
+                program=digest_by_program[programs_by_device[cell.device_id][cell.harness]],
                 build=device_by_id[cell.device_id].facts.build_fingerprint,
             ),
             skip_of(skips, cell.key, device_by_id[cell.device_id], today=today),

@@ -107,7 +107,9 @@ def standing_view(tx: Tx, standing_id: int) -> StandingView:
 def _summary(standing: StandingMatrix) -> StandingSummary:
     spec = standing.spec
     by = standing.submitted_by.removeprefix("user:")
-    return StandingSummary.of(standing, harness=spec.matrix.harness, schedule=spec.schedule, submitted_by=by)
+    return StandingSummary.of(
+        standing, harness=spec.matrix.harness_text, schedule=spec.schedule, submitted_by=by
+    )
 
 
 def _covered(tx: Tx, standing: StandingMatrix, expanded: MatrixExpansion) -> list[_Covered]:

@@ -11,7 +11,7 @@ from farm.core.base.ids import CellId, DeviceId, MatrixId
 from farm.core.base.microseconds import to_microseconds
 from farm.core.results.history.session_point import SessionPoint
 from farm.database.rows import is_among
-from farm.database.tables import cells, device_facts, devices, matrices, points, series, variants
+from farm.database.tables import cells, device_facts, devices, points, programs, series, variants
 
 
 class DevicePoint(NamedTuple):
@@ -120,8 +120,8 @@ def _comparisons_query() -> sa.Select[Any]:
 _ITS = cells.alias("its")
 _COMPARISONS_QUERY = _comparisons_query()
 _NAMES_QUERY = (
-    sa.select(cells.c.cell_id, variants.c.model, matrices.c.harness, cells.c.label, _ITS.c.label)
-    .join(matrices, matrices.c.matrix_id == cells.c.matrix_id)
+    sa.select(cells.c.cell_id, variants.c.model, programs.c.harness, cells.c.label, _ITS.c.label)
+    .join(programs, programs.c.program_id == cells.c.program_id)
     .join(_ITS, sa.and_(_ITS.c.matrix_id == cells.c.matrix_id, _ITS.c.cell_index == cells.c.baseline_index))
     .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
 )

@@ -159,6 +159,7 @@ class CellView(CellSetup):
 class MatrixView(MatrixSummary):
     """GET /api/v1/matrices/{id}."""
 
+    #: Several are separated by commas.
     harness: str
     #: Blocks that were measured again because a measurement was not valid.
     repeated_blocks: int
@@ -193,6 +194,11 @@ class SpeedupView(CellSetup):
     baseline: str
     candidate: str
     baseline_setup: CellSetup
+    #: What the clocks of candidate and baseline cover; None where both are of one harness. They differ, too,
+    #: where a definition does not say the same.
+    clock_covers: str | None = None
+    baseline_clock_covers: str | None = None
+    clocks_differ: bool = False
     #: Baseline time over candidate time, geometric mean over rounds.
     speedup: float | None
     #: The confidence interval of the speedup: 95 % over all looks together.

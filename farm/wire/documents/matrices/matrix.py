@@ -263,7 +263,10 @@ SELECTORS = Annotated[
 MATRIX_MODEL = model_of(
     MatrixSpec,
     name=Name,
-    harness=Name,
+    harness=Name
+    | Annotated[
+        tuple[Name, ...], AfterValidator(_distinct), Field(min_length=1, max_length=64, strict=False)
+    ],
     axes=Annotated[dict[Name, Scalars], Field(max_length=64)],
     settings=Annotated[dict[Name, Scalar], Field(max_length=64)],
     include=Annotated[tuple[Partial, ...], Field(max_length=10_000, strict=False)],

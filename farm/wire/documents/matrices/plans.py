@@ -105,6 +105,7 @@ class MatrixPlanView(Wire):
     """POST /api/v1/matrices/plan: the plan of a matrix on this farm now. Nothing is queued."""
 
     name: str
+    #: Several are separated by commas.
     harness: str
     #: How often each cell is measured at least, and at most: more where the matrix grows.
     rounds: int

@@ -98,6 +98,7 @@ class StandingSummary(Wire):
 
     standing_id: int
     name: str
+    #: Several are separated by commas.
     harness: str
     #: Five fields of cron, in UTC; None: cells are measured once for each version.
     schedule: str | None

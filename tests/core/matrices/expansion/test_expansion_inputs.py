@@ -15,7 +15,7 @@ from farm.core.models.variant import Format, Manifest, TensorSpec
 from farm.core.results.series import series_digest
 from farm.harness.base.options import flag_defaults
 from farm.harness.registry import get_options
-from tests.core.matrices.test_expansion import device, variant
+from tests.core.matrices.expansion.test_expansion import device, variant
 
 DEVICES: list[KnownDevice] = [device("phone-1")]
 OPEN = TensorSpec(name="image", shape=(-1, 3, 8, 8), dtype="float32", free=("batch", "", "", ""))
@@ -57,7 +57,7 @@ def expanded(name: str, file: KnownVariant, **changed: Any) -> Expansion:
         "backend": ("cpu",),
     }
     spec = MatrixSpec(**{"name": "m", "harness": name, "axes": axes, "devices": ({},), **changed})
-    return expand(spec, variants=[file], harness=harness(name), devices=DEVICES)
+    return expand(spec, variants=[file], harnesses=[harness(name)], devices=DEVICES)
 
 
 def changed_settings(name: str, file: KnownVariant, **changed: Any) -> dict[str, SettingValue]:

@@ -96,7 +96,10 @@ def expanded(
     **changed: Any,
 ) -> Expansion:
     return expand(
-        plan(**changed), variants=variants, harness=on or harness(), devices=devices or [device("phone-1")]
+        plan(**changed),
+        variants=variants,
+        harnesses=[on or harness()],
+        devices=devices or [device("phone-1")],
     )
 
 
@@ -397,7 +400,7 @@ def test_a_selector_that_fits_nothing_is_refused() -> None:
         expand(
             plan(devices=({"virtual": (False,)},)),
             variants=FOUR,
-            harness=harness(),
+            harnesses=[harness()],
             devices=[device("phone-1")],
         )
 

@@ -7,7 +7,7 @@ import pytest
 from farm.core.devices.controls import Controls
 from farm.core.devices.selector import KnownDevice
 from farm.core.matrices.matrix import RejectionKind
-from tests.core.matrices.test_expansion import device, expanded, refusal
+from tests.core.matrices.expansion.test_expansion import device, expanded, refusal
 
 
 def rooted(device_id: str, root: bool | None) -> KnownDevice:

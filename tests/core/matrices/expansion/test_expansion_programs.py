@@ -7,7 +7,7 @@ import pytest
 from farm.core.matrices.expansion import expand
 from farm.core.matrices.matrix import Expansion, KnownHarness, MatrixSpec, RejectionKind
 from farm.core.models.variant import Manifest
-from tests.core.matrices.test_expansion import AXES, FOUR, device, expanded, harness, refusal
+from tests.core.matrices.expansion.test_expansion import AXES, FOUR, device, expanded, harness, refusal
 
 
 def script(**changed: Any) -> KnownHarness:
@@ -74,7 +74,7 @@ def lacking(**changed: Any) -> Expansion:
     )
     plan = MatrixSpec(name="m", harness=on.name, devices=({},), **{"axes": AXES, **changed})
     phones = [device("old", abi="arm64-v8a"), device("new")]
-    return expand(plan, variants=FOUR, harness=on, devices=phones)
+    return expand(plan, variants=FOUR, harnesses=[on], devices=phones)
 
 
 def test_a_cell_with_a_flag_that_a_phones_program_lacks_is_unsupported_there_only() -> None:

@@ -93,8 +93,10 @@ def test_every_cell_runs_or_has_a_reason_and_knows_its_baseline(
         aa=aa,
     )
     known = [device(number) for number in range(devices)]
-    answer = expand(plan, variants=VARIANTS, harness=HARNESS, devices=known)
-    shuffled = expand(plan, variants=source.sample(VARIANTS, len(VARIANTS)), harness=HARNESS, devices=known)
+    answer = expand(plan, variants=VARIANTS, harnesses=[HARNESS], devices=known)
+    shuffled = expand(
+        plan, variants=source.sample(VARIANTS, len(VARIANTS)), harnesses=[HARNESS], devices=known
+    )
     assert shuffled == answer
 
     size = 1
@@ -126,7 +128,7 @@ def test_labels_tell_the_cells_of_a_device_apart(axes: dict[str, list[Any]]) -> 
         baseline={"threads": axes["threads"][0]},
         aa=True,
     )
-    cells = expand(plan, variants=VARIANTS, harness=HARNESS, devices=[device(1)]).cells
+    cells = expand(plan, variants=VARIANTS, harnesses=[HARNESS], devices=[device(1)]).cells
     varying = varying_axes(cell.key for cell in cells)
     assert set(
         Counter(cell_label_by_axes(cell.key, varying, replica=cell.replica) for cell in cells).values()
@@ -175,7 +177,7 @@ def test_without_models_and_with_flags_that_a_program_lacks_every_cell_has_its_f
     )
     answer, refused = None, None
     try:
-        answer = expand(plan, variants=(), harness=harness, devices=[device(1), device(2)])
+        answer = expand(plan, variants=(), harnesses=[harness], devices=[device(1), device(2)])
     except MatrixInvalid as error:
         refused = error
     if answer is None:

@@ -1,0 +1,50 @@
+"""The harness of a file: the one that is named for its format, or the only one that runs it."""
+
+from collections.abc import Sequence
+
+from farm.client.farm_client import FarmClient
+from farm.core.errors import InvalidInput
+from farm.wire.documents.files.programs import HarnessView
+
+
+class HarnessChoice:
+    """Chooses harnesses for files of one command."""
+
+    def __init__(self, farm: FarmClient, names: Sequence[str]) -> None:
+        """Prepare the choice.
+
+        Args:
+            farm: the farm that has them.
+            names: those that the user names; empty: all that have a program.
+
+        Raises:
+            NotFound: there is no such harness.
+        """
+        self._is_named = bool(names)
+        known = names or dict.fromkeys(program.name for program in farm.programs())
+        self._harnesses = [farm.harness(name) for name in known]
+
+    def harness_of(self, word: str, format: str) -> HarnessView:
+        """Return the harness of a file of a format.
+
+        Raises:
+            InvalidInput: none runs it, or several do.
+        """
+        if self._is_named and len(self._harnesses) == 1:
+            return self._harnesses[0]
+        fitting = [harness for harness in self._harnesses if format in harness.formats]
+        if len(fitting) == 1:
+            return fitting[0]
+        names = [harness.name for harness in fitting]
+        if names:
+            hint = f"--harness {' or --harness '.join(names)}"
+            raise InvalidInput(f"several harnesses run {word}, a file of format {format}", hint=hint)
+        hint = "--harness NAME; `farm harness list` has the names, `farm harness add` registers programs"
+        raise InvalidInput(f"no harness for {word}: no program is registered that runs {format}", hint=hint)
+
+
+def joined_harness(harnesses: Sequence[HarnessView]) -> HarnessView:
+    """Return the flags of several harnesses as those of one; of flags of one name, those of the first."""
+    flags = {flag.name: flag for harness in reversed(harnesses) for flag in harness.flags}
+    names = ", ".join(harness.name for harness in harnesses)
+    return harnesses[0].model_copy(update={"name": names, "flags": tuple(flags.values())})
