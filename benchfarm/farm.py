@@ -99,9 +99,9 @@ class Farm:
 
     def run(
         self,
-        path: str | Path | None,
+        path: str | Path | Sequence[str | Path] | None,
         *,
-        harness: str | None = None,
+        harness: str | Sequence[str] | None = None,
         devices: Devices | None = None,
         backend: str | Sequence[str] = (),
         rounds: int = 5,
@@ -111,12 +111,12 @@ class Farm:
         inputs: Sequence[str] = (),
         timeout_s: float = 120.0,
     ) -> Run:
-        """Measure a model file or a variant on devices; the first backend is the baseline of the others.
+        """Measure model files or variants on devices; the first file or backend is the baseline.
 
         Args:
-            path: a model file, which is registered if it is new, or the name of a variant; None for a harness
-                that runs no model.
-            harness: None takes the only one of the farm that runs files of this format.
+            path: a model file, which is registered if it is new, or the name of a variant, or several; None
+                for a harness that runs no model.
+            harness: None takes the only one of the farm that runs files of a format; several, one for each.
             devices: None for all active devices that are present.
             backend: names; empty for cpu, or the first that the harness has.
             rounds: process starts of each cell.

@@ -5,10 +5,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from farm.blobs.inspection import check_model_file
 from farm.cli.matrices.file import send_file
+from farm.cli.run.comparison import comparison_spec
 from farm.cli.run.matrix import RunOptions, harness_spec, program_spec
-from farm.cli.run.model_file import named_variant
 from farm.client.farm_client import FarmClient
 from farm.core.base.setting_values import SettingValue
 from farm.core.errors import InvalidInput
@@ -19,9 +18,9 @@ from farm.wire.documents.matrices.matrix import read_matrix
 
 def model_spec(
     client: FarmClient,
-    path: str | Path | None,
+    path: str | Path | Sequence[str | Path] | None,
     *,
-    harness: str | None,
+    harness: str | Sequence[str] | None,
     devices: tuple[str, ...],
     backends: tuple[str, ...],
     rounds: int,
@@ -31,7 +30,7 @@ def model_spec(
     inputs: Sequence[str],
     timeout_s: float,
 ) -> dict[str, object]:
-    """Return the matrix of `Farm.run`, and register its file."""
+    """Return the matrix of `Farm.run`, and register its files."""
     options = RunOptions(
         devices=devices,
         backends=backends,
@@ -42,8 +41,13 @@ def model_spec(
         inputs=tuple(inputs),
     )
     flags = [f"--{name}={value_text(value)}" for name, value in settings.items()]
+    harnesses = (harness,) if isinstance(harness, str) else tuple(harness or ())
+    if path is not None and not isinstance(path, str | Path):
+        return comparison_spec(client, list(map(str, path)), harnesses, flags, options)
+    if path is None and not harnesses:
+        raise InvalidInput("neither a file nor a harness is named", hint='farm.run(None, harness="NAME")')
     file = None if path is None else str(path)
-    return harness_spec(client, file, harness or _only_harness(client, file), flags, options)
+    return harness_spec(client, file, next(iter(harnesses), None), flags, options)
 
 
 def program_matrix(
@@ -90,26 +94,3 @@ def past_time(moment: datetime | str | None) -> datetime | None:
             raise InvalidInput(f"{moment} has no time zone", hint=hint)
         return moment
     return past_moment(moment, option="time")
-
-
-def _only_harness(client: FarmClient, file: str | None) -> str:
-    """Return the only harness with a program that runs files of a format.
-
-    Raises:
-        InvalidInput: there is none, or several.
-    """
-    if file is None:
-        raise InvalidInput("neither a file nor a harness is named", hint='farm.run(None, harness="NAME")')
-    path = Path(file)
-    if path.is_file():
-        format = str(check_model_file(path))
-    else:
-        format = str(named_variant(client.variants(), file).manifest.recipe.format)
-    fitting = [adapter.name for adapter in client.adapters() if adapter.abis and format in adapter.formats]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        hint = f"choose one: harness={fitting[0]!r}"
-        raise InvalidInput(f"{', '.join(fitting)} all run {format} files", hint=hint)
-    hint = "`farm harness add` registers one; a definition of your own needs harness='NAME'"
-    raise InvalidInput(f"no harness with a program runs {format} files", hint=hint)

@@ -15,14 +15,13 @@ class HarnessChoice:
 
         Args:
             farm: the farm that has them.
-            names: those that the user names; empty: all that have a program.
+            names: those that the user names; empty: those of the farm that have a program.
 
         Raises:
             NotFound: there is no such harness.
         """
-        self._is_named = bool(names)
-        known = names or dict.fromkeys(program.name for program in farm.programs())
-        self._harnesses = [farm.harness(name) for name in known]
+        self._farm = farm
+        self._named = [farm.harness(name) for name in names]
 
     def harness_of(self, word: str, format: str) -> HarnessView:
         """Return the harness of a file of a format.
@@ -30,17 +29,20 @@ class HarnessChoice:
         Raises:
             InvalidInput: none runs it, or several do.
         """
-        if self._is_named and len(self._harnesses) == 1:
-            return self._harnesses[0]
-        fitting = [harness for harness in self._harnesses if format in harness.formats]
-        if len(fitting) == 1:
-            return fitting[0]
-        names = [harness.name for harness in fitting]
+        if len(self._named) == 1:
+            return self._named[0]
+        fitting = {harness.name: harness for harness in self._named if format in harness.formats}
+        names = list(fitting) if self._named else self._registered(format)
+        if len(names) == 1:
+            return fitting[names[0]] if self._named else self._farm.harness(names[0])
         if names:
             hint = f"--harness {' or --harness '.join(names)}"
             raise InvalidInput(f"several harnesses run {word}, a file of format {format}", hint=hint)
         hint = "--harness NAME; `farm harness list` has the names, `farm harness add` registers programs"
         raise InvalidInput(f"no harness for {word}: no program is registered that runs {format}", hint=hint)
+
+    def _registered(self, format: str) -> list[str]:
+        return [own.name for own in self._farm.adapters() if own.abis and format in own.formats]
 
 
 def joined_harness(harnesses: Sequence[HarnessView]) -> HarnessView:

@@ -150,6 +150,7 @@ class SpeedupInputs:
             self.matrix,
             self.candidate,
             self.setups.setup(self.candidate),
+            harness=self.candidate.harness,
             baseline_cell_id=self.baseline.cell_id,
             device_label=device.label,
             device_model=facts.device_model if facts else None,
