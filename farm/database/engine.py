@@ -351,10 +351,8 @@ def _driver_errors(connection: Connection) -> Callable[[str], object]:
 def _begin_postgres(connection: Connection) -> None:
     options = connection.get_execution_options()
     raw: Any = connection.connection.driver_connection
-    # The driver begins a write. A read is begun here, by one call of the server with its time-out.
+    # The driver begins a write. For a reader, a snapshot is enough: it neither waits nor blocks others.
     raw.autocommit = not options.get("farm_writes", False)
     if raw.autocommit:
-        # A snapshot is enough for a reader; it neither waits nor blocks others.
-        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-        limit_ms = options.get("farm_read_ms") or 0
-        connection.exec_driver_sql(f"{begin}; SET LOCAL statement_timeout = {limit_ms}")
+        limit = f"SET LOCAL statement_timeout = {options.get('farm_read_ms') or 0}"
+        connection.exec_driver_sql(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {limit}")
