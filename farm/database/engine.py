@@ -146,7 +146,10 @@ class Database:
         **kwargs: P.kwargs,
     ) -> T:
         with transient_errors_as_busy(), self.engine.connect() as connection:
-            return service(connection.execution_options(farm_read_ms=limit_ms), *args, **kwargs)
+            result = service(connection.execution_options(farm_read_ms=limit_ms), *args, **kwargs)
+            # At a rollback, psycopg forgets the statements that the server has prepared.
+            connection.commit()
+            return result
 
     async def read_async(
         self, service: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
@@ -346,9 +349,10 @@ def _driver_errors(connection: Connection) -> Callable[[str], object]:
 
 
 def _begin_postgres(connection: Connection) -> None:
-    writes = connection.get_execution_options().get("farm_writes", False)
-    if not writes:
-        # A snapshot is enough for a reader; it neither waits nor blocks others.
-        begin = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-        limit_ms = connection.get_execution_options().get("farm_read_ms") or 0
-        connection.exec_driver_sql(f"{begin}; SET LOCAL statement_timeout = {limit_ms}")
+    options = connection.get_execution_options()
+    raw: Any = connection.connection.driver_connection
+    # The driver begins a write. For a reader, a snapshot is enough: it neither waits nor blocks others.
+    raw.autocommit = not options.get("farm_writes", False)
+    if raw.autocommit:
+        limit = f"SET LOCAL statement_timeout = {options.get('farm_read_ms') or 0}"
+        connection.exec_driver_sql(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {limit}")

@@ -1,15 +1,18 @@
 """Several farm processes write to one PostgreSQL: in one order, fairly, and nothing half done."""
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
 import sqlalchemy as sa
+from psycopg.pq.abc import PGconn
 from sqlalchemy.engine import Connection
 
 from farm.core.errors import FarmBusy
@@ -238,3 +241,41 @@ def test_a_farm_that_starts_waits_for_another_that_migrates(url: str) -> None:
             starting.result(0.3)
         other.rollback()
         starting.result(30)
+
+
+def driver_of(connection: Connection) -> PGconn:
+    raw = connection.connection.driver_connection
+    assert isinstance(raw, psycopg.Connection)
+    return raw.pgconn
+
+
+def test_a_read_of_one_statement_takes_four_calls_of_the_server(url: str, tmp_path: Path) -> None:
+    path = tmp_path / "calls"
+    with opened(url) as database, path.open("w") as file:
+        database.read(lambda connection: driver_of(connection).trace(file.fileno()))
+        database.read(count)
+        database.read(lambda connection: driver_of(connection).untrace())
+    asked = re.findall(r'\tF\t\d+\t(?:Query|Parse)\t.*?"(\w*)', path.read_text())
+    # The pool asks whether the server is there, before the next read too.
+    assert asked == ["", "BEGIN", "SELECT", "COMMIT", ""]
+
+
+def test_statements_of_reads_stay_prepared(url: str) -> None:
+    prepared = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%%FROM artifacts%%'"
+    with opened(url) as database:
+        for _ in range(10):
+            database.read(count)
+        assert database.read(lambda connection: connection.exec_driver_sql(prepared).scalar_one()) == 1
+
+
+def test_a_connection_that_has_read_writes_serializably_and_reads_on_again(url: str) -> None:
+    def how(connection: Connection) -> tuple[int, str, str]:
+        names = ("transaction_isolation", "transaction_read_only")
+        isolation, read_only = (connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in names)
+        return own_backend(connection), isolation, read_only
+
+    with opened(url) as database:
+        first, written, last = database.read(how), database.write(how), database.read(how)
+    assert first[1:] == last[1:] == ("repeatable read", "on")
+    assert written[1:] == ("serializable", "off")
+    assert first[0] == written[0] == last[0]

@@ -23,9 +23,21 @@ add() {
   look_at_clock
   [ -n "$value" ] && [ $((tenths - before)) -lt "$SLOW_TENTHS" ] || return 1
   place=$((place + 1))
-  columns="$columns $1" unread="$unread v$place=-" values="$values \$v$place"
+  columns="$columns $1" values="$values \${v$place:--}"
+  "$add_read" "v$place" "$2"
+}
+
+# Adds the command that sets variable $1 to the first word of file $2, or to nothing.
+add_read() {
   reads="$reads
-    read -r v$place rest <$2"
+    $1=
+    read -r $1 rest <$2"
+}
+# In mksh `read` takes a call of the kernel for each byte, `$(<file)` one for all, and starts no process.
+add_read_at_once() {
+  reads="$reads
+    set -- \$(<$2)
+    $1=\${1:-}"
 }
 
 # Sets `words` to the first line of file $1; fails when there is none.
@@ -115,27 +127,36 @@ read_status() {
   done <"$processes/$1/status"
 }
 
-# The same in mksh, which reads a file in blocks only as `$(<file)`, without a process. The words of the file keep
-# their places as long as the process does.
+# The same in mksh. The lines of the file keep their places as long as the process does.
 read_status_by_place() {
-  set -- "$1" $(<"$processes/$1/status")
-  pick "$@" && return
+  pick "$1" && return
   read_status "$1"
   place=0 places=
-  for word in "$@"; do
+  while read -r key rest; do
     place=$((place + 1))
-    case $word in
-    VmHWM: | VmRSS: | VmSwap: | Cpus_allowed_list:) places="$places $word $((place + 1))" ;;
+    case $key in
+    VmHWM: | VmRSS: | VmSwap: | Cpus_allowed_list:) places="$places $key $place" ;;
     esac
-  done
+  done <"$processes/$1/status"
   set -- $places
-  [ "$1${3:-}${5:-}${7:-}" = VmHWM:VmRSS:VmSwap:Cpus_allowed_list: ] || return
+  [ "${1:-}${3:-}${5:-}${7:-}" = VmHWM:VmRSS:VmSwap:Cpus_allowed_list: ] || return
   eval "pick() {
-    [ \"\${$(($2 - 1)):-}\${$(($4 - 1)):-}\${$(($6 - 1)):-}\${$(($8 - 1)):-}\" = $1$3$5$7 ] || return 1
-    peak=\${$2} rss=\${$4} swap=\${$6} cores=\${$8:-}
+    IFS=\$end_of_line
+    set -- \$(<\"\$processes/\$1/status\")
+    IFS=\$separators
+    set -- \${$2:-} \${$4:-} \${$6:-} \${$8:-}
+    [ \"\${1:-}\${4:-}\${7:-}\${10:-}\" = $1$3$5$7 ] || return 1
+    peak=\$2 rss=\$5 swap=\$8 cores=\${11:-}
   }"
 }
 pick() { return 1; }
+
+# Sets `uptime`, in seconds.
+read_uptime() { read -r uptime rest </proc/uptime; }
+read_uptime_at_once() {
+  set -- $(</proc/uptime)
+  uptime=$1
+}
 
 # Sets `line` to the one line of the state of process $1.
 read_stat() { read -r line <"/proc/$1/stat"; }
@@ -159,7 +180,7 @@ add_children() {
 
 # Prints one sample; fails when the measured process is over.
 take_sample() {
-  read -r uptime rest </proc/uptime
+  "$read_uptime"
   line=
   "$stat" "$argument" || return 1
   # The name in brackets may hold blanks.
@@ -243,7 +264,15 @@ sample() {
   # A virtual phone may say otherwise.
   processes=${BENCHFARM_PROC:-}
   [ -n "$processes" ] && [ -d "$processes" ] || processes=/proc
-  pause=$sampling columns='utime stime cutime cstime core cores rss swap peak' clusters= place=0 unread= reads= values=
+  pause=$sampling columns='utime stime cutime cstime core cores rss swap peak' clusters= place=0 reads= values=
+  add_read=add_read read_uptime=read_uptime status=read_status stat=read_stat wait=wait_in_process add_children=:
+  case ${KSH_VERSION:-} in
+  *MIRBSD*)
+    add_read=add_read_at_once read_uptime=read_uptime_at_once status=read_status_by_place stat=read_stat_at_once
+    separators=$IFS end_of_line='
+'
+    ;;
+  esac
   look "$argument" || return
   cd "${BENCHFARM_SYS:-/sys}" || cd /
   echo "pause $pause"
@@ -254,16 +283,13 @@ sample() {
   add_battery
   echo "columns $columns"
   eval "print_sample() {
-    $unread
     $reads
     echo \"\$sample$values\$children .\"
   }"
   # Nothing from here on names files by a pattern.
   set -f
-  status=read_status stat=read_stat wait=wait_in_process add_children=:
   case ${KSH_VERSION:-} in
   *MIRBSD*)
-    status=read_status_by_place stat=read_stat_at_once
     # In a process of its own: a shell that may not open it ends.
     (exec 8<>/proc/self/fd/0 && read -r -t 0.01 value <&8)
     [ $? -le 128 ] || {

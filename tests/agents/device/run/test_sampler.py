@@ -182,6 +182,9 @@ def test_files_that_cannot_be_read_or_are_empty_are_left_out_and_those_that_vani
     trace = phone.folder(1) / "run.trace"
     eventually(lambda: "\ns " in trace.read_text())
     shutil.rmtree(state / "sys" / clock)
+    charge = state / "sys/class/power_supply/battery/charge_counter"
+    charge.unlink()
+    charge.mkdir()
     count = trace.read_text().count("\ns ")
     eventually(lambda: trace.read_text().count("\ns ") > count + 2)
     phone.call("stop", 1)
@@ -193,6 +196,7 @@ def test_files_that_cannot_be_read_or_are_empty_are_left_out_and_those_that_vani
     assert first.clocks[1].limit_hz == 2_367_000_000
     assert last.clocks[1].limit_hz is None
     assert last.clocks[0].limit_hz == 1_800_000_000
+    assert (first.battery_charge_ah, last.battery_charge_ah) == (2.5, None)
 
 
 def test_of_a_file_with_several_words_or_lines_the_first_word_counts(phone: Phone, state: Path) -> None:
@@ -203,13 +207,14 @@ def test_of_a_file_with_several_words_or_lines_the_first_word_counts(phone: Phon
     trace = phone.folder(1) / "run.trace"
     eventually(lambda: "\ns " in trace.read_text())
     (battery / "status").write_text("Not charging\n")
+    (battery / "current_now").write_text("  -350000\n")
     eventually(lambda: trace.read_text().count(" Not .") > 2)
     phone.call("stop", 1)
     phone.call("wait", 1, 20)
     found = trace_of(phone)
     last = found.samples[-1]
     assert found.skipped_lines == 0
-    assert (last.cooling, last.battery_v) == ({"thermal-cpufreq-0": 2}, 3.9)
+    assert (last.cooling, last.battery_v, last.battery_a) == ({"thermal-cpufreq-0": 2}, 3.9, -0.35)
 
 
 def test_a_driver_that_never_answers_holds_up_nothing(phone: Phone, state: Path) -> None:
@@ -333,6 +338,20 @@ def test_mksh_starts_no_process_while_it_samples(phone: Phone, state: Path) -> N
         seen.update(children.read_text().split())
         time.sleep(0.001)
     assert seen == set()
+
+
+def test_mksh_reads_each_file_in_blocks(phone: Phone, state: Path) -> None:
+    if not Path(phone.shell[0]).resolve().name.startswith("mksh"):
+        pytest.skip("this shell reads files a byte at a time")
+    phone.start(1, "exec sleep 60")
+    calls, trace = Path(f"/proc/{sampler_of(phone)}/io"), phone.folder(1) / "run.trace"
+    counts = []
+    for least in (3, 8):
+        eventually(lambda least=least: trace.read_text().count("\ns ") >= least)  # type: ignore[misc]
+        counts.append((int(calls.read_text().split()[5]), trace.read_text().count("\ns ")))
+    (first, early), (last, late) = counts
+    # Two of each file, the second one of its end, five of the status; 119 where each byte is one.
+    assert (last - first) / (late - early) < 60
 
 
 def test_a_long_run_is_sampled_less_and_less_often(phone: Phone) -> None:
