@@ -7,20 +7,61 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
+from pydantic import TypeAdapter
+
 import farm
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import VariantInvalid
+from farm.core.models.builders import TORCH, backends_of, runtime_of
 from farm.core.models.variant import Format, Manifest, Recipe, variant_name
-from farm.variants.manifest_file import manifest_path, read_manifest
-from farm.variants.recipe import recipe_digest
+from farm.variants.environments import environment_of, environments_dir
+from farm.variants.manifest_file import manifest_path, read_manifest, write_manifest
+from farm.variants.recipe import built_with, recipe_digest
+from farm.variants.worker import BuildFacts
 
-#: The slowest model takes about 30 s on a busy machine.
-_DEADLINE_S = 600.0
-_SUFFIX = {Format.TORCHSCRIPT: ".pt", Format.LITE: ".ptl", Format.FLATBUFFER: ".ff"}
+#: ExecuTorch's int8 export takes half a minute, and ten times as long where others want the cores too.
+_DEADLINE_S = 1800.0
+_SUFFIX = {
+    Format.TORCHSCRIPT: ".pt",
+    Format.LITE: ".ptl",
+    Format.FLATBUFFER: ".ff",
+    Format.ONNX: ".onnx",
+    Format.ORT: ".ort",
+    Format.EXECUTORCH: ".pte",
+    Format.TFLITE: ".tflite",
+}
+_HINT_FOR_TORCH = (
+    "`make install` installs the versions of torch and torchvision that are known to work together"
+)
+_HINT_FOR_OTHERS = "`farm env remove` removes the runtime's environment, and the next build creates it again"
+#: Imports the farm from its folder alone. What is installed beside it is not for the environments of others.
+_START = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("farm", sys.argv[1])
+farm = sys.modules["farm"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(farm)
+from farm.variants.worker import main
+sys.exit(main(sys.argv[2:]))
+"""
+_FACTS = TypeAdapter(BuildFacts)
+
+#: Yields the Python that builds for a runtime; its steps are passed on.
+Interpreter = Callable[[str, Callable[[str], None]], AbstractContextManager[Path]]
+
+
+@contextmanager
+def interpreter_of(runtime: str, say: Callable[[str], None]) -> Iterator[Path]:
+    """Yield this Python for torch, else that of the runtime's environment, which is created on demand."""
+    if runtime == TORCH:
+        yield Path(sys.executable)
+        return
+    with environment_of(runtime, environments_dir(), say) as python:
+        yield python
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +90,7 @@ def build_variants(
     out_dir: Path,
     *,
     on_progress: Callable[[BuildProgress], None] = lambda _progress: None,
+    interpreter: Interpreter = interpreter_of,
 ) -> Iterator[BuiltVariant]:
     """Build every recipe into `out_dir`, one at each `next`, except for files that are already there.
 
@@ -58,7 +100,7 @@ def build_variants(
     """
     digests = [recipe_digest(model, recipe) for recipe in recipes]
     out_dir.mkdir(parents=True, exist_ok=True)
-    return _build_each(model, list(zip(recipes, digests, strict=True)), out_dir, on_progress)
+    return _build_each(model, list(zip(recipes, digests, strict=True)), out_dir, on_progress, interpreter)
 
 
 def _build_each(
@@ -66,6 +108,7 @@ def _build_each(
     work: Sequence[tuple[Recipe, Digest]],
     out_dir: Path,
     on_progress: Callable[[BuildProgress], None],
+    interpreter: Interpreter,
 ) -> Iterator[BuiltVariant]:
     for index, (recipe, digest) in enumerate(work):
 
@@ -74,7 +117,7 @@ def _build_each(
             on_progress(BuildProgress(variant=name, step=step, index=index, total=len(work)))
 
         path = out_dir / _file_name(model, recipe)
-        yield _find_existing(path, digest, say) or _build(model, recipe, path, say)
+        yield _find_existing(path, digest, say) or _build(model, recipe, path, say, interpreter)
 
 
 def _file_name(model: str, recipe: Recipe) -> str:
@@ -96,32 +139,57 @@ def _find_existing(path: Path, digest: Digest, say: Callable[[str], None]) -> Bu
     return BuiltVariant(manifest=manifest, path=path, reused=True)
 
 
-def _build(model: str, recipe: Recipe, path: Path, say: Callable[[str], None]) -> BuiltVariant:
-    with tempfile.TemporaryDirectory(prefix=".building-", dir=path.parent) as folder:
+def _build(
+    model: str, recipe: Recipe, path: Path, say: Callable[[str], None], interpreter: Interpreter
+) -> BuiltVariant:
+    with (
+        interpreter(runtime_of(recipe.format), say) as python,
+        tempfile.TemporaryDirectory(prefix=".building-", dir=path.parent) as folder,
+    ):
         # Archives contain their file's name: with a constant one the bytes are the same every time.
         draft = Path(folder) / f"model{path.suffix}"
-        _run(model, recipe, draft, say)
-        manifest = read_manifest(manifest_path(draft))
+        facts = _run(python, model, recipe, draft, say)
+        manifest = _manifest(model, recipe, draft.read_bytes(), facts)
+        write_manifest(manifest, manifest_path(draft))
         draft.replace(path)
         manifest_path(draft).replace(manifest_path(path))
     say("done")
     return BuiltVariant(manifest=manifest, path=path, reused=False)
 
 
-def _run(model: str, recipe: Recipe, draft: Path, say: Callable[[str], None]) -> None:
-    words = [model, json.dumps(asdict(recipe)), str(draft)]
+def _manifest(model: str, recipe: Recipe, content: bytes, facts: BuildFacts) -> Manifest:
+    return Manifest(
+        model=model,
+        recipe=recipe,
+        digest=digest_of(content),
+        size_bytes=len(content),
+        backends=backends_of(recipe),
+        inputs=facts.inputs,
+        parameters=facts.parameters,
+        flops=facts.flops,
+        fidelity=facts.fidelity,
+        built_with={**built_with(recipe), **facts.built_with},
+        recipe_digest=recipe_digest(model, recipe),
+    )
+
+
+def _run(python: Path, model: str, recipe: Recipe, draft: Path, say: Callable[[str], None]) -> BuildFacts:
+    facts = draft.with_name("facts.json")
+    words = [str(farm.__file__), model, json.dumps(asdict(recipe)), str(draft), str(facts)]
     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "farm.variants.worker", *words],
+            [str(python), "-I", "-W", "ignore", "-c", _START, *words],
             env=_clean_environment(draft.parent),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,
+            errors="replace",
         )
         refusal = _follow(process, say)
         if process.returncode != 0:
             raise refusal or _build_error(model, recipe, process.returncode, stderr)
+    return _FACTS.validate_json(facts.read_bytes())
 
 
 def _follow(process: subprocess.Popen[str], say: Callable[[str], None]) -> VariantInvalid | None:
@@ -157,18 +225,18 @@ def _build_error(model: str, recipe: Recipe, returncode: int, stderr: IO[str]) -
     why = lines[-1] if lines else "it printed nothing"
     return VariantInvalid(
         f"building {variant_name(model, recipe)} failed ({ended}): {why}",
-        hint="`make install` installs the versions of torch and torchvision that are known to work together",
+        hint=_HINT_FOR_TORCH if runtime_of(recipe.format) == TORCH else _HINT_FOR_OTHERS,
     )
 
 
 def _clean_environment(home: Path) -> dict[str, str]:
     """Return an environment without the user's settings, in which a framework leaves nothing behind."""
     folder = str(home)
-    package_root = str(Path(farm.__file__).parents[1])
     return {
         "PATH": os.defpath,
         "HOME": folder,
         "TMPDIR": folder,
         "LANG": "C.UTF-8",
-        "PYTHONPATH": package_root,
+        # Else it writes a device id and an event log when it is imported.
+        "ORT_DISABLE_TELEMETRY": "1",
     }

@@ -1,12 +1,13 @@
 """The models and recipes that can be built, listed without importing torch."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TypeVar
 
 from farm.core.errors import InvalidInput
-from farm.core.models.variant import BUILT_FORMATS, BUILT_PRECISIONS, Recipe, TensorSpec
+from farm.core.models.builders import BUILDERS, TORCH, Builder, runtime_of
+from farm.core.models.variant import Format, Recipe, TensorSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +32,8 @@ MODEL_ZOO: tuple[ZooModel, ...] = tuple(
     )
 )
 
-MEMORY_FORMATS = ("contiguous", "channels_last")
-TARGETS = ("cpu", "nnapi")
 #: Stands for every word of a list.
 ALL = "all"
-#: NNAPI computes in NHWC: any other input is copied into it, within the harness's clock.
-_OWN_MEMORY_FORMAT = {"cpu": "contiguous", "nnapi": "channels_last"}
 
 _Word = TypeVar("_Word", bound=str)
 
@@ -55,52 +52,109 @@ def get_zoo_model(model: str) -> ZooModel:
 
 def recipes_of(
     precisions: Sequence[str],
-    formats: Sequence[str],
+    formats: Sequence[str] = (),
     *,
+    runtimes: Sequence[str] = (),
     memory_formats: Sequence[str] = (),
-    targets: Sequence[str] = ("cpu",),
+    targets: Sequence[str] = (),
 ) -> list[Recipe]:
-    """Return every combination, in the order given, each once; `all` stands for every word of its kind.
+    """Return every combination that a builder makes, in the order given; `all` stands for every word.
 
     Args:
         precisions: number formats.
-        formats: layouts of the file.
+        formats: layouts of the file; empty: the first one of each runtime.
+        runtimes: whose builders are meant; empty: those of the formats, else torch.
         memory_formats: how inputs lie in memory; empty: the best one of each target.
-        targets: backends of the files.
+        targets: backends of the files; empty: the first one of each runtime.
 
     Raises:
-        InvalidInput: a word is unknown, or a kind has no word.
+        InvalidInput: a word is unknown, or no builder combines it with the others.
     """
-    found_precisions = _words("precision", precisions, BUILT_PRECISIONS)
-    found_formats = _words("format", formats, BUILT_FORMATS)
-    found_memory_formats = _words("memory format", memory_formats, MEMORY_FORMATS)
-    found_targets = _words("target", targets, TARGETS)
-    if not found_precisions or not found_formats or not found_targets:
-        raise InvalidInput("nothing to build: give at least one precision, one format and one target")
-    return [
-        Recipe(precision=precision, format=format, memory_format=memory_format, target=target)
+    builders = _builders(runtimes, formats)
+    found_precisions = _words(
+        "precision", precisions, [word for each in builders for word in each.precisions]
+    )
+    found_formats = _words("format", formats, [word for each in builders for word in each.formats])
+    found_memory_formats = _words(
+        "memory format", memory_formats, [word for each in builders for word in each.memory_formats]
+    )
+    found_targets = _words("target", targets, [each.target for each in builders])
+    recipes = [
+        Recipe(precision=precision, format=format, memory_format=memory_format, target=builder.target)
         for precision in found_precisions
-        for format in found_formats
-        for target in found_targets
-        for memory_format in found_memory_formats or [_OWN_MEMORY_FORMAT[target]]
+        for format in found_formats or _first_formats(builders)
+        for builder in _for_targets(builders, found_targets)
+        for memory_format in found_memory_formats or builder.memory_formats[:1]
+        if builder.makes(
+            Recipe(precision=precision, format=format, memory_format=memory_format, target=builder.target)
+        )
     ]
+    if not recipes:
+        raise InvalidInput("nothing to build: no builder combines these words", hint=_combinations(builders))
+    _check_made("precision", precisions, {recipe.precision for recipe in recipes}, builders)
+    _check_made("format", formats, {recipe.format for recipe in recipes}, builders)
+    _check_made("memory format", memory_formats, {recipe.memory_format for recipe in recipes}, builders)
+    _check_made("target", targets, {recipe.target for recipe in recipes}, builders)
+    return recipes
 
 
 def check_recipe(recipe: Recipe) -> None:
-    """Refuse a recipe that the builder cannot make.
+    """Refuse a recipe that no builder makes.
 
     Raises:
         InvalidInput: one of its words is for files made elsewhere.
     """
-    _words("precision", [recipe.precision], BUILT_PRECISIONS)
-    _words("format", [recipe.format], BUILT_FORMATS)
-    _words("memory format", [recipe.memory_format], MEMORY_FORMATS)
-    _words("target", [recipe.target], TARGETS)
+    recipes_of(
+        [recipe.precision], [recipe.format], memory_formats=[recipe.memory_format], targets=[recipe.target]
+    )
+
+
+def _builders(runtimes: Sequence[str], formats: Sequence[str]) -> list[Builder]:
+    """Return the builders of the runtimes, else those of the formats, else torch's."""
+    if runtimes:
+        found = _words("runtime", runtimes, [builder.runtime for builder in BUILDERS])
+    elif formats and ALL not in formats:
+        every = [format for builder in BUILDERS for format in builder.formats]
+        found = [runtime_of(format) for format in _words("format", formats, every)]
+    else:
+        found = [TORCH]
+    return [builder for builder in BUILDERS if builder.runtime in found]
+
+
+def _first_formats(builders: Sequence[Builder]) -> list[Format]:
+    return list(dict.fromkeys(builder.formats[0] for builder in builders))
+
+
+def _for_targets(builders: Sequence[Builder], targets: Sequence[str]) -> list[Builder]:
+    """Return the builders for the targets, in their order; without any, the first one of each runtime."""
+    if not targets:
+        return list({builder.runtime: builder for builder in reversed(builders)}.values())
+    return sorted(
+        (builder for builder in builders if builder.target in targets),
+        key=lambda builder: targets.index(builder.target),
+    )
+
+
+def _check_made(kind: str, texts: Sequence[str], made: Container[str], builders: Sequence[Builder]) -> None:
+    """Refuse a word of which nothing comes; `all` leaves out what cannot be combined."""
+    for text in texts:
+        if ALL not in texts and text not in made:
+            raise InvalidInput(
+                f"{kind} {text!r} cannot be built with the other words", hint=_combinations(builders)
+            )
+
+
+def _combinations(builders: Sequence[Builder]) -> str:
+    """Return what builders make: `executorch for cpu (executorch: float32)`."""
+    return ", ".join(
+        f"{each.runtime} for {each.target} ({', '.join(each.formats)}: {', '.join(each.precisions)})"
+        for each in builders
+    )
 
 
 def _words(kind: str, texts: Sequence[str], allowed: Sequence[_Word]) -> list[_Word]:
     if ALL in texts:
-        return list(allowed)
+        return list(dict.fromkeys(allowed))
     word_by_text = {str(word): word for word in allowed}
     for text in texts:
         if text not in word_by_text:

@@ -36,8 +36,13 @@ def _network(model: str) -> nn.Module:
     torch.manual_seed(SEED)
     net = getattr(quantization, model)(weights=None, quantize=False)
     _widen_classifier(net)
-    _calibrate(net, _images(get_zoo_model(model).input.shape, _CALIBRATION_IMAGES, seed=SEED))
+    _calibrate(net, calibration_images(model))
     return net.eval()
+
+
+def calibration_images(model: str) -> torch.Tensor:
+    """Return the images that give the ranges of a quantized network."""
+    return _images(get_zoo_model(model).input.shape, _CALIBRATION_IMAGES, seed=SEED)
 
 
 def _images(shape: tuple[int, ...], count: int, *, seed: int) -> torch.Tensor:
@@ -130,7 +135,7 @@ def prepare_network(model: str, recipe: Recipe, say: Callable[[str], None]) -> P
     interface = None
     if recipe.precision != Precision.FLOAT32:
         say("quantizing")
-        net = _int8_core(net, _images(shape, _CALIBRATION_IMAGES, seed=SEED))
+        net = _int8_core(net, calibration_images(model))
     if recipe.precision == Precision.INT8_FULL:
         interface = _int8_full(net)
     images = images.contiguous(memory_format=_MEMORY_FORMAT[recipe.memory_format])

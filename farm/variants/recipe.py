@@ -8,10 +8,12 @@ from pathlib import Path
 
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import InvalidInput
+from farm.core.models.builders import TORCH, runtime_of
 from farm.core.models.variant import Precision, Recipe
 from farm.variants.model_zoo import check_recipe, get_zoo_model
+from farm.variants.pins import pinned_versions
 
-#: The modules whose code determines the bytes of the file.
+#: The modules whose code determines the bytes of the file; those of other runtimes have one more.
 _BUILDER_SOURCES = ("networks.py", "export.py", "worker.py")
 _PACKAGES = ("torch", "torchvision")
 SEED = 20
@@ -31,20 +33,28 @@ def recipe_digest(model: str, recipe: Recipe) -> Digest:
         "model": model,
         "recipe": asdict(recipe),
         "built_with": built_with(recipe),
-        "sources": {name: _source_digest(name) for name in _BUILDER_SOURCES},
+        "sources": {name: _source_digest(name) for name in _sources(recipe)},
     }
     return digest_of(json.dumps(ingredients, sort_keys=True).encode())
 
 
 def built_with(recipe: Recipe) -> dict[str, str]:
-    """Return names and versions of the build tools, by importlib.metadata.
+    """Return names and versions of the build tools: as installed for torch, as pinned for other runtimes.
 
     Raises:
         InvalidInput: torch or torchvision is not installed.
     """
+    weights = {"weights": f"random, seed {SEED}"}
+    if (runtime := runtime_of(recipe.format)) != TORCH:
+        return {**pinned_versions(runtime), **weights}
     quantized = {} if recipe.precision == Precision.FLOAT32 else {"qconfig": QCONFIG}
     versions = {package: _installed_version(package) for package in _PACKAGES}
-    return {**versions, "weights": f"random, seed {SEED}", **quantized}
+    return {**versions, **weights, **quantized}
+
+
+def _sources(recipe: Recipe) -> tuple[str, ...]:
+    runtime = runtime_of(recipe.format)
+    return _BUILDER_SOURCES if runtime == TORCH else (*_BUILDER_SOURCES, f"exporters/{runtime}.py")
 
 
 def _installed_version(package: str) -> str:
@@ -59,5 +69,5 @@ def _installed_version(package: str) -> str:
 
 
 def _source_digest(name: str) -> str:
-    source = Path(__file__).with_name(name).read_bytes()
+    source = (Path(__file__).parent / name).read_bytes()
     return hashlib.sha256(source).hexdigest()

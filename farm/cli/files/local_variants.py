@@ -15,6 +15,7 @@ from farm.client.farm_client import FarmClient
 from farm.core.base.ids import Digest, digest_of
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput, VariantInvalid
+from farm.core.models.builders import BACKENDS_BY_FORMAT
 from farm.core.models.declared_inputs import declared_input
 from farm.core.models.variant import (
     DIGEST_SHOWN,
@@ -119,19 +120,6 @@ def _register_built(farm: FarmClient, built: BuiltVariant, bar: _BuildBar) -> Va
     return farm.register_variant(built.manifest)
 
 
-#: Backends that can run any file of a format. TorchScript and ExecuTorch compile the backend into the file,
-#: so only the CPU is assumed.
-BACKENDS_BY_FORMAT: dict[Format, tuple[str, ...]] = {
-    Format.TORCHSCRIPT: ("cpu",),
-    Format.LITE: ("cpu",),
-    Format.FLATBUFFER: ("cpu",),
-    Format.EXECUTORCH: ("cpu",),
-    Format.TFLITE: ("cpu", "xnnpack", "gpu", "nnapi", "hexagon", "qnn", "npu", "external"),
-    Format.ONNX: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
-    Format.ORT: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
-    Format.NCNN: ("cpu", "vulkan"),
-    Format.MNN: ("cpu", "opencl", "nnapi", "opengl", "vulkan"),
-}
 MEMORY_FORMATS = ("contiguous", "channels_last")
 
 

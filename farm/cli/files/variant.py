@@ -168,15 +168,29 @@ app = typer.Typer(no_args_is_help=True)
 @app.command()
 def build(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A network, such as mobilenet_v2.")],
+    runtime: Annotated[
+        str,
+        typer.Option(
+            help="Comma-separated: torch, onnxruntime, executorch, litert; or all."
+            " Default: that of --format, else torch.",
+            metavar="LIST",
+        ),
+    ] = "",
     precision: Annotated[
-        str, typer.Option(help="Comma-separated: float32, int8-core, int8-full; or all.", metavar="LIST")
+        str,
+        typer.Option(
+            help="Comma-separated: float32, int8-core, int8-full, int8-dynamic; or all.", metavar="LIST"
+        ),
     ] = "float32",
     file_format: Annotated[
         str,
         typer.Option(
-            "--format", help="Comma-separated: torchscript, lite, flatbuffer; or all.", metavar="LIST"
+            "--format",
+            help="Comma-separated: torchscript, lite, flatbuffer, onnx, ort, executorch, tflite; or all."
+            " Default: the main one of each runtime.",
+            metavar="LIST",
         ),
-    ] = "torchscript",
+    ] = "",
     memory_format: Annotated[
         str,
         typer.Option(
@@ -186,8 +200,13 @@ def build(
         ),
     ] = "",
     target: Annotated[
-        str, typer.Option(help="What files are built for: cpu, nnapi; or all.", metavar="LIST")
-    ] = "cpu",
+        str,
+        typer.Option(
+            help="What files are built for: cpu, nnapi, xnnpack; or all."
+            " Default: cpu, and xnnpack for executorch.",
+            metavar="LIST",
+        ),
+    ] = "",
     out_dir: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for the built files; default: `variants` in the data folder."),
@@ -196,12 +215,17 @@ def build(
 ) -> None:
     """Build every combination on this machine and register the files with the farm.
 
-    A file that the farm already has, built by the same recipe, is not built again.
+    A file that the farm already has, built by the same recipe, is not built again. Runtimes other than torch
+    have an environment of their own, which their first build creates: see `farm env`.
 
     Example: farm variant build mobilenet_v2 --precision float32,int8-core --format torchscript,lite
     """
     recipes = recipes_of(
-        _words(precision), _words(file_format), memory_formats=_words(memory_format), targets=_words(target)
+        _words(precision),
+        _words(file_format),
+        runtimes=_words(runtime),
+        memory_formats=_words(memory_format),
+        targets=_words(target),
     )
     with connect() as farm:
         done = build_and_register(farm, model, recipes, out_dir or data_dir() / "variants", err())

@@ -146,6 +146,7 @@ _COMMANDS_BY_PANEL = {
         ("report", "results.report:app", "Reports: results as one self-contained file, to send and to keep."),
         ("explain", "results.explain:app", "Explain: show the evidence of one measurement or one speedup."),
         ("variant", "files.variant:app", "Variants: the model files that are measured."),
+        ("env", "files.environment:app", "Environments: what `farm variant build` installed for runtimes."),
         ("harness", "files.harness:app", "Harnesses: benchmark programs and the parsers of their output."),
         (
             "placement",

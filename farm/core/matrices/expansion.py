@@ -32,6 +32,7 @@ from farm.core.matrices.matrix import (
     Slot,
     has_all,
 )
+from farm.core.models.builders import build_command
 from farm.core.models.declared_inputs import (
     InputProblem,
     InputsContradict,
@@ -46,7 +47,6 @@ from farm.core.models.variant import (
     Manifest,
     Recipe,
     TensorSpec,
-    build_command,
     meant_precision,
     variant_name,
 )

@@ -197,23 +197,6 @@ def variant_name(model: str, recipe: Recipe) -> str:
     return "/".join([model, recipe.precision, recipe.format, *extras])
 
 
-#: Made by `farm variant build`; the other words are for files made elsewhere.
-BUILT_PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
-BUILT_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)
-
-
-def build_command(model: str, recipe: Recipe) -> str:
-    """Return the command that builds such a variant, or registers a file made elsewhere."""
-    if recipe.precision in BUILT_PRECISIONS and recipe.format in BUILT_FORMATS:
-        command = f"farm variant build {model} --precision {recipe.precision} --format {recipe.format}"
-    else:
-        command = f"farm variant add FILE --model {model} --precision {recipe.precision}"
-    # Always given for nnapi, whose files are built channels-last unless the recipe says otherwise.
-    if (recipe.memory_format, recipe.target) != ("contiguous", "cpu"):
-        command += f" --memory-format {recipe.memory_format}"
-    return command if recipe.target == "cpu" else f"{command} --target {recipe.target}"
-
-
 DIGEST_SHOWN, _LONGEST_MODEL = 8, 64
 
 

@@ -11,7 +11,8 @@ from farm.core.devices.software_version import software_changes
 from farm.core.errors import ArtifactExpired, Conflict, InvalidInput, NotFound
 from farm.core.matrices.blocks import BLOCK_CANDIDATES, starts_by_cell
 from farm.core.matrices.repeated_cells import RepeatedCell
-from farm.core.models.variant import Variant, build_command
+from farm.core.models.builders import build_command
+from farm.core.models.variant import Variant
 from farm.services.files.harnesses import adapter_of
 from farm.services.files.programs import check_program_kept
 from farm.services.matrices.submit import PreparedMatrix, prepare_repeated

@@ -2,11 +2,11 @@
 
 import pytest
 
+from farm.core.models.builders import build_command
 from farm.core.models.variant import (
     Format,
     Precision,
     Recipe,
-    build_command,
     is_precision,
     meant_precision,
     precision_hint,
@@ -37,7 +37,22 @@ FLOAT32, INT8, LITE = Precision.FLOAT32, Precision.INT8_FULL, Format.LITE
         (
             Recipe(precision=FLOAT32, format=Format.ONNX),
             "net/float32/onnx",
-            "add FILE --model net --precision float32",
+            "build net --precision float32 --format onnx",
+        ),
+        (
+            Recipe(precision=FLOAT32, format=Format.EXECUTORCH, target="xnnpack"),
+            "net/float32/executorch/xnnpack",
+            "build net --precision float32 --format executorch",
+        ),
+        (
+            Recipe(precision=FLOAT32, format=Format.EXECUTORCH),
+            "net/float32/executorch",
+            "build net --precision float32 --format executorch --target cpu",
+        ),
+        (
+            Recipe(precision=INT8, format=Format.ONNX),
+            "net/int8-full/onnx",
+            "add FILE --model net --precision int8-full",
         ),
         (
             Recipe(precision="int4-g128", format=Format.EXECUTORCH),

@@ -1,0 +1,131 @@
+"""What `farm variant build` makes, by runtime, and the command that makes a variant."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from farm.core.models.variant import TORCH_FORMATS, Format, Precision, PrecisionWord, Recipe
+
+#: The runtime whose files the farm's own torch makes.
+TORCH = "torch"
+#: Weights in int8; activations are quantized by their range in each run. LiteRT calls it so.
+INT8_DYNAMIC = "int8-dynamic"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Builder:
+    """What a runtime's builder makes for one target: every combination of its words."""
+
+    runtime: str
+    target: str
+    #: The first one is made where none is named.
+    formats: tuple[Format, ...]
+    precisions: tuple[PrecisionWord, ...]
+    #: The first one is made where none is named.
+    memory_formats: tuple[str, ...] = ("contiguous",)
+
+    def makes(self, recipe: Recipe) -> bool:
+        """Return whether this builder makes such a file."""
+        return (
+            recipe.target == self.target
+            and recipe.format in self.formats
+            and recipe.precision in self.precisions
+            and recipe.memory_format in self.memory_formats
+        )
+
+
+_TORCH_PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
+
+#: The first one of a runtime is for the target that is taken where none is named.
+BUILDERS = (
+    Builder(
+        runtime=TORCH,
+        target="cpu",
+        formats=TORCH_FORMATS,
+        precisions=_TORCH_PRECISIONS,
+        memory_formats=("contiguous", "channels_last"),
+    ),
+    Builder(
+        runtime=TORCH,
+        target="nnapi",
+        formats=TORCH_FORMATS,
+        precisions=_TORCH_PRECISIONS,
+        # NNAPI computes in NHWC: any other input is copied into it, within the harness's clock.
+        memory_formats=("channels_last", "contiguous"),
+    ),
+    Builder(
+        runtime="onnxruntime",
+        target="cpu",
+        formats=(Format.ONNX, Format.ORT),
+        precisions=(Precision.FLOAT32, Precision.INT8_CORE),
+    ),
+    Builder(
+        runtime="executorch",
+        target="xnnpack",
+        formats=(Format.EXECUTORCH,),
+        precisions=(Precision.FLOAT32, Precision.INT8_CORE),
+    ),
+    # Its portable kernels.
+    Builder(
+        runtime="executorch",
+        target="cpu",
+        formats=(Format.EXECUTORCH,),
+        precisions=(Precision.FLOAT32,),
+    ),
+    Builder(
+        runtime="litert",
+        target="cpu",
+        formats=(Format.TFLITE,),
+        precisions=(Precision.FLOAT32, Precision.INT8_CORE, INT8_DYNAMIC),
+    ),
+)
+
+#: Backends that can run any file of a format. TorchScript and ExecuTorch compile the backend into the file,
+#: so only the CPU is assumed.
+BACKENDS_BY_FORMAT: Mapping[Format, tuple[str, ...]] = {
+    Format.TORCHSCRIPT: ("cpu",),
+    Format.LITE: ("cpu",),
+    Format.FLATBUFFER: ("cpu",),
+    Format.EXECUTORCH: ("cpu",),
+    Format.TFLITE: ("cpu", "xnnpack", "gpu", "nnapi", "hexagon", "qnn", "npu", "external"),
+    Format.ONNX: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
+    Format.ORT: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
+    Format.NCNN: ("cpu", "vulkan"),
+    Format.MNN: ("cpu", "opencl", "nnapi", "opengl", "vulkan"),
+}
+
+
+def backends_of(recipe: Recipe) -> tuple[str, ...]:
+    """Return the backends that can run a file built by a recipe."""
+    return (recipe.target,) if recipe.target != "cpu" else BACKENDS_BY_FORMAT[recipe.format]
+
+
+def runtime_of(format: Format) -> str:
+    """Return the runtime whose builder makes files of a format.
+
+    Raises:
+        LookupError: none does.
+    """
+    for builder in BUILDERS:
+        if format in builder.formats:
+            return builder.runtime
+    raise LookupError(format)
+
+
+def build_command(model: str, recipe: Recipe) -> str:
+    """Return the command that builds such a variant, or registers a file made elsewhere."""
+    builder = next((builder for builder in BUILDERS if builder.makes(recipe)), None)
+    if builder is not None:
+        command = f"farm variant build {model} --precision {recipe.precision} --format {recipe.format}"
+    else:
+        command = f"farm variant add FILE --model {model} --precision {recipe.precision}"
+    # Always given for nnapi, whose files are built channels-last unless the recipe says otherwise.
+    if recipe.memory_format != "contiguous" or recipe.target == "nnapi":
+        command += f" --memory-format {recipe.memory_format}"
+    return command if recipe.target == _usual_target(builder) else f"{command} --target {recipe.target}"
+
+
+def _usual_target(builder: Builder | None) -> str:
+    """Return the target of files for which none is named."""
+    if builder is None:
+        return "cpu"
+    return next(each.target for each in BUILDERS if each.runtime == builder.runtime)

@@ -1,0 +1,35 @@
+"""The packages of each runtime's environment: versions that were tried together."""
+
+from collections.abc import Mapping
+
+#: Installed first and alone: a resolver that meets a conflict would swap a CPU build for gigabytes of CUDA.
+#: The published wheel of torchvision declares a CUDA torch; it is installed without what it declares.
+_TORCH = (("torch==2.13.0",), ("--no-deps", "torchvision==0.28.0"))
+_NUMPY = ("numpy==2.4.6", "pillow==13.0.0")
+
+#: Arguments of pip, a call for each.
+PINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "onnxruntime": (*_TORCH, (*_NUMPY, "onnx==1.23.2", "onnxruntime==1.31.1")),
+    # Without most of what its wheel declares, which no export imports: 500 MB of other converters and tests.
+    "executorch": (
+        *_TORCH,
+        ("--no-deps", "executorch==1.5.1", "torchao==0.18.0"),
+        (*_NUMPY, "flatbuffers==25.12.19", "pyyaml==6.0.4", "ruamel.yaml==0.19.1", "tabulate==0.10.0"),
+    ),
+    "litert": (
+        *_TORCH,
+        (
+            *("litert-torch==0.10.0", "litert-converter==0.5.0", "xdsl==0.28.0"),
+            *("ai-edge-quantizer==0.10.0", "ai-edge-litert==2.3.0"),
+            *_NUMPY,
+        ),
+    ),
+}
+#: The bytes that an environment takes, and what its packages take while they are unpacked.
+NEEDED_BYTES: Mapping[str, int] = {"onnxruntime": 2 * 10**9, "executorch": 2 * 10**9, "litert": 4 * 10**9}
+
+
+def pinned_versions(runtime: str) -> dict[str, str]:
+    """Return name and version of each package that is pinned for a runtime."""
+    requirements = (word.partition("==") for step in PINS[runtime] for word in step if "==" in word)
+    return {name: version for name, _, version in requirements}

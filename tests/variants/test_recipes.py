@@ -1,0 +1,123 @@
+"""Which files the words of `farm variant build` ask for, by runtime."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from farm.core.errors import InvalidInput
+from farm.core.models.builders import BUILDERS, backends_of
+from farm.core.models.variant import Format, Recipe, variant_name
+from farm.variants.model_zoo import recipes_of
+from farm.variants.pins import NEEDED_BYTES, PINS, pinned_versions
+from farm.variants.recipe import built_with, recipe_digest
+
+ROOT = Path(__file__).parents[2]
+
+
+def names(*precisions: str, formats: str = "", runtimes: str = "", targets: str = "") -> list[str]:
+    recipes = recipes_of(precisions, formats.split(), runtimes=runtimes.split(), targets=targets.split())
+    return [variant_name("net", recipe).removeprefix("net/") for recipe in recipes]
+
+
+def test_without_a_runtime_torch_builds_as_before() -> None:
+    assert names("float32") == ["float32/torchscript"]
+
+
+def test_a_format_says_whose_builder_is_meant() -> None:
+    assert names("float32", formats="ort lite") == ["float32/ort", "float32/lite"]
+
+
+def test_every_runtime_makes_its_main_format_for_its_usual_target() -> None:
+    assert names("float32", runtimes="all") == [
+        "float32/torchscript",
+        "float32/onnx",
+        "float32/executorch/xnnpack",
+        "float32/tflite",
+    ]
+
+
+def test_what_a_runtime_does_not_make_is_left_out_where_another_one_does() -> None:
+    assert names("int8-full", "int8-dynamic", runtimes="all") == [
+        "int8-full/torchscript",
+        "int8-dynamic/tflite",
+    ]
+
+
+def test_all_of_a_kind_leaves_out_what_cannot_be_combined() -> None:
+    assert names("all", runtimes="executorch", targets="all") == [
+        "float32/executorch/xnnpack",
+        "float32/executorch",
+        "int8-core/executorch/xnnpack",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("precisions", "formats", "runtimes", "targets", "message", "hint"),
+    [
+        ("int8-full", "", "onnxruntime", "", "no precision 'int8-full' can be built", "int8-core"),
+        ("float32", "ort", "torch", "", "no format 'ort' can be built", "torchscript"),
+        ("float32", "", "onnx", "", "no runtime 'onnx' can be built", "did you mean onnxruntime?"),
+        ("float32", "", "litert", "nnapi", "no target 'nnapi' can be built", "there is cpu"),
+        ("int8-core", "", "executorch", "cpu", "no builder combines these words", "(executorch: float32)"),
+        (
+            "float32 int8-core",
+            "",
+            "executorch",
+            "cpu",
+            "'int8-core' cannot be built with the other",
+            "for cpu",
+        ),
+    ],
+)
+def test_what_no_builder_makes_is_answered_with_what_they_make(
+    precisions: str, formats: str, runtimes: str, targets: str, message: str, hint: str
+) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(message)) as caught:
+        names(*precisions.split(), formats=formats, runtimes=runtimes, targets=targets)
+    assert hint in caught.value.hint
+
+
+def test_a_file_runs_on_what_it_was_built_for() -> None:
+    for builder in BUILDERS:
+        recipe = Recipe(precision="float32", format=builder.formats[0], target=builder.target)
+        assert builder.target in backends_of(recipe)
+    xnnpack = Recipe(precision="float32", format=Format.EXECUTORCH, target="xnnpack")
+    assert backends_of(xnnpack) == ("xnnpack",)
+
+
+def test_a_recipe_of_another_runtime_needs_no_torch_here_and_states_its_pins() -> None:
+    [recipe] = recipes_of(["int8-core"], ["ort"])
+    assert built_with(recipe)["onnxruntime"] == pinned_versions("onnxruntime")["onnxruntime"]
+    digests = {recipe_digest("resnet18", each) for each in recipes_of(["float32"], runtimes=["all"])}
+    assert len(digests) == 4
+
+
+def test_pins_are_those_of_the_makefile_and_of_the_extras() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for runtime in PINS:
+        pinned = pinned_versions(runtime)
+        assert f"torch=={pinned['torch']}\n" in makefile
+        assert f"torchvision=={pinned['torchvision']}\n" in makefile
+    assert extras["onnxruntime"] == [f"onnxruntime=={pinned_versions('onnxruntime')['onnxruntime']}"]
+    assert extras["executorch"] == [f"executorch=={pinned_versions('executorch')['executorch']}"]
+    assert extras["litert"] == [f"ai-edge-litert=={pinned_versions('litert')['ai-edge-litert']}"]
+
+
+def test_every_runtime_but_torch_has_an_environment_and_an_exporter() -> None:
+    others = {builder.runtime for builder in BUILDERS} - {"torch"}
+    assert set(PINS) == set(NEEDED_BYTES) == others
+    exporters = ROOT / "farm" / "variants" / "exporters"
+    assert others == {path.stem for path in exporters.glob("*.py")} - {"__init__"}
+
+
+def test_torch_comes_first_and_alone() -> None:
+    for steps in PINS.values():
+        assert [word.partition("==")[0] for word in steps[0]] == ["torch"]
+
+
+def test_every_format_that_is_built_has_one_runtime() -> None:
+    formats = [(builder.runtime, format) for builder in BUILDERS for format in builder.formats]
+    assert len({format for _, format in formats}) == len(set(formats)) == len(Format) - 2
