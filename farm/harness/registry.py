@@ -7,8 +7,8 @@ from farm.harness.base.adapter import Harness
 from farm.harness.base.options import HarnessOptions
 from farm.harness.base.tool_harness import ToolHarness
 from farm.harness.executorch.executor_runner import ExecutorRunner
-from farm.harness.mnn import MnnBenchmark
-from farm.harness.ncnn import Benchncnn
+from farm.harness.ncnn_mnn.mnn import MnnBenchmark
+from farm.harness.ncnn_mnn.ncnn import Benchncnn
 from farm.harness.onnxruntime.onnxruntime_perf_test import OnnxruntimePerfTest
 from farm.harness.tflite.benchmark_model import BenchmarkModel
 from farm.harness.tflite.litert_benchmark import LitertBenchmark
