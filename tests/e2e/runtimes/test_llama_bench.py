@@ -3,14 +3,19 @@
 The program prints what the real one printed here: building that takes minutes (`make demo-llm` does it).
 """
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from farm.blobs.inspection import check_model_file
+from farm.cli.files.local_variants import manifest_of_file
+from farm.core.errors import VariantInvalid
+from farm.core.models.variant import Format
 from tests.core.models.test_gguf import gguf
-from tests.support.farm.processes import FarmProcess, eventually, running_farm_with_agent
+from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
 from tests.support.harness.tool_samples import output
 
 pytestmark = pytest.mark.long
@@ -27,6 +32,23 @@ cat <<'END'
 RECORDS
 END
 """
+
+
+def test_the_models_of_the_example_are_whole_and_have_as_many_weights_as_llama_cpp_counts(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("gguf")
+    model = CHECKOUT / "examples" / "llm" / "model.py"
+    subprocess.run([sys.executable, str(model), str(tmp_path)], check=True, timeout=120)
+    files = sorted(tmp_path.iterdir())
+    assert [path.name for path in files] == ["random-f16.gguf", "random-q4_0.gguf", "random-q8_0.gguf"]
+    for path in files:
+        assert check_model_file(path) is Format.GGUF
+        # As `model_n_params` of the real tool.
+        assert manifest_of_file(path, precision="x").parameters == 23_075_328
+        path.write_bytes(path.read_bytes()[:-1])
+        with pytest.raises(VariantInvalid, match="not a whole model file"):
+            check_model_file(path)
 
 
 @pytest.fixture
