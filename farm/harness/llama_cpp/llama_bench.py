@@ -8,7 +8,7 @@ from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Better, Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
-from farm.harness.base.adapter import RunRequest
+from farm.harness.base.adapter import ClockScope, RunRequest
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
@@ -97,6 +97,7 @@ class LlamaBench(ToolHarness):
     backends = tuple(_DEVICE_BY_BACKEND)
     metrics = (_PREFILL_RATE, _DECODE_RATE, _PREFILL_TIME)
     sustained_flags = SustainedFlags(iterations="repetitions")
+    clock_scope = ClockScope.TOKENS
     clock_covers = (
         "a repetition generates `n_gen` tokens, one by one; without any it processes a prompt of `n_prompt`"
         " tokens, with `together` both. Random tokens; no tokenization, no sampling, no text"

@@ -9,7 +9,7 @@ import pytest
 from farm.core.runs.measurement import Outcome, Quality, RunFailure
 from farm.core.runs.quality import assess_quality
 from farm.core.runs.stats import summarize_samples
-from farm.harness.registry import get_harness
+from farm.harness.registry import get_harness, harness_names
 from tests.support.harness import tool_samples as sample
 
 NAME = "llama-bench"
@@ -217,3 +217,8 @@ def test_the_last_line_of_an_output_that_was_cut_is_not_read() -> None:
     planned = sample.plan(NAME)
     cut = replace(sample.evidence_of(planned, REAL.rstrip("\n")), stdout_dropped_bytes=1)
     assert isinstance(get_harness(NAME).parse(planned, cut), RunFailure)
+
+
+def test_its_times_are_not_those_of_one_inference() -> None:
+    scopes = {name: get_harness(name).clock_scope for name in harness_names()}
+    assert [name for name, scope in scopes.items() if scope is scopes[NAME]] == [NAME]
