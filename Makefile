@@ -21,6 +21,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 help:
 	@echo "make demo      set up, run one matrix on two virtual phones, print the speedup table"
 	@echo "make demo-runtimes  install the runtimes, run one network by each of them side by side, print one table"
+	@echo "make demo-llm  build llama.cpp's llama-bench, run a small language model in three number formats, print one table"
 	@echo "make install   set up only"
 	@echo "make check     lint, and the tests of what is pure: under a minute"
 	@echo "make test      set up, lint, and the quick tests: all that is promised, at least once"
@@ -47,6 +48,10 @@ demo: $(VENV)/.installed
 .PHONY: demo-runtimes
 demo-runtimes: $(VENV)/.installed-runtimes
 	@$(BIN)/python examples/runtimes/demo.py
+
+.PHONY: demo-llm
+demo-llm: $(VENV)/.installed-llm
+	@$(BIN)/python examples/llm/demo.py
 
 .PHONY: install
 install: $(VENV)/.installed
@@ -183,6 +188,12 @@ $(VENV)/.installed-runtimes: $(VENV)/.installed
 	@echo "installing the runtimes"
 	@$(PIP) install --editable '.[farm,torch,litert,onnxruntime]' onnx==1.23.2 ruamel.yaml tabulate
 	@$(PIP) install --no-deps $(EXECUTORCH) torchao==0.18.0
+	@touch $@
+
+# What writes GGUF files, and what llama.cpp is built with. Needs a C++ compiler.
+$(VENV)/.installed-llm: $(VENV)/.installed
+	@echo "installing gguf, cmake and ninja"
+	@$(PIP) install gguf==0.19.0 cmake ninja
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

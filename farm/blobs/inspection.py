@@ -24,13 +24,14 @@ from farm.core.models.file_format import (
     is_ncnn,
     looks_like_text,
 )
+from farm.core.models.gguf import MAGIC, gguf_parameters
 from farm.core.models.inputs import FileInputs, file_inputs
 from farm.core.models.onnx_file import check_weights_inside, is_onnx
 from farm.core.models.variant import TORCH_FORMATS, Format, Manifest, variant_name
 from farm.core.programs.binary_inspection import FileInspection, inspect_file
 
 _FORMATS = (
-    "TorchScript, lite, torch's flatbuffer, TensorFlow Lite, ONNX, ORT, ExecuTorch, ncnn and MNN files"
+    "TorchScript, lite, torch's flatbuffer, TensorFlow Lite, ONNX, ORT, ExecuTorch, ncnn, MNN and GGUF files"
     " are known"
 )
 #: The method that torch.utils.bundled_inputs adds; its name stands in the code, and in mobile bytecode.
@@ -94,6 +95,9 @@ def _format(content: memoryview, path: Path) -> Format:
         return archive_format(_record_names(path))
     if (unsupported := find_unsupported_file(head)) is not None:
         raise VariantInvalid(f"not a model file: it is {unsupported.what}", hint=unsupported.hint)
+    if head.startswith(MAGIC):
+        gguf_parameters(content)
+        return Format.GGUF
     if is_ncnn(head):
         return Format.NCNN
     if is_mnn(content):
@@ -178,6 +182,8 @@ def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspect
 def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
     """Return the manifest of a checked file with the inputs that the file states and the declared sizes.
 
+    Of GGUF files the number of weights is read, too.
+
     Raises:
         VariantInvalid: other inputs were declared than the file has.
     """
@@ -191,7 +197,23 @@ def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
             f"{name}: {error}", hint="declare the sizes that the file leaves open, or leave its inputs out"
         ) from error
     bundled = has_bundled_inputs(path, file_format) if file_format in TORCH_FORMATS else None
-    return replace(manifest, inputs=inputs, inputs_unread=stated.unread, bundled_inputs=bundled)
+    parameters = _gguf_parameters(path) if file_format is Format.GGUF else manifest.parameters
+    return replace(
+        manifest,
+        inputs=inputs,
+        inputs_unread=stated.unread,
+        bundled_inputs=bundled,
+        parameters=parameters,
+    )
+
+
+def _gguf_parameters(path: Path) -> int:
+    with (
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+        memoryview(mapped) as content,
+    ):
+        return gguf_parameters(content)
 
 
 def _stated_inputs(path: Path, format: Format) -> FileInputs:
@@ -220,7 +242,15 @@ def _names(path: Path, format: Format, word: bytes) -> bool:
         case Format.FLATBUFFER:
             with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 return content.find(word) >= 0
-        case Format.TFLITE | Format.ONNX | Format.ORT | Format.EXECUTORCH | Format.NCNN | Format.MNN:
+        case (
+            Format.TFLITE
+            | Format.ONNX
+            | Format.ORT
+            | Format.EXECUTORCH
+            | Format.NCNN
+            | Format.MNN
+            | Format.GGUF
+        ):
             return False
         case _:
             assert_never(format)

@@ -7,8 +7,9 @@ from farm.harness.base.adapter import Harness
 from farm.harness.base.options import HarnessOptions
 from farm.harness.base.tool_harness import ToolHarness
 from farm.harness.executorch.executor_runner import ExecutorRunner
-from farm.harness.mnn import MnnBenchmark
-from farm.harness.ncnn import Benchncnn
+from farm.harness.llama_cpp.llama_bench import LlamaBench
+from farm.harness.ncnn_mnn.mnn import MnnBenchmark
+from farm.harness.ncnn_mnn.ncnn import Benchncnn
 from farm.harness.onnxruntime.onnxruntime_perf_test import OnnxruntimePerfTest
 from farm.harness.tflite.benchmark_model import BenchmarkModel
 from farm.harness.tflite.litert_benchmark import LitertBenchmark
@@ -22,6 +23,7 @@ _HARNESSES: tuple[ToolHarness, ...] = (
     OnnxruntimePerfTest(),
     Benchncnn(),
     MnnBenchmark(),
+    LlamaBench(),
 )
 _HARNESS_BY_NAME = {harness.name: harness for harness in _HARNESSES}
 

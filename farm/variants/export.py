@@ -41,7 +41,15 @@ def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> Non
             _copy_without_traces(_untraced_path(path), path)
         case Format.FLATBUFFER:
             bundled._save_for_lite_interpreter(str(path), _use_flatbuffer=True)
-        case Format.TFLITE | Format.ONNX | Format.ORT | Format.EXECUTORCH | Format.NCNN | Format.MNN:
+        case (
+            Format.TFLITE
+            | Format.ONNX
+            | Format.ORT
+            | Format.EXECUTORCH
+            | Format.NCNN
+            | Format.MNN
+            | Format.GGUF
+        ):
             raise VariantInvalid(f"{recipe.format} cannot be built here")
         case _:
             assert_never(recipe.format)

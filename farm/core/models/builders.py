@@ -91,6 +91,7 @@ BACKENDS_BY_FORMAT: Mapping[Format, tuple[str, ...]] = {
     Format.ORT: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
     Format.NCNN: ("cpu", "vulkan"),
     Format.MNN: ("cpu", "opencl", "nnapi", "opengl", "vulkan"),
+    Format.GGUF: ("cpu", "opencl", "vulkan", "hexagon"),
 }
 
 

@@ -156,7 +156,7 @@ _PATTERNS: tuple[tuple[re.Pattern[bytes], UnsupportedFile], ...] = tuple(
         (rb"\x1f\x8b|BZh[1-9]|\xfd7zXZ\x00|7z\xbc\xaf|Rar!|\x28\xb5\x2f\xfd|.{257}ustar", _PACKED),
         # A protocol-2 pickle; the first value of an old torch.save is a magic number of ten bytes.
         (rb"\x80[\x02-\x05]", _CHECKPOINT),
-        (rb".{8}\{\s*\"|GGUF|ggml", _WEIGHTS),
+        (rb".{8}\{\s*\"|ggml", _WEIGHTS),
         (rb"\x89HDF\r\n", _KERAS),
     )
 )

@@ -71,6 +71,8 @@ class Format(StrEnum):
     NCNN = "ncnn"
     #: A flatbuffer of MNN.
     MNN = "mnn"
+    #: A language model of llama.cpp, with its vocabulary.
+    GGUF = "gguf"
 
 
 TORCH_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)

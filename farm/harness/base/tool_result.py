@@ -62,6 +62,11 @@ def combined_output(evidence: Evidence) -> str:
     return "\n".join(line[:_LONGEST_LINE_CHARS] for line in text.splitlines())
 
 
+def complete_stdout_lines(evidence: Evidence) -> list[str]:
+    """Return the whole lines of the standard output, however long, for tools that print one record a line."""
+    return _complete_lines(evidence.stdout, evidence.stdout_dropped_bytes).splitlines()
+
+
 def _complete_lines(text: str, dropped_bytes: int) -> str:
     """Remove the line that was cut off, if any: the rest of a number is another number."""
     return text[: max(text.rfind(end) for end in "\r\n") + 1] if dropped_bytes else text

@@ -8,6 +8,7 @@ from functools import partial
 
 from farm.harness.external.json_document import JsonRecord
 from farm.harness.external.results import ExternalFile, ExternalResult, ImportFormat, Statistic
+from farm.harness.llama_cpp.output import bench_test_name
 
 #: By its README.
 _CLOCK = "processing of the prompt and generation of tokens, without tokenization and sampling"
@@ -81,9 +82,5 @@ def _results(record: JsonRecord) -> Iterator[ExternalResult]:
 
 
 def _test(record: JsonRecord) -> str:
-    """Return the name of a test as the tool's own table has it: `pp512`, `tg128 @ d512`."""
-    prompt, generated = record.count("n_prompt") or 0, record.count("n_gen") or 0
-    depth = record.count("n_depth") or 0
-    parts = [f"pp{prompt}"] if prompt or not generated else []
-    parts += [f"tg{generated}"] if generated else []
-    return "+".join(parts) + (f" @ d{depth}" if depth else "")
+    tokens = (record.count(name) or 0 for name in ("n_prompt", "n_gen", "n_depth"))
+    return bench_test_name(*tokens)

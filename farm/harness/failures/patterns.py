@@ -1,7 +1,7 @@
 """Texts by which a failed program shows why it failed.
 
 They come from Android's linker and shell (mksh, toybox), the C++ runtimes of gcc and clang, the loaders of
-PyTorch, and from TensorFlow Lite, ExecuTorch, QNN, Arm NN, ONNX Runtime, ncnn and MNN.
+PyTorch, and from TensorFlow Lite, ExecuTorch, QNN, Arm NN, ONNX Runtime, ncnn, MNN and llama.cpp.
 
 The first match decides, so the more specific patterns come first. Programs print megabytes: a pattern begins
 with something rare, and repeats nothing without a limit, because it would take hours.
@@ -167,6 +167,10 @@ run.backend_failed        QNN_(?:BACKEND_ERROR_CANNOT_INITIALIZE|COMMON_ERROR_PL
 ?run.backend_failed       \bremote_handle(?:64)?_open(?:_domain)? failed|untrusted app trying to
 run.backend_failed        NeuronApi error: unable to open library
 run.delegate_refused      Failed to apply \w{1,40} delegate|[Dd]elegate could not be applied
+# llama.cpp; it names the option, too, whose value is a device that is not there.
+run.backend_failed        error: invalid device: \S
+run.bad_flags             error: invalid parameter for argument: -
+variant.unreadable        error: failed to (?:load model|create context with model) '
 variant.unreadable        Failed to (?:mmap|load) model|not a valid [Ff]latbuffer|has model identifier
 variant.unreadable        Model file not found
 variant.too_new           schema version \d{1,4} not equal to supported version

@@ -183,7 +183,7 @@ def mnn_model() -> bytes:
         (b"\x1f\x8b\x08\x00rest", "a packed archive", "unpack"),
         (packed_tar(), "a packed archive", "unpack"),
         (struct.pack("<Q", 40) + b'{"w":{"dtype":"F32"}}', "weights without the network", "export"),
-        (b"GGUF\x03\x00\x00\x00", "weights without the network", "export"),
+        (b"ggml\x03\x00\x00\x00", "weights without the network", "export"),
         (b"\x7fELF\x02\x01\x01", "a program", "farm harness add"),
         (b"\x89HDF\r\n\x1a\n", "HDF5", "TensorFlow Lite"),
         (b"name: demo\nharness: x\n", "it is a text", "are known"),

@@ -33,6 +33,7 @@ def settings(name: str, *, sustained_s: int = 600, iteration_ns: float | None = 
         ("executor_runner", {"num_executions": 120_000}),
         ("litert-benchmark", {"num_runs": 120_000}),
         ("mnn_benchmark", {"loop": 120_000}),
+        ("llama-bench", {"repetitions": 120_000}),
         ("benchncnn", {"loop_count": 120_000}),
     ],
 )

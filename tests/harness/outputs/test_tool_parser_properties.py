@@ -12,8 +12,9 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.executorch.executor_runner import executions
 from farm.harness.executorch.placement import inspector_table_rows
-from farm.harness.mnn import mnn_output
-from farm.harness.ncnn import ncnn_output
+from farm.harness.llama_cpp.placement import llama_placement
+from farm.harness.ncnn_mnn.mnn import mnn_output
+from farm.harness.ncnn_mnn.ncnn import ncnn_output
 from farm.harness.onnxruntime.onnxruntime_perf_test import ort_output
 from farm.harness.registry import get_harness, harness_names
 from farm.harness.tflite.litert_benchmark import litert_output
@@ -33,6 +34,7 @@ PARSERS = [
     executions,
     inspector_table_rows,
     litert_output,
+    llama_placement,
     mnn_output,
     ncnn_output,
     operator_times,

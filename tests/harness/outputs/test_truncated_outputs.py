@@ -27,6 +27,7 @@ OUTPUTS = {
     "onnxruntime_perf_test": ["ort_newer", "ort_older"],
     "benchncnn": ["ncnn_vulkan"],
     "mnn_benchmark": ["mnn_interleaved"],
+    "llama-bench": ["llama_bench", "llama_bench_vulkan"],
     "speed_benchmark_torch": ["speed_benchmark_torch"],
 }
 PAIRS = [(name, output) for name, outputs in OUTPUTS.items() for output in outputs]
@@ -76,7 +77,7 @@ def cut_and_whole(name: str, data: bytes, at: int) -> None:
 
 @pytest.mark.parametrize(("name", "output"), PAIRS)
 def test_an_output_of_ours_that_is_cut_says_what_its_whole_lines_say(name: str, output: str) -> None:
-    data = next(OURS.rglob(f"{output}.txt")).read_bytes()
+    data = next(OURS.rglob(f"{output}.*")).read_bytes()
     assert numbers(read(name, data.decode())) is not None
     for at in range(len(data)):
         cut_and_whole(name, data, at)
@@ -98,7 +99,7 @@ def test_a_capture_that_is_cut_says_what_its_whole_lines_say(name: str) -> None:
 def test_what_stands_around_and_between_the_lines_changes_no_number(
     name: str, output: str, noise: list[str], end: str, at: int
 ) -> None:
-    lines = next(OURS.rglob(f"{output}.txt")).read_text().splitlines(keepends=True)
+    lines = next(OURS.rglob(f"{output}.*")).read_text().splitlines(keepends=True)
     place = at % (len(lines) + 1)
     text = "".join([noise[0], *lines[:place], noise[1], *lines[place:], noise[2]])
     assert numbers(read(name, text.replace("\n", end))) == numbers(read(name, "".join(lines)))

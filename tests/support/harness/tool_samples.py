@@ -27,6 +27,7 @@ FORMAT_BY_HARNESS = {
     "onnxruntime_perf_test": Format.ONNX,
     "benchncnn": Format.NCNN,
     "mnn_benchmark": Format.MNN,
+    "llama-bench": Format.GGUF,
 }
 
 
@@ -93,7 +94,7 @@ def failure(name: str, stdout: str = "", **given: object) -> RunFailure:
 
 def output(name: str) -> str:
     """An output of ours, in the form that the tool has."""
-    return next(OUTPUTS.rglob(f"{name}.txt")).read_text()
+    return next(OUTPUTS.rglob(f"{name}.*")).read_text()
 
 
 def metrics(found: Reading) -> dict[str, float]:

@@ -1,0 +1,193 @@
+"""llama.cpp's `llama-bench`: command line and output."""
+
+from collections.abc import Mapping, Sequence
+
+from farm.core.base.setting_values import SettingValue
+from farm.core.models.variant import Format
+from farm.core.programs.definition import Flag
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Better, Metric, Reading, RunFailure
+from farm.core.runs.plan import RunPlan
+from farm.harness.base.adapter import ClockScope, RunRequest
+from farm.harness.base.placement_probe import placement_of_pass, placement_pass
+from farm.harness.base.sustained import SustainedFlags
+from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
+from farm.harness.base.tool_result import (
+    LoopTimes,
+    complete_stdout_lines,
+    lower_is_better,
+    missing_times_failure,
+    time_reading,
+)
+from farm.harness.failures.classification import unreadable_failure
+from farm.harness.llama_cpp.output import BenchTest, MalformedRecord, bench_test_name, bench_tests
+from farm.harness.llama_cpp.placement import llama_placement
+
+#: By the long names of the tool's options, with the letters that it is called with in every version.
+FLAGS: Mapping[str, Flag] = {
+    "n_prompt": Flag(default=512, help="tokens of the prompt (-p); 0 measures no prompt", minimum=0),
+    "n_gen": Flag(default=128, help="tokens generated (-n); 0 measures no generation", minimum=0),
+    "together": Flag(
+        default=False, help="one test of the prompt and the generation behind it (-pg), not two"
+    ),
+    "n_depth": Flag(default=0, help="tokens in the context before the clock counts (-d)", minimum=0),
+    "repetitions": Flag(default=5, help="timed repetitions of each test (-r)", minimum=1),
+    "no_warmup": Flag(default=False, help="no run before the clock counts"),
+    "threads": Flag(default=1, help="threads of the CPU (-t)", minimum=1),
+    "batch_size": Flag(default=2048, help="tokens of a prompt at once, logical (-b)", minimum=1),
+    "ubatch_size": Flag(default=512, help="and physical (-ub)", minimum=1),
+    "cache_type_k": Flag(default="f16", help="number format of the keys in the cache (-ctk)"),
+    "cache_type_v": Flag(default="f16", help="and of the values (-ctv)"),
+    "flash_attn": Flag(
+        default="", help="flash attention (-fa): on, off, auto; 1, 0 for older versions; empty leaves it"
+    ),
+    "n_gpu_layers": Flag(default=99, help="not cpu: layers on the accelerator (-ngl), at most", minimum=0),
+    "device": Flag(
+        default="", help="which device, by the tool's name (-dev); empty: the first of the backend"
+    ),
+    "delay": Flag(default=0, help="seconds before each test", minimum=0),
+}
+_CPU = "cpu"
+#: The first device of each backend, by the names that ggml gives them.
+_DEVICE_BY_BACKEND: Mapping[str, str] = {
+    _CPU: "none",
+    "opencl": "GPUOpenCL",
+    "vulkan": "Vulkan0",
+    "hexagon": "HTP0",
+}
+#: Passed where they differ from the tool's default.
+_OPTIONS: Mapping[str, str] = {
+    "n_depth": "-d",
+    "batch_size": "-b",
+    "ubatch_size": "-ub",
+    "cache_type_k": "-ctk",
+    "cache_type_v": "-ctv",
+    "flash_attn": "-fa",
+    "delay": "--delay",
+}
+#: The fields in which a record repeats settings. Versions without one had no other value.
+_FIELD_BY_SETTING: Mapping[str, str] = {
+    "threads": "n_threads",
+    "batch_size": "n_batch",
+    "ubatch_size": "n_ubatch",
+    "cache_type_k": "type_k",
+    "cache_type_v": "type_v",
+    "n_depth": "n_depth",
+}
+_PREFILL_RATE, _DECODE_RATE, _PREFILL_TIME = "prefill_rate", "decode_rate", "prefill_time"
+_TOKENS_PER_S = "tokens/s"
+#: A pass shows where the layers are: one token of each kind, once.
+_SHORT_RUN: Mapping[str, SettingValue] = {
+    "n_prompt": 1,
+    "n_gen": 0,
+    "together": False,
+    "n_depth": 0,
+    "repetitions": 1,
+    "delay": 0,
+}
+
+
+class LlamaBench(ToolHarness):
+    """Runs `.gguf` files: a prompt, and then the generation of tokens, in one process."""
+
+    name = "llama-bench"
+    parser_version = 1
+    flags = FLAGS
+    formats = (Format.GGUF,)
+    backends = tuple(_DEVICE_BY_BACKEND)
+    metrics = (_PREFILL_RATE, _DECODE_RATE, _PREFILL_TIME)
+    sustained_flags = SustainedFlags(iterations="repetitions")
+    clock_scope = ClockScope.TOKENS
+    clock_covers = (
+        "a repetition generates `n_gen` tokens, one by one; without any it processes a prompt of `n_prompt`"
+        " tokens, with `together` both. Random tokens; no tokenization, no sampling, no text"
+    )
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """Return the command line; what is not the CPU is asked in a further start where the layers are."""
+        words = _words(request.backend, request.settings)
+        short = _words(request.backend, {**request.settings, **_SHORT_RUN})
+        passes = [placement_pass(request.backend, [*short, "-v"])] if request.backend != _CPU else []
+        return tool_plan(self.name, request, words, passes=passes)
+
+    def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """Return the repetitions of the generation, or of the only test; with the rates of all."""
+        asked = _asked(plan.settings)
+        try:
+            tests = bench_tests(complete_stdout_lines(evidence))
+        except MalformedRecord as error:
+            return unreadable_failure(evidence, str(error))
+        if (wrong := _difference(plan, asked, tests)) is not None:
+            return unreadable_failure(evidence, wrong) if tests else missing_times_failure(evidence, wrong)
+        return time_reading(
+            plan,
+            evidence,
+            LoopTimes(
+                samples_ns=tests[-1].samples_ns, expected=count_setting(plan.settings, FLAGS, "repetitions")
+            ),
+            placement=placement_of_pass(llama_placement, evidence.stdout, evidence),
+            on_cpu=_on_cpu(plan),
+            metrics=_metrics(tests),
+        )
+
+
+def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
+    values = {name: setting(settings, FLAGS, name) for name in FLAGS}
+    prompt, generated = flag_text(values["n_prompt"]), flag_text(values["n_gen"])
+    words = ["-m", "${file_model}", "-o", "jsonl", "-r", flag_text(values["repetitions"])]
+    if values["together"]:
+        # The tests of prompt and generation alone would follow it.
+        words += ["-p", "0", "-n", "0", "-pg", f"{prompt},{generated}"]
+    else:
+        words += ["-p", prompt, "-n", generated]
+    words += ["-t", flag_text(values["threads"])]
+    words += ["-ngl", "0" if backend == _CPU else flag_text(values["n_gpu_layers"])]
+    words += ["-dev", flag_text(values["device"] or _DEVICE_BY_BACKEND[backend])]
+    for name, option in _OPTIONS.items():
+        if values[name] != FLAGS[name].default:
+            words += [option, flag_text(values[name])]
+    return [*words, "--no-warmup"] if values["no_warmup"] else words
+
+
+def _asked(settings: Mapping[str, SettingValue]) -> list[str]:
+    """Return the names of the tests that were asked for, in the tool's order."""
+    prompt, generated, depth = (
+        value if isinstance(value, int) else 0
+        for value in (setting(settings, FLAGS, name) for name in ("n_prompt", "n_gen", "n_depth"))
+    )
+    pairs = [(prompt, generated)] if setting(settings, FLAGS, "together") else [(prompt, 0), (0, generated)]
+    return [bench_test_name(*pair, depth) for pair in pairs if any(pair)]
+
+
+def _difference(plan: RunPlan, asked: Sequence[str], tests: Sequence[BenchTest]) -> str | None:
+    """Return how the tests differ from those that were asked for: another number of tokens, or settings."""
+    names = [test.name for test in tests]
+    if not asked:
+        return "n_prompt and n_gen are 0: nothing was to be measured"
+    if names != asked:
+        return f"{', '.join(names) or 'no test'} is in it, and {', '.join(asked)} was asked for"
+    for name, field in _FIELD_BY_SETTING.items():
+        value = setting(plan.settings, FLAGS, name)
+        other = next((test.fields[field] for test in tests if test.fields.get(field, value) != value), None)
+        if other is not None:
+            return f"it ran with {field} {str(other)[:80]}, and {value} was asked for"
+    return None
+
+
+def _metrics(tests: Sequence[BenchTest]) -> list[Metric]:
+    metrics: list[Metric] = []
+    for test in tests:
+        if test.prompt_tokens and test.generated_tokens:
+            continue
+        name = _PREFILL_RATE if test.prompt_tokens else _DECODE_RATE
+        metrics.append(Metric(name=name, value=test.tokens_per_s, unit=_TOKENS_PER_S, better=Better.HIGHER))
+        if test.prompt_tokens:
+            metrics += lower_is_better({_PREFILL_TIME: test.mean_ns / 1e6}, "ms")
+    return metrics
+
+
+def _on_cpu(plan: RunPlan) -> str:
+    """Return the proof for the CPU: no layer and no operator may be on another device."""
+    if plan.backend != _CPU or setting(plan.settings, FLAGS, "device") not in ("", "none"):
+        return ""
+    return "cpu by construction: -ngl 0 -dev none"
