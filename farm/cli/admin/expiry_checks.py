@@ -17,7 +17,7 @@ from farm.wire.documents.access import AccessState, AccessToken
 #: Renewing takes other people, and they may be away for a week.
 WARN_WITHIN = timedelta(days=14)
 _MOST_TOKENS = 10_000
-_RENEW_HINT = "renew the file that FARM_TLS_CERT names; a running farm reads it again by itself"
+_RENEW_HINT = "renew the file that FARM_TLS_CERT names; a running farm reads it again automatically"
 
 
 def check_certificate(config: FarmConfig, now: datetime) -> list[Diagnostic]:

@@ -81,7 +81,7 @@ def _farm_schema_state(connection: Connection) -> SchemaState:
 
 
 def check_expiry(config: FarmConfig) -> list[Diagnostic]:
-    """Check which certificate and access tokens expire soon; a database that does not open is told apart."""
+    """Check which certificate and access tokens expire soon; a database that does not open has none."""
     now = SystemClock().now()
     found = check_certificate(config, now)
     try:

@@ -42,7 +42,7 @@ class Artifact:
 def put_artifact(tx: Tx, digest: Digest, size_bytes: int) -> bool:
     """Record that the bytes are stored, again or for the first time; False if they were stored before.
 
-    Bytes that were not there before are the actor's from now on.
+    Bytes that were not there before count for the actor.
     """
     artifact = find_artifact(tx.connection, digest)
     if artifact is None:

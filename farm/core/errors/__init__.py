@@ -52,8 +52,8 @@ Retry, health, HTTP status, exit code and outcome follow from these attributes, 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from farm.core.blame import EXIT_CODES as EXIT_CODES
-from farm.core.blame import Blame as Blame
+from farm.core.errors.blame import EXIT_CODES as EXIT_CODES
+from farm.core.errors.blame import Blame as Blame
 
 
 class FarmError(Exception):
