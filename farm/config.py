@@ -60,6 +60,8 @@ class FarmConfig(BaseSettings):
     calls_per_minute: Annotated[int, Field(gt=0)] = 1200
     #: The most unfinished jobs of one submitter, where tokens are required; None: no limit.
     open_jobs_per_person: Annotated[int, Field(gt=0)] | None = None
+    #: The most bytes of stored files that one submitter uploaded, where tokens are required; None: no limit.
+    stored_bytes_per_person: Annotated[int, Field(gt=0)] | None = None
     #: The identity provider (OpenID Connect) by which people sign in, as it calls itself; None: tokens only.
     oidc_issuer: str | None = None
     #: The name that the provider knows this farm by.

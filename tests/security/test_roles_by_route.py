@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.security.attack import attacked_farm
+from tests.security.farm_with_tokens import farm_with_tokens
 from tests.support.farm.http_farm import HttpFarm
 
 _ENTRANCES = ("people", "agents")
@@ -15,7 +15,7 @@ Doors = tuple[HttpFarm, dict[str, str], dict[str, str]]
 
 @pytest.fixture(scope="module")
 def doors(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
-    with attacked_farm(tmp_path_factory.mktemp("farm")) as (farm, agents_url, tokens):
+    with farm_with_tokens(tmp_path_factory.mktemp("farm")) as (farm, agents_url, tokens):
         yield farm, {"people": farm.url, "agents": agents_url}, tokens
 
 

@@ -20,9 +20,9 @@ from farm.api.http.problems import status_of
 from farm.api.http.request_bodies import content_length
 from farm.core.base.ids import Digest, HostId
 from farm.core.errors import ArtifactMissing, InputTooLarge, NotFound, UploadInterrupted
-from farm.core.operations.role import Caller, Role
+from farm.core.operations.role import Caller, Role, is_permitted
 from farm.services.agents.exchange.answer import check_file_is_needed
-from farm.services.files.artifacts import get_artifact, record_upload
+from farm.services.files.artifacts import check_quota, get_artifact, record_upload
 from farm.services.files.programs import (
     check_may_register,
     harness_view,
@@ -51,7 +51,7 @@ router = APIRouter(prefix="/api/v1")
 
 @router.put("/blobs/{digest}", status_code=201)
 async def put_blob(
-    digest: str, request: Request, response: Response, _: Submitter, farm: Farm
+    digest: str, request: Request, response: Response, caller: Submitter, farm: Farm
 ) -> dict[str, int]:
     """Upload an artifact, or with `Content-Range` a part; the bytes must have the digest they are named by.
 
@@ -63,13 +63,17 @@ async def put_blob(
     announced = part.total_bytes if part else content_length(request.headers) or 0
     if announced > limit_bytes:
         raise InputTooLarge(f"{announced} bytes, an artifact has at most {limit_bytes}")
+    quota = None if is_permitted(caller.role, Role.OPERATOR) else farm.config.stored_bytes_per_person
+    if quota is not None:
+        await farm.database.peek_async(check_quota, name, announced, actor=caller.actor, most_bytes=quota)
     farm.blobs.check_space(announced - (part.first if part else 0))
     size_bytes = await farm.blobs.put_stream(_body(request), name, limit_bytes=limit_bytes, part=part)
     if size_bytes is None:
         arrived = farm.blobs.arrived_bytes(name)
         response.status_code, response.headers[OFFSET_HEADER] = 202, str(arrived)
         return {"size_bytes": arrived}
-    await farm.database.write_async(farm.bind(record_upload), farm.blobs, name, size_bytes)
+    record = farm.bind(record_upload, actor=caller.actor)
+    await farm.database.write_async(record, farm.blobs, name, size_bytes, most_bytes=quota)
     return {"size_bytes": size_bytes}
 
 

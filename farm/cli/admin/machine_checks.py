@@ -11,8 +11,10 @@ from sqlalchemy.engine import Connection
 
 from agents.doctor import machine
 from agents.doctor.machine import ProcessInfo, find_listener, process_text
+from farm.cli.admin.expiry_checks import check_certificate, check_tokens, read_tokens
 from farm.cli.shell.address import find_running
 from farm.client.farm_client import FarmClient
+from farm.clock import SystemClock
 from farm.config import FarmConfig
 from farm.core.base.address import host_and_port
 from farm.core.errors import Blame, FarmError, SchemaMismatch
@@ -25,6 +27,7 @@ from farm.database.migrate import (
     read_schema_state,
     schema_state,
 )
+from farm.database.transaction import bind_tx
 
 #: An import takes 3 to 6 s of CPU time; a busier machine is not waited for.
 _DEADLINE_S = 20.0
@@ -77,6 +80,20 @@ def _farm_schema_state(connection: Connection) -> SchemaState:
     return state
 
 
+def check_expiry(config: FarmConfig) -> list[Diagnostic]:
+    """Check which certificate and access tokens expire soon; a database that does not open has none."""
+    now = SystemClock().now()
+    found = check_certificate(config, now)
+    try:
+        state = _read_state(config)
+        if state is None or not state.is_newest:
+            return found
+        with closing(open_database(config)) as database:
+            return [*found, *check_tokens(database.read(bind_tx(read_tokens, now=now)), now)]
+    except (FarmError, sqlite3.Error, sa.exc.DBAPIError):
+        return found
+
+
 @contextmanager
 def import_process(module: str = "farm.variants.networks") -> Iterator[Process]:
     """Import a module in a process, which is ended with the block."""
@@ -112,6 +129,7 @@ def diagnose_farm(config: FarmConfig) -> list[Diagnostic]:
         return [
             *machine.check_folder(machine.probe_folder(config.data_dir), "FARM_DATA_DIR"),
             check_database(config),
+            *check_expiry(config),
             *check_alarms(read_alarms(running)),
             *check_ports(config, running, {port: find_listener(port) for port in _ports(config)}),
             machine.check_file_limit(machine.read_file_limit()),

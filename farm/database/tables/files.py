@@ -14,8 +14,12 @@ artifacts = sa.Table(
     sa.Column("used_at", UtcTime, nullable=False),
     #: The time at which the bytes were deleted to free space; the row stays: measurements refer to it.
     sa.Column("expired_at", UtcTime),
+    #: Whose upload put the bytes there, for their quota; NULL for those of earlier releases.
+    sa.Column("stored_by", sa.Text),
     sa.CheckConstraint("length(digest) = 64", name="digest_is_sha256"),
 )
+# What the files of a person take.
+sa.Index("ix_artifacts_stored_by", artifacts.c.stored_by)
 
 variants = sa.Table(
     "variants",

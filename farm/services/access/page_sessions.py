@@ -45,5 +45,10 @@ def authenticate_session(tx: Tx, secret: str) -> Caller:
 
 
 def sign_out(tx: Tx, secret: str) -> None:
-    """End a session."""
-    access_tokens.end_page_session(tx, hash_of(secret))
+    """End a session, and the token that an identity provider's sign-in made for it."""
+    session_hash = hash_of(secret)
+    token = access_tokens.find_token_for_session(tx, session_hash)
+    access_tokens.end_page_session(tx, session_hash)
+    if token is not None:
+        caller = Caller(name=token.name, role=token.role, is_authenticated=True)
+        access_tokens.revoke_access_token(tx.by(caller.actor), token.token_id)

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from farm.core.errors import AuthError, Conflict, IdempotencyKeyReused, InvalidInput, NotFound
+from farm.core.errors import AuthError, Conflict, IdempotencyKeyReused, InvalidInput, NotFound, TokenExpired
 from farm.core.operations.role import Caller, Role
 from farm.core.operations.sign_in import PROVIDER_ACTOR
 from farm.database.transaction import Tx
@@ -142,7 +142,7 @@ def invalid_token(tx: Tx, token_hash: str) -> AuthError:
     if token is None or token.state is not AccessState.EXPIRED:
         return AuthError("the access token is unknown, too old or revoked", hint=ASK_AN_ADMIN)
     is_of_a_sign_in = token.created_by.startswith(PROVIDER_ACTOR)
-    return AuthError(
+    return TokenExpired(
         f"access token {token.token_id} of {token.name} expired at {token.expires_at:%Y-%m-%d %H:%M} UTC",
         hint="`farm login URL` signs you in again" if is_of_a_sign_in else ASK_AN_ADMIN,
     )

@@ -12,7 +12,8 @@ from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
 from farm.core.base.ids import Digest
-from farm.core.errors import ArtifactExpired, ArtifactMissing, FarmBusy, NotFound
+from farm.core.base.units import size_text
+from farm.core.errors import ArtifactExpired, ArtifactMissing, FarmBusy, NotFound, QuotaReached
 from farm.database.transaction import Tx
 from farm.store.files.artifacts import (
     Artifact,
@@ -20,16 +21,20 @@ from farm.store.files.artifacts import (
     find_artifact,
     put_artifact,
     stored_artifacts,
+    stored_bytes_of,
 )
 
 FILE_IS_GONE = "its file is gone from the disk"
 FILE_IS_DAMAGED = "its file is damaged on the disk"
 
 
-def record_upload(tx: Tx, blobs: DiskBlobs, digest: Digest, size_bytes: int) -> None:
+def record_upload(
+    tx: Tx, blobs: DiskBlobs, digest: Digest, size_bytes: int, *, most_bytes: int | None = None
+) -> None:
     """Record an upload whose file is in place.
 
     Raises:
+        QuotaReached: with it, the actor's files take more than `most_bytes`; nothing is recorded.
         FarmBusy: a sweep removed an earlier copy at this moment and the trash had no space for it.
     """
     if blobs.size_bytes(digest) is None and not blobs.restore(digest):
@@ -37,7 +42,32 @@ def record_upload(tx: Tx, blobs: DiskBlobs, digest: Digest, size_bytes: int) -> 
             f"artifact {digest} was removed while it was sent again",
             hint="send it once more: nothing else waits",
         )
-    put_artifact(tx, digest, size_bytes)
+    # With the new one, which is rolled back: of two uploads at once, the second sees the first.
+    if put_artifact(tx, digest, size_bytes) and most_bytes is not None:
+        _check_quota(stored_bytes_of(tx.connection, tx.actor) - size_bytes, size_bytes, most_bytes)
+
+
+def check_quota(
+    connection: Connection, digest: Digest, size_bytes: int, *, actor: str, most_bytes: int
+) -> None:
+    """Check that an upload will fit, before its bytes are read; those that are stored take nothing more.
+
+    Raises:
+        QuotaReached: it will not.
+    """
+    artifact = find_artifact(connection, digest)
+    if artifact is None or artifact.expired_at is not None:
+        _check_quota(stored_bytes_of(connection, actor), size_bytes, most_bytes)
+
+
+def _check_quota(stored_bytes: int, new_bytes: int, most_bytes: int) -> None:
+    if stored_bytes + new_bytes > most_bytes:
+        raise QuotaReached(
+            f"{size_text(new_bytes)} more are too much: the files that you uploaded take"
+            f" {size_text(stored_bytes)}, and may take {size_text(most_bytes)}",
+            hint="files that nothing needs expire once the farm is over its limit (`farm storage show`); an"
+            " operator sets the quota, FARM_STORED_BYTES_PER_PERSON",
+        )
 
 
 def get_artifact(connection: Connection, digest: Digest) -> Artifact:

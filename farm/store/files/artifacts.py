@@ -40,17 +40,28 @@ class Artifact:
 
 
 def put_artifact(tx: Tx, digest: Digest, size_bytes: int) -> bool:
-    """Record that the bytes are stored, again or for the first time; False if they were stored before."""
+    """Record that the bytes are stored, again or for the first time; False if they were stored before.
+
+    Bytes that were not there before count for the actor.
+    """
     artifact = find_artifact(tx.connection, digest)
     if artifact is None:
         row = {"digest": digest, "size_bytes": size_bytes, "created_at": tx.now, "used_at": tx.now}
-        tx.connection.execute(artifacts.insert().values(row))
+        tx.connection.execute(artifacts.insert().values({**row, "stored_by": tx.actor}))
         return True
     there = artifacts.update().where(artifacts.c.digest == digest)
     tx.connection.execute(there.values(used_at=tx.now, expired_at=None))
     if artifact.expired_at is not None:
+        tx.connection.execute(there.values(stored_by=tx.actor))
         _record(tx, digest, FarmEvent.ARTIFACT_RESTORED, "expired", "kept", "sent again")
     return artifact.expired_at is not None
+
+
+def stored_bytes_of(connection: Connection, actor: str) -> int:
+    """Return what the artifacts take that an actor stored; expired ones take nothing."""
+    is_theirs = (artifacts.c.stored_by == actor) & artifacts.c.expired_at.is_(None)
+    total = sa.select(sa.func.coalesce(sa.func.sum(artifacts.c.size_bytes), 0)).where(is_theirs)
+    return int(connection.execute(total).scalar_one())
 
 
 def find_artifact(connection: Connection, digest: Digest) -> Artifact | None:

@@ -145,6 +145,19 @@ def find_token_of_session(tx: Tx, session_hash: str) -> str | None:
     return tx.connection.execute(query).scalar_one_or_none()
 
 
+def find_token_for_session(tx: Tx, session_hash: str) -> AccessToken | None:
+    """Return the valid token that an identity provider's sign-in made for a session; nothing else has it.
+
+    Token and session are of one transaction. A session that a person began with a token of theirs is later.
+    """
+    session = sa.select(page_sessions.c.token_hash).where(
+        page_sessions.c.session_hash == session_hash,
+        page_sessions.c.created_at == access_tokens.c.created_at,
+    )
+    is_of_a_sign_in = access_tokens.c.created_by.startswith(PROVIDER_ACTOR, autoescape=True)
+    return _find(tx, access_tokens.c.token_hash.in_(session), is_of_a_sign_in, _is_valid(tx.now))
+
+
 def end_page_session(tx: Tx, session_hash: str) -> None:
     """End a session; one that is over stays so."""
     tx.connection.execute(

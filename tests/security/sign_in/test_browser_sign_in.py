@@ -9,7 +9,11 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
+from farm.core.operations.role import Role
+from farm.core.operations.sign_in import Identity
 from farm.database.tables import access_tokens
+from farm.database.transaction import bind_tx
+from farm.services.access.people import sign_in_person
 from farm.web.http.sign_in import COOKIE
 from tests.security.sign_in.mock_provider import mock_provider
 from tests.security.sign_in.provider import CLIENT, ROLES, SECRET, Provider, new_key
@@ -81,6 +85,27 @@ def test_a_revoked_token_ends_the_session(farm: HttpFarm, browser: httpx.Client)
     path = f"/api/v1/access-tokens/{token.token_hash[:12]}"
     assert farm.http.delete(path, headers=bearer).status_code == 200
     assert browser.get("/devices").status_code == 303
+
+
+def test_signing_out_revokes_the_token_of_the_sign_in(farm: HttpFarm, browser: httpx.Client) -> None:
+    browser.get(callback(browser))
+    assert browser.post("/logout").status_code == 303
+    (token,) = tokens(farm)
+    assert token.revoked_at is not None
+    bearer = {"Authorization": f"Bearer {farm.access_token('admin', 'root')}"}
+    events = farm.http.get("/api/v1/events", params={"kind": "access_token_revoked"}, headers=bearer).json()
+    assert [event["actor"] for event in events["events"]] == ["user:ann"]
+
+
+def test_signing_out_leaves_a_token_that_the_person_has_themselves(
+    farm: HttpFarm, browser: httpx.Client
+) -> None:
+    ann = Identity(issuer="https://idp.example", subject="1", called="ann", role=Role.SUBMITTER)
+    own = farm.context.database.write(bind_tx(sign_in_person, now=farm.context.clock.now()), ann)
+    assert browser.post("/login", data={"token": own.token}).status_code == 303
+    assert browser.post("/logout").status_code == 303
+    (token,) = tokens(farm)
+    assert token.revoked_at is None
 
 
 def test_the_highest_role_counts(browser: httpx.Client, provider: Provider) -> None:

@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from farm.core.errors import AuthError, Conflict, FarmBusy, InvalidInput, NotFound
+from farm.core.errors import AuthError, Conflict, FarmBusy, InvalidInput, NotFound, TokenExpired
 from farm.core.operations.event import FarmEvent
 from farm.core.operations.role import ROLES_BY_RANK, Caller, Role
 from farm.database.tables import access_tokens, events
@@ -151,11 +151,12 @@ def test_who_has_an_expired_token_is_told_so_and_no_one_else(farm: FarmRig) -> N
     revoked = issue(farm)
     revoke(farm, revoked.token_id)
     farm.clock.advance(60)
-    with pytest.raises(AuthError, match=f"access token {made.token_id} of ann expired at 20"):
+    with pytest.raises(TokenExpired, match=f"access token {made.token_id} of ann expired at 20"):
         caller(farm, made.token)
     for secret in (revoked.token, made.token + "x"):
-        with pytest.raises(AuthError, match="unknown, too old or revoked"):
+        with pytest.raises(AuthError, match="unknown, too old or revoked") as refusal:
             caller(farm, secret)
+        assert refusal.value.code == "auth.invalid"
 
 
 def rotate(farm: FarmRig, token_id: str, **values: object) -> NewAccessToken:

@@ -8,6 +8,7 @@ FarmError
 │   ├── HarnessInvalid           harness.invalid
 │   ├── ArtifactMissing          artifact.missing
 │   ├── InputTooLarge            input.too_large
+│   │   └── QuotaReached         quota.reached
 │   ├── InputTooSlow             input.too_slow
 │   └── WireVersionUnsupported   wire.version
 ├── DigestMismatch               artifact.digest_mismatch
@@ -19,6 +20,7 @@ FarmError
 │   ├── UploadInterrupted        artifact.upload_interrupted
 │   └── SessionFenced            session.fenced
 ├── AuthError                    auth.invalid
+│   └── TokenExpired             auth.expired
 ├── Forbidden                    auth.forbidden
 ├── LimitReached                 limit.reached
 ├── SchemaMismatch               farm.schema_mismatch
@@ -48,33 +50,10 @@ Retry, health, HTTP status, exit code and outcome follow from these attributes, 
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import ClassVar
 
-
-class Blame(StrEnum):
-    """The party at fault; retry, health, HTTP status and exit code follow from it."""
-
-    #: The person who asked: the request itself is wrong.
-    USER = "user"
-    #: The model file, or the harness running it.
-    VARIANT = "variant"
-    #: The phone.
-    DEVICE = "device"
-    #: The host the device is attached to, or the agent on it.
-    HOST = "host"
-    #: The farm.
-    FARM = "farm"
-
-    @property
-    def exit_code(self) -> int:
-        """Return the exit code of a command. 1 is left to bugs; 2 is also used for wrong options."""
-        return EXIT_CODES[self]
-
-
-#: By blame, by answer of a gate, and where no farm answers: the only table of exit codes.
-EXIT_CODES = {"user": 2, "variant": 3, "device": 4, "host": 5, "farm": 6}
-EXIT_CODES |= {"passed": 0, "slower": 7, "undecided": 8, "not_measured": 9, "unreachable": 10}
+from farm.core.errors.blame import EXIT_CODES as EXIT_CODES
+from farm.core.errors.blame import Blame as Blame
 
 
 class FarmError(Exception):
@@ -142,6 +121,13 @@ class InputTooLarge(InvalidInput):
 
     code = "input.too_large"
     default_hint = "send less"
+
+
+class QuotaReached(InputTooLarge):
+    """A caller's files would take more of the farm's disk than one caller may have; waiting does not help."""
+
+    code = "quota.reached"
+    default_hint = "have an operator of the farm raise the quota: FARM_STORED_BYTES_PER_PERSON"
 
 
 class InputTooSlow(InvalidInput):
@@ -226,6 +212,13 @@ class AuthError(FarmError):
     code = "auth.invalid"
     blame = Blame.USER
     default_hint = "enroll the agent again, or use the token you were given"
+
+
+class TokenExpired(AuthError):
+    """The access token was valid until some time ago."""
+
+    code = "auth.expired"
+    default_hint = "ask an admin of this farm for a new token; `farm token rotate` replaces one in time"
 
 
 class Forbidden(FarmError):

@@ -1,0 +1,71 @@
+"""Callers with small requests of their own, one of each role, who time how long each of them waits."""
+
+import threading
+import time
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+
+import httpx
+
+from farm.core.base.ids import digest_of
+from farm.core.operations.role import Role
+from tests.security.attackers import TokenFarm
+
+_ANSWER_S = 60.0
+#: Between two requests of a caller.
+_PAUSE_S = 0.1
+
+
+@dataclass(slots=True, kw_only=True)
+class Prober:
+    """One caller; a viewer looks, an agent asks for the time, everyone else writes a small file."""
+
+    role: str
+    #: Seconds that each request took, in order.
+    waits_s: list[float] = field(default_factory=list)
+    #: Requests that were not done, with their answers.
+    refused: list[str] = field(default_factory=list)
+
+    def ask_until(self, done: threading.Event, url: str, token: str) -> None:
+        """Ask until it is done, and once at least."""
+        headers = {"Authorization": f"Bearer {token}"}
+        with httpx.Client(base_url=url, headers=headers, trust_env=False, timeout=_ANSWER_S) as http:
+            while not self.waits_s or not done.wait(_PAUSE_S):
+                began_s = time.perf_counter()
+                try:
+                    answer = self._ask(http)
+                    problem = "" if answer.is_success else f"{answer.status_code} {answer.text[:300]}"
+                except httpx.TransportError as error:
+                    problem = repr(error)
+                self.waits_s.append(time.perf_counter() - began_s)
+                self.refused += [f"{self.role}: {problem}"] if problem else []
+
+    def _ask(self, http: httpx.Client) -> httpx.Response:
+        if self.role == Role.VIEWER:
+            return http.get("/api/v1/matrices/1")
+        if self.role == Role.AGENT:
+            return http.post("/api/v1/agent/clock", json={})
+        content = f"small {self.role} {len(self.waits_s)}".encode()
+        return http.put(f"/api/v1/blobs/{digest_of(content)}", content=content)
+
+    def __str__(self) -> str:
+        """Return a row: role, requests, median, 99th percentile and longest wait in ms, refused ones."""
+        waits = sorted(self.waits_s)
+        named = (waits[len(waits) // 2], waits[len(waits) * 99 // 100], waits[-1])
+        figures = "".join(f"{wait * 1000:10.0f}" for wait in named)
+        return f"{self.role:12}{len(waits):10}{figures}{len(self.refused):10}"
+
+
+PROBER_HEAD = f"{'prober':12}{'requests':>10}{'median ms':>10}{'99 % ms':>10}{'longest':>10}{'refused':>10}"
+
+
+def start_probers(
+    farm: TokenFarm, threads: Executor, done: threading.Event
+) -> list[tuple[Prober, "Future[None]"]]:
+    """Start one of each role, with tokens that no attacker has; agents call where agents are served."""
+    started = []
+    for role, token in farm.tokens_of_others.items():
+        prober = Prober(role=role)
+        url = farm.agents_url if role == Role.AGENT else farm.url
+        started.append((prober, threads.submit(prober.ask_until, done, url, token)))
+    return started
