@@ -105,7 +105,7 @@ class PassthroughCommand(TyperCommand):
 #: Name, module and attribute, and help of each command, by panel.
 _COMMANDS_BY_PANEL = {
     "Measure": (
-        ("run", "run.run:run", "Measure a model file or a program of your own on devices. Ctrl-C detaches."),
+        ("run", "run.run:run", "Measure model files or a program of your own on devices. Ctrl-C detaches."),
         ("matrix", "matrices.matrix:app", "Matrices: plan, submit, watch, show, cancel and rerun them."),
         (
             "compare",

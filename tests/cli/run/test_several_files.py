@@ -62,7 +62,7 @@ def test_of_several_harnesses_for_a_format_one_is_to_be_named(
         said = refusal(capsys, net(tmp_path, "x", "x.pt"), file)
         assert list(client.matrices()) == before
     assert f"several harnesses run {file}, a file of format tflite" in said
-    assert "--harness litert-benchmark or --harness benchmark_model" in said
+    assert "--harness benchmark_model or --harness litert-benchmark" in said
 
 
 def test_a_flag_that_no_harness_has_is_refused_by_the_names_of_all(
