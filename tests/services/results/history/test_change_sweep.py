@@ -18,7 +18,7 @@ from tests.support.farm.copied_sessions import FOUR_PAIRS, another_file, copy_se
 from tests.support.farm.points import compute_points
 from tests.support.farm.service_fixture import FarmRig, HostRig
 
-#: Searches, and ends without a trace before its nth commit.
+#: Searches, and ends without a trace before its nth commit of a write.
 KILLED = """
 import os, sys
 import sqlalchemy as sa
@@ -30,7 +30,8 @@ database, commits = Database(sys.argv[1]), int(sys.argv[2])
 
 def count(connection):
     global commits
-    commits -= 1
+    # Reads end by a commit, too.
+    commits -= bool(connection.get_execution_options().get("farm_writes"))
     if commits == 0:
         os._exit(9)
 
