@@ -91,7 +91,7 @@ def _clocks(views: Sequence[SpeedupView]) -> Iterator[str]:
     for harness, text in covers.items():
         yield f"clock of {harness}: {text}"
     if others := [view.candidate for view in views if view.clocks_differ]:
-        yield f"caution: {_names(others)}: its clock covers other work than the baseline's"
+        yield f"caution: {_names(others)}: its clock covers other work than the baseline's, or may"
 
 
 def _by_text(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
