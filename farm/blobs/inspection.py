@@ -207,21 +207,24 @@ def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
     )
 
 
-def _gguf_parameters(path: Path) -> int:
+@contextmanager
+def _mapped(path: Path) -> Iterator[memoryview]:
+    """Map a file that is not empty into memory."""
     with (
         path.open("rb") as file,
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
         memoryview(mapped) as content,
     ):
+        yield content
+
+
+def _gguf_parameters(path: Path) -> int:
+    with _mapped(path) as content:
         return gguf_parameters(content)
 
 
 def _stated_inputs(path: Path, format: Format) -> FileInputs:
-    with (
-        path.open("rb") as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
-        memoryview(mapped) as content,
-    ):
+    with _mapped(path) as content:
         return file_inputs(content, format)
 
 

@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from farm.cli.files.local_variants import add_variant, manifest_of_file
+from farm.cli.files.local_variants import add_variant
 from farm.cli.run.harness_choice import HarnessChoice, joined_harness
 from farm.cli.run.matrix import (
     DEFAULT_AXES,
@@ -94,22 +94,16 @@ def _check_distinct(files: Sequence[_File], keys: Sequence[dict[str, str]]) -> N
 
 def _file(farm: FarmClient, word: str, choice: HarnessChoice, options: RunOptions) -> _File:
     """Return a file with its harness, registered where it is new, or the variant that a word means."""
-    path = Path(word)
+    path, found = Path(word), None
     if not path.is_file():
         hint = f"it is a file or a variant; `farm speedups {word}` has the comparisons of a matrix"
-        variant = variant_to_run(farm, word, hint=hint if word.isdecimal() else None)
-        harness = choice.harness_of(word, variant.manifest.recipe.format)
-        _check_runs_models(harness)
-        return _File(word=word, harness=harness, variant=variant)
-    harness = choice.harness_of(word, manifest_of_file(path).recipe.format)
-    _check_runs_models(harness)
-    return _File(word=word, harness=harness, variant=_registered(farm, path, harness, options))
-
-
-def _check_runs_models(harness: HarnessView) -> None:
+        found = variant_to_run(farm, word, hint=hint if word.isdecimal() else None)
+    harness = choice.harness_of(word)
     if not harness.needs_model:
         hint = "its own programs are compared as flags of one: axes of a matrix (docs/matrix.md)"
         raise InvalidInput(f"{harness.name} runs no model: there are no files to compare", hint=hint)
+    variant = _registered(farm, path, harness, options) if found is None else found
+    return _File(word=word, harness=harness, variant=variant)
 
 
 def _registered(farm: FarmClient, path: Path, harness: HarnessView, options: RunOptions) -> Variant:

@@ -1,9 +1,13 @@
 """The harness of a file: the one that is named for its format, or the only one that runs it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from farm.blobs.inspection import check_model_file
+from farm.cli.run.model_file import named_variant
 from farm.client.farm_client import FarmClient
 from farm.core.errors import InvalidInput
+from farm.core.models.variant import Format
 from farm.wire.documents.files.programs import HarnessView
 
 
@@ -23,14 +27,16 @@ class HarnessChoice:
         self._farm = farm
         self._named = [farm.harness(name) for name in names]
 
-    def harness_of(self, word: str, format: str) -> HarnessView:
-        """Return the harness of a file of a format.
+    def harness_of(self, word: str) -> HarnessView:
+        """Return the harness of a file or variant; nothing is registered.
 
         Raises:
-            InvalidInput: none runs it, or several do.
+            NotFound: there is no such file or variant.
+            InvalidInput: it is no model file, or no harness runs it, or several do.
         """
         if len(self._named) == 1:
             return self._named[0]
+        format = self._format_of(word)
         fitting = {harness.name: harness for harness in self._named if format in harness.formats}
         names = list(fitting) if self._named else self._registered(format)
         if len(names) == 1:
@@ -41,7 +47,13 @@ class HarnessChoice:
         hint = "--harness NAME; `farm harness list` has the names, `farm harness add` registers programs"
         raise InvalidInput(f"no harness for {word}: no program is registered that runs {format}", hint=hint)
 
-    def _registered(self, format: str) -> list[str]:
+    def _format_of(self, word: str) -> Format:
+        path = Path(word)
+        if path.is_file():
+            return check_model_file(path)
+        return named_variant(self._farm.variants(), word).manifest.recipe.format
+
+    def _registered(self, format: Format) -> list[str]:
         return [own.name for own in self._farm.adapters() if own.abis and format in own.formats]
 
 

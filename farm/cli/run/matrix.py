@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from farm.cli.files.local_variants import add_variant, manifest_of_file, replacement_note
+from farm.cli.files.local_variants import add_variant, replacement_note
 from farm.cli.run.harness_choice import HarnessChoice
 from farm.cli.run.model_file import file_manifest, has_own_name, same_files
 from farm.cli.run.program import ARGUMENTS_FLAG, register_program
@@ -164,7 +164,7 @@ def harness_spec(
         SelectorEmpty: the farm has no device with such a name.
         InvalidInput: the harness has no such flag, or a file is missing or not allowed.
     """
-    harness = farm.harness(name) if name is not None else _harness_of(farm, file or "")
+    harness = farm.harness(name) if name is not None else HarnessChoice(farm, ()).harness_of(file or "")
     name = harness.name
     settings = flag_values(flags, harness)
     if harness.needs_model != (file is not None):
@@ -177,12 +177,6 @@ def harness_spec(
     axes = {name: value for name, value in variant_axes(variant).items() if value != DEFAULT_AXES.get(name)}
     backends = run_backends(harness, options, variant)
     return _spec(variant.name, name, axes, backends, settings, devices, options)
-
-
-def _harness_of(farm: FarmClient, file: str) -> HarnessView:
-    is_file = Path(file).is_file()
-    manifest = manifest_of_file(Path(file)) if is_file else variant_to_run(farm, file).manifest
-    return HarnessChoice(farm, ()).harness_of(file, manifest.recipe.format)
 
 
 #: What a matrix takes for these axes where it does not name them.

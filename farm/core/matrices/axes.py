@@ -209,11 +209,9 @@ def _product(words: TypedAxes, defaults: AxisDefaults) -> list[CellKey]:
         return []
     names = _axis_names(words)
     given = [name for name in names if name in words.axes]
-    keys = [
+    keys = (
         dict(zip(given, values, strict=True)) for values in product(*(words.axes[name] for name in given))
-    ]
-    if len(given) == len(names):
-        return list(keys)
+    )
     return [{name: key[name] if name in key else defaults.of(key)[name] for name in names} for key in keys]
 
 
