@@ -80,14 +80,15 @@ def recipes_of(
     )
     found_targets = _words("target", targets, [each.target for each in builders])
     recipes = [
-        Recipe(precision=precision, format=format, memory_format=memory_format, target=builder.target)
+        recipe
         for precision in found_precisions
         for format in found_formats or _first_formats(builders)
         for builder in _for_targets(builders, found_targets)
         for memory_format in found_memory_formats or builder.memory_formats[:1]
-        if builder.makes(
+        for recipe in [
             Recipe(precision=precision, format=format, memory_format=memory_format, target=builder.target)
-        )
+        ]
+        if builder.makes(recipe)
     ]
     if not recipes:
         raise InvalidInput("nothing to build: no builder combines these words", hint=_combinations(builders))
