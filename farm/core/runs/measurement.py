@@ -60,8 +60,9 @@ EXTERNAL_ENERGY = "external_energy"
 ENERGY_METRICS = ("battery_energy", "rails_energy", EXTERNAL_ENERGY)
 #: Metrics of sustained measurements, which the farm computes: `farm.core.runs.derived.sustained`.
 SUSTAINED_METRICS = ("sustained_for", "sustained_peak", "sustained_decay", "first_ceiling")
-#: The metric of peak memory, which the farm computes: `farm.core.runs.derived.memory`.
-PEAK_RSS = "memory_peak_rss"
+#: Metrics of memory, which the farm computes: `farm.core.runs.derived.memory`.
+PEAK_RSS, MEDIAN_RSS, PEAK_SWAP = "memory_peak_rss", "memory_median_rss", "memory_peak_swap"
+MEMORY_METRICS = (PEAK_RSS, MEDIAN_RSS, PEAK_SWAP)
 #: Measurements of these qualities enter a speedup.
 COUNTED = frozenset({Quality.VALID, Quality.NOISY})
 #: In those of these the device slowed itself down.

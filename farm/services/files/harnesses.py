@@ -11,7 +11,7 @@ from farm.core.base.spec_errors import unknown_harness
 from farm.core.errors import HarnessInvalid
 from farm.core.matrices.matrix import KnownHarness
 from farm.core.models.variant import Manifest
-from farm.core.runs.measurement import ENERGY_METRICS, PEAK_RSS, SUSTAINED_METRICS
+from farm.core.runs.measurement import ENERGY_METRICS, MEMORY_METRICS, SUSTAINED_METRICS
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import GenericOptions, HarnessOptions, flag_defaults
 from farm.harness.generic.adapter import GenericHarness
@@ -101,7 +101,12 @@ def known_harness(connection: Connection, name: str, *, sustained: bool = False)
             flag: option.minimum for flag, option in options.flags.items() if option.minimum is not None
         },
         backends=options.backends,
-        metrics=(*options.metrics, PEAK_RSS, *ENERGY_METRICS, *(SUSTAINED_METRICS if sustained else ())),
+        metrics=(
+            *options.metrics,
+            *MEMORY_METRICS,
+            *ENERGY_METRICS,
+            *(SUSTAINED_METRICS if sustained else ()),
+        ),
         abis=list(programs),
         unsupported=_unsupported_by_any(options, programs, sustained=sustained),
         input_settings=options.input_settings,

@@ -33,10 +33,10 @@ from farm.core.runs.derived.energy import (
     rails_energy,
     stored_energy,
 )
-from farm.core.runs.derived.memory import peak_rss
+from farm.core.runs.derived.memory import memory_metrics
 from farm.core.runs.derived.sustained import first_ceiling_s, summarize_sustained, sustained_metrics
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import PEAK_RSS, EnergyMethod, Metric, Outcome, Reading, RunFailure
+from farm.core.runs.measurement import PEAK_RSS, EnergyMethod, Outcome, Reading, RunFailure
 from farm.core.runs.placement import Accelerator
 from farm.core.runs.quality import assess_quality, notices
 from farm.core.runs.stats import summarize_samples
@@ -283,9 +283,9 @@ def measurement_of(
         summary = summarize_sustained(reading)
         metrics = sustained_metrics(reading, first_ceiling_s=first_ceiling_s(during.ceilings))
         reading = replace(reading, metrics=(*reading.metrics, *metrics))
-    memory = peak_rss(trace, reading)
-    if isinstance(memory, Metric):
-        reading = replace(reading, metrics=(*reading.metrics, memory))
+    memory = memory_metrics(trace, reading)
+    if isinstance(memory, tuple):
+        reading = replace(reading, metrics=(*reading.metrics, *memory))
     energy = _energy(work.spec.energy, trace, reading, evidence)
     if isinstance(energy, EnergyReading):
         reading = replace(reading, metrics=(*reading.metrics, energy_metric(energy)))

@@ -171,7 +171,10 @@ def test_a_metric_that_the_harness_does_not_print_is_refused_with_a_suggestion(
         farm.submit(**MATRIX, metrics=["memory", "memory"])
     with pytest.raises(MatrixInvalid, match="speed_benchmark_torch prints no metric `memory`") as refused:
         farm.submit(metrics="memory")
-    assert refused.value.hint == "known here: battery_energy, external_energy, memory_peak_rss, rails_energy"
+    assert refused.value.hint == (
+        "known here: battery_energy, external_energy, memory_median_rss, memory_peak_rss, memory_peak_swap,"
+        " rails_energy"
+    )
 
 
 def sampled(assignment: Assignment, samples: str) -> Evidence:
@@ -185,14 +188,22 @@ def last_attempt(farm: FarmRig) -> AttemptView:
     return farm.read(attempt_view, row["attempt_id"])
 
 
-def test_the_peak_is_a_metric_that_matrices_name(farm: FarmRig, host: HostRig) -> None:
-    matrix_id = farm.submit(metrics=["memory_peak_rss"])
+def test_memory_is_a_metric_that_matrices_name(farm: FarmRig, host: HostRig) -> None:
+    matrix_id = farm.submit(metrics=["memory_peak_rss", "memory_median_rss", "memory_peak_swap"])
     host.run(partial(sampled, samples="s 100.01 900 0 900 .\ns 101.20 60000 0 80000 .\n"))
-    (level,) = {metric.level.median for row in farm.read(list_results, matrix_id) for metric in row.metrics}
-    assert level == 80_000 * 1024
+    levels = {
+        metric.name: metric.level.median
+        for row in farm.read(list_results, matrix_id)
+        for metric in row.metrics
+    }
+    peak, median = 80_000 * 1024, 60_000 * 1024
+    assert levels == {"memory_peak_rss": peak, "memory_median_rss": median, "memory_peak_swap": 0}
     (compared,) = {view.metrics for view in farm.speedups(matrix_id)}
     assert [(each.name, each.unit, each.baseline, each.ratio) for each in compared] == [
-        ("memory_peak_rss", "bytes", 80_000 * 1024, pytest.approx(1.0))
+        ("memory_peak_rss", "bytes", peak, pytest.approx(1.0)),
+        ("memory_median_rss", "bytes", median, pytest.approx(1.0)),
+        # Nothing was swapped out on either side: there is no ratio of that.
+        ("memory_peak_swap", "bytes", 0, None),
     ]
 
 

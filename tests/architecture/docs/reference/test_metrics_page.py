@@ -1,6 +1,6 @@
 """docs/reference/metrics.md lists what every harness measures, and what the farm adds."""
 
-from farm.core.runs.measurement import ENERGY_METRICS, PEAK_RSS, SUSTAINED_METRICS
+from farm.core.runs.measurement import ENERGY_METRICS, MEMORY_METRICS, SUSTAINED_METRICS
 from farm.harness.registry import get_harness, harness_names
 from tests.architecture.docs.reference.drawn import check_page, table
 
@@ -28,6 +28,16 @@ COMPUTED = {
         "lower",
         "Peak of the resident memory (VmHWM) of the process and its children, of any harness; unknown where"
         " the device took no sample of the measured part.",
+    ),
+    "memory_median_rss": (
+        "bytes",
+        "lower",
+        "Median of the resident memory (VmRSS) of the process and its children in the measured part.",
+    ),
+    "memory_peak_swap": (
+        "bytes",
+        "lower",
+        "The most memory (VmSwap) of the process and its children that was swapped out in the measured part.",
     ),
     "battery_energy": ("mJ/inference", "lower", "Energy of an inference, from the current of the battery."),
     "rails_energy": ("mJ/inference", "lower", "Energy of an inference, from the meters of the power rails."),
@@ -67,4 +77,4 @@ def test_the_page_of_metrics_lists_what_the_code_has() -> None:
 
 
 def test_every_metric_that_the_farm_computes_is_on_the_page() -> None:
-    assert set(COMPUTED) == {PEAK_RSS, *ENERGY_METRICS, *SUSTAINED_METRICS}
+    assert set(COMPUTED) == {*MEMORY_METRICS, *ENERGY_METRICS, *SUSTAINED_METRICS}

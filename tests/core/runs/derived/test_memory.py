@@ -1,10 +1,10 @@
-"""Peak memory of a run: the high-water mark of a sample behind loading, or why there is none."""
+"""Memory of a run: the high-water mark of a sample behind loading, or why there is none; median and swap."""
 
 from collections.abc import Sequence
 
 import pytest
 
-from farm.core.runs.derived.memory import peak_rss
+from farm.core.runs.derived.memory import memory_metrics
 from farm.core.runs.measurement import Better, Metric, Reading
 from farm.core.runs.trace import RunTrace, TraceSample
 
@@ -38,8 +38,27 @@ def trace(samples: Sequence[tuple[float, int | None]], *, ended_s: float | None)
 def test_the_peak_is_the_high_water_mark_of_all_samples() -> None:
     # A child that ended before the last sample takes its peak with it.
     of = trace([(0.0, 2), (0.5, 90), (1.0, 60)], ended_s=1.2)
-    assert peak_rss(of, reading(*[10] * 50)) == Metric(
-        name="memory_peak_rss", value=90.0 * MB, unit="bytes", better=Better.LOWER
+    assert memory_metrics(of, reading(*[10] * 50)) == (in_bytes("memory_peak_rss", 90),)
+
+
+def in_bytes(name: str, size_mb: float) -> Metric:
+    return Metric(name=name, value=size_mb * MB, unit="bytes", better=Better.LOWER)
+
+
+def test_median_and_swap_are_of_the_measured_part() -> None:
+    samples = [
+        # Loading holds more than what is measured, and is swapped out later.
+        TraceSample(uptime_s=100.5, rss_bytes=90 * MB, peak_rss_bytes=95 * MB, swap_bytes=70 * MB),
+        TraceSample(uptime_s=101.5, rss_bytes=40 * MB, peak_rss_bytes=95 * MB, swap_bytes=0),
+        TraceSample(uptime_s=102.0, rss_bytes=42 * MB, peak_rss_bytes=95 * MB, swap_bytes=3 * MB),
+        TraceSample(uptime_s=102.5, rss_bytes=60 * MB, peak_rss_bytes=95 * MB, swap_bytes=1 * MB),
+        TraceSample(uptime_s=102.6, peak_rss_bytes=95 * MB),
+    ]
+    of = RunTrace(started_uptime_s=100.0, ended_uptime_s=102.7, samples=tuple(samples))
+    assert memory_metrics(of, reading(*[10] * 130)) == (
+        in_bytes("memory_peak_rss", 95),
+        in_bytes("memory_median_rss", 42),
+        in_bytes("memory_peak_swap", 3),
     )
 
 
@@ -63,16 +82,15 @@ def test_the_peak_is_the_high_water_mark_of_all_samples() -> None:
 def test_without_a_sample_of_the_measured_part_the_peak_is_unknown_and_says_why(
     samples: list[tuple[float, int | None]], ended_s: float | None, measured: list[int], why: str
 ) -> None:
-    assert peak_rss(trace(samples, ended_s=ended_s), reading(*measured)) == why
+    assert memory_metrics(trace(samples, ended_s=ended_s), reading(*measured)) == why
 
 
 def test_where_the_measured_part_has_no_known_length_the_later_half_counts() -> None:
-    late = peak_rss(trace([(0.0, 2), (0.5, 80)], ended_s=0.9), reading())
-    assert isinstance(late, Metric)
-    assert late.value == 80 * MB
-    assert isinstance(peak_rss(trace([(0.0, 2), (0.5, 80)], ended_s=1.1), reading()), str)
+    late = memory_metrics(trace([(0.0, 2), (0.5, 80)], ended_s=0.9), reading())
+    assert late == (in_bytes("memory_peak_rss", 80),)
+    assert isinstance(memory_metrics(trace([(0.0, 2), (0.5, 80)], ended_s=1.1), reading()), str)
 
 
 @pytest.mark.parametrize("of", [None, trace([], ended_s=1.0)])
 def test_a_run_that_was_not_sampled_has_neither_peak_nor_reason(of: RunTrace | None) -> None:
-    assert peak_rss(of, reading(10)) is None
+    assert memory_metrics(of, reading(10)) is None
