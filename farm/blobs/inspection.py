@@ -14,6 +14,8 @@ from typing import assert_never
 
 from farm.core.base.units import size_text
 from farm.core.errors import InvalidInput, VariantInvalid
+from farm.core.models.contents.counted import file_contents
+from farm.core.models.contents.counts import FileContents
 from farm.core.models.declared_inputs import InputsContradict, completed_inputs
 from farm.core.models.file_format import (
     HEAD_BYTES,
@@ -182,7 +184,7 @@ def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspect
 def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
     """Return the manifest of a checked file with the inputs that the file states and the declared sizes.
 
-    Of GGUF files the number of weights is read, too.
+    Operators are counted in the file, and weights where the manifest does not have their number.
 
     Raises:
         VariantInvalid: other inputs were declared than the file has.
@@ -197,13 +199,14 @@ def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
             f"{name}: {error}", hint="declare the sizes that the file leaves open, or leave its inputs out"
         ) from error
     bundled = has_bundled_inputs(path, file_format) if file_format in TORCH_FORMATS else None
-    parameters = _gguf_parameters(path) if file_format is Format.GGUF else manifest.parameters
+    contents = _contents(path, file_format)
     return replace(
         manifest,
         inputs=inputs,
         inputs_unread=stated.unread,
         bundled_inputs=bundled,
-        parameters=parameters,
+        parameters=contents.parameters if manifest.parameters is None else manifest.parameters,
+        operators=contents.operators,
     )
 
 
@@ -218,9 +221,9 @@ def _mapped(path: Path) -> Iterator[memoryview]:
         yield content
 
 
-def _gguf_parameters(path: Path) -> int:
+def _contents(path: Path, format: Format) -> FileContents:
     with _mapped(path) as content:
-        return gguf_parameters(content)
+        return file_contents(content, format)
 
 
 def _stated_inputs(path: Path, format: Format) -> FileInputs:

@@ -1,7 +1,7 @@
 """`farm variant`: build, register, list and show model files."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -31,6 +31,8 @@ from farm.presentation.text import EMPTY_CELL, is_listed, local_time_text, since
 from farm.variants.model_zoo import recipes_of
 
 _DIGEST_PREFIX = re.compile(r"[0-9a-f]{6,64}")
+#: Of the kinds of operators, the most frequent.
+_KINDS_SHOWN = 6
 
 
 def select_variant(views: Sequence[Variant], name: str) -> Variant:
@@ -73,6 +75,8 @@ def _fields(view: Variant) -> Iterator[Field]:
     yield "inputs", ", ".join(_input_lines(manifest)) or EMPTY_CELL
     yield "parameters", _count(manifest.parameters)
     yield "FLOPs", _count(manifest.flops) + counted
+    if manifest.operators:
+        yield "operators", _operators_line(manifest.operators)
     yield "fidelity", _fidelity_line(manifest.fidelity)
     yield "built with", built_with_text(manifest) or EMPTY_CELL
     yield "registered", local_time_text(view.created_at)
@@ -99,6 +103,13 @@ def _fidelity_line(fidelity: Fidelity | None) -> str:
         f"with float32 on {fidelity.inputs} inputs: correlation {fidelity.correlation:.4f}, largest"
         f" difference {fidelity.max_difference:.3g}, same best class for {fidelity.top1_share:.0%}"
     )
+
+
+def _operators_line(operators: Mapping[str, int]) -> str:
+    """Return `35 CONV_2D, 17 DEPTHWISE_CONV_2D, 10 ADD; 65 in all`."""
+    named = [f"{count} {name}" for name, count in list(operators.items())[:_KINDS_SHOWN]]
+    rest = f", {others} other kinds" if (others := len(operators) - len(named)) > 0 else ""
+    return f"{', '.join(named)}{rest}; {sum(operators.values())} in all"
 
 
 def _count(number: int | None) -> str:

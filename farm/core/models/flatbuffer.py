@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 #: Kinds of numbers that fields and vectors hold.
 I8, U8 = struct.Struct("<b"), struct.Struct("<B")
-U16, I32, U32, I64 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I"), struct.Struct("<q")
+U16, I32, U32 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I")
+I64, U64 = struct.Struct("<q"), struct.Struct("<Q")
 #: Offsets of fields stand behind the vtable's own two sizes.
 _FIRST_FIELD, _FIELD_BYTES, _OFFSET_BYTES = 4, 2, 4
 #: Of a name; longer texts are not read.

@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from farm.core.base.bounds import Bytes, Cardinal, Dimension, Matches, Note, Word
+from farm.core.base.bounds import AtMost, Bytes, Cardinal, Dimension, Matches, Note, Word
 from farm.core.base.ids import Digest, VariantId
 from farm.core.base.spec_errors import closest_name
 
@@ -166,7 +166,10 @@ class Manifest:
     inputs_unread: Note | None = NOT_READ
     #: Whether a torch file brings inputs of its own; None where nothing looked.
     bundled_inputs: bool | None = None
+    #: Weights: of the network that was built, else counted in the file; None where neither is known.
     parameters: Cardinal | None = None
+    #: How many operators of each kind the file has, by the runtime's names; empty where it shows none.
+    operators: Annotated[Mapping[Word, Cardinal], AtMost(256)] = field(default_factory=dict)
     #: Floating-point operations of one inference, 2 x MAC, counted on the float32 reference.
     flops: Cardinal | None = None
     #: None where it was not compared: float32, files made elsewhere, targets that this host cannot run.

@@ -11,6 +11,7 @@ from farm.core.base.ids import digest_of
 from tests.support.farm.api_server import served_farm
 from tests.support.farm.service_fixture import model_file
 from tests.support.models.flatbuffer_samples import tflite_model
+from tests.support.models.onnx_network import CHANNELS, convolutions
 from tests.support.models.onnx_samples import EXTERNAL, field, initializer, model, number
 
 
@@ -127,6 +128,22 @@ def test_a_file_shows_the_inputs_that_it_states_and_where_it_states_none(
     ):
         assert run("variant", "add", file) == 0
         assert line in capsys.readouterr().out
+
+
+def test_a_file_shows_the_operators_and_weights_that_are_counted_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx = tmp_path / "net.onnx"
+    onnx.write_bytes(convolutions(layers=2))
+    assert run("variant", "add", onnx) == 0
+    shown = capsys.readouterr().out
+    assert f"parameters {2 * CHANNELS * CHANNELS * 9:,}".replace(",", " ") in shown
+    assert "operators  2 Conv, 2 Relu; 4 in all" in shown
+    kinds = "".join(f"ReLU{kind} layer{kind} 1 1 data out\n" for kind in range(8))
+    ncnn = tmp_path / "kinds.param"
+    ncnn.write_text(f"7767517\n8 8\n{kinds}")
+    assert run("variant", "add", ncnn) == 0
+    assert "1 ReLU5, 2 other kinds; 8 in all" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_variant_is_renamed_and_its_inputs_are_declared(

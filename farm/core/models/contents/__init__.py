@@ -1,0 +1,1 @@
+"""What model files contain, counted on the file itself: operators and weights. Nothing in them is run."""

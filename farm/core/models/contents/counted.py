@@ -1,0 +1,36 @@
+"""Operators and weights of a model file, for the formats that show them."""
+
+from collections.abc import Callable, Mapping
+
+from farm.core.models.contents.counts import FileContents
+from farm.core.models.contents.flatbuffers import executorch_contents, ort_contents
+from farm.core.models.contents.ncnn import ncnn_contents
+from farm.core.models.contents.onnx import onnx_contents
+from farm.core.models.contents.tflite import tflite_contents
+from farm.core.models.gguf import gguf_parameters
+from farm.core.models.variant import Format
+
+
+def _gguf_contents(content: memoryview) -> FileContents:
+    return FileContents(parameters=gguf_parameters(content))
+
+
+_READERS: Mapping[Format, Callable[[memoryview], FileContents]] = {
+    Format.TFLITE: tflite_contents,
+    Format.ONNX: onnx_contents,
+    Format.ORT: ort_contents,
+    Format.EXECUTORCH: executorch_contents,
+    Format.NCNN: ncnn_contents,
+    Format.GGUF: _gguf_contents,
+}
+
+
+def file_contents(content: memoryview, format: Format) -> FileContents:
+    """Count a file of a format; what cannot be read is unknown."""
+    read = _READERS.get(format)
+    if read is None:
+        return FileContents()
+    try:
+        return read(content)
+    except ValueError:
+        return FileContents()

@@ -1,0 +1,101 @@
+"""Operators and weights of TensorFlow Lite's flatbuffers (tensorflow, schema.fbs)."""
+
+from collections.abc import Iterator
+
+from farm.core.models.contents.counts import FileContents, count_operators, count_weights
+from farm.core.models.flatbuffer import I8, I32, U32, U64, MalformedTable, Table, root_table, table_at
+from farm.core.models.variant import MOST_DIMENSIONS
+
+_NAMES = """
+ADD AVERAGE_POOL_2D CONCATENATION CONV_2D DEPTHWISE_CONV_2D DEPTH_TO_SPACE DEQUANTIZE EMBEDDING_LOOKUP
+FLOOR FULLY_CONNECTED HASHTABLE_LOOKUP L2_NORMALIZATION L2_POOL_2D LOCAL_RESPONSE_NORMALIZATION LOGISTIC
+LSH_PROJECTION LSTM MAX_POOL_2D MUL RELU RELU_N1_TO_1 RELU6 RESHAPE RESIZE_BILINEAR RNN SOFTMAX
+SPACE_TO_DEPTH SVDF TANH CONCAT_EMBEDDINGS SKIP_GRAM CALL CUSTOM EMBEDDING_LOOKUP_SPARSE PAD
+UNIDIRECTIONAL_SEQUENCE_RNN GATHER BATCH_TO_SPACE_ND SPACE_TO_BATCH_ND TRANSPOSE MEAN SUB DIV SQUEEZE
+UNIDIRECTIONAL_SEQUENCE_LSTM STRIDED_SLICE BIDIRECTIONAL_SEQUENCE_RNN EXP TOPK_V2 SPLIT LOG_SOFTMAX
+DELEGATE BIDIRECTIONAL_SEQUENCE_LSTM CAST PRELU MAXIMUM ARG_MAX MINIMUM LESS NEG PADV2 GREATER
+GREATER_EQUAL LESS_EQUAL SELECT SLICE SIN TRANSPOSE_CONV SPARSE_TO_DENSE TILE EXPAND_DIMS EQUAL
+NOT_EQUAL LOG SUM SQRT RSQRT SHAPE POW ARG_MIN FAKE_QUANT REDUCE_PROD REDUCE_MAX PACK LOGICAL_OR ONE_HOT
+LOGICAL_AND LOGICAL_NOT UNPACK REDUCE_MIN FLOOR_DIV REDUCE_ANY SQUARE ZEROS_LIKE FILL FLOOR_MOD RANGE
+RESIZE_NEAREST_NEIGHBOR LEAKY_RELU SQUARED_DIFFERENCE MIRROR_PAD ABS SPLIT_V UNIQUE CEIL REVERSE_V2
+ADD_N GATHER_ND COS WHERE RANK ELU REVERSE_SEQUENCE MATRIX_DIAG QUANTIZE MATRIX_SET_DIAG ROUND
+HARD_SWISH IF WHILE NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5 SCATTER_ND SELECT_V2 DENSIFY
+SEGMENT_SUM BATCH_MATMUL PLACEHOLDER_FOR_GREATER_OP_CODES CUMSUM CALL_ONCE BROADCAST_TO RFFT2D CONV_3D
+IMAG REAL COMPLEX_ABS HASHTABLE HASHTABLE_FIND HASHTABLE_IMPORT HASHTABLE_SIZE REDUCE_ALL
+CONV_3D_TRANSPOSE VAR_HANDLE READ_VARIABLE ASSIGN_VARIABLE BROADCAST_ARGS RANDOM_STANDARD_NORMAL
+BUCKETIZE RANDOM_UNIFORM MULTINOMIAL GELU DYNAMIC_UPDATE_SLICE RELU_0_TO_1 UNSORTED_SEGMENT_PROD
+UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_SUM ATAN2 UNSORTED_SEGMENT_MIN SIGN BITCAST BITWISE_XOR
+RIGHT_SHIFT STABLEHLO_LOGISTIC STABLEHLO_ADD STABLEHLO_DIVIDE STABLEHLO_MULTIPLY STABLEHLO_MAXIMUM
+STABLEHLO_RESHAPE STABLEHLO_CLAMP STABLEHLO_CONCATENATE STABLEHLO_BROADCAST_IN_DIM STABLEHLO_CONVOLUTION
+STABLEHLO_SLICE STABLEHLO_CUSTOM_CALL STABLEHLO_REDUCE STABLEHLO_ABS STABLEHLO_AND STABLEHLO_COSINE
+STABLEHLO_EXPONENTIAL STABLEHLO_FLOOR STABLEHLO_LOG STABLEHLO_MINIMUM STABLEHLO_NEGATE STABLEHLO_OR
+STABLEHLO_POWER STABLEHLO_REMAINDER STABLEHLO_RSQRT STABLEHLO_SELECT STABLEHLO_SUBTRACT STABLEHLO_TANH
+STABLEHLO_SCATTER STABLEHLO_COMPARE STABLEHLO_CONVERT STABLEHLO_DYNAMIC_SLICE
+STABLEHLO_DYNAMIC_UPDATE_SLICE STABLEHLO_PAD STABLEHLO_IOTA STABLEHLO_DOT_GENERAL
+STABLEHLO_REDUCE_WINDOW STABLEHLO_SORT STABLEHLO_WHILE STABLEHLO_GATHER STABLEHLO_TRANSPOSE DILATE
+STABLEHLO_RNG_BIT_GENERATOR REDUCE_WINDOW STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LEFT STABLEHLO_CBRT
+STABLEHLO_CASE
+"""
+#: BuiltinOperator, in the order of its numbers.
+BUILTIN_OPERATORS = tuple(_NAMES.split())
+_CUSTOM = BUILTIN_OPERATORS.index("CUSTOM")
+#: float32, float16, float64 and bfloat16 hold weights; shapes and indices are whole numbers.
+_REAL_TYPES = frozenset({0, 1, 10, 18})
+
+
+def tflite_contents(content: memoryview) -> FileContents:
+    """Count the operators of all subgraphs, and the weights: constants of real numbers or with a scale.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    model = root_table(content)
+    names = [_operator_name(table_at(content, place)) for place in model.items(1)]
+    subgraphs = [table_at(content, place) for place in model.items(2)]
+    return FileContents(
+        parameters=count_weights(_weights(model, subgraphs)),
+        operators=count_operators(_operators(names, subgraphs)),
+    )
+
+
+def _operator_name(code: Table) -> str:
+    # Files of before 2020 have the number in a field of one byte only.
+    number = max(code.number(3, I32), code.number(0, I8))
+    if number == _CUSTOM:
+        return code.text(1) or "CUSTOM"
+    return BUILTIN_OPERATORS[number] if 0 <= number < len(BUILTIN_OPERATORS) else f"BUILTIN_{number}"
+
+
+def _operators(names: list[str], subgraphs: list[Table]) -> Iterator[str]:
+    for subgraph in subgraphs:
+        for place in subgraph.items(3):
+            code = table_at(subgraph.content, place).number(0, U32)
+            if code >= len(names):
+                raise MalformedTable(f"there is no operator code {code}")
+            yield names[code]
+
+
+def _weights(model: Table, subgraphs: list[Table]) -> Iterator[tuple[int, ...]]:
+    """Yield the shape of each constant that is a weight; tensors that share a buffer are one."""
+    buffers, seen = model.items(4), set()
+    for subgraph in subgraphs:
+        for place in subgraph.items(0):
+            tensor = table_at(model.content, place)
+            buffer = tensor.number(2, U32)
+            if buffer in seen or not 0 < buffer < len(buffers) or not _is_weight(tensor):
+                continue
+            if _has_data(table_at(model.content, buffers[buffer])):
+                seen.add(buffer)
+                yield tensor.numbers(0, I32, MOST_DIMENSIONS)
+
+
+def _is_weight(tensor: Table) -> bool:
+    if tensor.number(1, I8) in _REAL_TYPES:
+        return True
+    quantization = tensor.table(4)
+    return quantization is not None and len(quantization.items(2)) > 0
+
+
+def _has_data(buffer: Table) -> bool:
+    # Of files above 2 GB the data stand behind the flatbuffer.
+    return len(buffer.items(0, 1)) > 0 or buffer.number(1, U64) > 1
