@@ -34,6 +34,7 @@ from farm.database.migrate import upgrade
 from farm.database.transaction import bind_tx
 from farm.embedded_agent import agent_config, devices_left_running, run_embedded_agent
 from farm.file_modes import close_folder, owner_only_files
+from farm.pauses import shorten_pauses
 from farm.services.access.token_uses import STORE_EVERY_S
 from farm.services.access.tokens import check_an_admin_has_a_token
 from farm.services.files.folder_owner import check_folder, check_new_farm
@@ -180,6 +181,8 @@ async def _serve(
         if certificate is not None:
             reloads = run_sweeps(certificate.reload, every_s=_CERTIFICATE_EVERY_S)
             await stack.enter_async_context(reloads)
+        # Everything that stays until the end is built: modules, routes, the connected database.
+        shorten_pauses()
         beside = _background_tasks(options, agent, app, listeners, clock)
         tasks = await stack.enter_async_context(beside)
         await _wait_for_first(stopping.wait(), *servers, *tasks)

@@ -28,7 +28,7 @@ _FileIdentity = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFile:
-    """A file under its digest's name, whether or not a row has it."""
+    """A file under its digest's name, as the disk has it, whether or not a row has it."""
 
     digest: Digest
     size_bytes: int
@@ -72,13 +72,20 @@ class DiskBlobs:
         except FileNotFoundError:
             return None
 
-    def files(self) -> Iterator[StoredFile]:
-        """Yield all artifacts, in no order; reads the whole folder."""
+    def digests(self) -> set[Digest]:
+        """Return all artifacts. Reads the names of the whole folder, and asks for no file's size or time."""
+        digests: set[Digest] = set()
         for subfolder in self.folder.glob("??"):
-            for path in subfolder.iterdir():
-                with contextlib.suppress(FileNotFoundError):
-                    if is_digest(path.name):
-                        yield _stored_file(path)
+            with os.scandir(subfolder) as entries:
+                digests.update(Digest(entry.name) for entry in entries if is_digest(entry.name))
+        return digests
+
+    def stored_file(self, digest: Digest) -> StoredFile | None:
+        """Return an artifact's file with its size and time, or None when it is not here."""
+        try:
+            return _stored_file(self.path(digest))
+        except FileNotFoundError:
+            return None
 
     def set_aside(self, digest: Digest, at: datetime) -> bool:
         """Move an artifact into the trash; False when it is not there. Quick: one rename."""

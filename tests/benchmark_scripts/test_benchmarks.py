@@ -36,6 +36,7 @@ _PROMISED = {
         "with their points",
     ],
     "page": ["first byte", "its SQL", "open tabs, nothing changes"],
+    "pauses": ["full collection, CPU", "GET beside 2 threads, longest"],
     "cancel": ["SQLite      2,000 jobs", "times the bare statements", "the longest of"],
     "client_samples": [
         "samples(), unpacked",

@@ -1,5 +1,6 @@
 """The OpenAPI description: each call with the role it needs, and the problem documents it may refuse with."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -7,6 +8,8 @@ from fastapi import APIRouter, FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from farm import __version__
@@ -31,6 +34,7 @@ class DescribedApp(FastAPI):
         super().__init__(version=__version__, **settings)
         self._front: ASGIApp = super().__call__
         self._routers = routers
+        self._is_building = asyncio.Lock()
         for router in routers:
             self.include_router(router)
 
@@ -41,8 +45,19 @@ class DescribedApp(FastAPI):
         """Add the outermost layer, ahead of all middleware: errors that it raises are not answered."""
         self._front = kind(self._front, **settings)
 
+    def setup(self) -> None:
+        """Serve the description, and no pages of FastAPI's own; called by the parent's constructor."""
+        if self.openapi_url is not None:
+            self.add_route(self.openapi_url, self._get_description, include_in_schema=False)
+
+    async def _get_description(self, _: Request) -> JSONResponse:
+        # It takes seconds of CPU to build: on a thread, so that other requests are answered, and on one at a
+        # time, however many ask for it.
+        async with self._is_building:
+            return await asyncio.to_thread(lambda: JSONResponse(self.openapi()))
+
     def openapi(self) -> dict[str, Any]:
-        """Return the description, built once."""
+        """Return the description, built once; building it takes seconds of CPU."""
         if self.openapi_schema is None:
             self.openapi_schema = _describe(self, self._routers)
         return self.openapi_schema

@@ -200,8 +200,8 @@ def _storage(farm: Context) -> StorageView:
         rules=rules,
         old_history=old_history,
         data_dir=farm.config.data_dir.resolve(),
-        disk_free_bytes=farm.blobs.free_bytes(),
-        on_disk=list(farm.blobs.files()),
+        blobs=farm.blobs,
+        on_disk=farm.blobs.digests(),
         trash=farm.blobs.trash(),
     )
 

@@ -1,6 +1,6 @@
 """Retention: sweeps that keep the farm within its limits, and never delete what unfinished work needs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
@@ -60,7 +60,7 @@ def sweep_storage(
     """
     database.read(check_sweepable, blobs.folder)
     artifact_count, artifact_bytes = _expire_artifacts(database, rules, clock)
-    on_disk = list(blobs.files())
+    on_disk = blobs.digests()
     unreferenced = _set_aside_unreferenced(database, blobs, on_disk, clock)
     lost = _mark_lost(database, blobs, on_disk, clock)
     deleted_bytes = [
@@ -95,10 +95,10 @@ def artifacts_to_expire(tx: Tx, rules: StorageRules) -> list[Artifact]:
     """Return the artifacts that the limit pushes out, least recently used first."""
     if rules.blobs_limit_bytes is None:
         return []
-    stored = artifacts.stored_artifacts(tx.connection)
-    excess_bytes = sum(artifact.size_bytes for artifact in stored) - rules.blobs_limit_bytes
+    excess_bytes = artifacts.stored_bytes(tx.connection) - rules.blobs_limit_bytes
     if excess_bytes <= 0:
         return []
+    stored = artifacts.stored_artifacts(tx.connection)
     needed = artifacts.needed_digests(tx.connection) | builtin_digests()
     unused = [file for file in stored if file.digest not in needed and tx.now - file.used_at > MIN_FILE_AGE]
     return select_for_eviction(unused, excess_bytes)
@@ -164,17 +164,18 @@ def expire_over_limit(tx: Tx, rules: StorageRules) -> list[Artifact]:
 
 
 def _set_aside_unreferenced(
-    database: Database, blobs: DiskBlobs, on_disk: Sequence[StoredFile], clock: Clock
+    database: Database, blobs: DiskBlobs, on_disk: Set[Digest], clock: Clock
 ) -> list[StoredFile]:
     """Move files without a row into the trash, also those an earlier process only marked; return them."""
+    unreferenced = database.read(bind_tx(unreferenced_files, now=clock.now()), blobs, on_disk)
     going: set[Digest] = set()
-    for batch in _batches(database.read(bind_tx(unreferenced_files, now=clock.now()), on_disk)):
+    for batch in _batches(unreferenced):
         digests = [file.digest for file in batch]
         going.update(database.write(bind_tx(set_aside_unreferenced, now=clock.now()), blobs, digests))
-    return [file for file in on_disk if file.digest in going]
+    return [file for file in unreferenced if file.digest in going]
 
 
-def _mark_lost(database: Database, blobs: DiskBlobs, on_disk: Sequence[StoredFile], clock: Clock) -> int:
+def _mark_lost(database: Database, blobs: DiskBlobs, on_disk: Set[Digest], clock: Clock) -> int:
     """Mark the artifacts whose files are gone as expired; return how many."""
     lost = [
         digest
@@ -186,23 +187,24 @@ def _mark_lost(database: Database, blobs: DiskBlobs, on_disk: Sequence[StoredFil
     return len(lost)
 
 
-def unreferenced_files(tx: Tx, on_disk: Sequence[StoredFile]) -> list[StoredFile]:
-    """Return files whose rows expired, or that have none; one that just came may get its row in a moment."""
-    stored = {artifact.digest for artifact in artifacts.stored_artifacts(tx.connection)}
+def unreferenced_files(tx: Tx, blobs: DiskBlobs, on_disk: Set[Digest]) -> list[StoredFile]:
+    """Return files whose rows expired, or that have none; one that just came may get its row in a moment.
+
+    Only of these the disk is asked for size and time.
+    """
+    without_row = sorted(on_disk - artifacts.stored_sizes(tx.connection).keys())
     settled_s = (tx.now - MIN_FILE_AGE).timestamp()
     return [
         file
-        for file in on_disk
-        if file.digest not in stored
+        for file in map(blobs.stored_file, without_row)
+        if file is not None
         and (file.modified_s < settled_s or artifacts.find_artifact(tx.connection, file.digest) is not None)
     ]
 
 
-def missing_artifacts(connection: Connection, on_disk: Sequence[StoredFile]) -> list[Digest]:
+def missing_artifacts(connection: Connection, on_disk: Set[Digest]) -> list[Digest]:
     """Return the artifacts whose rows say that their files are here, and are not."""
-    present = {file.digest for file in on_disk}
-    stored = artifacts.stored_artifacts(connection)
-    return [artifact.digest for artifact in stored if artifact.digest not in present]
+    return sorted(artifacts.stored_sizes(connection).keys() - on_disk)
 
 
 def _expire_evidence(database: Database, rules: StorageRules, clock: Clock) -> tuple[int, int]:

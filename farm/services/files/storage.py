@@ -1,14 +1,14 @@
 """Describe the farm's storage: files by kind and use, raw output by age, and what the next sweep would do."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy.engine import Connection
 
-from farm.blobs.disk import StoredFile
+from farm.blobs.disk import DiskBlobs, StoredFile
 from farm.core.base.ids import Digest
 from farm.core.operations.retention import StorageRules
 from farm.database.transaction import Tx
@@ -25,7 +25,6 @@ from farm.services.operations.history import HistoryKind
 from farm.store.devices import devices
 from farm.store.files import artifacts, programs
 from farm.store.files import variants as variant_store
-from farm.store.files.artifacts import Artifact
 from farm.store.files.disk_use import free_bytes_inside, size_bytes
 from farm.store.operations.history import last_removal, oldest_event_at
 from farm.store.results import evidence as evidence_store
@@ -47,8 +46,8 @@ def storage_view(
     *,
     rules: StorageRules,
     data_dir: Path,
-    disk_free_bytes: int,
-    on_disk: Sequence[StoredFile],
+    blobs: DiskBlobs,
+    on_disk: Set[Digest],
     trash: Sequence[StoredFile],
     old_history: Mapping[HistoryKind, int],
 ) -> StorageView:
@@ -56,7 +55,7 @@ def storage_view(
     removal = last_removal(tx.connection)
     return StorageView(
         data_dir=str(data_dir),
-        disk_free_bytes=disk_free_bytes,
+        disk_free_bytes=blobs.free_bytes(),
         database_bytes=size_bytes(tx.connection),
         database_free_bytes=free_bytes_inside(tx.connection),
         artifacts=_artifact_uses(tx.connection),
@@ -71,21 +70,22 @@ def storage_view(
         history_expired=None if removal is None else removal.cause,
         devices=_device_storage(tx.connection),
         limits=_limits(rules),
-        next_sweep=sweep_preview(tx, rules, on_disk, old_history),
+        next_sweep=sweep_preview(tx, rules, blobs, on_disk, old_history),
     )
 
 
 def sweep_preview(
     tx: Tx,
     rules: StorageRules,
-    on_disk: Sequence[StoredFile],
+    blobs: DiskBlobs,
+    on_disk: Set[Digest],
     old_history: Mapping[HistoryKind, int],
 ) -> SweepPreview:
     """Return what a sweep would do now; nothing changes."""
     going = artifacts_to_expire(tx, rules)
-    names = _names_by_digest(tx.connection)
+    names = _names_by_digest(tx.connection) if going else {}
     reports, report_bytes = _reports_going(tx, rules)
-    unkept = unreferenced_files(tx, on_disk)
+    unkept = unreferenced_files(tx, blobs, on_disk)
     return SweepPreview(
         artifacts=tuple(
             ArtifactEviction.of(artifact, names=tuple(names.get(artifact.digest, ()))) for artifact in going
@@ -126,14 +126,13 @@ def _artifact_uses(connection: Connection) -> tuple[ArtifactUse, ...]:
     kinds = _kinds(connection)
     needed = artifacts.needed_digests(connection) | builtin_digests()
     measured = artifacts.measured_digests(connection)
-    groups: defaultdict[tuple[str, str], list[Artifact]] = defaultdict(list)
-    for artifact in artifacts.stored_artifacts(connection):
-        digest = artifact.digest
+    groups: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for digest, size_bytes in artifacts.stored_sizes(connection).items():
         use = "needed" if digest in needed else "measured" if digest in measured else "unused"
-        groups[kinds.get(digest, "unregistered"), use].append(artifact)
+        groups[kinds.get(digest, "unregistered"), use].append(size_bytes)
     return tuple(
-        ArtifactUse(kind=kind, use=use, files=len(group), size_bytes=sum(file.size_bytes for file in group))
-        for (kind, use), group in sorted(groups.items())
+        ArtifactUse(kind=kind, use=use, files=len(sizes_bytes), size_bytes=sum(sizes_bytes))
+        for (kind, use), sizes_bytes in sorted(groups.items())
     )
 
 

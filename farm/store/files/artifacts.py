@@ -90,6 +90,19 @@ def stored_artifacts(connection: Connection, among: Collection[Digest] | None = 
     return [to_record(Artifact, row) for row in rows]
 
 
+def stored_sizes(connection: Connection) -> dict[Digest, int]:
+    """Return the bytes of each stored artifact."""
+    query = sa.select(artifacts.c.digest, artifacts.c.size_bytes).where(artifacts.c.expired_at.is_(None))
+    return {Digest(digest): size_bytes for digest, size_bytes in connection.execute(query)}
+
+
+def stored_bytes(connection: Connection) -> int:
+    """Return the bytes of all stored artifacts together."""
+    is_stored = artifacts.c.expired_at.is_(None)
+    total = sa.select(sa.func.coalesce(sa.func.sum(artifacts.c.size_bytes), 0)).where(is_stored)
+    return int(connection.execute(total).scalar_one())
+
+
 def expired_at_by_digest(connection: Connection) -> dict[Digest, datetime]:
     """Return when each expired artifact expired."""
     query = sa.select(artifacts.c.digest, artifacts.c.expired_at).where(artifacts.c.expired_at.is_not(None))
