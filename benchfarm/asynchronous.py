@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from benchfarm.farm import Farm
-from benchfarm.files import Harnesses, Variants
+from benchfarm.files import Harnesses, StoredFiles, Variants
 from benchfarm.run import Run
 from farm.cli.matrices.watch import POLL_S
 
@@ -111,6 +111,14 @@ class AsyncVariants(_Asynchronous[Variants]):
     add = _OnThread(Variants.add)
     list = _OnThread(Variants.list)
     get = _OnThread(Variants.get)
+    remove = _OnThread(Variants.remove)
+
+
+class AsyncStoredFiles(_Asynchronous[StoredFiles]):
+    """The files that the caller uploaded, for asyncio."""
+
+    list = _OnThread(StoredFiles.list)
+    remove = _OnThread(StoredFiles.remove)
 
 
 class AsyncHarnesses(_Asynchronous[Harnesses]):
@@ -129,6 +137,7 @@ class AsyncFarm(_Asynchronous[Farm]):
         super().__init__(Farm(url, token=token))
         self.variants = AsyncVariants(self.synchronous.variants)
         self.harnesses = AsyncHarnesses(self.synchronous.harnesses)
+        self.files = AsyncStoredFiles(self.synchronous.files)
 
     async def __aenter__(self) -> Self:
         return self

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from benchfarm.files import Harnesses, Variants
+from benchfarm.files import Harnesses, StoredFiles, Variants
 from benchfarm.frames.frame import Frame
 from benchfarm.frames.result_frames import (
     HistoryRow,
@@ -62,6 +62,7 @@ class Farm:
         self.client = connect_to(address) if token is None else FarmClient(address, token=token)
         self.variants = Variants(self.client)
         self.harnesses = Harnesses(self.client)
+        self.files = StoredFiles(self.client)
 
     def __enter__(self) -> Self:
         return self

@@ -9,10 +9,12 @@ from farm.cli.files.local_variants import add_variant, manifest_of_file
 from farm.cli.files.program_upload import add_program
 from farm.cli.run.model_file import named_variant
 from farm.client.farm_client import FarmClient
+from farm.core.base.ids import Digest
 from farm.core.models.variant import Variant
 from farm.core.programs.bundle import PLAIN_COMMAND
 from farm.wire.documents.files.harness_definition import harness_definition
 from farm.wire.documents.files.programs import AdapterView, HarnessView, RegisteredProgramView
+from farm.wire.documents.files.storage import FileRemoval, StoredFilesView
 
 
 class Variants:
@@ -60,6 +62,37 @@ class Variants:
             NotFound: there is none.
         """
         return named_variant(self._client.variants(), name, hint="`farm.variants.list()` has them")
+
+    def remove(self, name: str) -> FileRemoval:
+        """Remove the file of a variant that the caller uploaded; the variant stays listed, as expired.
+
+        Raises:
+            NotFound: there is no such variant.
+            Forbidden: someone else uploaded the file.
+            Conflict: a matrix that is not finished needs it.
+        """
+        return self._client.remove_stored_file(self.get(name).manifest.digest)
+
+
+class StoredFiles:
+    """The files that the caller uploaded, which count for their quota."""
+
+    def __init__(self, client: FarmClient) -> None:
+        self._client = client
+
+    def list(self) -> StoredFilesView:
+        """Return the largest thousand, with the bytes of all and the quota."""
+        return self._client.stored_files()
+
+    def remove(self, digest: Digest) -> FileRemoval:
+        """Remove a file, or what has arrived of an upload that broke off.
+
+        Raises:
+            NotFound: there is no such file.
+            Forbidden: someone else uploaded it.
+            Conflict: an unfinished matrix needs it, or a variant or program of someone else names it.
+        """
+        return self._client.remove_stored_file(digest)
 
 
 class Harnesses:

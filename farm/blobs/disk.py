@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from farm.blobs.copy import artifact_path, has_digest
-from farm.blobs.staging import StagedFile, arrived_bytes, remove_abandoned
-from farm.core.base.ids import Digest, is_digest
+from farm.blobs.staging import StagedFile, arrived_bytes, remove_abandoned, remove_upload
+from farm.core.base.ids import Digest, digest_of, is_digest
 from farm.core.base.units import size_text
 from farm.core.errors import FarmDiskFull, FarmFault, InputTooLarge, UploadInterrupted
 from farm.wire.content_range import ContentRange
@@ -179,13 +179,14 @@ class DiskBlobs:
         chunks: AsyncIterable[bytes],
         digest: Digest,
         *,
+        uploader: str,
         limit_bytes: int,
         part: ContentRange | None = None,
     ) -> int | None:
         """Store the body of a request, which may be a part only; None when the rest is to come.
 
-        An upload that breaks off leaves the arrived bytes, to be resumed. Of two simultaneous uploads of the
-        same bytes, one is written beside the other.
+        An upload that breaks off leaves the arrived bytes, for the same uploader to resume. Of two
+        simultaneous uploads of the same bytes, one is written beside the other.
 
         Raises:
             DigestMismatch: the bytes have another digest; nothing is stored.
@@ -196,7 +197,7 @@ class DiskBlobs:
         first = part.first if part else 0
         end_bytes = part.last + 1 if part else limit_bytes
         checked_bytes = first
-        with self._disk_errors(digest), self._resume_upload(digest, first) as incoming:
+        with self._disk_errors(digest), self._resume_upload(uploader, digest, first) as incoming:
             await asyncio.to_thread(incoming.resume_at, first)
             async for chunk in _with_stall_timeout(chunks):
                 if incoming.size_bytes + len(chunk) > end_bytes:
@@ -212,17 +213,33 @@ class DiskBlobs:
             # Off the event loop: a sync takes as long as the disk does.
             return await asyncio.to_thread(incoming.commit, digest, self.path(digest))
 
-    def arrived_bytes(self, digest: Digest) -> int:
-        """Return how many bytes of an interrupted upload have arrived."""
-        return arrived_bytes(self._partial, digest)
+    def arrived_bytes(self, uploader: str, digest: Digest) -> int:
+        """Return how many bytes of someone's interrupted upload have arrived."""
+        return arrived_bytes(self._uploads_of(uploader), digest)
+
+    def arriving(self, uploader: str) -> dict[Digest, int]:
+        """Return the bytes that have arrived of each upload of someone that has not ended."""
+        folder = self._uploads_of(uploader)
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        return {Digest(name): arrived_bytes(folder, Digest(name)) for name in names if is_digest(name)}
+
+    def drop_upload(self, uploader: str, digest: Digest) -> int:
+        """Remove what has arrived of someone's interrupted upload; return its bytes, 0 while it is sent."""
+        return remove_upload(self._uploads_of(uploader), digest)
 
     def expire_uploads(self, before_s: float) -> list[int]:
         """Remove the uploads that were not resumed since then; return the bytes of each."""
         return remove_abandoned(self._partial, before_s=before_s)
 
+    def _uploads_of(self, uploader: str) -> Path:
+        """Return the folder of someone's uploads; its name is as long for every uploader."""
+        return self._partial / digest_of(uploader.encode())
+
     @contextlib.contextmanager
-    def _resume_upload(self, digest: Digest, first: int) -> Iterator[StagedFile]:
-        incoming = StagedFile.resumable(self._partial, digest)
+    def _resume_upload(self, uploader: str, digest: Digest, first: int) -> Iterator[StagedFile]:
+        folder = self._uploads_of(uploader)
+        folder.mkdir(exist_ok=True)
+        incoming = StagedFile.resumable(folder, digest)
         if incoming is None:
             if first > 0:
                 raise UploadInterrupted(f"artifact {digest} is being uploaded by another client")

@@ -114,15 +114,32 @@ def arrived_bytes(folder: Path, digest: Digest) -> int:
 
 
 def remove_abandoned(folder: Path, *, before_s: float | None = None) -> list[int]:
-    """Remove files that are not being received, all or those written before; return the bytes of each."""
+    """Remove files that are not being received, all or those written before; return the bytes of each.
+
+    Files of folders in the folder count, too.
+    """
     freed_bytes: list[int] = []
     for path in folder.iterdir():
-        with suppress(FileNotFoundError), path.open("rb") as file:
-            state = os.fstat(file.fileno())
-            if (before_s is None or state.st_mtime < before_s) and _try_lock(file) and _is_same(path, file):
-                path.unlink()
-                freed_bytes.append(state.st_size)
+        if path.is_dir():
+            freed_bytes += remove_abandoned(path, before_s=before_s)
+            continue
+        freed_bytes += _remove_unlocked(path, before_s)
     return freed_bytes
+
+
+def remove_upload(folder: Path, digest: Digest) -> int:
+    """Remove a resumable upload that is not being received; return its bytes, 0 where there is none."""
+    return sum(_remove_unlocked(folder / digest, None))
+
+
+def _remove_unlocked(path: Path, before_s: float | None) -> list[int]:
+    """Remove a file that no one is writing; return its bytes, or nothing."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        state = os.fstat(file.fileno())
+        if (before_s is None or state.st_mtime < before_s) and _try_lock(file) and _is_same(path, file):
+            path.unlink()
+            return [state.st_size]
+    return []
 
 
 def _try_lock(file: BinaryIO) -> bool:

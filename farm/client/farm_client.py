@@ -38,7 +38,7 @@ from farm.wire.documents.files.programs import (
     ProgramView,
     RegisteredProgramView,
 )
-from farm.wire.documents.files.storage import StorageView, SweepResult
+from farm.wire.documents.files.storage import FileRemoval, StorageView, StoredFilesView, SweepResult
 from farm.wire.documents.hosts import HostChange, HostDetail, HostRetirementPlan, HostView
 from farm.wire.documents.matrices.matrices import (
     MAX_JOBS_PAGE,
@@ -313,6 +313,14 @@ class FarmClient(ResultQueries, ExportQueries, ImportQueries, AccessQueries):
     def sweep_storage(self) -> SweepResult:
         """Enforce the storage limits now."""
         return self._post(SweepResult, "/storage/sweep", {})
+
+    def stored_files(self, person: str | None = None) -> StoredFilesView:
+        """Return the files that the caller, or a person, uploaded: the largest thousand, and all bytes."""
+        return self._get(StoredFilesView, "/storage/files", person=person)
+
+    def remove_stored_file(self, digest: Digest) -> FileRemoval:
+        """Remove a file that the caller uploaded; an admin may remove anyone's."""
+        return self._delete(FileRemoval, f"/storage/files/{digest}")
 
     def programs(self) -> list[ProgramView]:
         return self._get(list[ProgramView], "/harnesses")

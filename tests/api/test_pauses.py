@@ -29,7 +29,7 @@ run(UpOptions(config=FarmConfig(data_dir=Path(sys.argv[1]), port=0), agent=False
 """
 
 
-def test_a_farm_that_serves_collects_no_garbage_of_what_it_is_made_of_and_one_that_is_imported_changes_nothing(
+def test_a_farm_that_serves_collects_nothing_of_what_it_is_made_of_and_an_import_changes_nothing(
     tmp_path: Path,
 ) -> None:
     done = subprocess.run(

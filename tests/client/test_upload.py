@@ -175,7 +175,8 @@ def test_two_that_send_one_file_at_the_same_time_do_not_hurt_each_other(farm: Ht
     slow.join()
     assert statuses == [201]
     assert stored(farm) == CONTENT
-    assert list((farm.context.config.data_dir / "blobs" / "partial").iterdir()) == []
+    parts = farm.context.config.data_dir / "blobs" / "partial"
+    assert [path for path in parts.rglob("*") if path.is_file()] == []
 
 
 @pytest.mark.parametrize(
@@ -202,7 +203,7 @@ def test_what_no_one_goes_on_with_goes_with_the_next_sweep_after_a_day(farm: Htt
     put(farm, 0, 99)
     farm.http.post("/api/v1/storage/sweep")
     assert arrived(farm) == 100
-    part = farm.context.blobs.folder / "partial" / DIGEST
+    (part,) = (farm.context.blobs.folder / "partial").rglob(DIGEST)
     old_s = part.stat().st_mtime - (UPLOAD_MAX_AGE + timedelta(minutes=1)).total_seconds()
     os.utime(part, (old_s, old_s))
     assert farm.http.post("/api/v1/storage/sweep").json()["deleted_bytes"] == 100
@@ -211,11 +212,12 @@ def test_what_no_one_goes_on_with_goes_with_the_next_sweep_after_a_day(farm: Htt
 
 @pytest.mark.fault(45)
 def test_what_arrived_outlives_the_farm(tmp_path: Path) -> None:
-    for folder in ("incoming", "partial"):
-        (tmp_path / folder).mkdir()
+    for folder in ("incoming", f"partial/{digest_of(b'user:ann')}"):
+        (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / DIGEST).write_bytes(b"part")
     again = DiskBlobs(tmp_path)
-    assert again.arrived_bytes(DIGEST) == 4
+    assert again.arrived_bytes("user:ann", DIGEST) == 4
+    assert again.arrived_bytes("user:ben", DIGEST) == 0
     assert list((tmp_path / "incoming").iterdir()) == []
 
 

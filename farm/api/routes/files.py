@@ -4,10 +4,11 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
+from functools import partial
 from hashlib import sha256
-from typing import BinaryIO
+from typing import Annotated, BinaryIO
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -19,10 +20,15 @@ from farm.api.http.authorization import Operator, Submitter, Viewer, ViewerOrAge
 from farm.api.http.problems import status_of
 from farm.api.http.request_bodies import content_length
 from farm.core.base.ids import Digest, HostId
-from farm.core.errors import ArtifactMissing, InputTooLarge, NotFound, UploadInterrupted
+from farm.core.errors import ArtifactExpired, ArtifactMissing, InputTooLarge, NotFound, UploadInterrupted
 from farm.core.operations.role import Caller, Role, is_permitted
 from farm.services.agents.exchange.answer import check_file_is_needed
-from farm.services.files.artifacts import check_quota, get_artifact, record_upload
+from farm.services.files.artifacts import (
+    check_quota,
+    get_artifact,
+    record_upload,
+    set_aside_unreferenced,
+)
 from farm.services.files.programs import (
     check_may_register,
     harness_view,
@@ -34,6 +40,7 @@ from farm.services.files.programs import (
 from farm.services.files.registration import parse_digest
 from farm.services.files.retention import sweep_storage
 from farm.services.files.storage import storage_view
+from farm.services.files.stored_files import remove_file, remove_upload, stored_files
 from farm.services.files.verification import expire_if_damaged
 from farm.services.operations.history import count_old_history
 from farm.wire.content_range import OFFSET_HEADER, ContentRange, content_range, is_within
@@ -44,7 +51,10 @@ from farm.wire.documents.files.programs import (
     ProgramView,
     RegisteredProgramView,
 )
-from farm.wire.documents.files.storage import StorageView, SweepResult
+from farm.wire.documents.files.storage import FileRemoval, StorageView, StoredFilesView, SweepResult
+
+#: Files that one answer lists.
+_MAX_FILES = 1000
 
 router = APIRouter(prefix="/api/v1")
 
@@ -55,8 +65,8 @@ async def put_blob(
 ) -> dict[str, int]:
     """Upload an artifact, or with `Content-Range` a part; the bytes must have the digest they are named by.
 
-    An upload that breaks off can be gone on with: HEAD says in `Upload-Offset` how much arrived. 202 says
-    that more is to come.
+    An upload that breaks off can be gone on with by who began it: HEAD says in `Upload-Offset` how much
+    arrived. 202 says that more is to come.
     """
     name, limit_bytes = parse_digest(digest), farm.config.max_blob_bytes
     part = _part(request.headers)
@@ -65,11 +75,14 @@ async def put_blob(
         raise InputTooLarge(f"{announced} bytes, an artifact has at most {limit_bytes}")
     quota = None if is_permitted(caller.role, Role.OPERATOR) else farm.config.stored_bytes_per_person
     if quota is not None:
-        await farm.database.peek_async(check_quota, name, announced, actor=caller.actor, most_bytes=quota)
+        check = partial(check_quota, blobs=farm.blobs, actor=caller.actor, most_bytes=quota)
+        await farm.database.peek_async(check, digest=name, size_bytes=announced)
     farm.blobs.check_space(announced - (part.first if part else 0))
-    size_bytes = await farm.blobs.put_stream(_body(request), name, limit_bytes=limit_bytes, part=part)
+    size_bytes = await farm.blobs.put_stream(
+        _body(request), name, uploader=caller.actor, limit_bytes=limit_bytes, part=part
+    )
     if size_bytes is None:
-        arrived = farm.blobs.arrived_bytes(name)
+        arrived = farm.blobs.arrived_bytes(caller.actor, name)
         response.status_code, response.headers[OFFSET_HEADER] = 202, str(arrived)
         return {"size_bytes": arrived}
     record = farm.bind(record_upload, actor=caller.actor)
@@ -89,7 +102,7 @@ async def head_blob(digest: str, caller: ViewerOrAgent, farm: Farm) -> Response:
         if await _expire_if_damaged(farm, name):
             (await _blob(farm, caller, name)).close()
     except NotFound as error:
-        arrived = str(farm.blobs.arrived_bytes(name))
+        arrived = str(farm.blobs.arrived_bytes(caller.actor, name))
         return Response(status_code=status_of(error), headers={OFFSET_HEADER: arrived})
     return Response()
 
@@ -182,6 +195,43 @@ async def post_program(
 async def get_storage(_: Viewer, farm: Farm) -> StorageView:
     """Return the use of storage, the limits in force, and what the next sweep would do."""
     return await asyncio.to_thread(_storage, farm)
+
+
+@router.get("/storage/files")
+async def get_stored_files(
+    caller: Viewer,
+    farm: Farm,
+    person: Annotated[str | None, Query(max_length=64)] = None,
+    limit: Annotated[int, Query(ge=1, le=_MAX_FILES)] = _MAX_FILES,
+) -> StoredFilesView:
+    """Return the files that the caller, or a person, uploaded, the largest first, and their quota."""
+    name = person or caller.name
+    has_quota = name != caller.name or not is_permitted(caller.role, Role.OPERATOR)
+    quota = farm.config.stored_bytes_per_person if has_quota else None
+    return await farm.database.read_async(
+        stored_files, farm.blobs, person=name, quota_bytes=quota, limit=limit
+    )
+
+
+@router.delete("/storage/files/{digest}")
+async def delete_stored_file(digest: str, request: Request, caller: Submitter, farm: Farm) -> FileRemoval:
+    """Remove a file that the caller uploaded, or what has arrived of it; an admin may remove anyone's.
+
+    What an unfinished matrix needs is refused. Measurements stay, and sending the file again restores it.
+    """
+    name = parse_digest(digest)
+    try:
+        async with telling_refusal(request, caller, farm):
+            removal = await farm.database.write_async(
+                farm.bind(remove_file, actor=caller.actor), name, caller
+            )
+    except (NotFound, ArtifactExpired):
+        arrived = await asyncio.to_thread(remove_upload, farm.blobs, name, caller)
+        if arrived is None:
+            raise
+        return arrived
+    await farm.database.write_async(farm.bind(set_aside_unreferenced), farm.blobs, [name])
+    return removal
 
 
 @router.post("/storage/sweep")

@@ -6,8 +6,9 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from farm.cli.files.stored_files import find_stored_file, remove_files
 from farm.cli.shell.address import connect, data_dir, show_view
-from farm.cli.shell.options import Data, Json
+from farm.cli.shell.options import Data, Json, Yes
 from farm.cli.shell.output import print_data, print_done, print_json, print_notice
 from farm.cli.shell.settings import farm_config
 from farm.cli.shell.tables import Listing, name, number, prose
@@ -22,6 +23,8 @@ from farm.wire.documents.files.storage import (
     EvidenceAge,
     LimitsView,
     StorageView,
+    StoredFilesView,
+    StoredFileView,
     SweepPreview,
     SweepResult,
 )
@@ -103,6 +106,28 @@ def sweep_text(swept: SweepResult) -> str:
     return f"swept: {join_or_dash(parts)}" if parts else "swept: nothing to remove"
 
 
+def stored_files_report(view: StoredFilesView) -> RenderableType:
+    """Return the report of a person's files: what they take of the quota, and a table."""
+    arriving_bytes = sum(view.arriving.values())
+    taken = size_text(view.size_bytes + arriving_bytes)
+    quota = "no quota" if view.quota_bytes is None else f"{size_text(view.quota_bytes)} allowed"
+    parts = [f"{view.person}: {plural(view.files, 'file')}, {taken}, {quota}"]
+    for digest, size_bytes in view.arriving.items():
+        parts.append(f"{size_text(size_bytes)} arrived of {digest[:12]}, whose upload is not complete")
+    if len(view.largest) < view.files:
+        parts.append(f"the largest {len(view.largest)} are shown")
+    return Group(_lines(*parts), stored_file_table(view.largest))
+
+
+#: The files of a person.
+stored_file_table = Listing[StoredFileView](
+    name("file", lambda file: file.digest[:12]),
+    prose("names", lambda file: join_or_dash(file.names)),
+    name("use", lambda file: file.use),
+    number("size", lambda file: size_text(file.size_bytes)),
+    number("last used", lambda file: local_time_text(file.used_at)),
+)
+
 #: The artifacts to remove, in order.
 eviction_table = Listing[ArtifactEviction](
     name("removed", lambda artifact: artifact.digest[:12]),
@@ -153,6 +178,43 @@ def show_command(as_json: Json = False) -> None:
     Example: farm storage show --json
     """
     show_view(lambda farm: farm.storage(), storage_report, as_json=as_json)
+
+
+@app.command("files")
+def files_command(
+    person: Annotated[str | None, typer.Option(help="Whose files; default: yours.", metavar="NAME")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the files that you uploaded, the largest first, and what they take of your quota.
+
+    Example: farm storage files
+    """
+    show_view(lambda farm: farm.stored_files(person), stored_files_report, as_json=as_json)
+
+
+@app.command()
+def remove(
+    digests: Annotated[
+        list[str],
+        typer.Argument(metavar="DIGEST...", help="Files of yours, by the beginnings of their digests."),
+    ],
+    person: Annotated[
+        str | None, typer.Option(help="Whose files; default: yours. Takes an admin.", metavar="NAME")
+    ] = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Remove files that you uploaded, so that others fit into your quota.
+
+    Files that an unfinished matrix needs are kept. Measurements stay; variants and programs whose files go
+    need them again before they can run.
+
+    Example: farm storage remove 3f9a2b7c41d0
+    """
+    with connect() as farm:
+        view = farm.stored_files(person)
+        selected = [find_stored_file(view, digest) for digest in dict.fromkeys(digests)]
+        remove_files(farm, selected, yes=yes, as_json=as_json)
 
 
 @app.command()

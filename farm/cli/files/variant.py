@@ -18,8 +18,9 @@ from farm.cli.files.local_variants import (
     missing_input_hint,
     replacement_note,
 )
+from farm.cli.files.stored_files import SelectedFile, remove_files
 from farm.cli.shell.address import connect, data_dir, show_view
-from farm.cli.shell.options import DeclaredInputs, Json, Limit, NamePart, Since
+from farm.cli.shell.options import DeclaredInputs, Json, Limit, NamePart, Since, Yes
 from farm.cli.shell.output import err, print_data, print_json, print_notice, show
 from farm.cli.shell.tables import Field, Listing, name, number, prose, sections, text_report
 from farm.core.base.spec_errors import name_hint
@@ -322,6 +323,28 @@ def set_command(
         variant_id = select_variant(farm.variants(), variant).variant_id
         view = farm.change_variant(variant_id, model=model, inputs=declared)
     show(view, variant_report, as_json=as_json)
+
+
+@app.command()
+def remove(
+    variant: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="A variant as `farm variant list` names it, or its digest."),
+    ],
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Remove the file of a variant that you uploaded, so that others fit into your quota.
+
+    The variant stays listed as expired, with its measurements, and runs again once its file is added again. A
+    file that an unfinished matrix needs is kept.
+
+    Example: farm variant remove my_net/float32/lite
+    """
+    with connect() as farm:
+        view = select_variant(farm.variants(), variant)
+        selected = SelectedFile(digest=view.manifest.digest, text=view.name)
+        remove_files(farm, [selected], yes=yes, as_json=as_json)
 
 
 @app.command("show")

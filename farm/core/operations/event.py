@@ -179,6 +179,8 @@ class FarmEvent(StrEnum):
     IMPORT_WITHDRAWN = "import_withdrawn"
     #: A file's bytes went, to make room or because they were damaged.
     ARTIFACT_EXPIRED = "artifact_expired"
+    #: A person removed a file's bytes.
+    ARTIFACT_REMOVED = "artifact_removed"
     #: They are there again.
     ARTIFACT_RESTORED = "artifact_restored"
     #: Bodies of reports went, by a rule of retention.

@@ -31,7 +31,7 @@ FILE_IS_DAMAGED = "its file is damaged on the disk"
 def record_upload(
     tx: Tx, blobs: DiskBlobs, digest: Digest, size_bytes: int, *, most_bytes: int | None = None
 ) -> None:
-    """Record an upload whose file is in place.
+    """Record an upload whose file is in place; what has arrived of others by the actor takes bytes, too.
 
     Raises:
         QuotaReached: with it, the actor's files take more than `most_bytes`; nothing is recorded.
@@ -44,20 +44,24 @@ def record_upload(
         )
     # With the new one, which is rolled back: of two uploads at once, the second sees the first.
     if put_artifact(tx, digest, size_bytes) and most_bytes is not None:
-        _check_quota(stored_bytes_of(tx.connection, tx.actor) - size_bytes, size_bytes, most_bytes)
+        taken_bytes = stored_bytes_of(tx.connection, tx.actor) + sum(blobs.arriving(tx.actor).values())
+        _check_quota(taken_bytes - size_bytes, size_bytes, most_bytes)
 
 
 def check_quota(
-    connection: Connection, digest: Digest, size_bytes: int, *, actor: str, most_bytes: int
+    connection: Connection, blobs: DiskBlobs, digest: Digest, size_bytes: int, *, actor: str, most_bytes: int
 ) -> None:
     """Check that an upload will fit, before its bytes are read; those that are stored take nothing more.
+
+    What has arrived of other uploads of the actor takes bytes, too.
 
     Raises:
         QuotaReached: it will not.
     """
     artifact = find_artifact(connection, digest)
     if artifact is None or artifact.expired_at is not None:
-        _check_quota(stored_bytes_of(connection, actor), size_bytes, most_bytes)
+        others = (size for other, size in blobs.arriving(actor).items() if other != digest)
+        _check_quota(stored_bytes_of(connection, actor) + sum(others), size_bytes, most_bytes)
 
 
 def _check_quota(stored_bytes: int, new_bytes: int, most_bytes: int) -> None:
@@ -65,8 +69,8 @@ def _check_quota(stored_bytes: int, new_bytes: int, most_bytes: int) -> None:
         raise QuotaReached(
             f"{size_text(new_bytes)} more are too much: the files that you uploaded take"
             f" {size_text(stored_bytes)}, and may take {size_text(most_bytes)}",
-            hint="files that nothing needs expire once the farm is over its limit (`farm storage show`); an"
-            " operator sets the quota, FARM_STORED_BYTES_PER_PERSON",
+            hint="`farm storage files` lists them, and `farm storage remove` frees what no matrix needs;"
+            " an operator sets the quota, FARM_STORED_BYTES_PER_PERSON",
         )
 
 

@@ -127,9 +127,9 @@ def _artifact_uses(connection: Connection) -> tuple[ArtifactUse, ...]:
     needed = artifacts.needed_digests(connection) | builtin_digests()
     measured = artifacts.measured_digests(connection)
     groups: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for digest, size_bytes in artifacts.stored_sizes(connection).items():
+    for digest, of_file_bytes in artifacts.stored_sizes(connection).items():
         use = "needed" if digest in needed else "measured" if digest in measured else "unused"
-        groups[kinds.get(digest, "unregistered"), use].append(size_bytes)
+        groups[kinds.get(digest, "unregistered"), use].append(of_file_bytes)
     return tuple(
         ArtifactUse(kind=kind, use=use, files=len(sizes_bytes), size_bytes=sum(sizes_bytes))
         for (kind, use), sizes_bytes in sorted(groups.items())

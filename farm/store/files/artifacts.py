@@ -37,6 +37,8 @@ class Artifact:
     created_at: datetime
     used_at: datetime
     expired_at: datetime | None
+    #: Whose upload put the bytes there; None where an earlier release did.
+    stored_by: str | None
 
 
 def put_artifact(tx: Tx, digest: Digest, size_bytes: int) -> bool:
@@ -53,7 +55,14 @@ def put_artifact(tx: Tx, digest: Digest, size_bytes: int) -> bool:
     tx.connection.execute(there.values(used_at=tx.now, expired_at=None))
     if artifact.expired_at is not None:
         tx.connection.execute(there.values(stored_by=tx.actor))
-        _record(tx, digest, FarmEvent.ARTIFACT_RESTORED, "expired", "kept", "sent again")
+        record_event(
+            tx.by("farm"),
+            FarmEvent.ARTIFACT_RESTORED,
+            digest,
+            from_state="expired",
+            to_state="kept",
+            cause="sent again",
+        )
     return artifact.expired_at is not None
 
 
@@ -109,13 +118,26 @@ def expired_at_by_digest(connection: Connection) -> dict[Digest, datetime]:
     return {Digest(digest): expired_at for digest, expired_at in connection.execute(query)}
 
 
-def expire_artifacts(tx: Tx, digests: Iterable[Digest], *, cause: str) -> list[Digest]:
-    """Mark artifacts as expired and return those that were not before."""
+def artifacts_stored_by(connection: Connection, actor: str) -> list[Artifact]:
+    """Return the stored artifacts that count for an actor, the largest first."""
+    is_theirs = (artifacts.c.stored_by == actor) & artifacts.c.expired_at.is_(None)
+    query = sa.select(artifacts).where(is_theirs).order_by(artifacts.c.size_bytes.desc(), artifacts.c.digest)
+    return [to_record(Artifact, row) for row in connection.execute(query)]
+
+
+def expire_artifacts(
+    tx: Tx, digests: Iterable[Digest], *, cause: str, kind: FarmEvent = FarmEvent.ARTIFACT_EXPIRED
+) -> list[Digest]:
+    """Mark artifacts as expired and return those that were not before.
+
+    The event is one of the farm's, or one of the actor's where they removed the file.
+    """
     expired: list[Digest] = []
     for digest in digests:
         is_stored = (artifacts.c.digest == digest) & artifacts.c.expired_at.is_(None)
         if tx.connection.execute(artifacts.update().where(is_stored).values(expired_at=tx.now)).rowcount:
-            _record(tx, digest, FarmEvent.ARTIFACT_EXPIRED, "kept", "expired", cause)
+            by = tx if kind is FarmEvent.ARTIFACT_REMOVED else tx.by("farm")
+            record_event(by, kind, digest, from_state="kept", to_state="expired", cause=cause)
             expired.append(digest)
     return expired
 
@@ -154,7 +176,3 @@ def _digests_of_cells(connection: Connection, which: sa.ColumnElement[bool]) -> 
         .where(which)
     )
     return set(connection.execute(sa.union(models, files)).scalars())
-
-
-def _record(tx: Tx, digest: Digest, kind: FarmEvent, from_state: str, to_state: str, cause: str) -> None:
-    record_event(tx.by("farm"), kind, digest, from_state=from_state, to_state=to_state, cause=cause)

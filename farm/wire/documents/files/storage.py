@@ -54,6 +54,43 @@ class ArtifactEviction(Wire):
     names: tuple[str, ...]
 
 
+class StoredFileView(Wire):
+    """A file that a person uploaded."""
+
+    digest: Digest
+    size_bytes: int
+    created_at: datetime
+    used_at: datetime
+    #: The variants or programs whose file it is.
+    names: tuple[str, ...]
+    #: `needed` by an unfinished matrix or the farm, `measured` (was measured with), or `unused`.
+    use: str
+
+
+class StoredFilesView(Wire):
+    """GET /api/v1/storage/files: the files that count for a person's quota."""
+
+    person: str
+    #: Null where they have none.
+    quota_bytes: int | None
+    #: Of all their files, how many and their bytes.
+    files: int
+    size_bytes: int
+    #: Bytes that have arrived of uploads that are not complete, by digest; they count, too.
+    arriving: dict[Digest, int]
+    largest: tuple[StoredFileView, ...]
+
+
+class FileRemoval(Wire):
+    """DELETE /api/v1/storage/files/{digest}: its result."""
+
+    digest: Digest
+    #: Of the quota these are free at once; the disk has them back when the trash is emptied.
+    size_bytes: int
+    #: The variants or programs whose file it was: they need it again before they can run.
+    names: tuple[str, ...]
+
+
 class SweepPreview(Wire):
     """The effect of the next sweep, as things stand now."""
 
