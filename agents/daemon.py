@@ -49,7 +49,7 @@ from agents.upkeep.battery_care import BatteryCare
 from agents.upkeep.device_actions import DeviceActionRunner
 from agents.upkeep.recovery_ladder import RecoveryLadder, recovery_rules
 from agents.upkeep.recovery_state import RecoveryStateStore
-from agents.virtual.pool import start_devices, stop_devices
+from agents.virtual.pool import NNAPI_FOLDER, build_nnapi_library, start_devices, stop_devices
 from farm import __version__
 from farm.clock import Clock, SystemClock
 from farm.core.errors import Conflict, FarmError, FarmFault, HostDiskFull
@@ -138,8 +138,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 @owner_only_files()
-def run_until_signalled(config: AgentConfig, *, virtual: int = 0) -> None:
+def run_until_signalled(config: AgentConfig, *, virtual: int = 0, virtual_nnapi: bool = False) -> None:
     """Run one agent in this process until SIGINT or SIGTERM, with so many virtual devices beside it.
+
+    With `virtual_nnapi` they have NNAPI, by the reference library.
 
     Raises:
         HostError: a virtual device does not start; also raises as `run_agent` does.
@@ -153,7 +155,8 @@ def run_until_signalled(config: AgentConfig, *, virtual: int = 0) -> None:
     folder = config.data_dir / "virtual"
     with host_lock(config.data_dir):
         # The devices of another agent must not be stopped below.
-        devices = start_devices(virtual, folder)
+        nnapi = build_nnapi_library(folder / NNAPI_FOLDER) if virtual_nnapi else None
+        devices = start_devices(virtual, folder, nnapi=nnapi)
     try:
         asyncio.run(
             _until_signalled(config.with_virtual_devices(tuple(device.address for device in devices)))

@@ -18,7 +18,7 @@ import structlog
 from fastapi import FastAPI
 
 from agents.host.config import AgentConfig
-from agents.virtual.pool import start_devices, stop_devices
+from agents.virtual.pool import NNAPI_FOLDER, build_nnapi_library, start_devices, stop_devices
 from farm.api.app import create_agents_app
 from farm.api.context import Context
 from farm.api.http.server import bind_socket, serve, url_of
@@ -81,6 +81,8 @@ class UpOptions:
     config: FarmConfig
     #: Number of virtual phones to run beside the farm.
     virtual: int = 0
+    #: True if they have NNAPI, by the reference library.
+    virtual_nnapi: bool = False
     #: True to run an agent in this process.
     agent: bool = True
     #: Called when the farm listens, with its URL and the one that agents on other machines use.
@@ -241,7 +243,7 @@ async def _background_tasks(
         run_reminders(context.to_grow, every_s=leader.every_s, should_run=lambda: leader.is_leader),
         run_reminders(context.to_compute_points, every_s=leader.every_s, should_run=lambda: leader.is_leader),
     ):
-        addresses = await asyncio.to_thread(_virtual_devices, options.virtual, folder / "virtual")
+        addresses = await asyncio.to_thread(_virtual_devices, options, folder / "virtual")
         tasks: list[asyncio.Task[None]] = []
         if agent is not None:
             own = agent.with_virtual_devices(addresses)
@@ -294,8 +296,11 @@ async def _wait_for_first(stopped: Coroutine[Any, Any, object], *others: asyncio
         task.result()
 
 
-def _virtual_devices(count: int, folder: Path) -> tuple[str, ...]:
-    return tuple(phone.address for phone in start_devices(count, folder)) if count else ()
+def _virtual_devices(options: UpOptions, folder: Path) -> tuple[str, ...]:
+    if not options.virtual:
+        return ()
+    nnapi = build_nnapi_library(folder / NNAPI_FOLDER) if options.virtual_nnapi else None
+    return tuple(phone.address for phone in start_devices(options.virtual, folder, nnapi=nnapi))
 
 
 def _announce(folder: Path, url: str) -> None:

@@ -28,6 +28,7 @@ def main() -> int:
     parser.add_argument(
         "--storage", type=_some_mib, help="MiB of storage of its own; without it, the machine's"
     )
+    parser.add_argument("--nnapi", type=Path, metavar="LIBRARY", help="the NNAPI library that it has")
     parser.add_argument("--mounted", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     shell = shutil.which(arguments.shell)
@@ -43,6 +44,7 @@ def main() -> int:
         port=arguments.port,
         shell=shell,
         shared_cpu=not arguments.own_cpu,
+        nnapi=arguments.nnapi,
         tick_s=arguments.tick,
     )
     try:

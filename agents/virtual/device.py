@@ -66,6 +66,8 @@ class VirtualDeviceConfig:
     shell: str = "/bin/sh"
     #: True if it reports that it shares this machine's CPU, which excludes runs beside other phones.
     shared_cpu: bool = True
+    #: NNAPI's library, of which it has a copy; None for a phone without NNAPI.
+    nnapi: Path | None = None
     tick_s: float = TICK_S
 
 
@@ -81,7 +83,9 @@ class VirtualDevice:
         self._setup = setup
         self._state = setup.state.resolve()
         self._lock = _lock_folder(self._state)
-        self._properties = create_sandbox(self._state, setup.serial, shared_cpu=setup.shared_cpu)
+        self._properties = create_sandbox(
+            self._state, setup.serial, shared_cpu=setup.shared_cpu, nnapi=setup.nnapi
+        )
         self._shell = Shell(
             program=setup.shell,
             environment=shell_environment(os.environ, self._state, setup.serial, setup.shell),

@@ -9,13 +9,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
 
 import agents
 from agents.host.log_rotation import rotate_if_over
 from agents.host.process import end_process, start_ticks
 from agents.virtual.device import RECORD, TICK_S
-from agents.virtual.sandbox import find_mount_error
+from agents.virtual.sandbox import find_mount_error, nnapi_library
 from farm.core.errors import HostError
 
 START_DEADLINE_S = 30.0
@@ -26,6 +27,8 @@ POLL_S = 0.02
 #: Checked when a phone is started: a sound one writes nothing there.
 LOG_LIMIT_BYTES = 4 * 1024 * 1024
 LOG = "phone.log"
+#: Beside the phones, where the library that they have copies of is built.
+NNAPI_FOLDER = "nnapi"
 _SUFFIX = "suffix"
 #: The phone outlives its parent without becoming its zombie: the intermediate shell ends at once.
 _DETACH = '"$@" </dev/null >>"$LOG" 2>&1 &'
@@ -51,11 +54,13 @@ def start_devices(
     shared_cpu: bool = True,
     tick_s: float = TICK_S,
     storage_mib: int | None = None,
+    nnapi: Path | None = None,
 ) -> list[VirtualDeviceHandle]:
     """Start `count` virtual phones, or find those that run already; block until all listen.
 
     They outlive the caller, until `stop_devices`. With `storage_mib` each started one has that much storage
-    of its own, in a private mount.
+    of its own, in a private mount. With `nnapi` each has a copy of this NNAPI library, else none: those that
+    run with another one are started again.
 
     Raises:
         HostError: one does not come up, its log is named; or this machine gives no storage of their own.
@@ -68,10 +73,16 @@ def start_devices(
             hint = "unshare(1) and user namespaces are required; without a size they use the machine's disk"
             raise HostError(f"no virtual phone can have separate storage here: {obstacle}", hint=hint)
         options += ["--storage", str(storage_mib)]
+    if nnapi is not None:
+        options += ["--nnapi", str(nnapi.resolve())]
     suffix = _suffix(folder)
     states = [folder / f"virtual-{suffix}-{number}" for number in range(count)]
     for state in states:
-        if find_device(state) is None:
+        device = find_device(state)
+        if device is not None and not _has_library(state, nnapi):
+            _end(device)
+            device = None
+        if device is None:
             _start(state, options)
     deadline = time.monotonic() + START_DEADLINE_S + count * START_DEADLINE_EACH_S
     return [_await_device(state, deadline) for state in states]
@@ -81,8 +92,24 @@ def stop_devices(folder: Path) -> None:
     """End all virtual phones of the folder; block until they are gone. Detached runs on them continue."""
     for record in sorted(folder.glob(f"*/{RECORD}")):
         if (device := find_device(record.parent)) is not None:
-            is_ours = partial(_is_device, record.parent)
-            end_process(device.pid, is_ours, deadline_s=STOP_DEADLINE_S)
+            _end(device)
+
+
+def build_nnapi_library(folder: Path) -> Path:
+    """Return the NNAPI reference library in a folder, built where it is missing or of other sources; blocks.
+
+    Raises:
+        HostError: it cannot be built here.
+    """
+    script = str(files("harnesses").joinpath("nnapi_reference", "build.py"))
+    built = subprocess.run([sys.executable, script, str(folder)], capture_output=True, text=True, check=False)
+    if built.returncode:
+        reason = (built.stderr.strip().splitlines() or [f"exit code {built.returncode}"])[-1]
+        raise HostError(
+            f"NNAPI's reference library cannot be built: {reason}",
+            hint="it needs a C++ compiler: on Debian and Ubuntu, apt install g++",
+        )
+    return Path(built.stdout.strip())
 
 
 def find_device(state: Path) -> VirtualDeviceHandle | None:
@@ -95,6 +122,18 @@ def find_device(state: Path) -> VirtualDeviceHandle | None:
     if start_ticks(pid) != ticks:
         return None
     return VirtualDeviceHandle(serial=serial, address=f"127.0.0.1:{port}", pid=pid, state=state)
+
+
+def _has_library(state: Path, library: Path | None) -> bool:
+    """Tell whether a phone has this NNAPI library, or none where None is given."""
+    installed = nnapi_library(state)
+    if library is None or not installed.exists():
+        return library is None and not installed.exists()
+    return installed.read_bytes() == library.read_bytes()
+
+
+def _end(device: VirtualDeviceHandle) -> None:
+    end_process(device.pid, partial(_is_device, device.state), deadline_s=STOP_DEADLINE_S)
 
 
 def _is_device(state: Path, pid: int) -> bool:

@@ -3,6 +3,7 @@
 Its properties and the output of its dumpsys are facts of this machine in Android's formats.
 
 bin/                Android's commands, found first on PATH
+lib/ services       NNAPI's library and the drivers that `service list` prints, where it was given one
 properties          what getprop prints
 dumpsys/ settings/  what those answer
 sys/                its part of sysfs
@@ -38,12 +39,17 @@ _ABI_BY_MACHINE = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64-v8a"
 #: The shell and dumpsys formats are those of Android 14; it does not claim to be a release of Android.
 API_LEVEL = 34
 RELEASE = "virtual"
+_NNAPI_INTERFACE = "android.hardware.neuralnetworks.IDevice"
+#: On Android NNAPI's runtime has this driver in itself and registers no service; here it is the only one.
+_NNAPI_SERVICE = f"{_NNAPI_INTERFACE}/nnapi-reference"
 #: AOSP: temperature.aidl, TemperatureType.SKIN.
 _SKIN = 3
 
 
-def properties(serial: str, work_root: Path, cpuinfo: str, cpu_domain: str | None) -> dict[str, str]:
-    """Return the system properties; `cpuinfo` is the text of /proc/cpuinfo."""
+def properties(
+    serial: str, work_root: Path, cpuinfo: str, cpu_domain: str | None, nnapi: str | None = None
+) -> dict[str, str]:
+    """Return the system properties; `cpuinfo` is the text of /proc/cpuinfo, `nnapi` its library's digest."""
     machine = platform.machine()
     abi = _ABI_BY_MACHINE.get(machine.lower(), machine)
     manufacturer, soc = host_soc(cpuinfo)
@@ -60,7 +66,7 @@ def properties(serial: str, work_root: Path, cpuinfo: str, cpu_domain: str | Non
         "ro.soc.model": soc,
         "ro.build.version.release": RELEASE,
         "ro.build.version.sdk": str(API_LEVEL),
-        "ro.build.fingerprint": fingerprint(machine),
+        "ro.build.fingerprint": fingerprint(machine, nnapi),
         "ro.benchfarm.virtual": "1",
         **({"ro.benchfarm.cpu_domain": cpu_domain} if cpu_domain else {}),
         "ro.benchfarm.work_root": str(work_root),
@@ -68,10 +74,11 @@ def properties(serial: str, work_root: Path, cpuinfo: str, cpu_domain: str | Non
     }
 
 
-def fingerprint(machine: str) -> str:
-    """Return the versions that results may depend on: the project, the interpreter and torch."""
+def fingerprint(machine: str, nnapi: str | None = None) -> str:
+    """Return the versions that results may depend on: project, interpreter, torch and NNAPI's library."""
     interpreter = f"python-{platform.python_version()}"
-    return f"benchfarm/virtual/{machine}:{_version('benchfarm')}/{interpreter}/torch-{_version('torch')}"
+    build = f"benchfarm/virtual/{machine}:{_version('benchfarm')}/{interpreter}/torch-{_version('torch')}"
+    return build if nnapi is None else f"{build}/nnapi-{nnapi[:12]}"
 
 
 #: Vendors of x86 CPUs by their CPUID names.
@@ -164,12 +171,22 @@ def shell_environment(outer: Mapping[str, str], state: Path, serial: str, shell:
         BOOT_ID_VARIABLE: str(state / BOOT_ID_FILE),
         SYS_VARIABLE: str(state / SYS_FOLDER),
         PROC_VARIABLE: str(state / PROC_FOLDER),
+        **({"LD_LIBRARY_PATH": str(library.parent)} if (library := nnapi_library(state)).exists() else {}),
         **{name: value for name, value in outer.items() if name == INIT_VARIABLE},
     }
 
 
-def create_sandbox(state: Path, serial: str, *, shared_cpu: bool = True) -> dict[str, str]:
-    """Create missing folders, write the files, and return the phone's properties."""
+def create_sandbox(
+    state: Path, serial: str, *, shared_cpu: bool = True, nnapi: Path | None = None
+) -> dict[str, str]:
+    """Create missing folders, write the files, and return the phone's properties.
+
+    Args:
+        state: the phone's folder.
+        serial: its serial number.
+        shared_cpu: True if it reports that it shares this machine's CPU.
+        nnapi: NNAPI's library, of which the phone gets a copy; None for a phone without NNAPI.
+    """
     work_root = state / "data" / "local" / "tmp"
     for folder in (work_root, state / "tmp", state / "bin", state / "dumpsys", state / "settings"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -179,9 +196,32 @@ def create_sandbox(state: Path, serial: str, *, shared_cpu: bool = True) -> dict
     # A shebang accepts no path with spaces, and the path is not known in advance; a name on PATH works.
     _install(state / "bin" / "benchfarm-python", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
     cpuinfo = Path("/proc/cpuinfo").read_text()
-    values = properties(serial, work_root, cpuinfo, cpu_domain() if shared_cpu else None)
+    digest = _install_nnapi(state, nnapi)
+    values = properties(serial, work_root, cpuinfo, cpu_domain() if shared_cpu else None, digest)
     replace_file(state / "properties", getprop_text(values))
     return values
+
+
+def nnapi_library(state: Path) -> Path:
+    """Return where a phone has NNAPI's library, by the name under which runtimes load it."""
+    return state / "lib" / "libneuralnetworks.so"
+
+
+def _install_nnapi(state: Path, library: Path | None) -> str | None:
+    """Copy NNAPI's library and register its driver, or remove both; return the library's digest."""
+    installed, services = nnapi_library(state), state / "services"
+    if library is None:
+        if installed.exists():
+            installed.unlink()
+            services.unlink(missing_ok=True)
+        return None
+    installed.parent.mkdir(exist_ok=True)
+    draft = installed.with_suffix(".new")
+    shutil.copyfile(library, draft)
+    # A run that continues from before has the previous one loaded.
+    draft.replace(installed)
+    replace_file(services, f"Found 1 services:\n0\t{_NNAPI_SERVICE}: [{_NNAPI_INTERFACE}]\n")
+    return hashlib.sha256(library.read_bytes()).hexdigest()
 
 
 def _install(path: Path, text: str) -> None:

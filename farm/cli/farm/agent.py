@@ -11,6 +11,7 @@ import typer
 from pydantic import SecretStr
 
 from farm.cli.access.credentials import read_private, read_secret
+from farm.cli.farm.up import needs_virtual
 from farm.cli.shell.options import Json
 from farm.cli.shell.output import print_notice, show
 from farm.cli.shell.settings import agent_settings, local_agent_config
@@ -89,6 +90,10 @@ def run(
     virtual: Annotated[
         int, typer.Option(min=0, max=64, help="Virtual devices to start on this machine; none on USB then.")
     ] = 0,
+    virtual_nnapi: Annotated[
+        bool,
+        typer.Option("--virtual-nnapi", help="Give them NNAPI, as `farm up --virtual-nnapi`."),
+    ] = False,
 ) -> None:
     """Run the agent of this machine in this terminal until Ctrl-C.
 
@@ -102,7 +107,7 @@ def run(
 
     config = agent_settings(data_dir=data_dir, adb_server=adb_server, adb_connect=adb_connect)
     configure_logging()
-    run_until_signalled(config, virtual=virtual)
+    run_until_signalled(config, virtual=virtual, virtual_nnapi=needs_virtual(virtual_nnapi, virtual))
 
 
 @app.command()

@@ -41,8 +41,10 @@ TAIL_LINES = 15
 
 
 @contextmanager
-def farm_process(folder: Path, *, virtual: int) -> Iterator[str]:
+def farm_process(folder: Path, *, virtual: int, virtual_nnapi: bool = False) -> Iterator[str]:
     """Run `farm up` on a free port during the block, and yield its address.
+
+    It has so many virtual devices, on request with NNAPI.
 
     Raises:
         FarmFault: it did not start; the error contains the end of its log.
@@ -52,7 +54,7 @@ def farm_process(folder: Path, *, virtual: int) -> Iterator[str]:
     command = [sys.executable, "-m", "farm.cli.shell.main", "up", "--port", "0", "--data", str(folder)]
     with log.open("ab") as sink:
         child = subprocess.Popen(
-            [*command, "--virtual", str(virtual)],
+            [*command, "--virtual", str(virtual), *(["--virtual-nnapi"] if virtual_nnapi else [])],
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,

@@ -14,6 +14,7 @@ from farm.cli.shell.output import print_notice
 from farm.cli.shell.settings import farm_config
 from farm.config import FarmConfig
 from farm.core.base.address import is_loopback, web_address
+from farm.core.errors import InvalidInput
 from farm.logconfig import configure_logging
 from farm.presentation.text import plural
 
@@ -24,6 +25,13 @@ def up(
     virtual: Annotated[
         int, typer.Option(min=0, max=64, help="Virtual devices to start on this machine.")
     ] = 0,
+    virtual_nnapi: Annotated[
+        bool,
+        typer.Option(
+            "--virtual-nnapi",
+            help="Give them NNAPI, by a reference library on the CPU. Building it needs a C++ compiler.",
+        ),
+    ] = False,
     bind: Annotated[
         str | None,
         typer.Option(
@@ -80,6 +88,7 @@ def up(
         UpOptions(
             config=config,
             virtual=virtual,
+            virtual_nnapi=needs_virtual(virtual_nnapi, virtual),
             agent=agent,
             announce=lambda url, agents_url: print_notice(
                 startup_message(url, config, agents_url=agents_url, virtual=virtual, agent=agent)
@@ -87,6 +96,19 @@ def up(
         )
     )
     print_notice(shutdown_message(left_running))
+
+
+def needs_virtual(nnapi: bool, virtual: int) -> bool:
+    """Return the option `--virtual-nnapi`.
+
+    Raises:
+        InvalidInput: there are no virtual devices that would have it.
+    """
+    if nnapi and not virtual:
+        raise InvalidInput(
+            "--virtual-nnapi is for virtual devices, and there are none", hint="add --virtual 1"
+        )
+    return nnapi
 
 
 def startup_message(
