@@ -22,6 +22,7 @@ help:
 	@echo "make demo      set up, run one matrix on two virtual phones, print the speedup table"
 	@echo "make demo-runtimes  install the runtimes, run one network by each of them side by side, print one table"
 	@echo "make demo-llm  build llama.cpp's llama-bench, run a small language model in three number formats, print one table"
+	@echo "make demo-nnapi  run MobileNetV2 in three precisions on the CPU and by NNAPI's reference library, print one table"
 	@echo "make install   set up only"
 	@echo "make check     lint, and the tests of what is pure: under a minute"
 	@echo "make test      set up, lint, and the quick tests: all that is promised, at least once"
@@ -52,6 +53,10 @@ demo-runtimes: $(VENV)/.installed-runtimes
 .PHONY: demo-llm
 demo-llm: $(VENV)/.installed-llm
 	@$(BIN)/python examples/llm/demo.py
+
+.PHONY: demo-nnapi
+demo-nnapi: $(VENV)/.installed
+	@$(BIN)/python examples/mobilenet_v2/demo.py
 
 .PHONY: install
 install: $(VENV)/.installed

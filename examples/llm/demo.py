@@ -18,12 +18,13 @@ from build_llama_bench import VERSION, build
 from model import HEADS, INNER, LAYERS, TYPES, VOCABULARY, WIDTH, write
 
 from farm.cli.farm.demo import farm_process, wait_for_devices
+from farm.cli.farm.demo_table import COMPARED_HEADS, compared, table
 from farm.cli.files.local_variants import add_variant, manifest_of_file
 from farm.cli.matrices.matrix import follow
 from farm.cli.shell.address import connect_to
 from farm.cli.shell.output import err
 from farm.client.farm_client import FarmClient
-from farm.core.base.units import duration_text, ratio_text, size_text
+from farm.core.base.units import duration_text, size_text
 from farm.wire.documents.matrices.matrices import CellView, MatrixView, SpeedupView
 
 HERE = Path(__file__).parent
@@ -32,10 +33,7 @@ ELSEWHERE = (
     " them",
     "llama.cpp on OpenCL, Vulkan, Hexagon: it needs hardware that is not here",
 )
-HEADS_OF_TABLE = (
-    *("test", "format", "size", "tokens/s", "peak memory"),
-    *("time", "speedup", "95 % interval", "verdict"),
-)
+HEADS_OF_TABLE = ("test", "format", "size", "tokens/s", "peak memory", "time", *COMPARED_HEADS)
 LEGEND = f"""
 A llama of {LAYERS} layers x {WIDTH}, {INNER} inside, {HEADS} heads, {VOCABULARY} words.
 Its weights are random: what it would write is nothing.
@@ -89,26 +87,6 @@ def rows(
         ]
 
 
-def compared(speedup: SpeedupView | None) -> tuple[str, str, str]:
-    """Return speedup, interval and verdict of a cell; nothing of a baseline."""
-    if speedup is None:
-        return "", "", "baseline"
-    interval = ""
-    if speedup.ci_low is not None and speedup.ci_high is not None:
-        interval = f"{speedup.ci_low:.3g} to {speedup.ci_high:.3g}"
-    ratio = "" if speedup.speedup is None else ratio_text(speedup.speedup)
-    return ratio, interval, str(speedup.verdict).replace("_", " ")
-
-
-def table(lines: Sequence[Sequence[str]]) -> str:
-    """Return lines of cells as text, each column as wide as its widest cell."""
-    widths = [max(map(len, column)) for column in zip(HEADS_OF_TABLE, *lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in (HEADS_OF_TABLE, *lines)
-    )
-
-
 def main() -> None:
     """Run everything, and print the table."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/llm").resolve()
@@ -123,7 +101,9 @@ def main() -> None:
         lines = list(rows(list(farm.cells(matrix.matrix_id)), speedups, files))
     took_s = time.monotonic() - began_s
     reasons = [f"not run: {reason}" for reason in ELSEWHERE]
-    sys.stdout.write("\n".join([table(lines), LEGEND, *reasons, f"It took {took_s:.0f} s, built.", ""]))
+    sys.stdout.write(
+        "\n".join([table(HEADS_OF_TABLE, lines), LEGEND, *reasons, f"It took {took_s:.0f} s, built.", ""])
+    )
 
 
 if __name__ == "__main__":

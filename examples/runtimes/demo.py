@@ -21,11 +21,12 @@ import yaml
 from network import OUTPUTS, SIDE, network, ones
 
 from farm.cli.farm.demo import farm_process, wait_for_devices
+from farm.cli.farm.demo_table import COMPARED_HEADS, compared, table
 from farm.cli.matrices.matrix import follow
 from farm.cli.shell.address import connect_to
 from farm.cli.shell.output import err
 from farm.client.farm_client import FarmClient
-from farm.core.base.units import duration_text, ratio_text, size_text
+from farm.core.base.units import duration_text, size_text
 from farm.wire.documents.matrices.matrices import CellView, MatrixView, SpeedupView
 
 HERE = Path(__file__).parent
@@ -43,7 +44,8 @@ FILES = {
 #: Runtimes that the farm has adapters for, and that no package for PCs can run by a tool of theirs.
 ELSEWHERE = (
     "ncnn, MNN: their wheels have no benchmark tool, and their converters are packages of their own",
-    "benchmark_model, NNAPI, QNN, GPU delegates: they need an Android binary, or hardware that is not here",
+    "benchmark_model, QNN, GPU delegates: they need an Android binary, or hardware that is not here",
+    "NNAPI: `make demo-nnapi` runs it, by a library on the CPU",
 )
 #: What shows where a run was placed, in its output; the first that matches counts.
 PLACEMENTS = (
@@ -124,11 +126,6 @@ def rows(
         runtime, text = str(cell.settings["runtime"]), texts.get(cell.label, "")
         values = {metric.name: metric.level.median for metric in cell.metrics}
         speedup = speedups.get(cell.cell_id)
-        interval, verdict = "", "baseline"
-        if speedup is not None:
-            verdict = str(speedup.verdict).replace("_", " ")
-            if speedup.ci_low is not None and speedup.ci_high is not None:
-                interval = f"{speedup.ci_low:.3g} to {speedup.ci_high:.3g}"
         yield [
             f"{runtime} (A/A)" if speedup is not None and speedup.aa else runtime,
             size_text((bundle / FILES[runtime][1]).stat().st_size),
@@ -137,16 +134,11 @@ def rows(
             "unknown" if "load_time" not in values else duration_text(values["load_time"] * 1e6),
             "unknown" if "memory_peak_rss" not in values else size_text(values["memory_peak_rss"]),
             "-" if cell.value_ns is None else duration_text(cell.value_ns),
-            "" if speedup is None or speedup.speedup is None else ratio_text(speedup.speedup),
-            interval,
-            verdict,
+            *compared(speedup),
         ]
 
 
-HEADS = (
-    *("runtime", "size", "error", "placement", "load", "peak memory"),
-    *("time", "speedup", "95 % interval", "verdict"),
-)
+HEADS = ("runtime", "size", "error", "placement", "load", "peak memory", "time", *COMPARED_HEADS)
 LEGEND = f"""
 One network of random weights, 1x3x{SIDE}x{SIDE} to {OUTPUTS} outputs, float32, one thread.
 On a virtual phone: these are times of this machine's CPU.
@@ -154,15 +146,6 @@ error: the largest difference to torch's outputs, on an input of ones.
 load: as each runtime times it.
 peak memory: of the process, with Python and what it imports; ExecuTorch's is a C++ program.
 """
-
-
-def table(lines: Sequence[Sequence[str]]) -> str:
-    """Return lines of cells as text, each column as wide as its widest cell."""
-    widths = [max(map(len, column)) for column in zip(HEADS, *lines, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in (HEADS, *lines)
-    )
 
 
 def main() -> None:
@@ -187,7 +170,7 @@ def main() -> None:
         )
     took_s = time.monotonic() - began_s
     reasons = [f"not run: {reason}" for reason in (*missing, *ELSEWHERE)]
-    sys.stdout.write("\n".join([table(lines), LEGEND, *reasons, f"It took {took_s:.0f} s.", ""]))
+    sys.stdout.write("\n".join([table(HEADS, lines), LEGEND, *reasons, f"It took {took_s:.0f} s.", ""]))
 
 
 if __name__ == "__main__":

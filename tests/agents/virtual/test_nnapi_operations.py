@@ -107,7 +107,7 @@ def test_conv_2d(nnapi: Nnapi, stride: int, padding: int, channels_first: bool, 
         nchw(real(image)), nchw(real(filters)), real(bias), stride=stride, padding=padding
     )
     given: Floats = nchw(real(image)).contiguous().numpy() if channels_first else image
-    inputs = [given, filters, bias, *[padding] * 4, stride, stride, fuse, channels_first]
+    inputs: list[Operand] = [given, filters, bias, *[padding] * 4, stride, stride, fuse, channels_first]
     expected = ACTIVATIONS[fuse](summed if channels_first else nhwc(summed))
     check(nnapi, CONV, inputs, expected)
 
@@ -122,7 +122,7 @@ def test_quantized_conv_2d(nnapi: Nnapi, channels_first: bool, fuse: int) -> Non
     if channels_first:
         swapped = np.ascontiguousarray(image.values.transpose(0, 3, 1, 2))
         image = Quantized(values=swapped, scale=image.scale, zero_point=image.zero_point)
-    inputs = [image, filters, bias, 1, 1, 1, 1, 2, 2, fuse, channels_first]
+    inputs: list[Operand] = [image, filters, bias, 1, 1, 1, 1, 2, 2, fuse, channels_first]
     expected = ACTIVATIONS[fuse](summed if channels_first else nhwc(summed))
     check(nnapi, CONV, inputs, expected, to=(0.02, 100))
 
@@ -133,7 +133,7 @@ def test_depthwise_conv_2d(nnapi: Nnapi, each: int) -> None:
     image, filters, bias = floats(1, 8, 7, 6), floats(1, 3, 3, channels_out), floats(channels_out)
     weight = real(filters).permute(3, 0, 1, 2)
     summed = functional.conv2d(nchw(real(image)), weight, real(bias), stride=2, padding=1, groups=6)
-    inputs = [image, filters, bias, 1, 1, 1, 1, 2, 2, each, 3, False]
+    inputs: list[Operand] = [image, filters, bias, 1, 1, 1, 1, 2, 2, each, 3, False]
     check(nnapi, DEPTHWISE_CONV, inputs, functional.relu6(nhwc(summed)))
 
 
@@ -142,7 +142,7 @@ def test_quantized_depthwise_conv_2d(nnapi: Nnapi) -> None:
     bias = np.arange(6, dtype=np.int32) * 100
     weight, of_bias = real(filters).permute(3, 0, 1, 2), 0.03 * 0.02 * torch.from_numpy(bias)
     summed = functional.conv2d(nchw(real(image)), weight, of_bias, padding=1, groups=6)
-    inputs = [image, filters, bias, 1, 1, 1, 1, 1, 1, 1, 1, False]
+    inputs: list[Operand] = [image, filters, bias, 1, 1, 1, 1, 1, 1, 1, 1, False]
     check(nnapi, DEPTHWISE_CONV, inputs, functional.relu(nhwc(summed)), to=(0.05, 10))
 
 
@@ -223,7 +223,7 @@ def test_pools_do_not_count_padding(nnapi: Nnapi, padding: int, channels_first: 
             if channels_first and isinstance(given, Quantized):
                 continue
             first: Operand = planes.contiguous().numpy() if channels_first else given
-            inputs = [first, *[padding] * 4, 2, 2, 3, 3, 0, channels_first]
+            inputs: list[Operand] = [first, *[padding] * 4, 2, 2, 3, 3, 0, channels_first]
             check(nnapi, operation, inputs, expected if channels_first else nhwc(expected), to=to)
 
 
@@ -231,7 +231,7 @@ def test_pools_do_not_count_padding(nnapi: Nnapi, padding: int, channels_first: 
 @pytest.mark.parametrize("axes", [(1, 2), (-1,), (0, 3)])
 def test_mean(nnapi: Nnapi, axes: tuple[int, ...], keep: bool) -> None:
     values, stored = floats(2, 5, 6, 4), quantized(2, 5, 6, 4)
-    rest = [np.array(axes, np.int32), int(keep)]
+    rest: list[Operand] = [np.array(axes, np.int32), int(keep)]
     check(nnapi, MEAN, [values, *rest], real(values).mean(axes, keepdim=keep))
     check(nnapi, MEAN, [stored, *rest], real(stored).mean(axes, keepdim=keep), to=(0.01, 128))
 
