@@ -1,4 +1,4 @@
-"""Environments of runtimes: virtual environments with pinned packages, created when a build needs one."""
+"""Environments of runtimes and tools: pinned packages in a folder each, created when a build needs them."""
 
 import fcntl
 import hashlib
@@ -16,7 +16,7 @@ from typing import IO
 
 from farm.core.base.units import size_text
 from farm.core.errors import Conflict, NotFound, VariantInvalid
-from farm.variants.pins import NEEDED_BYTES, PINS
+from farm.variants.pins import ENVIRONMENT_PINS, NEEDED_BYTES
 
 #: Written last: a folder without it is what an interrupted creation left.
 _COMPLETE = "complete"
@@ -58,7 +58,7 @@ def environments_dir() -> Path:
 
 def environment_name(runtime: str) -> str:
     """Return the name of a runtime's environment: other pins and another Python make another one."""
-    ingredients = json.dumps([PINS[runtime], sys.version_info[:2]])
+    ingredients = json.dumps([ENVIRONMENT_PINS[runtime], sys.version_info[:2]])
     return f"{runtime}-{hashlib.sha256(ingredients.encode()).hexdigest()[:8]}"
 
 
@@ -92,7 +92,7 @@ def list_environments(root: Path) -> list[Environment]:
     """Return the environments that are there, by name."""
     if not root.is_dir():
         return []
-    current = {environment_name(runtime) for runtime in PINS}
+    current = {environment_name(runtime) for runtime in ENVIRONMENT_PINS}
     return [
         Environment(
             name=folder.name, state=_state(folder, current), size_bytes=_size_of(folder), path=str(folder)
@@ -132,7 +132,7 @@ def _create(runtime: str, folder: Path, say: Callable[[str], None], run: Run) ->
         raise _error(
             runtime, made, "on Debian and Ubuntu, `apt install python3-venv` installs what is needed"
         )
-    for step in PINS[runtime]:
+    for step in ENVIRONMENT_PINS[runtime]:
         say(f"installing {', '.join(word.partition('==')[0] for word in step if '==' in word)}")
         installed = run([*_pip(folder), "install", "--only-binary=:all:", *map(_as_here, step)])
         if installed.returncode != 0:

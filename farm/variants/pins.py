@@ -25,11 +25,25 @@ PINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ),
     ),
 }
+#: Compiles programs for phones on this machine: clang, libc++, musl and glibc's headers in one wheel.
+COMPILER = "zig"
+#: Of tools that are no runtimes.
+TOOL_PINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    COMPILER: (("ziglang==0.17.1", "cmake==4.4.5", "ninja==1.13.2"),),
+}
+ENVIRONMENT_PINS = {**PINS, **TOOL_PINS}
 #: The bytes that an environment takes, and what its packages take while they are unpacked.
-NEEDED_BYTES: Mapping[str, int] = {"onnxruntime": 2 * 10**9, "executorch": 2 * 10**9, "litert": 4 * 10**9}
+NEEDED_BYTES: Mapping[str, int] = {
+    "onnxruntime": 2 * 10**9,
+    "executorch": 2 * 10**9,
+    "litert": 4 * 10**9,
+    COMPILER: 10**9,
+}
 
 
 def pinned_versions(runtime: str) -> dict[str, str]:
-    """Return name and version of each package that is pinned for a runtime."""
-    requirements = (word.partition("==") for step in PINS[runtime] for word in step if "==" in word)
+    """Return name and version of each package that is pinned for a runtime or a tool."""
+    requirements = (
+        word.partition("==") for step in ENVIRONMENT_PINS[runtime] for word in step if "==" in word
+    )
     return {name: version for name, _, version in requirements}

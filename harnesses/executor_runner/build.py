@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("executor_runner.cpp")
-_LIBRARIES = (
+LIBRARIES = (
     "executorch_backend_xnnpack",
     "executorch_kernels_optimized",
     "executorch_kernels_quantized",
@@ -25,6 +25,15 @@ _LIBRARIES = (
 _INCLUDES = ("include", "include/executorch/runtime/core/portable_type/c10")
 
 
+def compiler_arguments(wheel: Path, program: Path) -> list[str]:
+    """Return the arguments by which a C++ compiler makes the program of the wheel's folder `executorch`."""
+    # Kernels and backends register themselves when they are loaded; nothing refers to them.
+    linked = [f"-L{wheel / 'lib'}", "-Wl,--no-as-needed", *(f"-l{name}" for name in LIBRARIES)]
+    flags = ["-std=c++17", "-O2", "-DC10_USING_CUSTOM_GENERATED_MACROS"]
+    flags += [f"-I{wheel / folder}" for folder in _INCLUDES]
+    return [*flags, str(SOURCE), "-o", str(program), *linked]
+
+
 def build(wheel: Path, out: Path) -> None:
     """Write the program and its libraries into `out`, as a bundle.
 
@@ -32,12 +41,8 @@ def build(wheel: Path, out: Path) -> None:
         subprocess.CalledProcessError: the compiler fails.
     """
     (out / "lib").mkdir(parents=True, exist_ok=True)
-    # Kernels and backends register themselves when they are loaded; nothing refers to them.
-    linked = [f"-L{wheel / 'lib'}", "-Wl,--no-as-needed", *(f"-l{name}" for name in _LIBRARIES)]
-    flags = ["-std=c++17", "-O2", "-DC10_USING_CUSTOM_GENERATED_MACROS"]
-    flags += [f"-I{wheel / folder}" for folder in _INCLUDES]
-    subprocess.run(["c++", *flags, str(SOURCE), "-o", str(out / "executor_runner"), *linked], check=True)
-    for name in _LIBRARIES:
+    subprocess.run(["c++", *compiler_arguments(wheel, out / "executor_runner")], check=True)
+    for name in LIBRARIES:
         shutil.copy(wheel / "lib" / f"lib{name}.so", out / "lib")
 
 

@@ -10,7 +10,7 @@ from farm.core.errors import InvalidInput
 from farm.core.models.builders import BUILDERS, backends_of
 from farm.core.models.variant import Format, Recipe, variant_name
 from farm.variants.model_zoo import recipes_of
-from farm.variants.pins import NEEDED_BYTES, PINS, pinned_versions
+from farm.variants.pins import ENVIRONMENT_PINS, NEEDED_BYTES, PINS, TOOL_PINS, pinned_versions
 from farm.variants.recipe import built_with, recipe_digest
 
 ROOT = Path(__file__).parents[2]
@@ -108,7 +108,8 @@ def test_pins_are_those_of_the_makefile_and_of_the_extras() -> None:
 
 def test_every_runtime_but_torch_has_an_environment_and_an_exporter() -> None:
     others = {builder.runtime for builder in BUILDERS} - {"torch"}
-    assert set(PINS) == set(NEEDED_BYTES) == others
+    assert set(PINS) == others
+    assert set(NEEDED_BYTES) == set(ENVIRONMENT_PINS) == others | set(TOOL_PINS)
     exporters = ROOT / "farm" / "variants" / "exporters"
     assert others == {path.stem for path in exporters.glob("*.py")} - {"__init__"}
 

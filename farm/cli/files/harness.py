@@ -10,6 +10,8 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from farm.cli.files.program_build import build, fetch
+from farm.cli.files.program_report import program_table, show_registered, use_text
 from farm.cli.files.program_upload import add_program
 from farm.cli.jobs.attempt import attempt_report
 from farm.cli.matrices.report import current_work
@@ -17,7 +19,7 @@ from farm.cli.run.matrix import RunOptions, harness_spec
 from farm.cli.shell.address import connect, show_view
 from farm.cli.shell.next_steps import watch_again_text
 from farm.cli.shell.options import Json
-from farm.cli.shell.output import out, print_data, print_json, print_notice, show
+from farm.cli.shell.output import print_data, print_notice, show
 from farm.cli.shell.tables import Listing, name, number, prose, sections
 from farm.cli.shell.wait import wait_for
 from farm.client.farm_client import FarmClient
@@ -27,18 +29,16 @@ from farm.core.base.units import size_text
 from farm.core.errors import Blame, InvalidInput, NotFound
 from farm.core.jobs.job import JobState
 from farm.core.matrices.matrix import value_text
-from farm.core.programs.abi import ANY_ABI
 from farm.core.programs.bundle import PLAIN_COMMAND
 from farm.core.runs.measurement import Outcome
 from farm.presentation.labels import device_name
-from farm.presentation.text import local_time_text, plural, seconds
+from farm.presentation.text import plural, seconds
 from farm.wire.documents.files.harness_definition import definition_from_text
 from farm.wire.documents.files.programs import (
     AdapterView,
     FlagView,
     HarnessView,
     ProgramView,
-    RegisteredProgramView,
 )
 from farm.wire.documents.matrices.matrices import AttemptView, JobView
 
@@ -120,16 +120,6 @@ def _finished_job(farm: FarmClient, matrix_id: MatrixId, device_id: DeviceId) ->
     return job
 
 
-#: The registered programs.
-program_table = Listing[ProgramView](
-    name("harness", lambda view: view.name),
-    name("abi", lambda view: view.abi),
-    prose("program", lambda view: _files_text(view)),
-    prose("use", lambda view: _use_text(view)),
-    number("size", lambda view: size_text(view.size_bytes)),
-    number("digest", lambda view: view.digest[:12]),
-)
-
 _adapter_table = Listing[AdapterView](
     name("adapter", lambda view: view.name),
     prose("formats", lambda view: ", ".join(view.formats)),
@@ -167,31 +157,8 @@ def harness_report(view: HarnessView) -> RenderableType:
     )
 
 
-def registered_lines(view: RegisteredProgramView) -> Iterator[str]:
-    """Return what a registration changed, with its warnings."""
-    program = view.program
-    devices = "devices without a registered binary" if program.abi == ANY_ABI else f"{program.abi} devices"
-    suffix = " (registered before)" if view.was_registered else ""
-    yield f"New matrices of {program.name} run {program.digest[:12]} on {devices}{suffix}."
-    if view.replaces is not None:
-        yield f"It replaces {view.replaces.digest[:12]} of {local_time_text(view.replaces.chosen_at)}."
-    for note in view.notes:
-        yield f"warning: {note.message}"
-        yield f"hint: {note.hint}"
-
-
-def _use_text(view: ProgramView) -> str:
-    use = f"since {local_time_text(view.chosen_at)}" if view.in_use else "replaced"
-    return f"{use}, expired" if view.expired else use
-
-
-def _files_text(view: ProgramView) -> str:
-    others = len(view.files) - 1
-    return f"{view.entry} and {plural(others, 'file')}" if others else view.entry
-
-
 def _program_lines(view: ProgramView) -> Iterator[str]:
-    yield f"{view.abi}: {view.digest}, {'in use ' if view.in_use else ''}{_use_text(view)}"
+    yield f"{view.abi}: {view.digest}, {'in use ' if view.in_use else ''}{use_text(view)}"
     for file in view.files:
         marks = [size_text(file.size_bytes), file.digest[:12]]
         marks += ["started"] if file.path == view.entry else ["executable"] if file.executable else []
@@ -202,9 +169,13 @@ def _program_lines(view: ProgramView) -> Iterator[str]:
         yield f"  command: {' '.join(word if '${' in word else shlex.quote(word) for word in view.command)}"
     if view.missing_flags:
         yield f"  missing flags: {', '.join(view.missing_flags)}"
+    for part in view.built_with:
+        yield f"  built with: {part.name} {part.version}, {part.digest[:12]}, {part.source}"
 
 
 app = typer.Typer(no_args_is_help=True)
+app.command("build")(build)
+app.command("fetch")(fetch)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name in `farm harness list`.")]
 Replaced = Annotated[
@@ -296,12 +267,7 @@ def add(
             command=words,
             definition=stated_definition(farm, name, definition),
         )
-    if as_json:
-        print_json(view)
-    else:
-        out().print(program_table([view.program]))
-    for line in registered_lines(view):
-        print_notice(line)
+    show_registered(view, as_json=as_json)
 
 
 @app.command("test")

@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,14 @@ from farm.client.farm_client import FarmClient
 from farm.core.base.ids import Digest
 from farm.core.errors import InvalidInput
 from farm.core.programs.abi import program_abi, select_entry
+from farm.core.programs.built_with import ProgramPart
 from farm.core.programs.bundle import MAX_FILES, PLAIN_COMMAND, Bundle, BundleFile, check_bundle, path_problem
-from farm.wire.documents.files.programs import BundleFileSpec, ProgramRegistration, RegisteredProgramView
+from farm.wire.documents.files.programs import (
+    BundleFileSpec,
+    ProgramPartSpec,
+    ProgramRegistration,
+    RegisteredProgramView,
+)
 
 _INVALID_IN_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 _MAX_NAME = 64
@@ -169,6 +175,7 @@ def add_program(
     env: Mapping[str, str] | None = None,
     command: Sequence[str] = PLAIN_COMMAND,
     definition: Mapping[str, Any] | None = None,
+    built_with: Sequence[ProgramPart] = (),
 ) -> RegisteredProgramView:
     """Upload a file or a folder and register it as the program that new matrices of the harness run.
 
@@ -181,6 +188,7 @@ def add_program(
         env: `${work}` in a value is the run's folder.
         command: one word each, `${program}` and `${arguments}` among them.
         definition: of a generic harness; None if the farm has an adapter.
+        built_with: what it was built from, as far as that is known.
 
     Raises:
         InvalidInput: the files or their description are not valid.
@@ -213,6 +221,7 @@ def add_program(
             env=dict(bundle.env),
             command=bundle.command,
             definition=None if definition is None else dict(definition),
+            built_with=tuple(ProgramPartSpec(**asdict(part)) for part in built_with),
         )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

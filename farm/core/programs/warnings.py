@@ -11,6 +11,8 @@ from farm.core.programs.elf import Elf
 _HEXAGON = 164
 _ANDROID_LOADERS = ("/system/bin/linker", "/apex/")
 _LIBRARY_PATH = "LD_LIBRARY_PATH"
+#: Of glibc's loader, where a program is started by it.
+_LOADER_FLAG = "--library-path"
 #: The NDK's libraries on every phone (developer.android.com/ndk/guides/stable_apis), and drivers by
 #: usual names.
 _NDK = (
@@ -38,9 +40,10 @@ def program_warnings(
 ) -> list[ProgramWarning]:
     """Return warnings about what will probably fail on a device."""
     elf_by_path = {path: look.elf for path, look in inspection_by_path.items() if look.elf is not None}
-    warnings = list(_desktop_warnings(elf_by_path))
-    if not warnings:
-        warnings += _library_warnings(bundle, elf_by_path)
+    if _own_loader(bundle) is not None:
+        warnings = list(_library_warnings(bundle, elf_by_path))
+    else:
+        warnings = list(_desktop_warnings(elf_by_path)) or list(_library_warnings(bundle, elf_by_path))
     started = inspection_by_path[bundle.entry].interpreter or ""
     return [*warnings, *_script_warnings(bundle.entry, started), *_other_processor_warnings(elf_by_path)]
 
@@ -79,7 +82,7 @@ def _library_warnings(bundle: Bundle, elf_by_path: Mapping[str, Elf]) -> Iterato
     """Yield libraries that cannot be found, each once."""
     places = [path.rpartition("/") for path in elf_by_path]
     folder_by_library = {name: folder for folder, _, name in places}
-    searched = {part.rstrip("/") for part in bundle.env.get(_LIBRARY_PATH, "").split(":")}
+    searched = {part.rstrip("/") for part in _searched_folders(bundle)}
     on_cpu = {path: elf for path, elf in elf_by_path.items() if elf.abi is not None}
     wanted_by = {library: path for path, elf in on_cpu.items() for library in elf.needed}
     for library, path in sorted(wanted_by.items()):
@@ -94,6 +97,26 @@ def _library_warnings(bundle: Bundle, elf_by_path: Mapping[str, Elf]) -> Iterato
                 message=f"`{path}` needs {library}, which the phone will not look for in the bundle",
                 hint=f"--env '{_LIBRARY_PATH}={_in_run(folder)}', in single quotes",
             )
+
+
+def _own_loader(bundle: Bundle) -> str | None:
+    """Return the path of the bundle's own loader if its command starts the program by one.
+
+    With its C library beside it, as in `${work}/lib/ld-linux-aarch64.so.1 --library-path ${work}/lib
+    ${program} ${arguments}`, a build for desktop Linux runs on Android's kernel.
+    """
+    path = bundle.command[0].removeprefix("${work}/")
+    name = path.rpartition("/")[2]
+    own = {file.path for file in bundle.files}
+    return path if path in own and name.startswith("ld-") and path != bundle.entry else None
+
+
+def _searched_folders(bundle: Bundle) -> list[str]:
+    folders = bundle.env.get(_LIBRARY_PATH, "").split(":")
+    words = list(bundle.command)
+    if _own_loader(bundle) is not None and _LOADER_FLAG in words[:-1]:
+        folders += words[words.index(_LOADER_FLAG) + 1].split(":")
+    return folders
 
 
 def _in_run(folder: str) -> str:

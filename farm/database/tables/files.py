@@ -55,6 +55,8 @@ programs = sa.Table(
     sa.Column("definition", sa.JSON(none_as_null=True)),
     #: Flags of the adapter that this program does not support.
     sa.Column("missing_flags", sa.JSON, nullable=False),
+    #: Name, version, digest and source of each part that it was built from; None if that was not stated.
+    sa.Column("built_with", sa.JSON(none_as_null=True)),
     sa.Column("created_at", UtcTime, nullable=False),
     #: The time of its last registration: new matrices use the latest of a harness and ABI.
     sa.Column("chosen_at", UtcTime, nullable=False),

@@ -14,6 +14,7 @@ from farm.core.operations.event import FarmEvent
 from farm.core.operations.role import Caller, Role, is_permitted
 from farm.core.programs.abi import program_abi
 from farm.core.programs.binary_inspection import FileInspection, find_missing_flags
+from farm.core.programs.built_with import ProgramPart
 from farm.core.programs.bundle import Bundle, BundleFile, check_bundle
 from farm.core.programs.harness_name import base_name, is_own_name, own_name
 from farm.core.programs.warnings import ProgramWarning, program_warnings
@@ -31,6 +32,7 @@ from farm.wire.documents.files.programs import (
     BundleFileSpec,
     FlagView,
     HarnessView,
+    ProgramPartSpec,
     ProgramRegistration,
     ProgramView,
     ProgramWarningView,
@@ -49,6 +51,7 @@ class InspectedProgram:
     bundle: Bundle
     definition: Mapping[str, Any] | None
     missing_flags: frozenset[str]
+    built_with: tuple[ProgramPart, ...]
     notes: tuple[ProgramWarning, ...]
 
 
@@ -96,6 +99,7 @@ def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Insp
         bundle=bundle,
         definition=definition,
         missing_flags=missing_flags or frozenset(),
+        built_with=tuple(map(_program_part, registration.built_with)),
         notes=(
             *program_warnings(bundle, inspection_by_path),
             *_flag_notes(registration, missing_flags, inspection_by_path),
@@ -124,6 +128,7 @@ def register_program(tx: Tx, inspection: InspectedProgram) -> RegisteredProgramV
         bundle=inspection.bundle,
         definition=inspection.definition,
         missing_flags=inspection.missing_flags,
+        built_with=inspection.built_with,
     )
     cause = f"{program.harness} for {program.abi}, {program.digest[:12]}"
     record_event(tx, FarmEvent.PROGRAM_REGISTERED, program.program_id, to_state="in use", cause=cause)
@@ -244,6 +249,12 @@ def _bundle_file(file: BundleFileSpec, blobs: DiskBlobs) -> BundleFile:
     if size_bytes is None:
         raise ArtifactMissing(f"the file {file.path[:80]!r}, {file.digest}, was not uploaded")
     return BundleFile(path=file.path, digest=file.digest, size_bytes=size_bytes, executable=file.executable)
+
+
+def _program_part(part: ProgramPartSpec) -> ProgramPart:
+    return ProgramPart(
+        name=part.name, version=part.version, digest=parse_digest(part.digest), source=part.source
+    )
 
 
 def _flag_notes(

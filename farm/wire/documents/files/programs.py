@@ -7,6 +7,7 @@ from pydantic import Field
 
 from farm.core.base.ids import Digest
 from farm.core.base.setting_values import SettingValue
+from farm.core.programs.built_with import MAX_PARTS, ProgramPart
 from farm.core.programs.bundle import PLAIN_COMMAND, BundleFile
 from farm.core.programs.harness_name import HARNESS_NAME
 from farm.wire.base import Wire
@@ -24,6 +25,17 @@ class BundleFileSpec(Wire):
     executable: bool = False
 
 
+class ProgramPartSpec(Wire):
+    """A part that a program was built from."""
+
+    name: Text
+    version: Text
+    #: Of the file in which the part was published.
+    digest: Digest
+    #: The name of that file, or the address it was downloaded from.
+    source: Text
+
+
 class ProgramRegistration(Wire):
     """POST /api/v1/harnesses: the program that new matrices of a harness run on phones of one ABI."""
 
@@ -37,6 +49,8 @@ class ProgramRegistration(Wire):
     command: Annotated[tuple[Text, ...], Field(max_length=1000)] = PLAIN_COMMAND
     #: The definition of a generic harness.
     definition: dict[str, Any] | None = None
+    #: What it was built from, as far as that is known.
+    built_with: Annotated[tuple[ProgramPartSpec, ...], Field(max_length=MAX_PARTS)] = ()
 
 
 class ProgramView(Wire):
@@ -54,6 +68,8 @@ class ProgramView(Wire):
     command: tuple[str, ...]
     #: Flags of the harness that it does not know.
     missing_flags: tuple[str, ...]
+    #: What it was built from; empty if that was not stated.
+    built_with: tuple[ProgramPart, ...] = ()
     #: New matrices run it on phones of its ABI.
     in_use: bool
     #: A file of it has expired: it must be registered again to be run.

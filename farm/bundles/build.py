@@ -1,0 +1,139 @@
+"""Build a bundle once: in a folder of this machine that is complete, or is built again from the beginning."""
+
+import fcntl
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from farm.bundles.commands import Run, Say, require_tool
+from farm.bundles.emulator import EMULATOR, EMULATOR_HINT, start_once
+from farm.bundles.executorch import EXECUTORCH
+from farm.bundles.llama_cpp import LLAMA_CPP
+from farm.bundles.workshop import BundleRecipe, Workshop
+from farm.core.base.ids import digest_of
+from farm.core.base.spec_errors import name_hint
+from farm.core.errors import InvalidInput, NotFound
+from farm.core.programs.built_with import ProgramPart
+from farm.variants.environments import environment_of, environments_dir, run_command
+from farm.variants.pins import COMPILER
+
+RECIPES = {recipe.name: recipe for recipe in (EXECUTORCH, LLAMA_CPP)}
+#: Written last: a folder without it is what an interrupted build left.
+_PARTS = "parts.json"
+_FILES = "files"
+
+#: Yields the Python of the compiler's environment; its steps are passed on.
+Interpreter = Callable[[Say], AbstractContextManager[Path]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltBundle:
+    """A bundle on this machine that was started once."""
+
+    recipe: BundleRecipe
+    #: Of its files.
+    folder: Path
+    parts: tuple[ProgramPart, ...]
+
+
+def bundles_dir() -> Path:
+    """Return the folder of all bundles that are built here (XDG base directories)."""
+    return environments_dir().with_name("bundles")
+
+
+def recipe_for(name: str, abi: str) -> BundleRecipe:
+    """Return the recipe of that name.
+
+    Raises:
+        NotFound: there is none.
+        InvalidInput: it builds for another ABI.
+    """
+    if name not in RECIPES:
+        raise NotFound(f"there is no recipe for `{name}`", hint=name_hint(name, list(RECIPES)))
+    recipe = RECIPES[name]
+    if abi != recipe.abi:
+        raise InvalidInput(f"{name} is built for {recipe.abi}, not for `{abi}`", hint=f"--abi {recipe.abi}")
+    return recipe
+
+
+@contextmanager
+def compiler_interpreter(say: Say) -> Iterator[Path]:
+    """Yield the Python of the compiler's environment, which is created on demand."""
+    with environment_of(COMPILER, environments_dir(), say) as python:
+        yield python
+
+
+def build_bundle(
+    recipe: BundleRecipe,
+    root: Path,
+    say: Say,
+    *,
+    run: Run = run_command,
+    interpreter: Interpreter = compiler_interpreter,
+    find_tool: Callable[[str], str | None] = shutil.which,
+) -> BuiltBundle:
+    """Return the recipe's bundle; one that was built before from the same ingredients is used again.
+
+    Args:
+        recipe: of the bundle.
+        root: folder of all bundles.
+        say: called with each step.
+        run: runs a command.
+        interpreter: yields the compiler's Python.
+        find_tool: returns the path of a program of this machine.
+
+    Raises:
+        InvalidInput: a tool is missing, a package cannot be downloaded, the build fails, or its program does
+            not start.
+        VariantInvalid: the compiler's environment cannot be created.
+        DigestMismatch: a package is not the pinned one.
+    """
+    text = json.dumps([recipe.entry, recipe.command, list(recipe.ingredients)])
+    folder = root / f"{recipe.name}-{recipe.abi}-{digest_of(text.encode())[:8]}"
+    with _locked(folder, say):
+        if not (folder / _PARTS).is_file():
+            for name, hint in {EMULATOR: EMULATOR_HINT, **recipe.tools}.items():
+                require_tool(name, hint, find=find_tool)
+            _build(recipe, folder, say, run, interpreter)
+        parts = tuple(ProgramPart(**part) for part in json.loads((folder / _PARTS).read_text()))
+    return BuiltBundle(recipe=recipe, folder=folder / _FILES, parts=parts)
+
+
+def _build(recipe: BundleRecipe, folder: Path, say: Say, run: Run, interpreter: Interpreter) -> None:
+    if folder.exists():
+        say("removing what an interrupted build left")
+        shutil.rmtree(folder)
+    out, scratch, cache = folder / _FILES, folder / "scratch", folder.parent / "compiler-cache"
+    out.mkdir(parents=True)
+    scratch.mkdir()
+    with interpreter(say) as python:
+        workshop = Workshop(out=out, scratch=scratch, cache=cache, python=python, run=run, say=say)
+        parts = recipe.build(workshop)
+    say(f"starting it once under {EMULATOR}")
+    start_once(recipe, out, run)
+    shutil.rmtree(scratch)
+    written = folder / f"{_PARTS}.new"
+    written.write_text(json.dumps(list(map(asdict, parts)), indent=1))
+    written.replace(folder / _PARTS)
+
+
+@contextmanager
+def _locked(folder: Path, say: Say) -> Iterator[None]:
+    """Let one process at a time build a bundle."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        file = (folder.parent / f"{folder.name}.lock").open("w")
+    except OSError as error:
+        raise InvalidInput(
+            f"cannot write {folder.parent}: {error.strerror}", hint="XDG_CACHE_HOME sets another folder"
+        ) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another build of it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,43 @@
+"""Packages from the package index, downloaded by pip for another platform than this one, and checked."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from farm.bundles.commands import run_step
+from farm.bundles.workshop import Workshop, sha256_of
+from farm.core.base.ids import Digest
+from farm.core.errors import DigestMismatch
+from farm.core.programs.built_with import ProgramPart
+
+_HINT = "pip has to reach its package index: check the network, and pip's settings by `pip config list`"
+
+
+def download_package(
+    workshop: Workshop, name: str, version: str, digest: Digest, arguments: Sequence[str]
+) -> tuple[Path, ProgramPart]:
+    """Download one file of a package; return it, and the part that it is.
+
+    Args:
+        workshop: of the build.
+        name: of the package.
+        version: of the package.
+        digest: the SHA-256 that the file has to have.
+        arguments: of `pip download`, which choose the file.
+
+    Raises:
+        InvalidInput: pip fails.
+        DigestMismatch: the index has another file.
+    """
+    workshop.say(f"downloading {name} {version}")
+    folder = workshop.scratch / "packages" / name
+    folder.mkdir(parents=True)
+    words = [str(workshop.python), "-I", "-m", "pip", "--disable-pip-version-check", "--no-input", "--quiet"]
+    words += ["download", "--no-deps", "--dest", str(folder), *arguments, f"{name}=={version}"]
+    run_step(workshop.run, words, failure=f"{name} {version} cannot be downloaded", hint=_HINT)
+    [path] = folder.iterdir()
+    if sha256_of(path) != digest:
+        raise DigestMismatch(
+            f"{path.name} has the digest {sha256_of(path)[:12]}, and {digest[:12]} is expected",
+            hint="the package index serves another file than the published one: check pip's settings",
+        )
+    return path, ProgramPart(name=name, version=version, digest=digest, source=path.name)
