@@ -21,8 +21,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 help:
 	@echo "make demo      set up, run one matrix on two virtual phones, print the speedup table"
 	@echo "make demo-runtimes  install the runtimes, run one network by each of them side by side, print one table"
-	@echo "make demo-llm  build llama.cpp's llama-bench, run a small language model in three number formats, print one table"
 	@echo "make demo-nnapi  run MobileNetV2 in three precisions on the CPU and by NNAPI's reference library, print one table"
+	@echo "make demo-llm  build llama.cpp's llama-bench, run a small language model by it and by LiteRT-LM, print one table each"
 	@echo "make install   set up only"
 	@echo "make check     lint, and the tests of what is pure: under a minute"
 	@echo "make test      set up, lint, and the quick tests: all that is promised, at least once"
@@ -195,10 +195,10 @@ $(VENV)/.installed-runtimes: $(VENV)/.installed
 	@$(PIP) install --no-deps $(EXECUTORCH) torchao==0.18.0
 	@touch $@
 
-# What writes GGUF files, and what llama.cpp is built with. Needs a C++ compiler.
+# What writes the models, what runs LiteRT-LM's, and what llama.cpp is built with. Needs a C++ compiler.
 $(VENV)/.installed-llm: $(VENV)/.installed
-	@echo "installing gguf, cmake and ninja"
-	@$(PIP) install gguf==0.19.0 cmake ninja
+	@echo "installing gguf, cmake, ninja and LiteRT-LM"
+	@$(PIP) install --editable '.[farm,torch,litert,litert-lm]' gguf==0.19.0 cmake ninja
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

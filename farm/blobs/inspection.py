@@ -28,13 +28,14 @@ from farm.core.models.file_format import (
 )
 from farm.core.models.gguf import MAGIC, gguf_parameters
 from farm.core.models.inputs import FileInputs, file_inputs
+from farm.core.models.litertlm import LITERTLM_MAGIC, litertlm_sections
 from farm.core.models.onnx_file import check_weights_inside, is_onnx
 from farm.core.models.variant import TORCH_FORMATS, Format, Manifest, variant_name
 from farm.core.programs.binary_inspection import FileInspection, inspect_file
 
 _FORMATS = (
-    "TorchScript, lite, torch's flatbuffer, TensorFlow Lite, ONNX, ORT, ExecuTorch, ncnn, MNN and GGUF files"
-    " are known"
+    "TorchScript, lite, torch's flatbuffer, TensorFlow Lite, ONNX, ORT, ExecuTorch, ncnn, MNN, GGUF and"
+    " LiteRT-LM files are known"
 )
 #: The method that torch.utils.bundled_inputs adds; its name stands in the code, and in mobile bytecode.
 _METHOD = b"get_all_bundled_inputs"
@@ -100,6 +101,9 @@ def _format(content: memoryview, path: Path) -> Format:
     if head.startswith(MAGIC):
         gguf_parameters(content)
         return Format.GGUF
+    if head.startswith(LITERTLM_MAGIC):
+        litertlm_sections(content)
+        return Format.LITERTLM
     if is_ncnn(head):
         return Format.NCNN
     if is_mnn(content):
@@ -256,6 +260,7 @@ def _names(path: Path, format: Format, word: bytes) -> bool:
             | Format.NCNN
             | Format.MNN
             | Format.GGUF
+            | Format.LITERTLM
         ):
             return False
         case _:

@@ -7,7 +7,8 @@ from farm.harness.base.adapter import Harness
 from farm.harness.base.options import HarnessOptions
 from farm.harness.base.tool_harness import ToolHarness
 from farm.harness.executorch.executor_runner import ExecutorRunner
-from farm.harness.llama_cpp.llama_bench import LlamaBench
+from farm.harness.llm.litert_lm.advanced_main import LitertLmAdvancedMain
+from farm.harness.llm.llama_cpp.llama_bench import LlamaBench
 from farm.harness.ncnn_mnn.mnn import MnnBenchmark
 from farm.harness.ncnn_mnn.ncnn import Benchncnn
 from farm.harness.onnxruntime.onnxruntime_perf_test import OnnxruntimePerfTest
@@ -24,6 +25,7 @@ _HARNESSES: tuple[ToolHarness, ...] = (
     Benchncnn(),
     MnnBenchmark(),
     LlamaBench(),
+    LitertLmAdvancedMain(),
 )
 _HARNESS_BY_NAME = {harness.name: harness for harness in _HARNESSES}
 

@@ -49,6 +49,7 @@ def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> Non
             | Format.NCNN
             | Format.MNN
             | Format.GGUF
+            | Format.LITERTLM
         ):
             raise VariantInvalid(f"{recipe.format} cannot be built here")
         case _:

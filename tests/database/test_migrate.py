@@ -194,6 +194,36 @@ def test_starts_of_a_baseline_in_several_blocks_survive_a_release_that_knows_rep
         assert connection.exec_driver_sql("SELECT count(*) FROM jobs").scalar_one() == before
 
 
+def test_a_wrong_output_is_no_comparison_for_a_release_without_that_word(engine: Engine) -> None:
+    _take_wrong_output_back(engine)
+
+
+@pytest.mark.long
+def test_a_wrong_output_is_no_comparison_for_a_release_without_that_word_on_postgresql(
+    postgres: PostgresServer,
+) -> None:
+    with postgres.database("wrong") as name, opened_engine(postgres.url(name)) as engine:
+        _take_wrong_output_back(engine)
+
+
+def _take_wrong_output_back(engine: Engine) -> None:
+    upgrade(engine)
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        add_rows(connection)
+        connection.exec_driver_sql("UPDATE measurements SET quality = 'wrong_output', generation = '{}'")
+        rows = connection.exec_driver_sql("SELECT quality FROM analysis_measurements").scalars()
+        assert set(rows) == {"wrong_output"}
+    downgrade(engine, "0110")
+    with engine.connect() as connection:
+        # The views are there again, too.
+        rows = connection.exec_driver_sql("SELECT quality FROM analysis_measurements").scalars()
+        assert set(rows) == {"implausible"}
+    upgrade(engine)
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql("SELECT quality, generation FROM measurements").all()
+        assert set(rows) == {("implausible", None)}
+
+
 def test_a_port_of_an_adb_server_becomes_its_address_and_back(engine: Engine) -> None:
     _move_adb_ports(engine)
 

@@ -21,6 +21,7 @@ from farm.core.devices.condition import Condition, CpuPolicy, Gates, unknown_gat
 from farm.core.devices.controls import ControlState
 from farm.core.jobs.run_order import Predecessor, RunOrder
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, RunError
+from farm.core.runs.generation import Generation
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, SampleKind
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.presentation.labels import device_name
@@ -48,8 +49,20 @@ def reading_fields(view: ReadingView) -> Iterator[Field]:
         yield "metric", metric_text(metric)
     accelerator = "unknown accelerator" if view.accelerator == UNKNOWN_ACCELERATOR else view.accelerator
     yield "actual", f"{view.actual_backend}, {accelerator}: {view.proof or EMPTY_CELL}"
+    if view.generation is not None:
+        yield from _generation_fields(view.generation)
     if view.offered:
         yield "offered", f"{', '.join(view.offered)}: devices that NNAPI offered"
+
+
+def _generation_fields(generation: Generation) -> Iterator[Field]:
+    yield "regime", str(generation.regime)
+    for when, files in (("before", generation.caches_before), ("after", generation.caches_after)):
+        listed = ", ".join(f"{file.name} {size_text(file.size_bytes)}" for file in files)
+        yield "caches", f"{when}: {listed or 'none'}"
+    for name, digest in (("prompt", generation.prompt_sha256), ("text", generation.text_sha256)):
+        if digest is not None:
+            yield name, f"SHA-256 {digest}"
 
 
 def _samples_text(view: ReadingView) -> str:

@@ -80,6 +80,9 @@ def _value(flag: FlagView, text: str | None) -> SettingValue:
         raise InvalidInput(f"--{flag.name}: {text!r} does not fit", hint=_example_value(flag)) from error
     if flag.minimum is not None and not isinstance(value, str) and value < flag.minimum:
         raise InvalidInput(f"--{flag.name}: {text} is less than {flag.minimum}", hint=_example_value(flag))
+    if flag.choices and value not in flag.choices:
+        message = f"--{flag.name}: {text} is none of {', '.join(flag.choices)}"
+        raise InvalidInput(message, hint=_example_value(flag))
     return value
 
 

@@ -92,6 +92,7 @@ BACKENDS_BY_FORMAT: Mapping[Format, tuple[str, ...]] = {
     Format.NCNN: ("cpu", "vulkan"),
     Format.MNN: ("cpu", "opencl", "nnapi", "opengl", "vulkan"),
     Format.GGUF: ("cpu", "opencl", "vulkan", "hexagon"),
+    Format.LITERTLM: ("cpu", "gpu", "npu"),
 }
 
 

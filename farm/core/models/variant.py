@@ -73,6 +73,8 @@ class Format(StrEnum):
     MNN = "mnn"
     #: A language model of llama.cpp, with its vocabulary.
     GGUF = "gguf"
+    #: A language model of LiteRT-LM: networks, tokenizer and metadata in one file.
+    LITERTLM = "litertlm"
 
 
 TORCH_FORMATS = (Format.TORCHSCRIPT, Format.LITE, Format.FLATBUFFER)

@@ -137,6 +137,18 @@ class Flag:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChoiceFlag(Flag):
+    """A setting whose value is one of some words."""
+
+    choices: tuple[str, ...]
+
+
+def flag_choices(flag: Flag) -> tuple[str, ...]:
+    """Return the only values of a flag; none where any value of its type will do."""
+    return flag.choices if isinstance(flag, ChoiceFlag) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlagDefinition(Flag):
     """A setting of a generic harness's program."""
 

@@ -20,7 +20,15 @@ OTHER_BUILD = "measured on another build of the phone than most rounds"
 SUPERSEDED_BLOCK = "the block was run again, and a later repeat counts"
 
 #: Their time is not one of what was asked for.
-_OF_OTHER_WORK = frozenset({Quality.FALLBACK, Quality.UNPROVEN, Quality.IMPLAUSIBLE, Quality.WITHDRAWN})
+_OF_OTHER_WORK = frozenset(
+    {
+        Quality.FALLBACK,
+        Quality.UNPROVEN,
+        Quality.WRONG_OUTPUT,
+        Quality.IMPLAUSIBLE,
+        Quality.WITHDRAWN,
+    }
+)
 
 
 #: Round, block within it, and repeat: what is started together.

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Literal
 
 from farm.core.errors import Blame
+from farm.core.runs.generation import Generation
 from farm.core.runs.placement import Placement
 
 
@@ -47,6 +48,8 @@ class Quality(StrEnum):
     UNPROVEN = "unproven"
     #: The clock's steps are too wide for the time that it took.
     COARSE = "coarse"
+    #: What it generated cannot be what the model is to write: a blank text, or one token again and again.
+    WRONG_OUTPUT = "wrong_output"
     #: The iterations cannot have taken so long: the whole process took less.
     IMPLAUSIBLE = "implausible"
     #: A newer version of its adapter reads no time off the same evidence.
@@ -116,6 +119,10 @@ class Reading:
     clock_step_ns: int = 0
     #: The hardware that ran each part, as far as the evidence shows it.
     placement: Placement | None = None
+    #: Of a language model: regime, digests and caches.
+    generation: Generation | None = None
+    #: Why its output cannot be right, whatever it took; empty where nothing shows that.
+    wrong_output: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,8 @@ def assess_quality(
     sustained_s: float | None = None,
     margin: float = DEFAULT_MARGIN,
 ) -> QualityAssessment:
-    """Judge by the most serious finding: implausible, fallback, unproven, coarse, short, unplugged,
-    uncontrolled, throttled, capped, swapped, noisy; in that order.
+    """Judge by the most serious finding: implausible, wrong output, fallback, unproven, coarse, short,
+    unplugged, uncontrolled, throttled, capped, swapped, noisy; in that order.
 
     What a phone or tool does not report is not held against the measurement.
 
@@ -62,6 +62,7 @@ def assess_quality(
     """
     findings = [
         *_duration_findings(reading, evidence.exit),
+        *([(Quality.WRONG_OUTPUT, reading.wrong_output)] if reading.wrong_output else []),
         *_backend_findings(reading, requested_backend),
         *_resolution_findings(reading, summary, margin),
         *_completeness_findings(reading),

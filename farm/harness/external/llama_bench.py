@@ -8,7 +8,7 @@ from functools import partial
 
 from farm.harness.external.json_document import JsonRecord
 from farm.harness.external.results import ExternalFile, ExternalResult, ImportFormat, Statistic
-from farm.harness.llama_cpp.output import bench_test_name
+from farm.harness.llm.llama_cpp.output import bench_test_name
 
 #: By its README.
 _CLOCK = "processing of the prompt and generation of tokens, without tokenization and sampling"

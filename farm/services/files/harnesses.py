@@ -11,6 +11,7 @@ from farm.core.base.spec_errors import unknown_harness
 from farm.core.errors import HarnessInvalid
 from farm.core.matrices.matrix import KnownHarness
 from farm.core.models.variant import Manifest
+from farm.core.programs.definition import flag_choices
 from farm.core.runs.measurement import ENERGY_METRICS, MEMORY_METRICS, SUSTAINED_METRICS
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import GenericOptions, HarnessOptions, flag_defaults
@@ -99,6 +100,9 @@ def known_harness(connection: Connection, name: str, *, sustained: bool = False)
         defaults=flag_defaults(options),
         minimums={
             flag: option.minimum for flag, option in options.flags.items() if option.minimum is not None
+        },
+        choices={
+            flag: choices for flag, option in options.flags.items() if (choices := flag_choices(option))
         },
         backends=options.backends,
         metrics=(

@@ -16,6 +16,7 @@ from farm.core.programs.abi import program_abi
 from farm.core.programs.binary_inspection import FileInspection, find_missing_flags
 from farm.core.programs.built_with import ProgramPart
 from farm.core.programs.bundle import Bundle, BundleFile, check_bundle
+from farm.core.programs.definition import flag_choices
 from farm.core.programs.harness_name import base_name, is_own_name, own_name
 from farm.core.programs.warnings import ProgramWarning, program_warnings
 from farm.database.transaction import Tx
@@ -183,7 +184,13 @@ def harness_view(connection: Connection, name: str) -> HarnessView:
         raise NotFound(f"there is no harness `{name}`", hint=hint)
     adapter = adapter_of(registered[-1]) if registered else get_harness(name)
     flags = (
-        FlagView(name=flag, default=option.default, help=option.help, minimum=option.minimum)
+        FlagView(
+            name=flag,
+            default=option.default,
+            help=option.help,
+            minimum=option.minimum,
+            choices=flag_choices(option),
+        )
         for flag, option in adapter.flags.items()
     )
     definition = registered[-1].definition if registered else None

@@ -14,6 +14,7 @@ from farm.core.models.variant import Recipe
 from farm.core.results.pairing import BlockKey
 from farm.core.results.settle.report import NewMeasurement, NewSeries
 from farm.core.runs.derived.sustained import is_sustained, latency_profile
+from farm.core.runs.generation import stored_generation
 from farm.core.runs.measurement import Metric, Quality, SampleKind, SampleSummary
 from farm.core.runs.samples import decode_samples, encode_samples
 from farm.database.known_at import known_at
@@ -124,6 +125,7 @@ def stored_values(new: NewMeasurement) -> dict[str, object]:
         "samples": encode_samples(list(reading.samples_ns)) if reading.samples_ns else None,
         "metrics": [_field_values(metric) for metric in reading.metrics],
         "placement": stored_placement(reading.placement),
+        "generation": None if reading.generation is None else stored_generation(reading.generation),
         "notices": list(new.notices) or None,
         "controls": [_field_values(state) for state in new.controls] or None,
         "control_level": control_level(new.controls),

@@ -37,6 +37,7 @@ COMPARED = (
     "samples",
     "metrics",
     "placement",
+    "generation",
 )
 
 

@@ -22,7 +22,10 @@ OUTPUTS = sorted(
     (Path(__file__).parents[2] / "support" / "harness" / "outputs").rglob("*.txt"), key=lambda path: path.name
 )
 #: Outputs that came when answers to the others had been recorded; only their own tool is asked about them.
-OUTPUTS_OF_ONE = {"llama-bench": sorted(OUTPUTS[0].parents[1].rglob("llama_bench*.jsonl"))}
+OUTPUTS_OF_ONE = {
+    "llama-bench": sorted(OUTPUTS[0].parents[1].rglob("llama_bench*.jsonl")),
+    "litert_lm_advanced_main": sorted(OUTPUTS[0].parents[1].rglob("litert_lm*.log")),
+}
 NOTED = Path(__file__).parent / "parser_answers.json"
 
 
@@ -34,7 +37,10 @@ def answer(name: str, backend: str, stdout: str, stderr: str, code: int) -> obje
     if not isinstance(found, Reading):
         return [found.code, found.outcome, found.blame]
     # A field that older versions of readings did not have is no other answer where it says nothing.
-    return {name: value for name, value in asdict(found).items() if name != "median_ns" or value is not None}
+    silent = {"median_ns": None, "generation": None, "wrong_output": ""}
+    return {
+        name: value for name, value in asdict(found).items() if name not in silent or value != silent[name]
+    }
 
 
 def outputs_of(name: str) -> list[Path]:

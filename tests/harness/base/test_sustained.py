@@ -34,6 +34,7 @@ def settings(name: str, *, sustained_s: int = 600, iteration_ns: float | None = 
         ("litert-benchmark", {"num_runs": 120_000}),
         ("mnn_benchmark", {"loop": 120_000}),
         ("llama-bench", {"repetitions": 120_000}),
+        ("litert_lm_advanced_main", {"num_iterations": 120_000}),
         ("benchncnn", {"loop_count": 120_000}),
     ],
 )

@@ -15,6 +15,13 @@ DEFAULTS = {
     "benchncnn": {"loop_count": 20, "num_threads": 1, "powersave": 0, "cooling_down": 0},
     "executor_runner": {"num_executions": 50, "cpu_threads": 1},
     "litert-benchmark": {"num_runs": 50, "warmup_runs": 5, "num_threads": 1},
+    "litert_lm_advanced_main": {
+        "regime": "warm",
+        "benchmark_prefill_tokens": 0,
+        "benchmark_decode_tokens": 64,
+        "num_iterations": 5,
+        "num_cpu_threads": 1,
+    },
     "llama-bench": {"n_prompt": 512, "n_gen": 128, "repetitions": 5, "threads": 1, "n_gpu_layers": 99},
     "mnn_benchmark": {"loop": 20, "warmup": 5, "threads": 1, "precision_mode": 0},
     "onnxruntime_perf_test": {"repeated_times": 100, "intra_op_num_threads": 1, "optimization_level": 99},

@@ -12,7 +12,7 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.executorch.executor_runner import executions
 from farm.harness.executorch.placement import inspector_table_rows
-from farm.harness.llama_cpp.placement import llama_placement
+from farm.harness.llm.llama_cpp.placement import llama_placement
 from farm.harness.ncnn_mnn.mnn import mnn_output
 from farm.harness.ncnn_mnn.ncnn import ncnn_output
 from farm.harness.onnxruntime.onnxruntime_perf_test import ort_output

@@ -28,6 +28,7 @@ FORMAT_BY_HARNESS = {
     "benchncnn": Format.NCNN,
     "mnn_benchmark": Format.MNN,
     "llama-bench": Format.GGUF,
+    "litert_lm_advanced_main": Format.LITERTLM,
 }
 
 

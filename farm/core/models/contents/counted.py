@@ -8,11 +8,16 @@ from farm.core.models.contents.ncnn import ncnn_contents
 from farm.core.models.contents.onnx import onnx_contents
 from farm.core.models.contents.tflite import tflite_contents
 from farm.core.models.gguf import gguf_parameters
+from farm.core.models.litertlm import litertlm_parameters
 from farm.core.models.variant import Format
 
 
 def _gguf_contents(content: memoryview) -> FileContents:
     return FileContents(parameters=gguf_parameters(content))
+
+
+def _litertlm_contents(content: memoryview) -> FileContents:
+    return FileContents(parameters=litertlm_parameters(content))
 
 
 _READERS: Mapping[Format, Callable[[memoryview], FileContents]] = {
@@ -22,6 +27,7 @@ _READERS: Mapping[Format, Callable[[memoryview], FileContents]] = {
     Format.EXECUTORCH: executorch_contents,
     Format.NCNN: ncnn_contents,
     Format.GGUF: _gguf_contents,
+    Format.LITERTLM: _litertlm_contents,
 }
 
 

@@ -104,6 +104,8 @@ class FlagView(Wire):
     default: SettingValue
     help: str
     minimum: int | None
+    #: The only values; empty where any value of its type will do.
+    choices: tuple[str, ...] = ()
 
 
 class AdapterView(Wire):

@@ -12,6 +12,7 @@ from farm.core.results.reparse import ReparseChange
 from farm.core.results.statistics.sessions import SessionSpread
 from farm.core.runs.derived.energy import EnergyReading
 from farm.core.runs.derived.sustained import LatencyProfile
+from farm.core.runs.generation import Generation
 from farm.core.runs.measurement import Better, CellSummary, Metric, Quality, SampleKind
 from farm.core.runs.placement import Placement
 from farm.wire.base import Count, WholeNumber, Wire
@@ -95,6 +96,8 @@ class ReadingView(Wire):
     proof: str
     #: Accelerators that NNAPI listed, whichever of them ran the model.
     offered: tuple[str, ...] = ()
+    #: Of a language model: regime, caches, digests of prompt and text.
+    generation: Generation | None = None
     variant_digest: Digest | None
     program_digest: Digest
     parser_version: int

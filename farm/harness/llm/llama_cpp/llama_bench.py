@@ -20,8 +20,8 @@ from farm.harness.base.tool_result import (
     time_reading,
 )
 from farm.harness.failures.classification import unreadable_failure
-from farm.harness.llama_cpp.output import BenchTest, MalformedRecord, bench_test_name, bench_tests
-from farm.harness.llama_cpp.placement import llama_placement
+from farm.harness.llm.llama_cpp.output import BenchTest, MalformedRecord, bench_test_name, bench_tests
+from farm.harness.llm.llama_cpp.placement import llama_placement
 
 #: By the long names of the tool's options, with the letters that it is called with in every version.
 FLAGS: Mapping[str, Flag] = {

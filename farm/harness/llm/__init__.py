@@ -1,0 +1,1 @@
+"""Benchmark tools of language models, a folder for each runtime."""

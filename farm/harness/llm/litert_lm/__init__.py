@@ -1,0 +1,1 @@
+"""LiteRT-LM's benchmark tool."""

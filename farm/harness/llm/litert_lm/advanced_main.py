@@ -1,0 +1,189 @@
+"""LiteRT-LM's `litert_lm_advanced_main --benchmark`: command line and output."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from statistics import fmean
+
+from farm.core.base.setting_values import SettingValue
+from farm.core.models.variant import Format
+from farm.core.programs.definition import ChoiceFlag, Flag
+from farm.core.runs.evidence import Evidence
+from farm.core.runs.generation import Generation, Regime, degenerate_reason
+from farm.core.runs.measurement import Better, Metric, Reading, RunFailure
+from farm.core.runs.plan import RunPlan
+from farm.harness.base.adapter import ClockScope, RunRequest, model_file
+from farm.harness.base.output_lines import plain_lines
+from farm.harness.base.sustained import SustainedFlags
+from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
+from farm.harness.base.tool_result import (
+    LOAD_TIME,
+    LoopTimes,
+    combined_output,
+    lower_is_better,
+    missing_times_failure,
+    time_reading,
+)
+from farm.harness.failures.classification import unreadable_failure
+from farm.harness.llm.caches import caches, model_path, printed_text, with_regime
+from farm.harness.llm.litert_lm.benchmark_info import BenchmarkInfo, MalformedInfo, benchmark_infos
+
+#: By the tool's own names, except the regime.
+FLAGS: Mapping[str, Flag] = {
+    "regime": ChoiceFlag(
+        default=Regime.WARM.value,
+        choices=tuple(map(str, Regime)),
+        help="first: without caches; cold: a new process with caches; warm: again in the same process",
+    ),
+    "input_prompt": Flag(default="What is the tallest building in the world?", help="the prompt, as text"),
+    "benchmark_prefill_tokens": Flag(
+        default=0,
+        help="so many tokens instead of the text of the prompt; the tool prints no text then",
+        minimum=0,
+    ),
+    "benchmark_decode_tokens": Flag(default=64, help="tokens generated, whatever they are", minimum=1),
+    "num_iterations": Flag(
+        default=5, help="warm: timed iterations, after one that is not counted", minimum=1
+    ),
+    "num_cpu_threads": Flag(default=1, help="threads of the CPU", minimum=1),
+    "max_num_tokens": Flag(default=0, help="room for so many tokens; 0 leaves it to the runtime", minimum=0),
+}
+_CPU = "cpu"
+_MODEL = "model.litertlm"
+#: Passed where they differ from the tool's default.
+_OPTIONAL = ("max_num_tokens",)
+_PREFILL_RATE, _DECODE_RATE, _FIRST_TOKEN = "prefill_rate", "decode_rate", "time_to_first_token"
+_TOKENS_PER_S = "tokens/s"
+
+
+class LitertLmAdvancedMain(ToolHarness):
+    """Runs `.litertlm` files: a prompt, and then the generation of tokens, in one of three regimes."""
+
+    name = "litert_lm_advanced_main"
+    parser_version = 1
+    flags = FLAGS
+    formats = (Format.LITERTLM,)
+    backends = (_CPU, "gpu", "npu")
+    metrics = (_PREFILL_RATE, _DECODE_RATE, _FIRST_TOKEN, LOAD_TIME)
+    sustained_flags = SustainedFlags(iterations="num_iterations")
+    clock_scope = ClockScope.TOKENS
+    clock_covers = (
+        "an iteration generates `benchmark_decode_tokens` tokens, one by one, with sampling;"
+        " the prompt, tokenization and loading are metrics of their own or not in it"
+    )
+
+    def plan(self, request: RunRequest) -> RunPlan:
+        """Return the command line, around which caches are dropped or made as the regime asks."""
+        assert request.variant is not None
+        file = replace(model_file(request.variant), path=model_path(_MODEL))
+        plan = tool_plan(self.name, request, _words(request.backend, request.settings), file=file)
+        short = ("--num_iterations=1", "--benchmark_decode_tokens=1")
+        return replace(plan, argv=with_regime(plan.argv, _regime(request.settings), short=short))
+
+    def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
+        """Return the generations of the iterations that count; with rates, and the first token."""
+        try:
+            infos = benchmark_infos(plain_lines(combined_output(evidence)))
+        except MalformedInfo as error:
+            return unreadable_failure(evidence, str(error))
+        if not infos:
+            return missing_times_failure(evidence, "no BenchmarkInfo is in it")
+        regime, expected = _regime(plan.settings), _iterations(plan.settings)
+        counted = infos[1:] if regime is Regime.WARM else infos
+        if len(counted) > expected:
+            return unreadable_failure(evidence, f"{len(infos)} iterations are more than were asked for")
+        whole = [info for info in counted if _has_tokens(plan.settings, info)]
+        if not whole:
+            return missing_times_failure(evidence, _other_tokens(plan.settings, infos))
+        reading = time_reading(
+            plan,
+            evidence,
+            LoopTimes(samples_ns=tuple(round(info.decode.duration_ns) for info in whole), expected=expected),
+            placement=None,
+            on_cpu="cpu by construction: --backend=cpu" if plan.backend == _CPU else "",
+            metrics=_metrics(whole, regime),
+        )
+        return (
+            _with_generation(reading, plan, evidence, len(infos)) if isinstance(reading, Reading) else reading
+        )
+
+
+def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
+    values = {name: setting(settings, FLAGS, name) for name in FLAGS}
+    # The first iteration of a process is of another regime than those behind it.
+    values["num_iterations"] = _iterations(settings) + (_regime(settings) is Regime.WARM)
+    given = [
+        name
+        for name in FLAGS
+        if name != "regime" and (name not in _OPTIONAL or values[name] != FLAGS[name].default)
+    ]
+    options = [f"--{name}={flag_text(values[name])}" for name in given]
+    return [
+        "--benchmark",
+        f"--backend={backend}",
+        f"--model_path={model_path(_MODEL)}",
+        "--async=false",
+        *options,
+    ]
+
+
+def _regime(settings: Mapping[str, SettingValue]) -> Regime:
+    return Regime(str(setting(settings, FLAGS, "regime")))
+
+
+def _iterations(settings: Mapping[str, SettingValue]) -> int:
+    """Return how many iterations count: a process has one first generation only."""
+    return count_setting(settings, FLAGS, "num_iterations") if _regime(settings) is Regime.WARM else 1
+
+
+def _has_tokens(settings: Mapping[str, SettingValue], info: BenchmarkInfo) -> bool:
+    """Tell whether an iteration processed and generated as many tokens as were asked for."""
+    prefill = setting(settings, FLAGS, "benchmark_prefill_tokens")
+    is_asked_prompt = prefill in (0, info.prefill.tokens)
+    return is_asked_prompt and info.decode.tokens == setting(settings, FLAGS, "benchmark_decode_tokens")
+
+
+def _other_tokens(settings: Mapping[str, SettingValue], infos: Sequence[BenchmarkInfo]) -> str:
+    last = infos[-1]
+    if _has_tokens(settings, last):
+        return "only the iteration is in it that makes the process warm"
+    prefill, decode = (
+        setting(settings, FLAGS, name) for name in ("benchmark_prefill_tokens", "benchmark_decode_tokens")
+    )
+    made = f"it processed {last.prefill.tokens} tokens and generated {last.decode.tokens}"
+    return f"{made}: {prefill or 'all of the prompt'} and {decode} were asked for"
+
+
+def _metrics(infos: Sequence[BenchmarkInfo], regime: Regime) -> list[Metric]:
+    """Return the means over the iterations. A warm process loaded its model before it was warm."""
+    rates = {
+        _PREFILL_RATE: fmean(info.prefill.tokens_per_s for info in infos),
+        _DECODE_RATE: fmean(info.decode.tokens_per_s for info in infos),
+    }
+    times = {
+        _FIRST_TOKEN: fmean(info.first_token_ns for info in infos) / 1e6,
+        LOAD_TIME: None if regime is Regime.WARM else infos[0].load_ms,
+    }
+    faster = [
+        Metric(name=name, value=rate, unit=_TOKENS_PER_S, better=Better.HIGHER)
+        for name, rate in rates.items()
+    ]
+    return [*faster, *lower_is_better(times, "ms")]
+
+
+def _with_generation(reading: Reading, plan: RunPlan, evidence: Evidence, iterations: int) -> Reading:
+    """Return a reading with digests of prompt and text, and the reason why a text is none."""
+    stdout, prompt = evidence.stdout, str(setting(plan.settings, FLAGS, "input_prompt"))
+    has_text = setting(plan.settings, FLAGS, "benchmark_prefill_tokens") == 0
+    is_whole = evidence.stdout_dropped_bytes == 0
+    text = printed_text(stdout)
+    generation = Generation(
+        regime=_regime(plan.settings),
+        prompt_sha256=sha256(prompt.encode()).hexdigest() if has_text else None,
+        text_sha256=sha256(text.encode()).hexdigest() if has_text and is_whole else None,
+        caches_before=caches(stdout, "before"),
+        caches_after=caches(stdout, "after"),
+    )
+    tokens = count_setting(plan.settings, FLAGS, "benchmark_decode_tokens")
+    wrong = degenerate_reason(text, tokens=tokens, iterations=iterations) if has_text and is_whole else ""
+    return replace(reading, generation=generation, wrong_output=wrong)
