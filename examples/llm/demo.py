@@ -1,21 +1,24 @@
-"""Measure a small language model in three number formats by llama.cpp on a virtual phone: `make demo-llm`.
+"""Measure one small language model by two runtimes on a virtual phone: `make demo-llm`.
 
     python examples/llm/demo.py [FOLDER]
 
-It builds llama-bench, makes the models itself, with random weights, starts a farm, and runs one matrix. What
-cannot run here is named, with the reason.
+It builds llama-bench, makes the models itself, with random weights, starts a farm, and runs a matrix by each
+runtime. What cannot run here is named, with the reason.
 """
 
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import gguf_file
+import litertlm_file
 import yaml
 from build_llama_bench import VERSION, build
-from model import HEADS, INNER, LAYERS, TYPES, VOCABULARY, WIDTH, write
+from network import SIZES
 
 from farm.cli.farm.demo import farm_process, wait_for_devices
 from farm.cli.farm.demo_table import COMPARED_HEADS, compared, table
@@ -25,85 +28,167 @@ from farm.cli.shell.address import connect_to
 from farm.cli.shell.output import err
 from farm.client.farm_client import FarmClient
 from farm.core.base.units import duration_text, size_text
-from farm.wire.documents.matrices.matrices import CellView, MatrixView, SpeedupView
+from farm.wire.documents.matrices.matrices import CellView, SpeedupView
 
 HERE = Path(__file__).parent
+LITERT_LM = HERE.parents[1] / "harnesses" / "litert_lm_advanced_main"
 ELSEWHERE = (
-    "LiteRT-LM, ONNX Runtime GenAI, ExecuTorch's llama_main, MNN's llm_bench: the farm has no adapter for"
-    " them",
-    "llama.cpp on OpenCL, Vulkan, Hexagon: it needs hardware that is not here",
+    "ONNX Runtime GenAI, ExecuTorch's llama_main, MNN's llm_bench: the farm has no adapter for them",
+    "both runtimes on OpenCL, Vulkan, Hexagon or an NPU: they need hardware that is not here",
 )
-HEADS_OF_TABLE = ("test", "format", "size", "tokens/s", "peak memory", "time", *COMPARED_HEADS)
 LEGEND = f"""
-A llama of {LAYERS} layers x {WIDTH}, {INNER} inside, {HEADS} heads, {VOCABULARY} words.
-Its weights are random: what it would write is nothing.
-llama-bench of llama-cpp-python {VERSION}, built here; one thread.
+One llama of {SIZES.layers} layers x {SIZES.width}, {SIZES.inner} inside, {SIZES.heads} heads, {SIZES.vocabulary} words.
+Its weights are random: what it would write is nothing. Both files have the same weights.
+llama-bench of llama-cpp-python {VERSION}, built here; LiteRT-LM of the wheel litert-lm-api; one thread each.
 On a virtual phone: these are times of this machine's CPU.
-prefill: a prompt of so many tokens at once. decode: so many tokens, one by one.
+prefill: a prompt of 256 tokens at once. decode: 64 tokens, one by one.
+first: no caches are there. cold: a new process finds them. warm: again in the same process.
 time: the median of one repetition, to which speedup and verdict belong.
-Load time and time to first token: the tool prints none.
+The two tables are not compared: llama-bench samples nothing, and LiteRT-LM does.
+Load time and time to first token: llama-bench prints none.
 """
+Row = tuple[str, ...]
 
 
-def make_models(folder: Path) -> dict[str, Path]:
+@dataclass(frozen=True)
+class Runtime:
+    """A runtime with its tool, its files and its table."""
+
+    harness: str
+    matrix: str
+    suffix: str
+    precisions: Sequence[str]
+    write: Callable[[Path, str], None]
+    heads: Row
+    #: The cells of a row before those of the comparison.
+    describe: Callable[[CellView, Mapping[str, float | None], str], Row]
+    #: Rows are in the order of this setting's values.
+    order: tuple[str, Sequence[object]]
+
+
+def _llama_cpp_row(cell: CellView, values: Mapping[str, float | None], precision: str) -> Row:
+    generated = cell.settings["n_gen"]
+    rate = values.get("decode_rate" if generated else "prefill_rate")
+    test = f"decode {generated}" if generated else f"prefill {cell.settings['n_prompt']}"
+    return test, precision, _rate(rate), _size(values.get("memory_peak_rss"))
+
+
+def _litert_lm_row(cell: CellView, values: Mapping[str, float | None], precision: str) -> Row:
+    return (
+        str(cell.settings["regime"]),
+        precision,
+        _milliseconds(values.get("load_time")),
+        _milliseconds(values.get("time_to_first_token")),
+        _rate(values.get("prefill_rate")),
+        _rate(values.get("decode_rate")),
+        _size(values.get("memory_peak_rss")),
+    )
+
+
+RUNTIMES = (
+    Runtime(
+        harness="llama-bench",
+        matrix="llama_cpp.yaml",
+        suffix="gguf",
+        precisions=tuple(gguf_file.TYPES),
+        write=gguf_file.write,
+        heads=("test", "format", "tokens/s", "peak memory"),
+        describe=_llama_cpp_row,
+        order=("n_gen", (0, 64)),
+    ),
+    Runtime(
+        harness="litert_lm_advanced_main",
+        matrix="litert_lm.yaml",
+        suffix="litertlm",
+        precisions=litertlm_file.PRECISIONS,
+        write=litertlm_file.write,
+        heads=("regime", "format", "load", "first token", "prefill/s", "decode/s", "peak memory"),
+        describe=_litert_lm_row,
+        order=("regime", ("first", "cold", "warm")),
+    ),
+)
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _milliseconds(value: float | None) -> str:
+    return "-" if value is None else duration_text(value * 1e6)
+
+
+def _size(value: float | None) -> str:
+    return "unknown" if value is None else size_text(value)
+
+
+def make_models(folder: Path, runtime: Runtime) -> dict[str, Path]:
     """Return the file of each number format, written where it is not there yet."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = {precision: folder / f"random-{precision}.gguf" for precision in TYPES}
+    files = {precision: folder / f"random-{precision}.{runtime.suffix}" for precision in runtime.precisions}
     for precision, path in files.items():
         if not path.is_file():
             unfinished = path.with_suffix(".unfinished")
-            write(unfinished, precision)
+            runtime.write(unfinished, precision)
             unfinished.rename(path)
     return files
 
 
-def run_matrix(farm: FarmClient, program: Path, files: Mapping[str, Path]) -> MatrixView:
-    """Register program and models, and run the matrix."""
-    command = [sys.executable, "-m", "farm.cli.shell.main", "harness", "add", "llama-bench", str(program)]
+def measure(farm: FarmClient, runtime: Runtime, program: Path, files: Mapping[str, Path]) -> str:
+    """Register program and models, run the matrix, and return its table."""
+    command = [sys.executable, "-m", "farm.cli.shell.main", "harness", "add", runtime.harness, str(program)]
+    if runtime.harness == "litert_lm_advanced_main":
+        # A script: the wheel that it imports is for this machine only.
+        command += ["--abi", "x86_64"]
     subprocess.run(command, env={**os.environ, "FARM_URL": farm.url}, check=True, capture_output=True)
     for precision, path in files.items():
         add_variant(farm, path, manifest_of_file(path, model="random", precision=precision))
-    matrix_id = farm.submit_matrix(yaml.safe_load((HERE / "matrix.yaml").read_text())).matrix_id
-    return follow(farm, matrix_id, leaving="The farm of this demo ends with it.")
+    matrix_id = farm.submit_matrix(yaml.safe_load((HERE / runtime.matrix).read_text())).matrix_id
+    follow(farm, matrix_id, leaving="The farm of this demo ends with it.")
+    speedups = {row.cell_id: row for row in farm.speedups(matrix_id=matrix_id)}
+    return table_of(runtime, list(rows(runtime, list(farm.cells(matrix_id)), speedups, files)))
 
 
 def rows(
-    cells: Sequence[CellView], speedups: Mapping[int, SpeedupView], files: Mapping[str, Path]
-) -> Iterator[list[str]]:
-    """Yield the row of each cell: prefill first, then decode."""
-    for cell in sorted(cells, key=lambda cell: int(cell.settings["n_gen"] or 0)):
-        generated, precision = cell.settings["n_gen"], str(cell.precision)
+    runtime: Runtime,
+    cells: Sequence[CellView],
+    speedups: Mapping[int, SpeedupView],
+    files: Mapping[str, Path],
+) -> Iterator[Row]:
+    """Yield the row of each cell."""
+    setting, values_in_order = runtime.order
+    for cell in sorted(cells, key=lambda cell: list(values_in_order).index(cell.settings[setting])):
+        precision, speedup = str(cell.precision), speedups.get(cell.cell_id)
         values = {metric.name: metric.level.median for metric in cell.metrics}
-        rate = values.get("decode_rate" if generated else "prefill_rate")
-        speedup = speedups.get(cell.cell_id)
-        yield [
-            f"decode {generated}" if generated else f"prefill {cell.settings['n_prompt']}",
-            f"{precision} (A/A)" if speedup is not None and speedup.aa else precision,
+        name = f"{precision} (A/A)" if speedup is not None and speedup.aa else precision
+        yield (
+            *runtime.describe(cell, values, name),
             size_text(files[precision].stat().st_size),
-            "-" if rate is None else f"{rate:.4g}",
-            "unknown" if "memory_peak_rss" not in values else size_text(values["memory_peak_rss"]),
             "-" if cell.value_ns is None else duration_text(cell.value_ns),
             *compared(speedup),
-        ]
+        )
+
+
+def table_of(runtime: Runtime, lines: Sequence[Row]) -> str:
+    """Return the table of a runtime below its name."""
+    heads = (*runtime.heads, "file", "time", *COMPARED_HEADS)
+    return "\n".join([f"{runtime.harness}:", table(heads, lines), ""])
 
 
 def main() -> None:
-    """Run everything, and print the table."""
+    """Run everything, and print the tables."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/llm").resolve()
     err().print("building llama-bench, where it is not there yet: some minutes", highlight=False)
-    program = build(folder, os.cpu_count() or 1)
-    files = make_models(folder / "models")
+    programs = {"llama-bench": build(folder, os.cpu_count() or 1), "litert_lm_advanced_main": LITERT_LM}
+    files = {runtime.harness: make_models(folder / "models", runtime) for runtime in RUNTIMES}
     began_s = time.monotonic()
     with farm_process(folder / "farm", virtual=1) as url, connect_to(url) as farm:
         wait_for_devices(farm, 1, err())
-        matrix = run_matrix(farm, program, files)
-        speedups = {row.cell_id: row for row in farm.speedups(matrix_id=matrix.matrix_id)}
-        lines = list(rows(list(farm.cells(matrix.matrix_id)), speedups, files))
+        tables = [
+            measure(farm, runtime, programs[runtime.harness], files[runtime.harness]) for runtime in RUNTIMES
+        ]
     took_s = time.monotonic() - began_s
     reasons = [f"not run: {reason}" for reason in ELSEWHERE]
-    sys.stdout.write(
-        "\n".join([table(HEADS_OF_TABLE, lines), LEGEND, *reasons, f"It took {took_s:.0f} s, built.", ""])
-    )
+    sys.stdout.write("\n".join([*tables, LEGEND, *reasons, f"It took {took_s:.0f} s, built.", ""]))
 
 
 if __name__ == "__main__":

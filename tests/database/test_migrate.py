@@ -15,11 +15,12 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Connection, Engine
 
 from farm.core.errors import Conflict, SchemaMismatch
+from farm.database import tables
 from farm.database.engine import create_engine, opened_engine, sqlite_url
 from farm.database.migrate import MIGRATIONS, config_for, defer_foreign_keys, upgrade
 from farm.database.tables import metadata
 from tests.support.database.postgres import PostgresServer
-from tests.support.database.sample_rows import add_rows
+from tests.support.database.sample_rows import ATTEMPT, MEASUREMENT, add, add_rows
 
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
 
@@ -202,7 +203,7 @@ def test_a_wrong_output_is_no_comparison_for_a_release_without_that_word(engine:
 def test_a_wrong_output_is_no_comparison_for_a_release_without_that_word_on_postgresql(
     postgres: PostgresServer,
 ) -> None:
-    with postgres.database("wrong") as name, opened_engine(postgres.url(name)) as engine:
+    with postgres.database("migrated") as name, opened_engine(postgres.url(name)) as engine:
         _take_wrong_output_back(engine)
 
 
@@ -210,14 +211,14 @@ def _take_wrong_output_back(engine: Engine) -> None:
     upgrade(engine)
     with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
         add_rows(connection)
-        connection.exec_driver_sql("UPDATE measurements SET quality = 'wrong_output', generation = '{}'")
-        rows = connection.exec_driver_sql("SELECT quality FROM analysis_measurements").scalars()
-        assert set(rows) == {"wrong_output"}
+        add(connection, tables.attempts, ATTEMPT)
+        add(connection, tables.measurements, MEASUREMENT, quality="wrong_output", generation={})
     downgrade(engine, "0110")
     with engine.connect() as connection:
-        # The views are there again, too.
-        rows = connection.exec_driver_sql("SELECT quality FROM analysis_measurements").scalars()
+        rows = connection.exec_driver_sql("SELECT quality FROM measurements").scalars()
         assert set(rows) == {"implausible"}
+        # Its views, which are taken away meanwhile, are there again.
+        connection.exec_driver_sql("SELECT count(*) FROM analysis_measurements").scalar_one()
     upgrade(engine)
     with engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT quality, generation FROM measurements").all()

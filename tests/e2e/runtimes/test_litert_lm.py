@@ -24,7 +24,7 @@ _UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1")
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
-    command = [sys.executable, str(EXAMPLE / "litertlm.py"), str(folder), "--tiny"]
+    command = [sys.executable, str(EXAMPLE / "litertlm_file.py"), str(folder), "--tiny"]
     subprocess.run(command, check=True, timeout=120)
     return folder
 

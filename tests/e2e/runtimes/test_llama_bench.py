@@ -38,7 +38,7 @@ def test_the_models_of_the_example_are_whole_and_have_as_many_weights_as_llama_c
     tmp_path: Path,
 ) -> None:
     pytest.importorskip("gguf")
-    model = CHECKOUT / "examples" / "llm" / "model.py"
+    model = CHECKOUT / "examples" / "llm" / "gguf_file.py"
     subprocess.run([sys.executable, str(model), str(tmp_path)], check=True, timeout=120)
     files = sorted(tmp_path.iterdir())
     assert [path.name for path in files] == ["random-f16.gguf", "random-q4_0.gguf", "random-q8_0.gguf"]

@@ -1,6 +1,6 @@
 """A small language model of random weights as GGUF, once for each of its number formats.
 
-python examples/llm/model.py FOLDER
+python examples/llm/gguf_file.py FOLDER
 """
 
 import sys

@@ -1,6 +1,6 @@
 """The same language model as a LiteRT-LM file (`.litertlm`), once for each of its number formats.
 
-python examples/llm/litertlm.py FOLDER [--tiny]
+python examples/llm/litertlm_file.py FOLDER [--tiny]
 
 The graphs are written operator by operator, in the schema of TensorFlow Lite: `prefill_N` takes N tokens of
 a prompt, `decode` one token. Their tensors have the names that LiteRT-LM looks for. Weights are those of the
