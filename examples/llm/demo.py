@@ -37,7 +37,7 @@ ELSEWHERE = (
     "both runtimes on OpenCL, Vulkan, Hexagon or an NPU: they need hardware that is not here",
 )
 LEGEND = f"""
-One llama of {SIZES.layers} layers x {SIZES.width}, {SIZES.inner} inside, {SIZES.heads} heads, {SIZES.vocabulary} words.
+One llama: {SIZES.layers} layers x {SIZES.width}, {SIZES.inner} inside, {SIZES.heads} heads.
 Its weights are random: what it would write is nothing. Both files have the same weights.
 llama-bench of llama-cpp-python {VERSION}, built here; LiteRT-LM of the wheel litert-lm-api; one thread each.
 On a virtual phone: these are times of this machine's CPU.

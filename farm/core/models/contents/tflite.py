@@ -97,5 +97,5 @@ def _is_weight(tensor: Table) -> bool:
 
 
 def _has_data(buffer: Table) -> bool:
-    # Of files above 2 GB the data stand behind the flatbuffer.
-    return len(buffer.items(0, 1)) > 0 or buffer.number(1, U64) > 1
+    # The data of large files stand behind the flatbuffer, or in a section of their own (LiteRT-LM).
+    return len(buffer.items(0, 1)) > 0 or buffer.number(2, U64) > 1
