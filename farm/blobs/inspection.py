@@ -26,9 +26,9 @@ from farm.core.models.file_format import (
     is_ncnn,
     looks_like_text,
 )
-from farm.core.models.gguf import MAGIC, gguf_parameters
-from farm.core.models.inputs import FileInputs, file_inputs
-from farm.core.models.litertlm import LITERTLM_MAGIC, litertlm_sections
+from farm.core.models.inputs.file_inputs import FileInputs, file_inputs
+from farm.core.models.llm.gguf import MAGIC, gguf_parameters
+from farm.core.models.llm.litertlm import LITERTLM_MAGIC, litertlm_sections
 from farm.core.models.onnx_file import check_weights_inside, is_onnx
 from farm.core.models.variant import TORCH_FORMATS, Format, Manifest, variant_name
 from farm.core.programs.binary_inspection import FileInspection, inspect_file

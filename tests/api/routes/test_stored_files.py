@@ -86,7 +86,9 @@ def test_a_removed_file_frees_the_quota_at_once_and_can_be_sent_again(farm: Http
     query = sa.select(events.c.actor, events.c.kind, events.c.subject_id).where(
         events.c.kind == "artifact_removed"
     )
-    assert farm.context.database.read(lambda connection: [tuple(row) for row in connection.execute(query)]) == [
+    assert farm.context.database.read(
+        lambda connection: [tuple(row) for row in connection.execute(query)]
+    ) == [
         ("user:ann", "artifact_removed", digest_of(whole)),
         ("user:ann", "artifact_removed", digest_of(b"b")),
     ]

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from farm.core.models.inputs import file_inputs
+from farm.core.models.inputs.file_inputs import file_inputs
 from farm.core.models.protobuf import (
     BYTES,
     FIXED32,

@@ -2,14 +2,19 @@
 
 from collections.abc import Callable, Mapping
 
+from farm.core.errors import VariantInvalid
 from farm.core.models.contents.counts import FileContents
 from farm.core.models.contents.flatbuffers import executorch_contents, ort_contents
 from farm.core.models.contents.ncnn import ncnn_contents
 from farm.core.models.contents.onnx import onnx_contents
 from farm.core.models.contents.tflite import tflite_contents
-from farm.core.models.gguf import gguf_parameters
-from farm.core.models.litertlm import litertlm_parameters
+from farm.core.models.llm.gguf import gguf_parameters
+from farm.core.models.llm.litertlm import litertlm_models
 from farm.core.models.variant import Format
+
+
+def _tflite_contents(content: memoryview) -> FileContents:
+    return tflite_contents([content])
 
 
 def _gguf_contents(content: memoryview) -> FileContents:
@@ -17,11 +22,11 @@ def _gguf_contents(content: memoryview) -> FileContents:
 
 
 def _litertlm_contents(content: memoryview) -> FileContents:
-    return FileContents(parameters=litertlm_parameters(content))
+    return tflite_contents(litertlm_models(content))
 
 
 _READERS: Mapping[Format, Callable[[memoryview], FileContents]] = {
-    Format.TFLITE: tflite_contents,
+    Format.TFLITE: _tflite_contents,
     Format.ONNX: onnx_contents,
     Format.ORT: ort_contents,
     Format.EXECUTORCH: executorch_contents,
@@ -38,5 +43,5 @@ def file_contents(content: memoryview, format: Format) -> FileContents:
         return FileContents()
     try:
         return read(content)
-    except ValueError:
+    except (ValueError, VariantInvalid):
         return FileContents()

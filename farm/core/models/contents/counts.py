@@ -23,6 +23,17 @@ class FileContents:
     operators: Mapping[str, int] = field(default_factory=dict)
 
 
+def few(places: range) -> range:
+    """Return the places of a list that a network can have.
+
+    Raises:
+        ValueError: there are more.
+    """
+    if len(places) > MOST_OPERATORS:
+        raise ValueError(f"a list has {len(places)} items, at most {MOST_OPERATORS} are read")
+    return places
+
+
 def count_operators(names: Iterable[str]) -> Mapping[str, int]:
     """Return how many operators there are of each name, the most frequent first.
 

@@ -5,7 +5,7 @@ Fields are numbered as in the schemas: onnxruntime's `ort.fbs`, executorch's `pr
 
 from collections.abc import Iterator
 
-from farm.core.models.contents.counts import FileContents, count_operators, count_weights
+from farm.core.models.contents.counts import FileContents, count_operators, count_weights, few
 from farm.core.models.contents.onnx import WEIGHT_TYPES, OnnxNode, operator_name, quantization_parameters
 from farm.core.models.flatbuffer import (
     I32,
@@ -31,9 +31,9 @@ def ort_contents(content: memoryview) -> FileContents:
     graph = None if model is None else model.table(7)
     if graph is None:
         raise MalformedTable("it has no graph")
-    nodes = [_ort_node(table_at(content, place)) for place in graph.items(3)]
+    nodes = [_ort_node(table_at(content, place)) for place in few(graph.items(3))]
     scales = quantization_parameters(nodes)
-    tensors = (table_at(content, place) for place in graph.items(0))
+    tensors = (table_at(content, place) for place in few(graph.items(0)))
     return FileContents(
         parameters=count_weights(
             tensor.numbers(2, I64, MOST_DIMENSIONS)
@@ -45,7 +45,7 @@ def ort_contents(content: memoryview) -> FileContents:
 
 
 def _ort_node(node: Table) -> OnnxNode:
-    inputs = tuple(text_at(node.content, place) for place in node.items(8))
+    inputs = tuple(text_at(node.content, place) for place in few(node.items(8)))
     return OnnxNode(kind=node.text(5), domain=node.text(2), inputs=inputs)
 
 
@@ -60,7 +60,7 @@ def executorch_contents(content: memoryview) -> FileContents:
     Raises:
         ValueError: it cannot be read.
     """
-    methods = [table_at(content, place) for place in root_table(content).items(1)]
+    methods = [table_at(content, place) for place in few(root_table(content).items(1))]
     if not methods:
         raise MalformedTable("it has no method")
     method = next((method for method in methods if method.text(0) == "forward"), methods[0])
@@ -69,11 +69,11 @@ def executorch_contents(content: memoryview) -> FileContents:
 
 def _calls(method: Table) -> Iterator[str]:
     content = method.content
-    kernels = [_kernel_name(table_at(content, place)) for place in method.items(6)]
-    delegates = [table_at(content, place).text(0) for place in method.items(7)]
+    kernels = [_kernel_name(table_at(content, place)) for place in few(method.items(6))]
+    delegates = [table_at(content, place).text(0) for place in few(method.items(7))]
     by_kind = {_KERNEL_CALL: kernels, _DELEGATE_CALL: delegates}
-    for chain in method.items(5):
-        for place in table_at(content, chain).items(2):
+    for chain in few(method.items(5)):
+        for place in few(table_at(content, chain).items(2)):
             instruction = table_at(content, place)
             called, call = by_kind.get(instruction.number(0, U8)), instruction.table(1)
             # Moves, jumps and releases compute nothing.

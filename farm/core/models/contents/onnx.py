@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from farm.core.models.contents.counts import FileContents, count_operators, count_weights
+from farm.core.models.contents.counts import MOST_OPERATORS, FileContents, count_operators, count_weights
 from farm.core.models.protobuf import BYTES, VARINT, MalformedMessage, protobuf_fields, signed
 from farm.core.models.variant import MOST_DIMENSIONS
 
@@ -54,6 +54,8 @@ def onnx_contents(content: memoryview) -> FileContents:
     nodes: list[OnnxNode] = []
     weights: list[tuple[str, tuple[int, ...]]] = []
     for number, wire, start, stop in protobuf_fields(content, *graph):
+        if len(nodes) > MOST_OPERATORS or len(weights) > MOST_OPERATORS:
+            raise MalformedMessage(f"it has more than {MOST_OPERATORS} nodes or weights")
         if wire == BYTES and number == _NODE:
             nodes.append(_node(content, start, stop))
         elif wire == BYTES and number == _INITIALIZER:

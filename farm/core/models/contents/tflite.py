@@ -1,8 +1,9 @@
 """Operators and weights of TensorFlow Lite's flatbuffers (tensorflow, schema.fbs)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
-from farm.core.models.contents.counts import FileContents, count_operators, count_weights
+from farm.core.models.contents.counts import MOST_OPERATORS, FileContents, count_operators, count_weights, few
 from farm.core.models.flatbuffer import I8, I32, U32, U64, MalformedTable, Table, root_table, table_at
 from farm.core.models.variant import MOST_DIMENSIONS
 
@@ -43,19 +44,23 @@ _CUSTOM = BUILTIN_OPERATORS.index("CUSTOM")
 _REAL_TYPES = frozenset({0, 1, 10, 18})
 
 
-def tflite_contents(content: memoryview) -> FileContents:
+def tflite_contents(models: Iterable[memoryview]) -> FileContents:
     """Count the operators of all subgraphs, and the weights: constants of real numbers or with a scale.
 
+    Args:
+        models: those of one file, one after the other.
+
     Raises:
-        ValueError: it cannot be read.
+        ValueError: one cannot be read.
     """
-    model = root_table(content)
-    names = [_operator_name(table_at(content, place)) for place in model.items(1)]
-    subgraphs = [table_at(content, place) for place in model.items(2)]
-    return FileContents(
-        parameters=count_weights(_weights(model, subgraphs)),
-        operators=count_operators(_operators(names, subgraphs)),
-    )
+    operators: list[str] = []
+    shapes: list[tuple[int, ...]] = []
+    for model in map(root_table, models):
+        names = [_operator_name(table_at(model.content, place)) for place in few(model.items(1))]
+        subgraphs = [table_at(model.content, place) for place in few(model.items(2))]
+        operators += islice(_operators(names, subgraphs), MOST_OPERATORS + 1)
+        shapes += _weights(model, subgraphs)
+    return FileContents(parameters=count_weights(shapes), operators=count_operators(operators))
 
 
 def _operator_name(code: Table) -> str:
@@ -79,7 +84,7 @@ def _weights(model: Table, subgraphs: list[Table]) -> Iterator[tuple[int, ...]]:
     """Yield the shape of each constant that is a weight; tensors that share a buffer are one."""
     buffers, seen = model.items(4), set()
     for subgraph in subgraphs:
-        for place in subgraph.items(0):
+        for place in few(subgraph.items(0)):
             tensor = table_at(model.content, place)
             buffer = tensor.number(2, U32)
             if buffer in seen or not 0 < buffer < len(buffers) or not _is_weight(tensor):

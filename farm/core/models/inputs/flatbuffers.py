@@ -17,7 +17,7 @@ from farm.core.models.flatbuffer import (
     table_at,
     text_at,
 )
-from farm.core.models.onnx_inputs import ONNX_TYPES
+from farm.core.models.inputs.onnx import ONNX_TYPES
 from farm.core.models.variant import MOST_DIMENSIONS, MOST_INPUTS, OPEN, UNNAMED, TensorSpec, input_spec
 
 #: TensorFlow Lite's TensorType.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from farm.blobs.inspection import check_model_file, with_stated_inputs
 from farm.cli.files.local_variants import manifest_of_file
 from farm.core.errors import VariantInvalid
-from farm.core.models.gguf import gguf_parameters
+from farm.core.models.llm.gguf import gguf_parameters
 from farm.core.models.variant import Format
 
 F32, F16, Q4_0, OF_A_LATER_VERSION = 0, 1, 2, 99

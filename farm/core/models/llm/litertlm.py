@@ -6,11 +6,9 @@ Fields are numbered as in the schemas: LiteRT-LM's `litertlm_header_schema.fbs`,
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 
 from farm.core.errors import VariantInvalid
-from farm.core.models.flatbuffer import I8, I32, U8, U32, MalformedTable, Table, root_table, table_at
-from farm.core.models.variant import MOST_DIMENSIONS
+from farm.core.models.flatbuffer import U8, U32, MalformedTable, root_table, table_at
 
 LITERTLM_MAGIC = b"LITERTLM"
 _U64 = struct.Struct("<Q")
@@ -19,10 +17,8 @@ _VERSION_AT, _HEADER_END_AT, _HEADER_AT = 8, 24, 32
 #: Newer ones may have their sections elsewhere.
 _VERSION = 1
 _TFLITE_MODEL = 3
-#: The largest files have some ten sections, models a dozen graphs, and a graph some thousand tensors.
-_MOST_SECTIONS, _MOST_GRAPHS, _MOST_TENSORS = 100, 100, 100_000
-#: Types of TensorFlow Lite whose constants are weights: floats, and integers of 8, 4 and 2 bits.
-_WEIGHT_TYPES = frozenset({0, 1, 3, 9, 17, 18, 19})
+#: The largest files have some ten.
+_MOST_SECTIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,53 +70,16 @@ def _sections(header: memoryview) -> Iterator[Section]:
         yield Section(section.number(3, U8), section.number(1, _U64), section.number(2, _U64))
 
 
-def litertlm_parameters(content: memoryview) -> int:
-    """Return how many weights the models of a whole file have; constants such as tables of sines count, too.
+def litertlm_models(content: memoryview) -> Iterator[memoryview]:
+    """Yield the models of a whole file, flatbuffers of TensorFlow Lite.
 
     Raises:
         VariantInvalid: the file is cut short or damaged.
     """
-    total = 0
     for section in litertlm_sections(content):
         if section.kind == _TFLITE_MODEL:
-            try:
-                with content[section.begin : section.end] as model:
-                    total += _constants(model)
-            except MalformedTable as error:
-                raise _damaged(str(error)) from error
-    return total
-
-
-def _constants(model: memoryview) -> int:
-    root = root_table(model)
-    graphs, buffers = root.items(2), root.items(4)
-    if len(graphs) > _MOST_GRAPHS:
-        raise MalformedTable(f"{len(graphs)} graphs")
-    elements_by_buffer: dict[int, int] = {}
-    # Graphs share buffers: the weights of prompt and generation are the same.
-    for graph in graphs:
-        tensors = table_at(model, graph).items(0)
-        if len(tensors) > _MOST_TENSORS:
-            raise MalformedTable(f"{len(tensors)} tensors")
-        for place in tensors:
-            tensor = table_at(model, place)
-            buffer = tensor.number(2, U32)
-            if tensor.number(1, I8) in _WEIGHT_TYPES and buffer not in elements_by_buffer:
-                elements_by_buffer[buffer] = _elements(tensor)
-    filled = (buffer for buffer in elements_by_buffer if _is_filled(model, buffers, buffer))
-    return sum(elements_by_buffer[buffer] for buffer in filled)
-
-
-def _elements(tensor: Table) -> int:
-    return max(0, prod(tensor.numbers(0, I32, MOST_DIMENSIONS)))
-
-
-def _is_filled(model: memoryview, buffers: range, number: int) -> bool:
-    """Tell whether a buffer has content: in the table, behind it, or in a section of weights."""
-    if number >= len(buffers):
-        raise MalformedTable(f"buffer {number} of {len(buffers)}")
-    buffer = table_at(model, buffers[number])
-    return bool(buffer.items(0, 1)) or buffer.number(2, _U64) > 1
+            with content[section.begin : section.end] as model:
+                yield model
 
 
 def _cut_short(content: memoryview) -> VariantInvalid:

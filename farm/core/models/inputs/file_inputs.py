@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from farm.core.models.flatbuffer_inputs import executorch_inputs, ort_inputs, tflite_inputs
-from farm.core.models.ncnn_inputs import ncnn_inputs
-from farm.core.models.onnx_inputs import onnx_inputs
+from farm.core.models.inputs.flatbuffers import executorch_inputs, ort_inputs, tflite_inputs
+from farm.core.models.inputs.ncnn import ncnn_inputs
+from farm.core.models.inputs.onnx import onnx_inputs
 from farm.core.models.variant import Format, TensorSpec
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.core.models.inputs import FileInputs, file_inputs
+from farm.core.models.inputs.file_inputs import FileInputs, file_inputs
 from farm.core.models.variant import Format, TensorSpec
 from tests.support.models import onnx_samples as onnx
 from tests.support.models.flatbuffer_samples import executorch_program, ort_model, tflite_model

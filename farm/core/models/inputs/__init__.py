@@ -1,0 +1,1 @@
+"""The inputs that model files state, a module for each family of formats."""

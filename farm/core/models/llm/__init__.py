@@ -1,0 +1,1 @@
+"""Files of language models, which hold a vocabulary besides the network."""
