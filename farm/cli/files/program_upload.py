@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,6 @@ from farm.core.programs.built_with import ProgramPart
 from farm.core.programs.bundle import MAX_FILES, PLAIN_COMMAND, Bundle, BundleFile, check_bundle, path_problem
 from farm.wire.documents.files.programs import (
     BundleFileSpec,
-    ProgramPartSpec,
     ProgramRegistration,
     RegisteredProgramView,
 )
@@ -221,7 +220,7 @@ def add_program(
             env=dict(bundle.env),
             command=bundle.command,
             definition=None if definition is None else dict(definition),
-            built_with=tuple(ProgramPartSpec(**asdict(part)) for part in built_with),
+            built_with=tuple(built_with),
         )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from farm.core.base.ids import Digest
 
-#: A bundle has at most this many parts: a build names the packages that it links, and its compiler.
+#: Of one program: a build names the packages that it links, and its compiler.
 MAX_PARTS = 100
+#: Letters in the name, version or source of a part.
+MAX_PART_TEXT = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

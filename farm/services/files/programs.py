@@ -1,6 +1,6 @@
 """Register the programs of harnesses, after an inspection of every file, and list them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from farm.core.operations.event import FarmEvent
 from farm.core.operations.role import Caller, Role, is_permitted
 from farm.core.programs.abi import program_abi
 from farm.core.programs.binary_inspection import FileInspection, find_missing_flags
-from farm.core.programs.built_with import ProgramPart
+from farm.core.programs.built_with import MAX_PART_TEXT, ProgramPart
 from farm.core.programs.bundle import Bundle, BundleFile, check_bundle
 from farm.core.programs.definition import flag_choices
 from farm.core.programs.harness_name import base_name, is_own_name, own_name
@@ -25,6 +25,7 @@ from farm.services.files.artifacts import uploaded_size
 from farm.services.files.harnesses import adapter_of, check_successor
 from farm.services.files.registration import parse_digest
 from farm.store.files.artifacts import expired_at_by_digest, mark_used
+from farm.store.files.program_parts import parts_by_program, put_parts
 from farm.store.files.programs import Program, current_programs, list_programs, put_program
 from farm.store.operations.events import record_event
 from farm.wire.documents.files.harness_definition import harness_definition
@@ -33,7 +34,6 @@ from farm.wire.documents.files.programs import (
     BundleFileSpec,
     FlagView,
     HarnessView,
-    ProgramPartSpec,
     ProgramRegistration,
     ProgramView,
     ProgramWarningView,
@@ -89,6 +89,7 @@ def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Insp
         command=registration.command,
     )
     check_bundle(bundle)
+    _check_parts(registration.built_with)
     inspection_by_path = {
         file.path: inspect_program_file(blobs.path(file.digest), flags) for file in bundle.files
     }
@@ -100,7 +101,7 @@ def inspect_program(registration: ProgramRegistration, blobs: DiskBlobs) -> Insp
         bundle=bundle,
         definition=definition,
         missing_flags=missing_flags or frozenset(),
-        built_with=tuple(map(_program_part, registration.built_with)),
+        built_with=registration.built_with,
         notes=(
             *program_warnings(bundle, inspection_by_path),
             *_flag_notes(registration, missing_flags, inspection_by_path),
@@ -129,14 +130,16 @@ def register_program(tx: Tx, inspection: InspectedProgram) -> RegisteredProgramV
         bundle=inspection.bundle,
         definition=inspection.definition,
         missing_flags=inspection.missing_flags,
-        built_with=inspection.built_with,
     )
+    if inspection.built_with:
+        put_parts(tx, program.program_id, inspection.built_with)
     cause = f"{program.harness} for {program.abi}, {program.digest[:12]}"
     record_event(tx, FarmEvent.PROGRAM_REGISTERED, program.program_id, to_state="in use", cause=cause)
+    parts = parts_by_program(tx.connection, harness=inspection.harness)
     replaced = before if before is not None and before.program_id != program.program_id else None
     return RegisteredProgramView(
-        program=_program_view(program, in_use=True),
-        replaces=None if replaced is None else _program_view(replaced, in_use=False),
+        program=_program_view(program, parts, in_use=True),
+        replaces=None if replaced is None else _program_view(replaced, parts, in_use=False),
         was_registered=program.program_id in earlier,
         notes=tuple(map(ProgramWarningView.of, inspection.notes)),
     )
@@ -147,8 +150,9 @@ def list_program_views(connection: Connection, *, harness: str | None = None) ->
     registered = list_programs(connection, harness=harness)
     in_use = {(program.harness, program.abi): program.program_id for program in registered}
     expired = expired_at_by_digest(connection).keys()
+    parts = parts_by_program(connection, harness=harness)
     views = (
-        _program_view(program, in_use=in_use[program.harness, program.abi] == program.program_id)
+        _program_view(program, parts, in_use=in_use[program.harness, program.abi] == program.program_id)
         for program in registered
     )
     return [
@@ -258,10 +262,11 @@ def _bundle_file(file: BundleFileSpec, blobs: DiskBlobs) -> BundleFile:
     return BundleFile(path=file.path, digest=file.digest, size_bytes=size_bytes, executable=file.executable)
 
 
-def _program_part(part: ProgramPartSpec) -> ProgramPart:
-    return ProgramPart(
-        name=part.name, version=part.version, digest=parse_digest(part.digest), source=part.source
-    )
+def _check_parts(parts: Sequence[ProgramPart]) -> None:
+    for part in parts:
+        parse_digest(part.digest)
+        if max(map(len, (part.name, part.version, part.source))) > MAX_PART_TEXT:
+            raise InvalidInput(f"built_with: a text has over {MAX_PART_TEXT} letters", hint="shorten it")
 
 
 def _flag_notes(
@@ -287,8 +292,14 @@ def _flag_notes(
     ]
 
 
-def _program_view(program: Program, *, in_use: bool) -> ProgramView:
-    missing_flags = tuple(sorted(program.missing_flags))
+def _program_view(
+    program: Program, parts_by_id: Mapping[int, tuple[ProgramPart, ...]], *, in_use: bool
+) -> ProgramView:
     return ProgramView.of(
-        program, program.bundle, name=program.harness, missing_flags=missing_flags, in_use=in_use
+        program,
+        program.bundle,
+        name=program.harness,
+        missing_flags=tuple(sorted(program.missing_flags)),
+        built_with=parts_by_id.get(program.program_id, ()),
+        in_use=in_use,
     )

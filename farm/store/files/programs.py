@@ -1,8 +1,8 @@
 """Programs of harnesses, each for one ABI."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import Digest, digest_of
-from farm.core.programs.built_with import ProgramPart
 from farm.core.programs.bundle import Bundle, BundleFile, bundle_digest
 from farm.database.rows import to_record
 from farm.database.tables import artifacts, program_files, programs
@@ -32,8 +31,6 @@ class Program:
     definition: Mapping[str, Any] | None
     #: Flags of the adapter that this program does not support.
     missing_flags: frozenset[str]
-    #: What it was built from; empty if that was not stated.
-    built_with: tuple[ProgramPart, ...]
     created_at: datetime
     #: The time of its last registration.
     chosen_at: datetime
@@ -55,11 +52,10 @@ def put_program(
     bundle: Bundle,
     definition: Mapping[str, Any] | None = None,
     missing_flags: frozenset[str] = frozenset(),
-    built_with: Sequence[ProgramPart] = (),
 ) -> Program:
     """Register a program whose artifacts are stored, and make it the current one for its ABI.
 
-    Registering it again adds no second row, and keeps `built_with` where none is given.
+    Registering it again adds no second row.
 
     Raises:
         sqlalchemy.exc.IntegrityError: one of its files is no artifact.
@@ -71,9 +67,7 @@ def put_program(
         )
     ).scalar_one_or_none()
     if known_id is not None:
-        values: dict[str, object] = {"chosen_at": tx.now, "missing_flags": sorted(missing_flags)}
-        if built_with:
-            values["built_with"] = list(map(asdict, built_with))
+        values = {"chosen_at": tx.now, "missing_flags": sorted(missing_flags)}
         tx.connection.execute(programs.update().where(programs.c.program_id == known_id).values(values))
         return get_program(tx.connection, known_id)
     inserted = tx.connection.execute(
@@ -87,7 +81,6 @@ def put_program(
             command=list(bundle.command),
             definition=None if definition is None else dict(definition),
             missing_flags=sorted(missing_flags),
-            built_with=list(map(asdict, built_with)) or None,
             created_at=tx.now,
             chosen_at=tx.now,
         )
@@ -162,5 +155,4 @@ def _program(rows: list[sa.Row[Any]]) -> Program:
         for row in rows
     )
     bundle = Bundle(files=files, entry=first.entry, env=first.env, command=tuple(first.command))
-    built_with = tuple(ProgramPart(**part) for part in first.built_with or ())
-    return to_record(Program, first, bundle=bundle, built_with=built_with)
+    return to_record(Program, first, bundle=bundle)

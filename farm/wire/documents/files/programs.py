@@ -25,17 +25,6 @@ class BundleFileSpec(Wire):
     executable: bool = False
 
 
-class ProgramPartSpec(Wire):
-    """A part that a program was built from."""
-
-    name: Text
-    version: Text
-    #: Of the file in which the part was published.
-    digest: Digest
-    #: The name of that file, or the address it was downloaded from.
-    source: Text
-
-
 class ProgramRegistration(Wire):
     """POST /api/v1/harnesses: the program that new matrices of a harness run on phones of one ABI."""
 
@@ -50,7 +39,7 @@ class ProgramRegistration(Wire):
     #: The definition of a generic harness.
     definition: dict[str, Any] | None = None
     #: What it was built from, as far as that is known.
-    built_with: Annotated[tuple[ProgramPartSpec, ...], Field(max_length=MAX_PARTS)] = ()
+    built_with: Annotated[tuple[ProgramPart, ...], Field(max_length=MAX_PARTS)] = ()
 
 
 class ProgramView(Wire):
