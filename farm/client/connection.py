@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from typing import Self, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
@@ -12,7 +14,7 @@ from farm.client.certificates import UNTRUSTED_HINT, is_untrusted, trusted_certi
 from farm.client.responses import checked_response, farm_address, parse_response
 from farm.core.base.address import is_loopback, is_overheard
 from farm.core.errors import FarmUnreachable
-from farm.wire.base import CALLER_HEADER, MAX_LIST_PAGE, REQUEST_KEY_HEADER
+from farm.wire.base import CALLER_HEADER, EXPIRY_HEADER, MAX_LIST_PAGE, REQUEST_KEY_HEADER
 
 T = TypeVar("T")
 #: None leaves a parameter out; a sequence repeats it.
@@ -36,6 +38,7 @@ class FarmConnection:
         name: str | None = None,
         answer_s: float = ANSWER_S,
         away_hint: str | None = None,
+        on_token_expiry: Callable[[datetime], None] | None = None,
     ) -> None:
         """Prepare a connection; nothing is sent yet.
 
@@ -45,12 +48,14 @@ class FarmConnection:
             name: the caller, for a farm that requires no token.
             answer_s: the time-out of each read and write.
             away_hint: the remedy when no farm answers there; None for the default.
+            on_token_expiry: called with when the token expires, by each answer of a farm that says so.
 
         Raises:
             InvalidInput: `url` is not the address of a web server.
         """
         self.url = url.rstrip("/")
         self._away_hint = away_hint
+        self._on_token_expiry = on_token_expiry
         address = farm_address(self.url)
         #: True if others may read the traffic: it goes over a network, and is not encrypted.
         self.is_overheard = is_overheard(self.url)
@@ -140,7 +145,7 @@ class FarmConnection:
 
     def _send_now(self, request: httpx.Request) -> httpx.Response:
         try:
-            return self._http.send(request)
+            response = self._http.send(request)
         except httpx.TimeoutException as error:
             raise FarmUnreachable(
                 f"the farm at {self.url} did not answer in time", hint="is it busy, or is it another program?"
@@ -149,6 +154,10 @@ class FarmConnection:
             if is_untrusted(error):
                 raise FarmUnreachable(f"{self.url} is not trusted: {error}", hint=UNTRUSTED_HINT) from error
             raise FarmUnreachable(f"no farm answers at {self.url}", hint=self._away_hint) from error
+        if self._on_token_expiry is not None and (text := response.headers.get(EXPIRY_HEADER)):
+            with suppress(ValueError):
+                self._on_token_expiry(datetime.fromisoformat(text))
+        return response
 
 
 def _can_repeat(request: httpx.Request) -> bool:

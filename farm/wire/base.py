@@ -13,6 +13,9 @@ WIRE_VERSIONS_SERVED = (1,)
 #: The name of a caller without a token, percent-encoded; used only where no token is needed.
 CALLER_HEADER = "Farm-User"
 
+#: In answers to who bears an access token: when it expires, in ISO 8601, from two weeks before.
+EXPIRY_HEADER = "Farm-Access-Expires"
+
 #: A submission that is sent again with the same key is not repeated.
 REQUEST_KEY_HEADER = "Idempotency-Key"
 

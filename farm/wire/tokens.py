@@ -3,9 +3,13 @@
 import hashlib
 import re
 import secrets
+from datetime import timedelta
 from enum import StrEnum
 
 from farm.core.errors import InvalidInput
+
+#: How long before a token expires its bearer is told. A new one takes an admin, who may be away for a week.
+WARN_WITHIN = timedelta(days=14)
 
 
 class TokenKind(StrEnum):

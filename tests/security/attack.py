@@ -46,12 +46,14 @@ class Findings:
 
     def __str__(self) -> str:
         calls = self.tally.answers.total()
-        longest_s = max(max(prober.waits_s) for prober in self.probers)
+        longest_s = max(max(prober.farm_waits_s) for prober in self.probers)
+        with_own_s = max(max(prober.waits_s) for prober in self.probers)
         return "\n".join(
             (
                 f"{calls} fuzzed calls in {self.took_s:.0f} s, {calls / self.took_s:.0f} a second; "
-                f"{len(self.failures)} failed; longest wait of another caller {longest_s:.2f} s at load "
-                f"{self.load:.1f} on {os.cpu_count()} cores",
+                f"{len(self.failures)} failed; longest wait of another caller {longest_s:.2f} s, and "
+                f"{with_own_s:.2f} s with the caller's own wait for a core, at load {self.load:.1f} on "
+                f"{os.cpu_count()} cores",
                 *_table_of_roles(self.tally),
                 PROBER_HEAD,
                 *map(str, self.probers),

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
-from starlette.datastructures import Headers, State
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import Headers, MutableHeaders, State
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from farm.api.context import Context, Farm
 from farm.api.http.problems import problem_document, problem_response
@@ -16,7 +16,8 @@ from farm.core.operations.role import Caller, Role
 from farm.services.access.enrollment import UNKNOWN_CREDENTIAL, authenticate
 from farm.services.access.refused_requests import ANONYMOUS, ANONYMOUS_AGENT
 from farm.services.access.tokens import ASK_AN_ADMIN, authenticate_caller
-from farm.wire.tokens import hash_of
+from farm.wire.base import EXPIRY_HEADER
+from farm.wire.tokens import WARN_WITHIN, hash_of
 
 _ENROLL, _HEALTH = "/api/v1/agent/enroll", "/api/v1/health"
 #: By which people get a token; they have none yet.
@@ -54,13 +55,17 @@ class AuthMiddleware:
             await self._app(scope, receive, send)
             return
         try:
-            await self._admit(scope, Headers(scope=scope))
+            caller = await self._admit(scope, Headers(scope=scope))
         except FarmError as error:
             await problem_response(problem_document(error))(scope, receive, send)
             return
+        expires_at = None if caller is None else caller.token_expires_at
+        if expires_at is not None and expires_at - self._state.context.clock.now() < WARN_WITHIN:
+            send = _with_header(send, EXPIRY_HEADER, expires_at.isoformat(timespec="seconds"))
         await self._app(scope, receive, send)
 
-    async def _admit(self, scope: Scope, headers: Headers) -> None:
+    async def _admit(self, scope: Scope, headers: Headers) -> Caller | None:
+        """Return the caller, or None for a call that anyone may make."""
         call = scope["method"], scope["path"]
         if call == ("POST", _ENROLL):
             if not _has_at_most(MAX_ENROLLMENT_BYTES, headers) or "content-length" not in headers:
@@ -76,6 +81,19 @@ class AuthMiddleware:
         else:
             caller = await self._let_in(headers, self._state.context)
             scope.setdefault("state", {})["caller"] = caller
+            return caller
+        return None
+
+
+def _with_header(send: Send, name: str, value: str) -> Send:
+    """Return a function that sends an answer with one more header."""
+
+    async def send_with_header(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message)[name] = value
+        await send(message)
+
+    return send_with_header
 
 
 def _has_at_most(limit_bytes: int, headers: Headers) -> bool:

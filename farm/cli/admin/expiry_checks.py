@@ -1,7 +1,7 @@
 """Checks of `farm doctor --farm`: which certificate and access tokens are about to expire."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 from cryptography.x509 import load_pem_x509_certificate
@@ -13,9 +13,8 @@ from farm.core.operations.sign_in import PROVIDER_ACTOR
 from farm.database.transaction import Tx
 from farm.store.operations.access_tokens import list_access_tokens
 from farm.wire.documents.access import AccessState, AccessToken
+from farm.wire.tokens import WARN_WITHIN
 
-#: Renewing takes other people, and they may be away for a week.
-WARN_WITHIN = timedelta(days=14)
 _MOST_TOKENS = 10_000
 _RENEW_HINT = "renew the file that FARM_TLS_CERT names; a running farm reads it again automatically"
 

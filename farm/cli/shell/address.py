@@ -3,16 +3,20 @@
 import fcntl
 import json
 import os
-from functools import cache
+import sys
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from farm.cli.access.credentials import find_login, find_token, login_file
 from farm.cli.shell.identity import find_identity
 from farm.cli.shell.output import print_notice, show
+from farm.presentation.text import local_time_text
+from farm.wire.tokens import token_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from rich.console import RenderableType
 
@@ -86,7 +90,8 @@ def connect_with(url: str, token: str | None, *, away_hint: str | None = None) -
     """Return a client of the farm at an address, with this token."""
     from farm.client.farm_client import FarmClient
 
-    farm = FarmClient(url, token=token, name=find_identity(), away_hint=away_hint)
+    warn = None if token is None else partial(warn_token_expires, token_id_of(token))
+    farm = FarmClient(url, token=token, name=find_identity(), away_hint=away_hint, on_token_expiry=warn)
     if token is not None and farm.is_overheard:
         warn_unencrypted(url)
     return farm
@@ -109,6 +114,16 @@ def _away_hint(url: str) -> str | None:
 def warn_unencrypted(url: str) -> None:
     """Warn once that a token is sent unencrypted."""
     print_notice(f"note: your access token goes to {url} unencrypted; use https, a VPN or an SSH tunnel")
+
+
+@cache
+def warn_token_expires(token_id: str, expires_at: "datetime") -> None:
+    """Warn once, on a terminal, that a token expires soon."""
+    if sys.stderr.isatty():
+        print_notice(
+            f"note: your access token expires at {local_time_text(expires_at)}; an admin can replace it: "
+            f"farm token rotate {token_id}"
+        )
 
 
 def _is_locked(path: Path) -> bool:

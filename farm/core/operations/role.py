@@ -1,6 +1,7 @@
 """Roles as data: each role has all permissions of the one before it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -40,6 +41,8 @@ class Caller:
     name: str
     role: Role
     is_authenticated: bool
+    #: When the token stops to authenticate them; None: never, or in a few hours by design.
+    token_expires_at: datetime | None = field(default=None, compare=False)
 
     @property
     def actor(self) -> str:

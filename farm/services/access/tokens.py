@@ -129,7 +129,14 @@ def authenticate_caller(tx: Tx, credential: str) -> Caller:
     token_hash = hash_of(credential)
     token = access_tokens.find_valid_token(tx, token_hash)
     if token is not None:
-        return Caller(name=token.name, role=token.role, is_authenticated=True)
+        # Those of an identity provider last a working day.
+        is_of_a_sign_in = token.created_by.startswith(PROVIDER_ACTOR)
+        return Caller(
+            name=token.name,
+            role=token.role,
+            is_authenticated=True,
+            token_expires_at=None if is_of_a_sign_in else token.expires_at,
+        )
     host_id = hosts.find_host_by_credential(tx.connection, token_hash)
     if host_id is None:
         raise invalid_token(tx, token_hash)

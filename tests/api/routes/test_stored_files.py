@@ -83,15 +83,9 @@ def test_a_removed_file_frees_the_quota_at_once_and_can_be_sent_again(farm: Http
     assert remove(farm, b"b").status_code == 200
     assert upload(farm, whole).status_code == 201
     assert farm.http.get(f"/api/v1/blobs/{digest_of(whole)}").content == whole
-    query = sa.select(events.c.actor, events.c.kind, events.c.subject_id).where(
-        events.c.kind == "artifact_removed"
-    )
-    assert farm.context.database.read(
-        lambda connection: [tuple(row) for row in connection.execute(query)]
-    ) == [
-        ("user:ann", "artifact_removed", digest_of(whole)),
-        ("user:ann", "artifact_removed", digest_of(b"b")),
-    ]
+    removed = sa.select(events.c.actor, events.c.subject_id).where(events.c.kind == "artifact_removed")
+    rows = farm.context.database.read(lambda connection: connection.execute(removed).all())
+    assert list(map(tuple, rows)) == [("user:ann", digest_of(whole)), ("user:ann", digest_of(b"b"))]
 
 
 def test_what_an_unfinished_matrix_needs_is_kept_until_it_is_cancelled(farm: HttpFarm) -> None:
