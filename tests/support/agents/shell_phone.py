@@ -13,7 +13,9 @@ import pytest
 
 from agents.device.run.run_control import SUPERVISOR_SCRIPT
 from farm.core.runs.evidence import ExitRecord
+from farm.core.runs.trace import RunTrace
 from farm.phone.adb.shell_output import exit_record
+from farm.phone.condition.run_trace import run_trace
 from tests.support.session.leftover_processes import MARK
 
 #: Phones have mksh and toybox; virtual ones have dash.
@@ -151,3 +153,18 @@ def of_session(leader: int) -> list[int]:
 def written_pid(file: Path) -> int:
     eventually(lambda: file.exists() and file.read_text().strip().isdigit())
     return int(file.read_text())
+
+
+def trace_of(phone: Phone, fence: int = 1) -> RunTrace:
+    """What the sampler of a run has written down so far."""
+    trace = run_trace((phone.folder(fence) / "run.trace").read_text())
+    assert trace is not None
+    return trace
+
+
+def wait_for_samples(phone: Phone, fence: int) -> None:
+    """Wait until a sample of a run was begun and ended after this call."""
+    trace = phone.folder(fence) / "run.trace"
+    count = trace.read_text().count("\ns ")
+    # One may have been under way.
+    eventually(lambda: trace.read_text().count("\ns ") > count + 2)

@@ -23,9 +23,17 @@ from agents.virtual.course import (
     set_course,
     zone_files,
 )
-from farm.core.runs.trace import RunTrace, TraceSample
-from farm.phone.condition.run_trace import run_trace
-from tests.support.agents.shell_phone import ALL_SHELLS, Phone, alive, eventually, of_session, shell_phone
+from farm.core.runs.trace import TraceSample
+from tests.support.agents.shell_phone import (
+    ALL_SHELLS,
+    Phone,
+    alive,
+    eventually,
+    of_session,
+    shell_phone,
+    trace_of,
+    wait_for_samples,
+)
 
 DONE, LOST = 0, 13
 FILES = {
@@ -53,12 +61,6 @@ def state(phone: Phone, tmp_path: Path) -> Path:
     phone.env["BENCHFARM_SYS"] = str(state / "sys")
     set_course(state, Course(files=FILES))
     return state
-
-
-def trace_of(phone: Phone, fence: int = 1) -> RunTrace:
-    trace = run_trace((phone.folder(fence) / "run.trace").read_text())
-    assert trace is not None
-    return trace
 
 
 #: A run that ends when its folder has a file `over`.
@@ -144,11 +146,9 @@ def test_a_run_is_sampled_from_its_start_to_its_end(phone: Phone, state: Path) -
 
 def test_a_ceiling_that_falls_and_recovers_within_a_run_is_seen(phone: Phone, state: Path) -> None:
     phone.start(1, "exec sleep 60")
-    trace = phone.folder(1) / "run.trace"
     for khz in (2_367_000, 1_418_000, 2_367_000):
         set_course(state, Course(files={**FILES, **policy_limit(1, khz=khz)}))
-        count = trace.read_text().count("\ns ")
-        eventually(lambda count=count: trace.read_text().count("\ns ") > count + 2)  # type: ignore[misc]
+        wait_for_samples(phone, 1)
     phone.call("stop", 1)
     phone.call("wait", 1, 20)
     limits = [sample.clocks[1].limit_hz for sample in trace_of(phone).samples]
@@ -185,8 +185,7 @@ def test_files_that_cannot_be_read_or_are_empty_are_left_out_and_those_that_vani
     charge = state / "sys/class/power_supply/battery/charge_counter"
     charge.unlink()
     charge.mkdir()
-    count = trace.read_text().count("\ns ")
-    eventually(lambda: trace.read_text().count("\ns ") > count + 2)
+    wait_for_samples(phone, 1)
     phone.call("stop", 1)
     phone.call("wait", 1, 20)
     columns = next(line for line in trace.read_text().splitlines() if line.startswith("columns "))
@@ -227,29 +226,20 @@ def test_a_driver_that_never_answers_holds_up_nothing(phone: Phone, state: Path)
     eventually(lambda: not left_of(phone))
 
 
-def test_cpu_time_tells_a_busy_run_from_an_idle_one(phone: Phone) -> None:
-    burn = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"
-    phone.run(1, burn)
-    # The measured process waits, and its child works; that counts at its end, which a sample has to follow.
-    phone.run(2, f"({burn}) & wait; sleep 1.2")
-    run_sampled(phone, 3)
-    busy, waiting, idle = (trace_of(phone, fence).samples[-1].cpu_s for fence in (1, 2, 3))
-    assert busy is not None
-    assert waiting is not None
-    assert idle is not None
-    assert idle < 0.1 < min(busy, waiting)
-
-
-def test_the_memory_of_children_counts(phone: Phone) -> None:
-    if not Path(f"/proc/self/task/{os.getpid()}/children").exists():
-        pytest.skip("this kernel lists no children (CONFIG_PROC_CHILDREN)")
-    phone.run(1, "sleep 0.7 & sleep 0.7 & wait")
-    lines = (phone.folder(1) / "run.trace").read_text().splitlines()
-    columns = next(line for line in lines if line.startswith("columns ")).split()
-    widths = {len(line.split()) for line in lines if line.startswith("s ")}
-    # The mark, the time and the end beside the values; six values of each child.
-    assert max(widths) == len(columns) - 1 + 3 + 2 * 6
-    assert trace_of(phone).skipped_lines == 0
+def test_a_file_that_was_slow_just_once_is_sampled(phone: Phone, state: Path) -> None:
+    """As where the sampler had to wait for the CPU."""
+    zone = state / "sys/class/thermal/thermal_zone0"
+    slow, quick = zone / "temp", zone / "temp.quick"
+    slow.rename(quick)
+    os.mkfifo(slow)
+    phone.start(1, "exec sleep 60")
+    # Opened as soon as the sampler reads it.
+    with slow.open("w") as pipe:
+        quick.rename(slow)
+        time.sleep(0.5)
+        pipe.write("41500\n")
+    wait_for_samples(phone, 1)
+    assert trace_of(phone).samples[-1].temperatures_c == {"cpu-0": 41.5}
 
 
 def test_runs_one_after_the_other_have_a_trace_each(phone: Phone, state: Path) -> None:

@@ -111,7 +111,8 @@ def test_a_time_out_kills_the_whole_tree_even_what_ignores_the_polite_signal(pho
         setsid sh -c 'echo $$ >detached; exec sleep 60' &
         sh -c 'sh -c "echo \\$\\$ >grandchild; exec sleep 60" & wait' &
         wait"""
-    record = phone.run(1, program, timeout_s=1)
+    # In this time the shells start and set their traps.
+    record = phone.run(1, program, timeout_s=3)
     assert record.timed_out
     assert record.code == 143
     for name in ("child", "detached", "grandchild"):
@@ -119,7 +120,8 @@ def test_a_time_out_kills_the_whole_tree_even_what_ignores_the_polite_signal(pho
 
 
 def test_a_harness_that_ignores_the_polite_signal_is_killed(phone: Phone) -> None:
-    record = phone.run(1, "trap '' TERM; while :; do sleep 0.2; done", timeout_s=0.3)
+    # In this time the shell starts and sets its trap.
+    record = phone.run(1, "trap '' TERM; while :; do sleep 0.2; done", timeout_s=2)
     assert (record.code, record.timed_out) == (137, True)
 
 
@@ -212,16 +214,26 @@ def test_waiting_tells_running_from_unknown(phone: Phone) -> None:
 
 
 def test_waiting_costs_no_cpu(phone: Phone) -> None:
-    phone.start(1, "exec sleep 1.5")
+    phone.start(1, "exec sleep 60")
     supervisor = int((phone.folder(1) / "supervisor").read_text().split()[0])
+    # It has said that the run is started, and may just be going to wait for its end.
+    eventually(lambda: _state(supervisor) == "S")
     before = _cpu_ticks(supervisor)
     assert phone.call("wait", 1, 1) == RUNNING
     assert _cpu_ticks(supervisor) == before
 
 
+def _state(pid: int) -> str:
+    return _stat_fields(pid)[0]
+
+
 def _cpu_ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
-    return sum(int(ticks) for ticks in fields[11:15])
+    return sum(int(ticks) for ticks in _stat_fields(pid)[11:15])
+
+
+def _stat_fields(pid: int) -> list[str]:
+    """The fields of proc_pid_stat(5) from the third on."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
 
 
 def test_stop_ends_a_run_and_leaves_its_record(phone: Phone) -> None:
