@@ -17,8 +17,8 @@ from farm.core.base.ids import digest_of
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.programs.built_with import ProgramPart
-from farm.variants.environments import environment_of, environments_dir, run_command
-from farm.variants.pins import COMPILER
+from farm.variants.environments.pins import COMPILER
+from farm.variants.environments.runtime_environments import environment_of, environments_dir, run_command
 
 RECIPES = {recipe.name: recipe for recipe in (EXECUTORCH, LLAMA_CPP)}
 #: Written last: a folder without it is what an interrupted build left.

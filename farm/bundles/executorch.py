@@ -15,7 +15,7 @@ from farm.bundles.workshop import BundleRecipe, Workshop, sha256_of
 from farm.core.base.ids import Digest
 from farm.core.programs.built_with import ProgramPart
 from farm.core.programs.bundle import PLAIN_COMMAND
-from farm.variants.pins import COMPILER, pinned_versions
+from farm.variants.environments.pins import COMPILER, pinned_versions
 from harnesses.executor_runner.build import LIBRARIES, SOURCE, compiler_arguments
 
 _VERSION = pinned_versions("executorch")["executorch"]

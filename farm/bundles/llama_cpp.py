@@ -12,7 +12,7 @@ from farm.bundles.packages import download_package
 from farm.bundles.workshop import BundleRecipe, Workshop
 from farm.core.base.ids import Digest
 from farm.core.programs.built_with import ProgramPart
-from farm.variants.pins import COMPILER, pinned_versions
+from farm.variants.environments.pins import COMPILER, pinned_versions
 
 PACKAGE, VERSION = "llama-cpp-python", "0.3.36"
 #: Of llama.cpp inside, which has no history there to read it from.

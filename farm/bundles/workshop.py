@@ -9,7 +9,7 @@ from farm.bundles.commands import Run, Say, run_step
 from farm.core.base.ids import Digest
 from farm.core.programs.built_with import ProgramPart
 from farm.core.programs.bundle import PLAIN_COMMAND
-from farm.variants.pins import COMPILER, pinned_versions
+from farm.variants.environments.pins import COMPILER, pinned_versions
 
 _HINT = (
     "the lines above the error are in the output of the compiler; `farm env remove` removes its environment"

@@ -19,9 +19,10 @@ from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import VariantInvalid
 from farm.core.models.builders import TORCH, backends_of, runtime_of
 from farm.core.models.variant import Format, Manifest, Recipe, variant_name
-from farm.variants.environments import environment_of, environments_dir
+from farm.variants.environments.runtime_environments import environment_of, environments_dir
 from farm.variants.manifest_file import manifest_path, read_manifest, write_manifest
 from farm.variants.recipe import built_with, recipe_digest
+from farm.variants.sources.source import Source, source_json
 from farm.variants.worker import BuildFacts
 
 #: ExecuTorch's int8 export takes half a minute, and ten times as long where others want the cores too.
@@ -34,6 +35,7 @@ _SUFFIX = {
     Format.ORT: ".ort",
     Format.EXECUTORCH: ".pte",
     Format.TFLITE: ".tflite",
+    Format.NCNN: ".param",
 }
 _HINT_FOR_TORCH = (
     "`make install` installs the versions of torch and torchvision that are known to work together"
@@ -85,7 +87,7 @@ class BuildProgress:
 
 
 def build_variants(
-    model: str,
+    source: Source,
     recipes: Sequence[Recipe],
     out_dir: Path,
     *,
@@ -95,17 +97,17 @@ def build_variants(
     """Build every recipe into `out_dir`, one at each `next`, except for files that are already there.
 
     Raises:
-        InvalidInput: the model or a recipe cannot be built, or torch is not installed; at once.
+        InvalidInput: a recipe cannot be built from the source, or torch is not installed; at once.
         VariantInvalid: a build failed, or its file does not compute what the network does; at its `next`.
     """
-    digests = [recipe_digest(model, recipe) for recipe in recipes]
+    digests = [recipe_digest(source, recipe) for recipe in recipes]
     out_dir.mkdir(parents=True, exist_ok=True)
-    return _build_each(model, list(zip(recipes, digests, strict=True)), out_dir, on_progress, interpreter)
+    return _build_each(source, list(zip(recipes, digests, strict=True)), out_dir, on_progress, interpreter)
 
 
 def _build_each(
-    model: str,
-    work: Sequence[tuple[Recipe, Digest]],
+    source: Source,
+    work: Sequence[tuple[Recipe, Digest | None]],
     out_dir: Path,
     on_progress: Callable[[BuildProgress], None],
     interpreter: Interpreter,
@@ -113,11 +115,12 @@ def _build_each(
     for index, (recipe, digest) in enumerate(work):
 
         def say(step: str, recipe: Recipe = recipe, index: int = index) -> None:
-            name = variant_name(model, recipe)
+            name = variant_name(source.model, recipe)
             on_progress(BuildProgress(variant=name, step=step, index=index, total=len(work)))
 
-        path = out_dir / _file_name(model, recipe)
-        yield _find_existing(path, digest, say) or _build(model, recipe, path, say, interpreter)
+        path = out_dir / _file_name(source.model, recipe)
+        existing = None if digest is None else _find_existing(path, digest, say)
+        yield existing or _build(source, recipe, path, say, interpreter)
 
 
 def _file_name(model: str, recipe: Recipe) -> str:
@@ -140,7 +143,7 @@ def _find_existing(path: Path, digest: Digest, say: Callable[[str], None]) -> Bu
 
 
 def _build(
-    model: str, recipe: Recipe, path: Path, say: Callable[[str], None], interpreter: Interpreter
+    source: Source, recipe: Recipe, path: Path, say: Callable[[str], None], interpreter: Interpreter
 ) -> BuiltVariant:
     with (
         interpreter(runtime_of(recipe.format), say) as python,
@@ -148,8 +151,8 @@ def _build(
     ):
         # Archives contain their file's name: with a constant one the bytes are the same every time.
         draft = Path(folder) / f"model{path.suffix}"
-        facts = _run(python, model, recipe, draft, say)
-        manifest = _manifest(model, recipe, draft.read_bytes(), facts)
+        facts = _run(python, source, recipe, draft, say)
+        manifest = _manifest(source, recipe, draft.read_bytes(), facts)
         write_manifest(manifest, manifest_path(draft))
         draft.replace(path)
         manifest_path(draft).replace(manifest_path(path))
@@ -157,25 +160,28 @@ def _build(
     return BuiltVariant(manifest=manifest, path=path, reused=False)
 
 
-def _manifest(model: str, recipe: Recipe, content: bytes, facts: BuildFacts) -> Manifest:
+def _manifest(source: Source, recipe: Recipe, content: bytes, facts: BuildFacts) -> Manifest:
+    digest = digest_of(content)
+    known = recipe_digest(source, recipe, digest)
+    assert known is not None
     return Manifest(
-        model=model,
+        model=source.model,
         recipe=recipe,
-        digest=digest_of(content),
+        digest=digest,
         size_bytes=len(content),
         backends=backends_of(recipe),
         inputs=facts.inputs,
         parameters=facts.parameters,
         flops=facts.flops,
         fidelity=facts.fidelity,
-        built_with={**built_with(recipe), **facts.built_with},
-        recipe_digest=recipe_digest(model, recipe),
+        built_with={**built_with(source, recipe), **facts.built_with},
+        recipe_digest=known,
     )
 
 
-def _run(python: Path, model: str, recipe: Recipe, draft: Path, say: Callable[[str], None]) -> BuildFacts:
+def _run(python: Path, source: Source, recipe: Recipe, draft: Path, say: Callable[[str], None]) -> BuildFacts:
     facts = draft.with_name("facts.json")
-    words = [str(farm.__file__), model, json.dumps(asdict(recipe)), str(draft), str(facts)]
+    words = [str(farm.__file__), source_json(source), json.dumps(asdict(recipe)), str(draft), str(facts)]
     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
         process = subprocess.Popen(
             [str(python), "-I", "-W", "ignore", "-c", _START, *words],
@@ -188,7 +194,7 @@ def _run(python: Path, model: str, recipe: Recipe, draft: Path, say: Callable[[s
         )
         refusal = _follow(process, say)
         if process.returncode != 0:
-            raise refusal or _build_error(model, recipe, process.returncode, stderr)
+            raise refusal or _build_error(source.model, recipe, process.returncode, stderr)
     return _FACTS.validate_json(facts.read_bytes())
 
 

@@ -11,27 +11,30 @@ from torch.utils import bundled_inputs
 
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Format, Recipe
+from farm.variants.sources.samples import Sample
 
 #: Error of the first run without NNAPI, as on every PC.
 NO_NNAPI_HERE = "Failed to load libneuralnetworks.so"
+#: What the compiler of TorchScript raises for code that it does not take.
+_NOT_SCRIPTED = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, LookupError, OSError)
 #: Records that no loader needs and that depend on where torch is installed (pytorch, serialization.md).
 _TELLTALE = (".debug_pkl", "/.data/serialization_id")
 
 
-def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> None:
-    """Write the network with `image` as its bundled input 0; an archive contains the file's stem.
+def save(net: nn.Module, sample: Sample, recipe: Recipe, path: Path) -> None:
+    """Write the network with `sample` as its bundled input 0; an archive contains the file's stem.
 
     Raises:
         VariantInvalid: the network cannot be converted for the recipe's target.
     """
     if recipe.target == "nnapi":
-        module = _convert_to_nnapi(net, image)
+        module = _convert_to_nnapi(net, sample)
     else:
         # Batch-norm is folded, and loading takes a tenth of the time. The mobile optimizer does more, but is
         # not in any published build of torch for PCs.
-        module = torch.jit.freeze(torch.jit.script(net))
+        module = torch.jit.freeze(scripted(net, sample))
     # bundle_inputs clones: augmenting in place breaks other modules of the same scripted class.
-    bundled = bundled_inputs.bundle_inputs(module, [(bundled_inputs.bundle_large_tensor(image),)])
+    bundled = bundled_inputs.bundle_inputs(module, [tuple(map(bundled_inputs.bundle_large_tensor, sample))])
     match recipe.format:
         case Format.TORCHSCRIPT:
             bundled.save(str(_untraced_path(path)))
@@ -56,7 +59,34 @@ def save(net: nn.Module, image: torch.Tensor, recipe: Recipe, path: Path) -> Non
             assert_never(recipe.format)
 
 
-def _convert_to_nnapi(net: nn.Module, image: torch.Tensor) -> torch.jit.ScriptModule:
+def scripted(net: nn.Module, sample: Sample) -> torch.jit.ScriptModule:
+    """Return the network as TorchScript: compiled from its code, else as one run of it went.
+
+    Raises:
+        VariantInvalid: it can be neither compiled nor traced.
+    """
+    if isinstance(net, torch.jit.ScriptModule):
+        return net
+    try:
+        return torch.jit.script(net)
+    except _NOT_SCRIPTED:
+        try:
+            return torch.jit.trace(_still(net), sample)
+        except Exception as error:  # so does tracing
+            raise VariantInvalid(
+                f"torch can neither script nor trace this network: {_reason(error)}",
+                hint="build it for a runtime that torch.export serves: --runtime executorch,litert",
+            ) from error
+
+
+def _still(net: nn.Module) -> nn.Module:
+    """Return a network that is marked for evaluation; modules of torch.export are, and refuse `eval()`."""
+    for module in net.modules():
+        module.training = False
+    return net
+
+
+def _convert_to_nnapi(net: nn.Module, inputs: Sample) -> torch.jit.ScriptModule:
     """Return the network as one NNAPI model, for inputs of exactly this shape and type.
 
     It computes in NHWC, the only layout that pooling and most drivers support; inputs in another layout are
@@ -69,7 +99,12 @@ def _convert_to_nnapi(net: nn.Module, image: torch.Tensor) -> torch.jit.ScriptMo
         for name, child in module.named_children():
             if isinstance(child, nn.Dropout):
                 setattr(module, name, nn.Identity())
-    sample = image.contiguous(memory_format=torch.channels_last)
+    if len(inputs) != 1 or inputs[0].dim() != 4:
+        raise VariantInvalid(
+            "torch converts networks with one input of four dimensions to NNAPI",
+            hint="build it for the target cpu",
+        )
+    sample = inputs[0].contiguous(memory_format=torch.channels_last)
     sample.nnapi_nhwc = True
     try:
         return prepare.convert_model_to_nnapi(torch.jit.trace(net, sample), sample)

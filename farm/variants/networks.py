@@ -1,10 +1,10 @@
-"""Networks of torchvision with realistic weights, quantized and prepared for export. Imports torch."""
+"""Networks prepared for export: torchvision's with realistic weights, quantized for torch. Imports torch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-import torch.nn.functional
 from torch import nn
 from torch.ao import quantization as ao_quantization
 from torch.utils.flop_counter import FlopCounterMode
@@ -12,6 +12,19 @@ from torch.utils.flop_counter import FlopCounterMode
 from farm.core.models.variant import Precision, Recipe, TensorSpec
 from farm.variants.model_zoo import get_zoo_model
 from farm.variants.recipe import QCONFIG, SEED
+from farm.variants.sources.samples import (
+    CALIBRATION_SAMPLES,
+    CHECK_SAMPLES,
+    Interface,
+    Sample,
+    drawn_samples,
+    images,
+    output_row,
+    samples_of,
+    spec_of,
+)
+from farm.variants.sources.source import Source, SourceKind
+from farm.variants.sources.user_network import load_network, load_weights
 
 # torchvision's published wheel is built for CUDA: beside a CPU torch its operators are missing, and importing
 # it fails at "operator torchvision::nms does not exist" unless they are declared before.
@@ -21,38 +34,28 @@ for _name in ("nms", "qnms"):
 
 from torchvision.models import quantization  # noqa: E402
 
-_CALIBRATION_IMAGES = 16
-#: The bundled input is one of them, and depends on how many are drawn.
-_CHECK_IMAGES = 6
 _MEMORY_FORMAT = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
-def _network(model: str) -> nn.Module:
-    """Return a network in eval mode whose outputs depend on its inputs, the same on every call.
+def _network(source: Source) -> nn.Module:
+    """Return a network by name in eval mode whose outputs depend on its inputs, the same on every call.
 
     Random weights with batch-norm's initial statistics shrink every signal to about 1e-10, and quantize to
     zeros: the statistics are taken from images, and the classifier is widened.
     """
     torch.manual_seed(SEED)
-    net = getattr(quantization, model)(weights=None, quantize=False)
-    _widen_classifier(net)
-    _calibrate(net, calibration_images(model))
+    net: nn.Module = getattr(quantization, source.origin)(weights=None, quantize=False)
+    if source.state_dict:
+        load_weights(net, source)
+    else:
+        _widen_classifier(net)
+        _calibrate(net, _calibration_images(source))
     return net.eval()
 
 
-def calibration_images(model: str) -> torch.Tensor:
+def _calibration_images(source: Source) -> torch.Tensor:
     """Return the images that give the ranges of a quantized network."""
-    return _images(get_zoo_model(model).input.shape, _CALIBRATION_IMAGES, seed=SEED)
-
-
-def _images(shape: tuple[int, ...], count: int, *, seed: int) -> torch.Tensor:
-    """Return `count` images of the shape, smooth and grainy, each with another contrast."""
-    source = torch.Generator().manual_seed(seed)
-    coarse = torch.randn(count, shape[1], 7, 7, generator=source)
-    contrast = 0.25 + 1.5 * torch.rand(count, 1, 1, 1, generator=source)
-    smooth = torch.nn.functional.interpolate(coarse, size=shape[2:], mode="bilinear", align_corners=False)
-    grain = 0.3 * torch.randn(count, *shape[1:], generator=source)
-    return (contrast * smooth + grain).contiguous()
+    return images(get_zoo_model(source.origin).input.shape, CALIBRATION_SAMPLES, seed=SEED)
 
 
 def _widen_classifier(net: nn.Module) -> None:
@@ -68,18 +71,6 @@ def _calibrate(net: nn.Module, batch: torch.Tensor) -> None:
     with torch.no_grad():
         for half in batch.chunk(2):
             net(half)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interface:
-    """The quantization of a network's input: real value = scale x (stored value - zero point)."""
-
-    scale: float
-    zero_point: int
-
-    def quantized(self, batch: torch.Tensor) -> torch.Tensor:
-        """Return the batch as quint8, in its memory format."""
-        return torch.quantize_per_tensor(batch, self.scale, self.zero_point, torch.quint8)
 
 
 def _int8_core(net: nn.Module, calibration: torch.Tensor) -> nn.Module:
@@ -107,57 +98,91 @@ def _int8_full(net: nn.Module) -> Interface:
 class PreparedNetwork:
     """A network by its recipe. `parameters` and `flops` are those of its float32 reference."""
 
-    net: nn.Module
+    #: What computes: an `nn.Module`, that of an exported program, or a TorchScript module.
+    net: Any
     #: Inputs of the file: type and memory format are the recipe's.
-    inputs: torch.Tensor
+    samples: tuple[Sample, ...]
     #: The first of them, in memory of its own.
-    first_input: torch.Tensor
-    #: Outputs of the float32 reference for the same images.
+    first: Sample
+    #: Those that give ranges, as float32.
+    calibration: tuple[Sample, ...]
+    #: Outputs of the float32 reference for the samples, a row each.
     expected: torch.Tensor
-    parameters: int
-    flops: int
+    inputs: tuple[TensorSpec, ...]
+    parameters: int | None
+    #: None where the network's operations are not counted: TorchScript.
+    flops: int | None
     #: The quantization of its input, where its interface is quantized.
     interface: Interface | None
 
 
-def prepare_network(model: str, recipe: Recipe, say: Callable[[str], None]) -> PreparedNetwork:
-    """Make the network by its recipe; nothing is written yet."""
-    shape = get_zoo_model(model).input.shape
+def prepare_network(source: Source, recipe: Recipe, say: Callable[[str], None]) -> PreparedNetwork:
+    """Make the network by its recipe; nothing is written yet.
+
+    Raises:
+        VariantInvalid: the source does not yield a network.
+    """
+    if source.kind is not SourceKind.ZOO:
+        return _prepare_users(source, recipe, say)
+    shape = get_zoo_model(source.origin).input.shape
     say("making weights")
-    net = _network(model)
+    net = _network(source)
     # Before fusion and quantization: packed weights do not count as parameters.
     parameters = sum(parameter.numel() for parameter in net.parameters())
     net.fuse_model(is_qat=False)
-    images = _images(shape, _CHECK_IMAGES, seed=SEED + 1)
-    expected = net(images)
-    flops = _flops(net, images[:1])
+    batch = images(shape, CHECK_SAMPLES, seed=SEED + 1)
+    expected = net(batch)
+    flops = _flops(net, (batch[:1],))
     net = net.to(memory_format=_MEMORY_FORMAT[recipe.memory_format])
     interface = None
     if recipe.precision != Precision.FLOAT32:
         say("quantizing")
-        net = _int8_core(net, calibration_images(model))
+        net = _int8_core(net, _calibration_images(source))
     if recipe.precision == Precision.INT8_FULL:
         interface = _int8_full(net)
-    images = images.contiguous(memory_format=_MEMORY_FORMAT[recipe.memory_format])
-    first = images[:1].clone()
+    batch = batch.contiguous(memory_format=_MEMORY_FORMAT[recipe.memory_format])
+    first = batch[:1].clone()
+    # Quantized after the copy: cloning a quantized tensor loses its memory format.
+    first = first if interface is None else interface.quantized(first)
     return PreparedNetwork(
         net=net,
-        inputs=images if interface is None else interface.quantized(images),
-        # Quantized after the copy: cloning a quantized tensor loses its memory format.
-        first_input=first if interface is None else interface.quantized(first),
+        samples=samples_of(batch if interface is None else interface.quantized(batch)),
+        first=(first,),
+        calibration=samples_of(_calibration_images(source)),
         expected=expected,
+        inputs=(spec_of(first),),
         parameters=parameters,
         flops=flops,
         interface=interface,
     )
 
 
-def input_spec(inputs: torch.Tensor) -> TensorSpec:
-    """Return the entry of a batch in the manifest: `quint8` where it is quantized."""
-    return TensorSpec(shape=(1, *inputs.shape[1:]), dtype=str(inputs.dtype).removeprefix("torch."))
+def _prepare_users(source: Source, recipe: Recipe, say: Callable[[str], None]) -> PreparedNetwork:
+    say("loading the network")
+    net, specs = load_network(source)
+    samples = drawn_samples(specs, CHECK_SAMPLES, seed=SEED + 1)
+    expected = torch.cat([output_row(net(*sample)) for sample in samples])
+    if recipe.memory_format != "contiguous":
+        net = net.to(memory_format=_MEMORY_FORMAT[recipe.memory_format])
+        samples = tuple(tuple(_laid_out(each, recipe.memory_format) for each in sample) for sample in samples)
+    return PreparedNetwork(
+        net=net,
+        samples=samples,
+        first=tuple(each.clone() for each in samples[0]),
+        calibration=drawn_samples(specs, CALIBRATION_SAMPLES, seed=SEED),
+        expected=expected,
+        inputs=specs,
+        parameters=sum(parameter.numel() for parameter in net.parameters()),
+        flops=None if isinstance(net, torch.jit.ScriptModule) else _flops(net, samples[0]),
+        interface=None,
+    )
 
 
-def _flops(net: nn.Module, image: torch.Tensor) -> int:
+def _laid_out(tensor: torch.Tensor, memory_format: str) -> torch.Tensor:
+    return tensor.contiguous(memory_format=_MEMORY_FORMAT[memory_format]) if tensor.dim() == 4 else tensor
+
+
+def _flops(net: nn.Module, sample: Sample) -> int:
     with FlopCounterMode(display=False) as counter:
-        net(image)
+        net(*sample)
     return int(counter.get_total_flops())

@@ -10,41 +10,58 @@ from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import InvalidInput
 from farm.core.models.builders import TORCH, runtime_of
 from farm.core.models.variant import Precision, Recipe
-from farm.variants.model_zoo import check_recipe, get_zoo_model
-from farm.variants.pins import pinned_versions
+from farm.variants.environments.pins import pinned_versions
+from farm.variants.model_zoo import check_recipe
+from farm.variants.sources.source import Source, SourceKind, check_source, source_digests, weights_text
 
-#: The modules whose code determines the bytes of the file; those of other runtimes have one more.
-_BUILDER_SOURCES = ("networks.py", "export.py", "worker.py")
+#: The modules whose code determines the bytes of the file; those of other runtimes and sources have more.
+_BUILDER_SOURCES = ("networks.py", "export.py", "worker.py", "sources/samples.py")
 _PACKAGES = ("torch", "torchvision")
 SEED = 20
 #: The engine of mobile devices; its per-tensor weights are also the only ones that NNAPI takes.
 QCONFIG = "qnnpack"
 
 
-def recipe_digest(model: str, recipe: Recipe) -> Digest:
-    """Return the digest over model, recipe, builder sources and versions, without importing torch.
+def recipe_digest(source: Source, recipe: Recipe, content: Digest | None = None) -> Digest | None:
+    """Return the digest over source, recipe, builder sources and versions, without importing torch.
+
+    Args:
+        source: the network.
+        recipe: what is made of it.
+        content: digest of the built file; a part of the digest where the source is any code.
+
+    Returns:
+        None where only the built file tells what it is: of a factory, before it was built.
 
     Raises:
-        InvalidInput: the model or recipe cannot be built, or torch is not installed.
+        InvalidInput: the recipe cannot be built from the source, or torch is not installed.
+        VariantInvalid: a file of the source cannot be read.
     """
-    get_zoo_model(model)
     check_recipe(recipe)
-    ingredients = {
-        "model": model,
+    check_source(source, recipe)
+    if not source.is_reproducible and content is None:
+        return None
+    ingredients: dict[str, object] = {
+        "model": source.model,
         "recipe": asdict(recipe),
-        "built_with": built_with(recipe),
-        "sources": {name: _source_digest(name) for name in _sources(recipe)},
+        "built_with": built_with(source, recipe),
+        "sources": {name: _source_digest(name) for name in _sources(source, recipe)},
     }
+    if source.kind is not SourceKind.ZOO or source.state_dict or source.model != source.origin:
+        ingredients["source"] = source_digests(source)
+    if not source.is_reproducible:
+        ingredients["content"] = content
     return digest_of(json.dumps(ingredients, sort_keys=True).encode())
 
 
-def built_with(recipe: Recipe) -> dict[str, str]:
+def built_with(source: Source, recipe: Recipe) -> dict[str, str]:
     """Return names and versions of the build tools: as installed for torch, as pinned for other runtimes.
 
     Raises:
         InvalidInput: torch or torchvision is not installed.
+        VariantInvalid: a file of the source cannot be read.
     """
-    weights = {"weights": f"random, seed {SEED}"}
+    weights = {"weights": weights_text(source, SEED)}
     if (runtime := runtime_of(recipe.format)) != TORCH:
         return {**pinned_versions(runtime), **weights}
     quantized = {} if recipe.precision == Precision.FLOAT32 else {"qconfig": QCONFIG}
@@ -52,9 +69,11 @@ def built_with(recipe: Recipe) -> dict[str, str]:
     return {**versions, **weights, **quantized}
 
 
-def _sources(recipe: Recipe) -> tuple[str, ...]:
+def _sources(source: Source, recipe: Recipe) -> tuple[str, ...]:
     runtime = runtime_of(recipe.format)
-    return _BUILDER_SOURCES if runtime == TORCH else (*_BUILDER_SOURCES, f"exporters/{runtime}.py")
+    own = () if source.kind is SourceKind.ZOO else ("sources/user_network.py",)
+    exporters = () if runtime == TORCH else (f"exporters/{runtime}.py",)
+    return (*_BUILDER_SOURCES, *own, *exporters)
 
 
 def _installed_version(package: str) -> str:

@@ -1,21 +1,25 @@
-"""Build one variant in a process of its own: main([MODEL, RECIPE, FILE, FACTS]).
+"""Build one variant in a process of its own: main([SOURCE, RECIPE, FILE, FACTS]).
 
-RECIPE is JSON. Steps go to stdout, one `step: ...` a line; a refusal as `refused: {json}`; any other failure
-is a traceback on stderr. Scripted classes, engines and import side effects are global to a process of torch.
-It runs in the environments of other runtimes too, and imports nothing but torch and what they have.
+SOURCE and RECIPE are JSON. Steps go to stdout, one `step: ...` a line; a refusal as `refused: {json}`; any
+other failure is a traceback on stderr. Scripted classes, engines and import side effects are global to a
+process of torch. It runs in the environments of other runtimes too, and imports nothing but torch, what they
+have, and what a person's own factory imports.
 """
 
 import json
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from farm.core.errors import FarmError, VariantInvalid
 from farm.core.models.builders import TORCH, runtime_of
 from farm.core.models.variant import Fidelity, Format, Precision, Recipe, TensorSpec
 from farm.variants.recipe import QCONFIG
+from farm.variants.sources.source import Source, SourceKind, source_of_json
 
 if TYPE_CHECKING:
     from farm.variants.networks import PreparedNetwork
@@ -26,18 +30,18 @@ class BuildFacts:
     """What a manifest says of a file beside recipe and bytes. Parameters are the float32 network's."""
 
     inputs: tuple[TensorSpec, ...]
-    parameters: int
-    flops: int
+    parameters: int | None
+    flops: int | None
     fidelity: Fidelity | None
     #: What only the network knows of how it was made, by its name in `built_with`.
     built_with: dict[str, str]
 
 
-def build(model: str, recipe: Recipe, path: Path) -> BuildFacts:
+def build(source: Source, recipe: Recipe, path: Path) -> BuildFacts:
     """Write the variant; return its facts.
 
     Raises:
-        FarmError: the model is unknown, the recipe is impossible, or the file fails its verification.
+        FarmError: the source yields no network, the recipe is impossible, or the file fails its verification.
     """
     _say("importing torch")
     import torch
@@ -45,33 +49,94 @@ def build(model: str, recipe: Recipe, path: Path) -> BuildFacts:
     torch.set_num_threads(1)  # sums in one order: the same bytes every time
     torch.set_grad_enabled(False)
     runtime = runtime_of(recipe.format)
+    if source.kind is SourceKind.ONNX:
+        return _build_from_onnx(source, recipe, path)
     return (
-        _build_for_torch(model, recipe, path)
+        _build_for_torch(source, recipe, path)
         if runtime == TORCH
-        else _build_for(runtime, model, recipe, path)
+        else _build_for(runtime, source, recipe, path)
     )
 
 
-def _build_for(runtime: str, model: str, recipe: Recipe, path: Path) -> BuildFacts:
+def _build_for(runtime: str, source: Source, recipe: Recipe, path: Path) -> BuildFacts:
     """Build with the runtime's exporter, and compare what the runtime computes with the float32 network."""
-    from farm.variants import networks, verify
+    from farm.variants import networks
 
-    _say(f"importing {runtime}")
-    exporter = import_module(f"farm.variants.exporters.{runtime}")
+    exporter = _exporter(runtime)
     prepared = networks.prepare_network(
-        model, Recipe(precision=Precision.FLOAT32, format=recipe.format), _say
+        source, Recipe(precision=Precision.FLOAT32, format=recipe.format), _say
     )
     _say("writing")
+    with _refusals(runtime, source, recipe):
+        interface = exporter.write(prepared.net, prepared.calibration, recipe, path)
+    prepared = replace(prepared, interface=interface)
+    _say("checking")
+    if recipe.target == "vulkan":
+        # Nothing here can run it: it is loaded, and not compared.
+        with _refusals(runtime, source, recipe):
+            exporter.check_loads(path)
+        return _facts(prepared, None)
+    return _facts(prepared, _compared(exporter, prepared, runtime, source, recipe, path))
+
+
+def _build_from_onnx(source: Source, recipe: Recipe, path: Path) -> BuildFacts:
+    """Build from an ONNX file, and compare what is computed with what that file computes."""
+    import torch
+
+    from farm.variants.recipe import SEED
+    from farm.variants.sources.onnx_source import completed_onnx_inputs
+    from farm.variants.sources.samples import CALIBRATION_SAMPLES, CHECK_SAMPLES, drawn_samples, output_row
+
+    exporter = _exporter("onnxruntime")
+    origin = Path(source.origin)
+    with _refusals("onnxruntime", source, recipe):
+        stated = exporter.stated_inputs(origin)
+    specs = completed_onnx_inputs(stated, source)
+    samples = drawn_samples(specs, CHECK_SAMPLES, seed=SEED + 1)
+    with _refusals("onnxruntime", source, recipe):
+        expected = torch.cat([output_row(outputs) for outputs in exporter.run(origin, samples, None)])
+        _say("writing")
+        calibration = drawn_samples(specs, CALIBRATION_SAMPLES, seed=SEED)
+        exporter.write_from_file(origin, calibration, recipe, path)
+        _say("checking")
+        actual = torch.cat([output_row(outputs) for outputs in exporter.run(path, samples, None)])
+    from farm.variants import verify
+
+    fidelity = verify.check_outputs(expected, actual, recipe.precision)
+    return BuildFacts(inputs=specs, parameters=None, flops=None, fidelity=fidelity, built_with={})
+
+
+def _compared(
+    exporter: Any, prepared: "PreparedNetwork", runtime: str, source: Source, recipe: Recipe, path: Path
+) -> Fidelity:
+    import torch
+
+    from farm.variants import verify
+    from farm.variants.sources.samples import output_row
+
+    with _refusals(runtime, source, recipe):
+        outputs = exporter.run(path, prepared.samples, prepared.interface)
+        actual = torch.cat(list(map(output_row, outputs)))
+    return verify.check_outputs(prepared.expected, actual, recipe.precision)
+
+
+def _exporter(runtime: str) -> Any:
+    _say(f"importing {runtime}")
+    return import_module(f"farm.variants.exporters.{runtime}")
+
+
+@contextmanager
+def _refusals(runtime: str, source: Source, recipe: Recipe) -> Iterator[None]:
+    """Raise what an exporter or a runtime raises as a refusal that names the network."""
     try:
-        exporter.write(prepared.net, networks.calibration_images(model), recipe, path)
+        yield
+    except FarmError:
+        raise
     except Exception as error:  # exporters raise what they like
         raise VariantInvalid(
-            f"{runtime} cannot make {model} in {recipe.precision}: {_reason(error)}",
+            f"{runtime} cannot make {source.model} in {recipe.precision}: {_reason(error)}",
             hint="another precision, format or target may work",
         ) from error
-    _say("checking")
-    fidelity = verify.check_outputs(prepared.expected, exporter.run(path, prepared.inputs), recipe.precision)
-    return _facts(prepared, fidelity)
 
 
 def _reason(error: Exception) -> str:
@@ -80,27 +145,30 @@ def _reason(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(lines[:3])}"[:400]
 
 
-def _build_for_torch(model: str, recipe: Recipe, path: Path) -> BuildFacts:
+def _build_for_torch(source: Source, recipe: Recipe, path: Path) -> BuildFacts:
     import torch
 
     from farm.variants import export
     from farm.variants.networks import prepare_network
 
     loading_engine = torch.backends.quantized.engine
-    prepared = prepare_network(model, recipe, _say)
+    prepared = prepare_network(source, recipe, _say)
     if recipe.target == "nnapi":
         _check_before_conversion(prepared, recipe)
     _say("writing")
-    export.save(prepared.net, prepared.first_input, recipe, path)
+    export.save(prepared.net, prepared.first, recipe, path)
     _say("checking")
     return _facts(prepared, _check_file(prepared, recipe, path, loading_engine))
 
 
 def _check_before_conversion(prepared: "PreparedNetwork", recipe: Recipe) -> None:
     """Check the network before its conversion: the output of an NNAPI file cannot be computed here."""
-    from farm.variants import verify
+    import torch
 
-    actual = verify.real_values(prepared.net(prepared.inputs))
+    from farm.variants import verify
+    from farm.variants.sources.samples import output_row
+
+    actual = torch.cat([output_row(prepared.net(*sample)) for sample in prepared.samples])
     verify.check_outputs(prepared.expected, actual, recipe.precision)
 
 
@@ -111,12 +179,12 @@ def _check_file(
     from farm.variants import verify
 
     if recipe.target == "nnapi":
-        verify.check_starts_nnapi(path, recipe.format, prepared.first_input)
+        verify.check_starts_nnapi(path, recipe.format, prepared.first)
         return None
     fidelities = [
         verify.check_outputs(
             prepared.expected,
-            verify.outputs(path, recipe.format, prepared.inputs, engine=engine),
+            verify.outputs(path, recipe.format, prepared.samples, engine=engine),
             recipe.precision,
         )
         for engine in (QCONFIG, loading_engine)
@@ -125,10 +193,10 @@ def _check_file(
 
 
 def _facts(prepared: "PreparedNetwork", fidelity: Fidelity | None) -> BuildFacts:
-    from farm.variants.networks import input_spec
-
+    interface = prepared.interface
+    dtypes = [spec.dtype if interface is None else interface.dtype for spec in prepared.inputs]
     return BuildFacts(
-        inputs=(input_spec(prepared.inputs),),
+        inputs=tuple(replace(spec, dtype=dtype) for spec, dtype in zip(prepared.inputs, dtypes, strict=True)),
         parameters=prepared.parameters,
         flops=prepared.flops,
         fidelity=fidelity,
@@ -149,10 +217,11 @@ def _say(step: str) -> None:
 
 def main(arguments: list[str]) -> int:
     """Build the variant of the arguments; return the exit code."""
-    model, recipe, path, facts = arguments
+    source, recipe, path, facts = arguments
     try:
         words = json.loads(recipe)
-        made = build(model, Recipe(**{**words, "format": Format(words["format"])}), Path(path))
+        recipe_made = Recipe(**{**words, "format": Format(words["format"])})
+        made = build(source_of_json(source), recipe_made, Path(path))
     except FarmError as error:
         sys.stdout.write(f"refused: {json.dumps({'message': error.message, 'hint': error.hint})}\n")
         return 1

@@ -19,7 +19,7 @@ from farm.bundles.workshop import BundleRecipe, Workshop
 from farm.core.errors import InvalidInput
 from farm.core.programs.abi import program_abi
 from farm.core.programs.built_with import ProgramPart
-from farm.variants.environments import run_command
+from farm.variants.environments.runtime_environments import run_command
 
 pytestmark = [
     pytest.mark.long,

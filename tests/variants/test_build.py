@@ -16,10 +16,12 @@ from farm.core.models.variant import Format, Precision, Recipe
 from farm.variants.build import BuildProgress, BuiltVariant, build_variants
 from farm.variants.model_zoo import MODEL_ZOO, recipes_of
 from farm.variants.recipe import recipe_digest
+from farm.variants.sources.source import zoo_source
 
 #: Who comes first builds variants, which takes minutes where others want the cores too.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
+MOBILENET, RESNET = zoo_source("mobilenet_v2"), zoo_source("resnet18")
 FLOAT32_LITE = Recipe(precision=Precision.FLOAT32, format=Format.LITE)
 
 
@@ -50,8 +52,9 @@ def test_int8_files_are_about_a_quarter_of_the_size(variants: Sequence[BuiltVari
 
 def test_files_that_are_there_are_not_built_again(variants: Sequence[BuiltVariant]) -> None:
     steps: list[BuildProgress] = []
+    folder = variants[0].path.parent
     recipes = [variant.manifest.recipe for variant in variants]
-    again = list(build_variants("mobilenet_v2", recipes, variants[0].path.parent, on_progress=steps.append))
+    again = list(build_variants(MOBILENET, recipes, folder, on_progress=steps.append))
     assert all(variant.reused for variant in again)
     assert [variant.manifest for variant in again] == [variant.manifest for variant in variants]
     assert {step.step for step in steps} == {"there already"}
@@ -64,7 +67,7 @@ def test_building_again_gives_the_same_bytes_and_replaces_a_damaged_file(
     damaged = tmp_path / first.path.name
     damaged.write_bytes(b"damaged")
     (tmp_path / f"{first.path.name}.json").write_bytes(Path(f"{first.path}.json").read_bytes())
-    (second,) = build_variants("mobilenet_v2", [FLOAT32_LITE], tmp_path)
+    (second,) = build_variants(MOBILENET, [FLOAT32_LITE], tmp_path)
     assert not second.reused
     assert second.path == damaged
     assert second.manifest == first.manifest
@@ -94,7 +97,7 @@ def test_a_build_that_breaks_is_an_error_with_its_last_words(tmp_path: Path) -> 
     with pytest.raises(
         VariantInvalid, match=r"building mobilenet_v2/float32/lite failed \(exit code 1\): .+"
     ):
-        list(build_variants("mobilenet_v2", [FLOAT32_LITE], tmp_path, on_progress=pull_the_rug))
+        list(build_variants(MOBILENET, [FLOAT32_LITE], tmp_path, on_progress=pull_the_rug))
 
 
 def test_a_build_that_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -102,7 +105,7 @@ def test_a_build_that_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> No
         raise KeyboardInterrupt(progress.step)
 
     with pytest.raises(KeyboardInterrupt, match="importing torch"):
-        list(build_variants("mobilenet_v2", [FLOAT32_LITE], tmp_path, on_progress=interrupt))
+        list(build_variants(MOBILENET, [FLOAT32_LITE], tmp_path, on_progress=interrupt))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -113,14 +116,14 @@ def test_a_build_that_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> No
         ("mobilenet_v2", ["int8"], ["lite"], "int8-core"),
         ("mobilenet_v2", ["float32"], ["light"], "lite"),
         ("mobilenet_v2", ["float16"], ["lite"], "float32"),
-        ("mobilenet_v2", ["float32"], ["ncnn"], "onnx"),
+        ("mobilenet_v2", ["float32"], ["mnn"], "ncnn"),
     ],
 )
 def test_a_misspelt_word_is_answered_with_the_right_one(
     model: str, precisions: list[str], formats: list[str], hint: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        build_variants(model, recipes_of(precisions, formats), tmp_path)
+        build_variants(zoo_source(model), recipes_of(precisions, formats), tmp_path)
     assert hint in caught.value.hint
 
 
@@ -130,17 +133,17 @@ def test_a_misspelt_word_is_answered_with_the_right_one(
         (Recipe(precision=Precision.FLOAT32, format=Format.LITE, memory_format="nhwc"), "memory format"),
         (Recipe(precision=Precision.FLOAT32, format=Format.LITE, target="vulkan"), "target"),
         (Recipe(precision=Precision.FLOAT16, format=Format.LITE), "precision"),
-        (Recipe(precision=Precision.FLOAT32, format=Format.NCNN), "format"),
+        (Recipe(precision=Precision.FLOAT32, format=Format.MNN), "format"),
     ],
 )
 def test_what_the_builder_does_not_make_is_refused(recipe: Recipe, message: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=f"no {message} .* can be built"):
-        build_variants("mobilenet_v2", [recipe], tmp_path)
+        build_variants(MOBILENET, [recipe], tmp_path)
 
 
 def test_all_stands_for_every_word() -> None:
     recipes = recipes_of(["all"], ["all"], memory_formats=["all"], targets=["all"])
-    assert len({recipe_digest("resnet18", recipe) for recipe in recipes}) == len(recipes) == 3 * 3 * 2 * 2
+    assert len({recipe_digest(RESNET, recipe) for recipe in recipes}) == len(recipes) == 3 * 3 * 2 * 2
 
 
 def test_files_for_nnapi_take_channels_last_unless_someone_says_otherwise() -> None:
@@ -158,9 +161,10 @@ def test_recipes_are_told_apart_without_torch() -> None:
     code = (
         "import sys\n"
         "from farm.variants import build, model_zoo, recipe\n"
+        "from farm.variants.sources.source import zoo_source\n"
         "recipes = model_zoo.recipes_of(['float32', 'int8-core'], ['lite'])\n"
         "models = [entry.model for entry in model_zoo.MODEL_ZOO]\n"
-        "digests = {recipe.recipe_digest(model, made) for model in models for made in recipes}\n"
+        "digests = {recipe.recipe_digest(zoo_source(model), made) for model in models for made in recipes}\n"
         "print(len(digests), 'torch' in sys.modules)\n"
     )
     root = Path(__file__).parents[2]
@@ -173,8 +177,9 @@ def test_without_torch_the_way_to_get_it_is_said() -> None:
         "from farm.core.errors import InvalidInput\n"
         "from farm.core.models.variant import Format, Precision, Recipe\n"
         "from farm.variants.recipe import recipe_digest\n"
+        "from farm.variants.sources.source import zoo_source\n"
         "try:\n"
-        "    recipe_digest('resnet18', Recipe(precision=Precision.FLOAT32, format=Format.LITE))\n"
+        "    recipe_digest(zoo_source('resnet18'), Recipe(precision=Precision.FLOAT32, format=Format.LITE))\n"
         "except InvalidInput as error:\n"
         "    print(error, '|', error.hint)\n"
     )
@@ -186,4 +191,4 @@ def test_without_torch_the_way_to_get_it_is_said() -> None:
 
 
 def test_a_recipe_has_the_same_digest_every_time() -> None:
-    assert recipe_digest("resnet18", FLOAT32_LITE) == recipe_digest("resnet18", FLOAT32_LITE)
+    assert recipe_digest(RESNET, FLOAT32_LITE) == recipe_digest(RESNET, FLOAT32_LITE)

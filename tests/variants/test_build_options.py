@@ -13,6 +13,7 @@ from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Precision
 from farm.variants.build import BuiltVariant, build_variants
 from farm.variants.model_zoo import recipes_of
+from farm.variants.sources.source import zoo_source
 
 #: Who comes first builds variants, which takes minutes where others want the cores too.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -37,6 +38,7 @@ import torch
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Precision
 from farm.variants.verify import check_outputs
+from farm.variants.sources.source import zoo_source
 torch.manual_seed(1)
 expected = torch.randn(4, 10)
 print(check_outputs(expected, expected * 1.01, Precision.INT8_FULL))
@@ -145,7 +147,7 @@ def test_a_file_that_is_another_model_is_refused_with_the_figures() -> None:
 def test_what_torch_cannot_convert_to_nnapi_is_named(tmp_path: Path) -> None:
     [recipe] = recipes_of(["float32"], ["lite"], targets=["nnapi"])
     with pytest.raises(VariantInvalid) as caught:
-        list(build_variants("mobilenet_v3_large", [recipe], tmp_path))
+        list(build_variants(zoo_source("mobilenet_v3_large"), [recipe], tmp_path))
     assert caught.value.message == (
         "torch cannot convert this network to NNAPI: Unsupported node kind ('aten::hardswish_')"
     )

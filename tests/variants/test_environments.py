@@ -9,13 +9,13 @@ from subprocess import CompletedProcess
 import pytest
 
 from farm.core.errors import Conflict, NotFound, VariantInvalid
-from farm.variants.environments import (
+from farm.variants.environments.pins import PINS
+from farm.variants.environments.runtime_environments import (
     environment_name,
     environment_of,
     list_environments,
     remove_environment,
 )
-from farm.variants.pins import PINS
 
 RUNTIME = "onnxruntime"
 NAME = environment_name(RUNTIME)

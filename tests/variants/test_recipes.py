@@ -9,9 +9,10 @@ import pytest
 from farm.core.errors import InvalidInput
 from farm.core.models.builders import BUILDERS, backends_of
 from farm.core.models.variant import Format, Recipe, variant_name
+from farm.variants.environments.pins import ENVIRONMENT_PINS, NEEDED_BYTES, PINS, TOOL_PINS, pinned_versions
 from farm.variants.model_zoo import recipes_of
-from farm.variants.pins import ENVIRONMENT_PINS, NEEDED_BYTES, PINS, TOOL_PINS, pinned_versions
 from farm.variants.recipe import built_with, recipe_digest
+from farm.variants.sources.source import zoo_source
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,12 +36,14 @@ def test_every_runtime_makes_its_main_format_for_its_usual_target() -> None:
         "float32/onnx",
         "float32/executorch/xnnpack",
         "float32/tflite",
+        "float32/ncnn",
     ]
 
 
 def test_what_a_runtime_does_not_make_is_left_out_where_another_one_does() -> None:
     assert names("int8-full", "int8-dynamic", runtimes="all") == [
         "int8-full/torchscript",
+        "int8-full/tflite",
         "int8-dynamic/tflite",
     ]
 
@@ -49,6 +52,7 @@ def test_all_of_a_kind_leaves_out_what_cannot_be_combined() -> None:
     assert names("all", runtimes="executorch", targets="all") == [
         "float32/executorch/xnnpack",
         "float32/executorch",
+        "float32/executorch/vulkan",
         "int8-core/executorch/xnnpack",
     ]
 
@@ -89,9 +93,10 @@ def test_a_file_runs_on_what_it_was_built_for() -> None:
 
 def test_a_recipe_of_another_runtime_needs_no_torch_here_and_states_its_pins() -> None:
     [recipe] = recipes_of(["int8-core"], ["ort"])
-    assert built_with(recipe)["onnxruntime"] == pinned_versions("onnxruntime")["onnxruntime"]
-    digests = {recipe_digest("resnet18", each) for each in recipes_of(["float32"], runtimes=["all"])}
-    assert len(digests) == 4
+    source = zoo_source("resnet18")
+    assert built_with(source, recipe)["onnxruntime"] == pinned_versions("onnxruntime")["onnxruntime"]
+    digests = {recipe_digest(source, each) for each in recipes_of(["float32"], runtimes=["all"])}
+    assert len(digests) == 5
 
 
 def test_pins_are_those_of_the_makefile_and_of_the_extras() -> None:
@@ -123,4 +128,4 @@ def test_every_format_that_is_built_has_one_runtime() -> None:
     formats = [(builder.runtime, format) for builder in BUILDERS for format in builder.formats]
     built = {format for _, format in formats}
     assert len(built) == len(set(formats))
-    assert set(Format) - built == {Format.NCNN, Format.MNN, Format.GGUF}
+    assert set(Format) - built == {Format.MNN, Format.GGUF}

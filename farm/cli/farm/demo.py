@@ -29,6 +29,7 @@ from farm.core.devices.device import Admin, Health, Presence
 from farm.core.errors import DeviceTimeout, FarmError, FarmFault, InvalidInput
 from farm.presentation.text import plural
 from farm.variants.model_zoo import recipes_of
+from farm.variants.sources.source import zoo_source
 from farm.wire.documents.devices import DeviceView
 from farm.wire.documents.matrices.matrices import SpeedupView
 
@@ -245,7 +246,7 @@ def _run(
     steps.done(f"{plural(len(devices), 'virtual device')} ready: {', '.join(devices)}")
 
     recipes = recipes_of(PRECISIONS, FORMATS)
-    variants = build_and_register(farm, MODEL, recipes, folder / "variants", err())
+    variants = build_and_register(farm, zoo_source(MODEL), recipes, folder / "variants", err())
     built = sum(1 for variant in variants if variant.how == "built")
     steps.done(
         f"{plural(len(variants), 'variant')} of {MODEL}: {built} built, {len(variants) - built} reused"

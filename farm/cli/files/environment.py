@@ -9,7 +9,7 @@ from farm.cli.shell.output import print_notice
 from farm.cli.shell.output import show as show_document
 from farm.cli.shell.tables import Listing, name, number, prose
 from farm.core.base.units import size_text
-from farm.variants.environments import (
+from farm.variants.environments.runtime_environments import (
     Environment,
     environments_dir,
     list_environments,

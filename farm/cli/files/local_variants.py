@@ -33,6 +33,7 @@ from farm.core.models.variant import (
 )
 from farm.variants.build import BuildProgress, BuiltVariant, build_variants
 from farm.variants.recipe import recipe_digest
+from farm.variants.sources.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,24 +45,24 @@ class VariantBuildResult:
 
 
 def build_and_register(
-    farm: FarmClient, model: str, recipes: Sequence[Recipe], out_dir: Path, console: Console
+    farm: FarmClient, source: Source, recipes: Sequence[Recipe], out_dir: Path, console: Console
 ) -> list[VariantBuildResult]:
     """Build and register the variants that the farm does not have; files are built in `out_dir`.
 
     Raises:
-        InvalidInput: the model or a recipe cannot be built, or torch is not installed; nothing was built.
+        InvalidInput: a recipe cannot be built from the source, or torch is not installed; nothing was built.
         VariantInvalid: a build failed.
     """
-    keys = [(model, recipe, recipe_digest(model, recipe)) for recipe in recipes]
+    keys = [(source.model, recipe, recipe_digest(source, recipe)) for recipe in recipes]
     manifests = ((view, view.manifest) for view in farm.variants() if view.expired_at is None)
-    registered = {
+    registered: dict[tuple[str, Recipe, Digest | None], Variant] = {
         (manifest.model, manifest.recipe, manifest.recipe_digest): view for view, manifest in manifests
     }
     with _build_bar(console, len(recipes)) as bar:
         return [
             _reuse_variant(registered[key], bar)
             if key in registered
-            else _build_variant(farm, model, key[1], out_dir, bar)
+            else _build_variant(farm, source, key[1], out_dir, bar)
             for key in keys
         ]
 
@@ -94,14 +95,14 @@ def _reuse_variant(view: Variant, bar: _BuildBar) -> VariantBuildResult:
 
 
 def _build_variant(
-    farm: FarmClient, model: str, recipe: Recipe, out_dir: Path, bar: _BuildBar
+    farm: FarmClient, source: Source, recipe: Recipe, out_dir: Path, bar: _BuildBar
 ) -> VariantBuildResult:
     def show_progress(progress: BuildProgress) -> None:
         bar.step(progress.variant, progress.step)
 
-    name = variant_name(model, recipe)
+    name = variant_name(source.model, recipe)
     bar.step(name, "building")
-    [built] = build_variants(model, [recipe], out_dir, on_progress=show_progress)
+    [built] = build_variants(source, [recipe], out_dir, on_progress=show_progress)
     view = _register_built(farm, built, bar)
     how = "uploaded" if built.reused else "built"
     bar.done(name, "uploaded, the file was built earlier" if built.reused else "built and uploaded")

@@ -30,6 +30,7 @@ from farm.core.models.declared_inputs import declared_input, shape_text
 from farm.core.models.variant import UNNAMED, Fidelity, Manifest, TensorSpec, Variant, precision_note
 from farm.presentation.text import EMPTY_CELL, is_listed, local_time_text, since_time
 from farm.variants.model_zoo import recipes_of
+from farm.variants.sources.source import parse_source, usual_runtimes
 
 _DIGEST_PREFIX = re.compile(r"[0-9a-f]{6,64}")
 #: Of the kinds of operators, the most frequent.
@@ -179,11 +180,17 @@ app = typer.Typer(no_args_is_help=True)
 
 @app.command()
 def build(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A network, such as mobilenet_v2.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A network by name: mobilenet_v2; package.module:factory; a .pt2, TorchScript or ONNX file.",
+        ),
+    ],
     runtime: Annotated[
         str,
         typer.Option(
-            help="Comma-separated: torch, onnxruntime, executorch, litert; or all."
+            help="Comma-separated: torch, onnxruntime, executorch, litert, ncnn; or all."
             " Default: that of --format, else torch.",
             metavar="LIST",
         ),
@@ -191,15 +198,17 @@ def build(
     precision: Annotated[
         str,
         typer.Option(
-            help="Comma-separated: float32, int8-core, int8-full, int8-dynamic; or all.", metavar="LIST"
+            help="Comma-separated: float32, float16, int8-core, int8-full, int8-dynamic, int4-dynamic;"
+            " or all.",
+            metavar="LIST",
         ),
     ] = "float32",
     file_format: Annotated[
         str,
         typer.Option(
             "--format",
-            help="Comma-separated: torchscript, lite, flatbuffer, onnx, ort, executorch, tflite; or all."
-            " Default: the main one of each runtime.",
+            help="Comma-separated: torchscript, lite, flatbuffer, onnx, ort, executorch, tflite, ncnn; or"
+            " all. Default: the main one of each runtime.",
             metavar="LIST",
         ),
     ] = "",
@@ -214,11 +223,20 @@ def build(
     target: Annotated[
         str,
         typer.Option(
-            help="What files are built for: cpu, nnapi, xnnpack; or all."
+            help="What files are built for: cpu, nnapi, xnnpack, vulkan; or all."
             " Default: cpu, and xnnpack for executorch.",
             metavar="LIST",
         ),
     ] = "",
+    model: Annotated[
+        str | None,
+        typer.Option(help="The network's name; default: that of factory or file.", metavar="NAME"),
+    ] = None,
+    state_dict: Annotated[
+        Path | None,
+        typer.Option(help="Weights for a factory or a network by name, of torch.save.", metavar="FILE"),
+    ] = None,
+    inputs: DeclaredInputs = None,
     out_dir: Annotated[
         Path | None,
         typer.Option("--out", help="Folder for the built files; default: `variants` in the data folder."),
@@ -228,19 +246,21 @@ def build(
     """Build every combination on this machine and register the files with the farm.
 
     A file that the farm already has, built by the same recipe, is not built again. Runtimes other than torch
-    have an environment of their own, which their first build creates: see `farm env`.
+    have an environment of their own, which their first build creates: see `farm env`. A factory is your own
+    code: it runs on this machine, never in the farm.
 
     Example: farm variant build mobilenet_v2 --precision float32,int8-core --format torchscript,lite
     """
+    network = parse_source(source, model=model, state_dict=state_dict, inputs=inputs or (), folder=Path.cwd())
     recipes = recipes_of(
         _words(precision),
         _words(file_format),
-        runtimes=_words(runtime),
+        runtimes=_words(runtime) or (() if file_format else usual_runtimes(network)),
         memory_formats=_words(memory_format),
         targets=_words(target),
     )
     with connect() as farm:
-        done = build_and_register(farm, model, recipes, out_dir or data_dir() / "variants", err())
+        done = build_and_register(farm, network, recipes, out_dir or data_dir() / "variants", err())
     if as_json:
         print_json([{**asdict(item.view), "how": item.how} for item in done])
     else:

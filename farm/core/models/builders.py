@@ -9,6 +9,8 @@ from farm.core.models.variant import TORCH_FORMATS, Format, Precision, Precision
 TORCH = "torch"
 #: Weights in int8; activations are quantized by their range in each run. LiteRT calls it so.
 INT8_DYNAMIC = "int8-dynamic"
+#: The same with weights in 4 bits.
+INT4_DYNAMIC = "int4-dynamic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +73,31 @@ BUILDERS = (
         formats=(Format.EXECUTORCH,),
         precisions=(Precision.FLOAT32,),
     ),
+    # For GPUs; what Vulkan does not take stays with the portable kernels.
+    Builder(
+        runtime="executorch",
+        target="vulkan",
+        formats=(Format.EXECUTORCH,),
+        precisions=(Precision.FLOAT32,),
+    ),
     Builder(
         runtime="litert",
         target="cpu",
         formats=(Format.TFLITE,),
-        precisions=(Precision.FLOAT32, Precision.INT8_CORE, INT8_DYNAMIC),
+        precisions=(
+            Precision.FLOAT32,
+            Precision.FLOAT16,
+            Precision.INT8_CORE,
+            Precision.INT8_FULL,
+            INT8_DYNAMIC,
+            INT4_DYNAMIC,
+        ),
+    ),
+    Builder(
+        runtime="ncnn",
+        target="cpu",
+        formats=(Format.NCNN,),
+        precisions=(Precision.FLOAT32,),
     ),
 )
 

@@ -187,11 +187,16 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NAME_RULE = "letters, digits, `.`, `_` and `-`, 64 at most"
 
 
+def is_name(word: str) -> bool:
+    """Return whether a matrix could use a word as the name of a model."""
+    return _NAME.fullmatch(word) is not None
+
+
 def find_invalid_name(manifest: Manifest) -> str | None:
     """Return the first name of a manifest that no matrix could use; `NAME_RULE` gives the spelling."""
     recipe = manifest.recipe
     words = (manifest.model, recipe.memory_format, recipe.target, *manifest.backends)
-    return next((word for word in words if not _NAME.fullmatch(word)), None)
+    return next((word for word in words if not is_name(word)), None)
 
 
 def variant_name(model: str, recipe: Recipe) -> str:

@@ -1,46 +1,102 @@
 """ONNX files and ONNX Runtime's own: float32, or int8 inside by quantization nodes. Imports onnxruntime."""
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy
 import onnxruntime
 import torch
 from onnxruntime import quantization
 from onnxruntime.quantization.shape_inference import quant_pre_process
-from torch import nn
 
-from farm.core.models.variant import Format, Precision, Recipe
+from farm.core.models.variant import Format, Precision, Recipe, TensorSpec
+from farm.variants.export import scripted
+from farm.variants.sources.samples import Interface, Sample
 
 #: The newest one of torch's older exporter, which keeps weights in the file and needs no further package.
 _OPSET = 17
 _INPUT, _OUTPUT = "input", "output"
+#: By ONNX Runtime's names of types.
+_DTYPES = {
+    "tensor(float)": "float32",
+    "tensor(float16)": "float16",
+    "tensor(double)": "float64",
+    "tensor(int64)": "int64",
+    "tensor(int32)": "int32",
+    "tensor(int16)": "int16",
+    "tensor(int8)": "int8",
+    "tensor(uint8)": "uint8",
+    "tensor(bool)": "bool",
+}
 
 
-def write(net: nn.Module, images: torch.Tensor, recipe: Recipe, path: Path) -> None:
-    """Write the network for one image; `images` give the ranges of a quantized one."""
+def write(net: Any, samples: Sequence[Sample], recipe: Recipe, path: Path) -> Interface | None:
+    """Write the network for one sample; `samples` give the ranges of a quantized one."""
     draft = path.with_suffix(".onnx")
     torch.onnx.export(
-        net,
-        (images[:1],),
+        # Modules of torch.export refuse the switch to evaluation, which this exporter makes.
+        scripted(net, samples[0]) if isinstance(net, torch.fx.GraphModule) else net,
+        samples[0],
         str(draft),
         dynamo=False,
         opset_version=_OPSET,
-        input_names=[_INPUT],
+        input_names=_names(len(samples[0])),
         output_names=[_OUTPUT],
     )
+    _finish(draft, samples, recipe, path)
+    return None
+
+
+def write_from_file(source: Path, samples: Sequence[Sample], recipe: Recipe, path: Path) -> None:
+    """Write what the recipe makes of an ONNX file; `samples` give the ranges of a quantized one."""
+    draft = path.with_suffix(".onnx")
+    shutil.copyfile(source, draft)
+    _finish(draft, samples, recipe, path)
+
+
+def run(path: Path, samples: Sequence[Sample], interface: Interface | None) -> list[list[torch.Tensor]]:
+    """Return the file's outputs for each sample."""
+    session = _session(path, onnxruntime.SessionOptions())
+    names = [each.name for each in session.get_inputs()]
+    return [
+        [torch.from_numpy(output) for output in session.run(None, _fed(names, sample))] for sample in samples
+    ]
+
+
+def stated_inputs(path: Path) -> tuple[TensorSpec, ...]:
+    """Return the inputs of an ONNX file; free sizes are -1.
+
+    Raises:
+        ValueError: it has one that is no tensor of numbers.
+    """
+    inputs = _session(path, onnxruntime.SessionOptions()).get_inputs()
+    unknown = [each for each in inputs if each.type not in _DTYPES]
+    if unknown:
+        raise ValueError(f"its input {unknown[0].name} is a {unknown[0].type}")
+    return tuple(
+        TensorSpec(
+            name=each.name,
+            shape=tuple(size if isinstance(size, int) and size >= 0 else -1 for size in each.shape),
+            dtype=_DTYPES[each.type],
+        )
+        for each in inputs
+    )
+
+
+def _names(count: int) -> list[str]:
+    return [_INPUT] if count == 1 else [f"{_INPUT}_{number}" for number in range(count)]
+
+
+def _fed(names: Sequence[str], sample: Sample) -> dict[str, Any]:
+    return {name: tensor.numpy() for name, tensor in zip(names, sample, strict=True)}
+
+
+def _finish(draft: Path, samples: Sequence[Sample], recipe: Recipe, path: Path) -> None:
     if recipe.precision == Precision.INT8_CORE:
-        _quantize(draft, images)
+        _quantize(draft, samples)
     if recipe.format is Format.ORT:
         _convert(draft, path)
-
-
-def run(path: Path, batch: torch.Tensor) -> torch.Tensor:
-    """Return the file's output for each image of the batch."""
-    session = _session(path, onnxruntime.SessionOptions())
-    outputs = [session.run(None, {_INPUT: image.numpy()})[0] for image in batch.split(1)]
-    return torch.from_numpy(numpy.concatenate(outputs))
 
 
 def _session(path: Path, options: Any) -> Any:
@@ -49,27 +105,29 @@ def _session(path: Path, options: Any) -> Any:
 
 
 class _Calibration(quantization.CalibrationDataReader):  # type: ignore[misc]
-    """The images one by one, as the quantizer asks for them."""
+    """The samples one by one, as the quantizer asks for them."""
 
-    def __init__(self, images: torch.Tensor) -> None:
-        self._left: Iterator[torch.Tensor] = iter(images.split(1))
+    def __init__(self, names: Sequence[str], samples: Sequence[Sample]) -> None:
+        self._names = names
+        self._left: Iterator[Sample] = iter(samples)
 
     def get_next(self) -> dict[str, Any] | None:
-        image = next(self._left, None)
-        return None if image is None else {_INPUT: image.numpy()}
+        sample = next(self._left, None)
+        return None if sample is None else _fed(self._names, sample)
 
 
-def _quantize(path: Path, images: torch.Tensor) -> None:
+def _quantize(path: Path, samples: Sequence[Sample]) -> None:
     """Quantize a file in place.
 
     Activations are unsigned: with signed ones, its kernels for x86 take almost twice the time.
     """
     prepared = path.with_suffix(".prepared")
+    names = [each.name for each in _session(path, onnxruntime.SessionOptions()).get_inputs()]
     quant_pre_process(str(path), str(prepared), skip_symbolic_shape=True)
     quantization.quantize_static(
         str(prepared),
         str(path),
-        _Calibration(images),
+        _Calibration(names, samples),
         quant_format=quantization.QuantFormat.QDQ,
         activation_type=quantization.QuantType.QUInt8,
         weight_type=quantization.QuantType.QInt8,

@@ -13,6 +13,7 @@ from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Format, Precision
 from farm.variants.build import BuiltVariant, build_variants
 from farm.variants.model_zoo import recipes_of
+from farm.variants.sources.source import zoo_source
 from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
 
 pytestmark = [
@@ -35,7 +36,7 @@ def installed_here(_runtime: str, _say: Callable[[str], None]) -> Iterator[Path]
 def built(tmp_path_factory: pytest.TempPathFactory) -> Sequence[BuiltVariant]:
     recipes = [*recipes_of(["float32", "int8-core"], ["onnx"]), *recipes_of(["float32"], ["ort"])]
     folder = tmp_path_factory.mktemp("built")
-    return list(build_variants(MODEL, recipes, folder, interpreter=installed_here))
+    return list(build_variants(zoo_source(MODEL), recipes, folder, interpreter=installed_here))
 
 
 def test_each_file_is_of_its_format_and_compared_by_its_own_runtime(built: Sequence[BuiltVariant]) -> None:
@@ -65,7 +66,9 @@ def test_int8_takes_a_third_of_the_bytes(built: Sequence[BuiltVariant]) -> None:
 
 
 def test_the_same_recipe_gives_the_same_bytes(built: Sequence[BuiltVariant], tmp_path: Path) -> None:
-    again = build_variants(MODEL, recipes_of(["int8-core"], ["onnx"]), tmp_path, interpreter=installed_here)
+    again = build_variants(
+        zoo_source(MODEL), recipes_of(["int8-core"], ["onnx"]), tmp_path, interpreter=installed_here
+    )
     assert [each.manifest for each in again] == [built[1].manifest]
     assert not (tmp_path / "facts.json").exists()
 
@@ -74,7 +77,11 @@ def test_an_exporter_that_is_not_installed_is_named_and_nothing_is_left(tmp_path
     if find_spec("litert_torch") is not None:
         pytest.skip("litert_torch is installed")
     with pytest.raises(VariantInvalid, match="No module named 'litert_torch'") as caught:
-        list(build_variants(MODEL, recipes_of(["float32"], ["tflite"]), tmp_path, interpreter=installed_here))
+        list(
+            build_variants(
+                zoo_source(MODEL), recipes_of(["float32"], ["tflite"]), tmp_path, interpreter=installed_here
+            )
+        )
     assert "farm env remove" in caught.value.hint
     assert list(tmp_path.iterdir()) == []
 

@@ -9,6 +9,7 @@ import pytest
 
 from farm.core.models.variant import Recipe
 from farm.variants.build import BuiltVariant, build_variants
+from farm.variants.sources.source import zoo_source
 
 
 def shared_variant_folder(factory: pytest.TempPathFactory, worker_id: str) -> Path:
@@ -22,7 +23,7 @@ def shared_variant_folder(factory: pytest.TempPathFactory, worker_id: str) -> Pa
 def built(recipes: Sequence[Recipe], folder: Path) -> list[BuiltVariant]:
     """MobileNetV2 by these recipes; what is there already is not built again."""
     with _one_at_a_time(folder / "lock"):
-        return list(build_variants("mobilenet_v2", recipes, folder))
+        return list(build_variants(zoo_source("mobilenet_v2"), recipes, folder))
 
 
 @contextmanager

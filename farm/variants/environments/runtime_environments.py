@@ -16,7 +16,7 @@ from typing import IO
 
 from farm.core.base.units import size_text
 from farm.core.errors import Conflict, NotFound, VariantInvalid
-from farm.variants.pins import ENVIRONMENT_PINS, NEEDED_BYTES
+from farm.variants.environments.pins import ENVIRONMENT_PINS, NEEDED_BYTES
 
 #: Written last: a folder without it is what an interrupted creation left.
 _COMPLETE = "complete"

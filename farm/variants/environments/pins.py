@@ -24,6 +24,8 @@ PINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
             *_NUMPY,
         ),
     ),
+    # The wheels declare more than the converter's program and the interpreter's module import.
+    "ncnn": (*_TORCH, ("--no-deps", "pnnx==20261020", "ncnn==1.0.20261020"), _NUMPY),
 }
 #: Compiles programs for phones on this machine: clang, libc++, musl and glibc's headers in one wheel.
 COMPILER = "zig"
@@ -38,6 +40,7 @@ NEEDED_BYTES: Mapping[str, int] = {
     "executorch": 2 * 10**9,
     "litert": 4 * 10**9,
     COMPILER: 10**9,
+    "ncnn": 2 * 10**9,
 }
 
 
