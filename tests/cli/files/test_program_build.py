@@ -1,4 +1,4 @@
-"""`farm harness build` and `fetch` against a real farm: what is registered, and what is told where nothing is."""
+"""`farm harness build` and `fetch` against a real farm: what is registered, and the errors otherwise."""
 
 import json
 import threading
