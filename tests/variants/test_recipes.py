@@ -108,6 +108,7 @@ def test_pins_are_those_of_the_makefile_and_of_the_extras() -> None:
         assert f"torchvision=={pinned['torchvision']}\n" in makefile
     assert extras["onnxruntime"] == [f"onnxruntime=={pinned_versions('onnxruntime')['onnxruntime']}"]
     assert extras["executorch"] == [f"executorch=={pinned_versions('executorch')['executorch']}"]
+    assert f"ziglang=={pinned_versions('zig')['ziglang']}" in extras["dev"]
     assert extras["litert"] == [f"ai-edge-litert=={pinned_versions('litert')['ai-edge-litert']}"]
 
 

@@ -1,4 +1,4 @@
-"""`farm harness build` and `fetch` against a real farm: what is registered, and the errors otherwise."""
+"""`farm harness build` and `fetch` against a real farm: what is registered, and why nothing is."""
 
 import json
 import threading

@@ -1,5 +1,7 @@
 """What is told from the files of a program: which is started, for which phones, what will go wrong."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from farm.core.base.ids import digest_of
 from farm.core.errors import InvalidInput
 from farm.core.programs.abi import program_abi, select_entry
 from farm.core.programs.binary_inspection import FileInspection, find_missing_flags, inspect_file
-from farm.core.programs.bundle import Bundle, BundleFile
+from farm.core.programs.bundle import PLAIN_COMMAND, Bundle, BundleFile
 from farm.core.programs.warnings import program_warnings
 from tests.support.models.elf_samples import ARM, DESKTOP_LOADER, HEXAGON, SPARC, X86_64, elf_file
 
@@ -114,6 +116,27 @@ def test_what_no_phone_can_start_is_called_by_its_name(content: bytes, said: str
     with pytest.raises(InvalidInput, match=said) as caught:
         abi_of(bench=content)
     assert caught.value.hint
+
+
+def test_a_build_for_desktop_linux_that_brings_its_loader_and_c_library_is_none() -> None:
+    paths = ("lib/ld-linux-aarch64.so.1", "lib/libc.so.6", "bench")
+    content = {
+        paths[0]: elf_file(loader=None),
+        paths[1]: elf_file(loader=None, needed=["ld-linux-aarch64.so.1"]),
+        paths[2]: elf_file(loader="/lib/ld-linux-aarch64.so.1", needed=["libc.so.6"]),
+    }
+    found = {path: inspect_file(each) for path, each in content.items()}
+    files = tuple(
+        BundleFile(path=path, digest=digest_of(each), size_bytes=len(each), executable=True)
+        for path, each in content.items()
+    )
+    command = ("${work}/lib/ld-linux-aarch64.so.1", "--library-path", "${work}/lib")
+    bundle = Bundle(files=files, entry="bench", command=(*command, *PLAIN_COMMAND))
+    assert program_warnings(bundle, found) == []
+    [note, _] = program_warnings(replace(bundle, command=(command[0], *PLAIN_COMMAND)), found)
+    assert "which the phone will not look for in the bundle" in note.message
+    note = program_warnings(replace(bundle, command=PLAIN_COMMAND), found)[0]
+    assert "desktop Linux" in note.message
 
 
 def test_a_build_for_desktop_linux_is_noted_with_the_loader_of_android() -> None:
