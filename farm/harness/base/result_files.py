@@ -10,7 +10,7 @@ from farm.core.runs.evidence import Evidence
 RESULT_FILES = "result_files"
 _BEGIN, _END = "benchfarm_file", "benchfarm_file_end"
 _BLOCK = re.compile(
-    rf"^{_BEGIN} ([\w.]{{1,64}})\r?\n([A-Za-z0-9+/=\r\n]*)^{_END}\r?$", re.ASCII | re.MULTILINE
+    rf"^{_BEGIN} ([\w.-]{{1,64}})\r?\n([A-Za-z0-9+/=\r\n]*)^{_END}\r?$", re.ASCII | re.MULTILINE
 )
 
 
@@ -19,8 +19,8 @@ def with_result_files(command: Sequence[str], files: Sequence[str]) -> tuple[str
 
     Args:
         command: in the placeholders of run plans.
-        files: names of files in the folder of the run, of letters, digits, `_` and `.`. Of a file that is
-            missing, and on a device without `base64`, nothing is printed.
+        files: names of files in the folder of the run, of letters, digits, `_` and `.`; `*` stands for any
+            part of a name. Of a file that is missing, and on a device without `base64`, nothing is printed.
     """
     script = (
         '"$$@"; code=$$?; '

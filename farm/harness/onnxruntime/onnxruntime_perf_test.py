@@ -16,8 +16,16 @@ from farm.harness.base.options import InputSettings
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
 from farm.harness.base.printed_numbers import stream_step, whole_ns
+from farm.harness.base.result_files import RESULT_FILES, result_files
 from farm.harness.base.sustained import SustainedFlags
-from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
+from farm.harness.base.tool_harness import (
+    ToolHarness,
+    ToolPass,
+    count_setting,
+    flag_text,
+    setting,
+    tool_plan,
+)
 from farm.harness.base.tool_result import (
     LOAD_TIME,
     LoopTimes,
@@ -28,6 +36,7 @@ from farm.harness.base.tool_result import (
 )
 from farm.harness.failures.classification import unreadable_failure
 from farm.harness.onnxruntime.placement import ort_placement
+from farm.harness.onnxruntime.profile import FILES, PROFILE, OrtProfile, ort_profile, with_profile
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,3})?"
 #: By a line's label in lower case: the field, and the nanoseconds of its unit; 1 for plain numbers.
@@ -78,12 +87,18 @@ FLAGS: Mapping[str, Flag] = {
     "generate_input": Flag(
         default=True, help="generate inputs (-I); otherwise test data must be beside the model"
     ),
+    "profile": Flag(
+        default=False,
+        help="profile the model in a pass of its own (-p): times by operator, and the provider of each node",
+    ),
     "verbose": Flag(default=False, help="log what is done (-v), which slows nothing but loading"),
 }
 #: The file of each iteration's time: the run's own output, which is stored.
 _RESULT_FILE = "/proc/self/fd/1"
 #: Its end is at the first colon, and the farm separates several by blanks; `?` stands for no name.
 _SYMBOL = re.compile(r"(?!\?$)[^\s:]+")
+#: Timed inferences of the pass with a profile. Each node writes half a kilobyte in each.
+_PROFILED = 3
 _CPU = "cpu"
 #: Rounding of six digits, and the loop around the clock.
 _MEANS_MAY_DIFFER = 0.05
@@ -163,11 +178,12 @@ class OnnxruntimePerfTest(ToolHarness):
     """Runs `.onnx` and `.ort` files; its result file has one line for each iteration."""
 
     name = "onnxruntime_perf_test"
-    parser_version = 7
+    parser_version = 8
     flags = FLAGS
     formats = (Format.ONNX, Format.ORT)
     backends = (_CPU, "xnnpack", "nnapi", "qnn", "acl", "webgpu")
-    metrics = (*_OF_TIME, *_SUMMED, "memory_peak", "cpu")
+    # An operator's time is named after its kind and count.
+    metrics = (*_OF_TIME, *_SUMMED, "memory_peak", "cpu", "op *")
     sustained_flags = SustainedFlags(seconds=("seconds",))
     clock_covers = (
         "Session::Run() only, on inputs made before the loop; one inference comes before the first timed one"
@@ -204,6 +220,11 @@ class OnnxruntimePerfTest(ToolHarness):
             few = {**request.settings, "repeated_times": 1, "seconds": 0, "verbose": True}
             words_of_pass = [*_words(few, request.backend), "${file_model}", "${work}/placement.csv"]
             passes = [placement_pass(request.backend, words_of_pass)]
+        if setting(request.settings, FLAGS, "profile"):
+            few = {**request.settings, "repeated_times": _PROFILED, "seconds": 0, "verbose": False}
+            options = [*_words(few, request.backend), "-p", f"${{work}}/{PROFILE}"]
+            words_of_pass = [*options, "${file_model}", "${work}/profile.csv"]
+            passes.append(ToolPass(name=RESULT_FILES, words=words_of_pass, files=(FILES,)))
         return tool_plan(self.name, request, [*words, "${file_model}", _RESULT_FILE], passes=passes)
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
@@ -218,7 +239,8 @@ class OnnxruntimePerfTest(ToolHarness):
             )
         if (wrong := _disagreement(output)) is not None:
             return unreadable_failure(evidence, wrong)
-        placement = placement_of_pass(ort_placement, text, evidence)
+        profile = _profile(evidence)
+        placement = with_profile(placement_of_pass(ort_placement, text, evidence), profile, text)
         on_cpu = "cpu by construction: no other provider is in its command" if plan.backend == _CPU else ""
         return time_reading(
             plan,
@@ -226,8 +248,21 @@ class OnnxruntimePerfTest(ToolHarness):
             _times(plan, output),
             placement=placement,
             on_cpu=on_cpu,
-            metrics=list(_metrics(output)),
+            metrics=[*_metrics(output), *_operator_metrics(profile)],
         )
+
+
+def _profile(evidence: Evidence) -> OrtProfile | None:
+    """Return the profile of the pass that has one."""
+    files = result_files(evidence).items()
+    profiles = (ort_profile(data) for name, data in files if name.startswith(PROFILE))
+    return next((profile for profile in profiles if profile is not None), None)
+
+
+def _operator_metrics(profile: OrtProfile | None) -> Iterator[Metric]:
+    if profile is not None:
+        times = {f"op {each.operator} x{each.nodes}": each.ms for each in profile.operators}
+        yield from lower_is_better(times, "ms")
 
 
 def _times(plan: RunPlan, output: OrtOutput) -> LoopTimes:

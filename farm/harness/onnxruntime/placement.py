@@ -116,7 +116,7 @@ def _by_capability(text: str, placed: _Placed | None) -> _Placed | None:
     total = max(report.total for report in reports.values())
     shares = [
         Share(
-            accelerator=_hardware(report.name, text),
+            accelerator=provider_hardware(report.name, text),
             by=_provider(report.name),
             nodes=report.nodes,
             partitions=report.partitions,
@@ -164,7 +164,7 @@ def _by_placement(lines: Sequence[LogLine], text: str) -> _Placed | None:
     compiled = {name for name in first if _is_compiling(name) and len(first) > 1}
     shares = tuple(
         Share(
-            accelerator=_hardware(name, text),
+            accelerator=provider_hardware(name, text),
             by=name,
             nodes=counts[name] if is_counted and name not in compiled else None,
             partitions=counts[name] if is_counted and name in compiled else None,
@@ -213,7 +213,8 @@ def _split_share(share: Share, text: str) -> tuple[Share, ...]:
     )
 
 
-def _hardware(name: str, text: str) -> Accelerator:
+def provider_hardware(name: str, text: str) -> Accelerator:
+    """Return the hardware of a provider; for QNN by the library that the text names, if it is one."""
     if name.upper().startswith("QNN"):
         libraries = {match[1] or match[2] for match in _QNN_LIBRARY.finditer(text)}
         return accelerator_of(libraries.pop()) if len(libraries) == 1 else Accelerator.UNKNOWN
