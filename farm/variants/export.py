@@ -71,12 +71,17 @@ def scripted(net: nn.Module, sample: Sample) -> torch.jit.ScriptModule:
         return torch.jit.script(net)
     except _NOT_SCRIPTED:
         try:
-            return torch.jit.trace(_still(net), sample)
+            return traced(net, sample)
         except Exception as error:  # so does tracing
             raise VariantInvalid(
                 f"torch can neither script nor trace this network: {_reason(error)}",
                 hint="build it for a runtime that torch.export serves: --runtime executorch,litert",
             ) from error
+
+
+def traced(net: nn.Module, sample: Sample) -> torch.jit.ScriptModule:
+    """Return the network as one run of it went, or TorchScript as it is; raises what tracing raises."""
+    return net if isinstance(net, torch.jit.ScriptModule) else torch.jit.trace(_still(net), sample)
 
 
 def _still(net: nn.Module) -> nn.Module:

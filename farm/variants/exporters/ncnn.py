@@ -15,7 +15,7 @@ import numpy
 import torch
 
 from farm.core.models.variant import Recipe
-from farm.variants.export import scripted
+from farm.variants.export import traced
 from farm.variants.sources.samples import Interface, Sample
 
 _TYPES = {
@@ -34,7 +34,7 @@ def write(net: Any, samples: Sequence[Sample], recipe: Recipe, path: Path) -> In
     """Write the network for one sample, and its weights in float32 beside it."""
     converter = Path(str(distribution("pnnx").locate_file("pnnx/pnnx")))
     archive = path.with_name("traced.pt")
-    scripted(net, samples[0]).save(str(archive))
+    traced(net, samples[0]).save(str(archive))
     shapes = ",".join(_input(tensor) for tensor in samples[0])
     words = [f"inputshape={shapes}", "fp16=0", f"ncnnparam={path}", f"ncnnbin={_weights(path)}"]
     # Its other outputs are named after the archive.

@@ -11,7 +11,7 @@ from onnxruntime import quantization
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from farm.core.models.variant import Format, Precision, Recipe, TensorSpec
-from farm.variants.export import scripted
+from farm.variants.export import traced
 from farm.variants.sources.samples import Interface, Sample
 
 #: The newest one of torch's older exporter, which keeps weights in the file and needs no further package.
@@ -36,7 +36,7 @@ def write(net: Any, samples: Sequence[Sample], recipe: Recipe, path: Path) -> In
     draft = path.with_suffix(".onnx")
     torch.onnx.export(
         # Modules of torch.export refuse the switch to evaluation, which this exporter makes.
-        scripted(net, samples[0]) if isinstance(net, torch.fx.GraphModule) else net,
+        traced(net, samples[0]) if isinstance(net, torch.fx.GraphModule) else net,
         samples[0],
         str(draft),
         dynamo=False,

@@ -1,7 +1,8 @@
-"""Which source a text names, and what is not built from it; nothing of a source is run, and no torch imported."""
+"""Which source a text names, and what is not built from it; nothing of a source is run."""
 
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -161,8 +162,8 @@ def test_onnx_is_built_for_its_own_runtime_where_none_is_named(files: Path) -> N
 
 
 def test_open_sizes_of_an_onnx_file_are_declared(files: Path) -> None:
-    stated = [parse for parse in source("my.nets:small", "image=1x3x8x8:float32", folder=files).inputs]
-    is_open = [type(spec)(name=spec.name, shape=(-1, *spec.shape[1:]), dtype=spec.dtype) for spec in stated]
+    stated = source("my.nets:small", "image=1x3x8x8:float32", folder=files).inputs
+    is_open = [replace(spec, shape=(-1, *spec.shape[1:])) for spec in stated]
     plain = source("net.onnx", folder=files)
     with pytest.raises(VariantInvalid, match="leaves sizes of its inputs open") as caught:
         completed_onnx_inputs(is_open, plain)
