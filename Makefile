@@ -32,7 +32,7 @@ help:
 	@echo "make chaos     set up, 1000 faults on each database: SEED=7 FAULTS=100 DATABASE=sqlite|postgresql|both"
 	@echo "make simulate  many seeds of the simulation: SEEDS=17 (that one, with its trace) DATABASE=sqlite|postgresql|both"
 	@echo "make mutants   take each enforcement of an invariant out, and see a test fail"
-	@echo "make security  ruff S, known holes, roles by calls, 100,000 fuzzed calls: CALLS=2000 WITHIN=600 (seconds)"
+	@echo "make security  ruff S, known holes, roles, hostile texts, fuzzers, fuzzed calls: CALLS=2000 WITHIN=600 FUZZ=60 (seconds)"
 	@echo "make lint      ruff, mypy and the import contracts only"
 	@echo "make docs      generate the pages that are made from the code: reference, states, events, roles, json, reliability"
 	@echo "make site      build the documentation site into build/site, and check its links"
@@ -122,10 +122,11 @@ mutants: $(VENV)/.installed-dev
 
 CALLS  ?= 100000
 WITHIN ?= 3600
+FUZZ   ?= 60
 
 .PHONY: security
 security: $(VENV)/.installed-dev
-	@$(BIN)/python -m tests.security --calls $(CALLS) --within $(WITHIN)
+	@$(BIN)/python -m tests.security --calls $(CALLS) --within $(WITHIN) --fuzz $(FUZZ)
 
 .PHONY: lint
 lint: $(VENV)/.installed-dev

@@ -1,17 +1,21 @@
-"""Everything of `make security`, a line each: rules, known holes, roles, fuzzed calls.
+"""Everything of `make security`, a line each: rules, holes, roles, hostile texts, fuzzers, fuzzed calls.
 
-python -m tests.security [--calls N] [--within SECONDS] [--seed N]
+python -m tests.security [--calls N] [--within SECONDS] [--fuzz SECONDS] [--seed N]
 """
 
 import argparse
 import json
+import multiprocessing
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from random import SystemRandom
 
-from tests.security.attack import attack
+from tests.security.attack.attack import attack
+from tests.security.fuzzers import FUZZERS, fuzz
 
 _ROOT = Path(__file__).parents[2]
 _LOCKS = ("deploy/requirements-farm.lock", "deploy/requirements-client.lock")
@@ -22,6 +26,8 @@ _TESTS = (
     "tests/api/routes/test_names_of_others.py",
     "tests/security/test_roles_by_route.py",
 )
+#: Texts whose parsing could take quadratic time.
+_HOSTILE_TEXTS = ("tests/security/test_parsing_time.py",)
 
 
 def main() -> int:
@@ -30,7 +36,9 @@ def main() -> int:
     steps = {
         "ruff S": check_rules,
         "pip-audit": audit_locks,
-        "roles": run_role_tests,
+        "roles": lambda: run_tests(_TESTS),
+        "hostile texts": lambda: run_tests(_HOSTILE_TEXTS),
+        "fuzzers": lambda: _fuzz(options),
         "fuzzed calls": lambda: _attack(options),
     }
     found = False
@@ -74,10 +82,21 @@ def audit_locks() -> tuple[bool, str]:
     )
 
 
-def run_role_tests() -> tuple[bool, str]:
-    """Try each call of the description by each role."""
-    done = _run(sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not on_postgresql", *_TESTS)
-    return done.returncode == 0, done.stdout.strip().splitlines()[-1]
+def run_tests(tests: Sequence[str]) -> tuple[bool, str]:
+    """Run tests, also those that take long; return their last line, or that of their error."""
+    done = _run(sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "not on_postgresql", *tests)
+    return done.returncode == 0, (done.stdout or done.stderr).strip().splitlines()[-1]
+
+
+def _fuzz(options: argparse.Namespace) -> tuple[bool, str]:
+    """Run each fuzzer for its time, two at once."""
+    seeds = {name: f"{options.seed}-{name}" for name in FUZZERS}
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as processes:
+        started = [
+            processes.submit(fuzz, name, seed=seed, seconds=options.fuzz) for name, seed in seeds.items()
+        ]
+        done = [fuzzing.result() for fuzzing in started]
+    return not any(fuzzing.found for fuzzing in done), "\n".join(("", *map(str, done)))
 
 
 def _attack(options: argparse.Namespace) -> tuple[bool, str]:
@@ -90,6 +109,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.security")
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--within", type=float, default=3600.0, help="seconds for the fuzzed calls")
+    parser.add_argument("--fuzz", type=float, default=60.0, help="seconds for each of the fuzzers")
     parser.add_argument("--seed", type=int, default=SystemRandom().randrange(10**6))
     return parser.parse_args()
 

@@ -19,7 +19,7 @@ from farm.services.access.tokens import issue_access_token
 from farm.wire.agents.protocol import Exchange
 from farm.wire.documents.access import AccessRequest
 from tests.api.routes.test_all_routes import matrix_spec, register_variant
-from tests.security.attackers import TokenFarm
+from tests.security.attack.attackers import TokenFarm
 from tests.support import fakes
 from tests.support.database.migrated_database import put_migrated
 from tests.support.farm.http_farm import HttpFarm, http_farm, served

@@ -10,8 +10,8 @@ import pytest
 from fastapi.routing import APIRoute
 
 from farm.web.app import PAGE_ROUTERS
+from tests.security.attack.fuzzed_calls import CallSource
 from tests.security.farm_with_tokens import farm_with_tokens
-from tests.security.fuzzed_calls import CallSource
 from tests.support.farm.http_farm import HttpFarm
 
 _HUGE = (2**63, 2**64, 10**30, -1, "1e3")

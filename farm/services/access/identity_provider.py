@@ -167,9 +167,28 @@ class IdentityProvider:
                     "the ID token is signed by a key that the identity provider does not publish", hint=_AGAIN
                 ) from error
         settings = self.settings
+        if settings.groups_claim not in claims:
+            claims = {**claims, **await self._groups(answer.get("access_token"), claims.get("sub"))}
         return identity_of(
             claims, issuer=settings.issuer, groups_claim=settings.groups_claim, roles=settings.roles
         )
+
+    async def _groups(self, access_token: object, subject: object) -> Mapping[str, Any]:
+        """Return the claim of groups from the userinfo (OpenID Connect Core, 5.3), if it is there.
+
+        Nothing else is taken from there: the ID token says who the person is.
+        """
+        provider = await self._provider()
+        if "userinfo_endpoint" not in provider.metadata or not isinstance(access_token, str):
+            return {}
+        bearer = f"Bearer {_text(access_token)}"
+        url = provider.address("userinfo_endpoint")
+        info = _accepted(await self._ask("GET", url, authorization=bearer))
+        # 5.3.2: an answer about someone else must not be used.
+        if info.get("sub") != subject:
+            raise AuthError("the identity provider's userinfo is that of someone else", hint=_AGAIN)
+        groups_claim = self.settings.groups_claim
+        return {groups_claim: info[groups_claim]} if groups_claim in info else {}
 
     def _claims(self, provider: _Provider, token: str, nonce: str | None) -> Mapping[str, Any]:
         return verified_claims(

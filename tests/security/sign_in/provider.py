@@ -47,6 +47,8 @@ class Provider:
         self.signing_key: Any = None
         self.claims: dict[str, Any] = {"sub": "248", "preferred_username": "ann", "groups": ["ml"]}
         self.metadata: dict[str, Any] = {}
+        #: What the userinfo says; None: the provider has none.
+        self.userinfo: dict[str, Any] | None = None
         #: Answers of the token endpoint to the flow for devices, before a token.
         self.device_errors: list[str] = []
         self.client_secret: str | None = SECRET
@@ -63,6 +65,7 @@ class Provider:
                 Route("/authorize", self.authorize),
                 Route("/device", self.device, methods=["POST"]),
                 Route("/token", self.token, methods=["POST"]),
+                Route("/userinfo", self.info),
             ]
         )
 
@@ -76,6 +79,8 @@ class Provider:
             "jwks_uri": "keys",
             "device_authorization_endpoint": "device",
         }
+        if self.userinfo is not None:
+            endpoints["userinfo_endpoint"] = "userinfo"
         return JSONResponse(
             {
                 "issuer": self.url,
@@ -127,6 +132,12 @@ class Provider:
         if challenge is not None and challenge != _challenge(form.get("code_verifier", "")):
             return JSONResponse({"error": "invalid_grant"}, status_code=400)
         return JSONResponse({"token_type": "Bearer", "access_token": "x", "id_token": self.id_token(nonce)})
+
+    async def info(self, request: Request) -> Response:
+        self.asked.append("userinfo")
+        if request.headers.get("authorization") != "Bearer x":
+            return JSONResponse({"error": "invalid_token"}, status_code=401)
+        return JSONResponse(self.userinfo)
 
     async def form(self, request: Request) -> dict[str, str] | None:
         """The fields of a request of the farm; None if it does not prove who it is."""

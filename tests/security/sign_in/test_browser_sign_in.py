@@ -78,6 +78,45 @@ def test_a_person_signs_in_with_the_role_of_their_group(
     assert (token.expires_at - token.created_at).total_seconds() == 12 * 3600
 
 
+def test_groups_that_the_id_token_has_not_come_from_the_userinfo(
+    farm: HttpFarm, browser: httpx.Client, provider: Provider
+) -> None:
+    provider.claims["groups"] = None
+    # Who the person is, the ID token says.
+    provider.userinfo = {"sub": "248", "groups": ["ml-ops"], "preferred_username": "root"}
+    assert "You are ann, operator." in browser.get(callback(browser)).text
+
+
+def test_an_id_token_with_groups_is_asked_for_nothing_more(
+    farm: HttpFarm, browser: httpx.Client, provider: Provider
+) -> None:
+    provider.userinfo = {"sub": "248", "groups": ["ml-ops"]}
+    assert "You are ann, submitter." in browser.get(callback(browser)).text
+    assert "userinfo" not in provider.asked
+
+
+@pytest.mark.parametrize(
+    ("userinfo", "words", "status"),
+    [
+        ({"sub": "249", "groups": ["ml-ops"]}, "someone else", 401),
+        ({"groups": ["ml-ops"]}, "someone else", 401),
+        ({"sub": "248"}, "has no group, or is missing", 403),
+        ({"sub": "248", "error": "insufficient_scope"}, "insufficient_scope", 500),
+    ],
+)
+def test_a_userinfo_of_someone_else_or_without_groups_lets_no_one_in(
+    farm: HttpFarm,
+    browser: httpx.Client,
+    provider: Provider,
+    userinfo: dict[str, object],
+    words: str,
+    status: int,
+) -> None:
+    provider.claims["groups"] = None
+    provider.userinfo = userinfo
+    refused(farm, browser, words, status=status)
+
+
 def test_a_revoked_token_ends_the_session(farm: HttpFarm, browser: httpx.Client) -> None:
     browser.get(callback(browser))
     (token,) = tokens(farm)

@@ -14,7 +14,7 @@ import httpx
 
 from farm.core.base.ids import digest_of
 from farm.core.operations.role import Role
-from tests.security.attackers import TokenFarm
+from tests.security.attack.attackers import TokenFarm
 
 _ANSWER_S = 60.0
 #: Between two requests of a caller.

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from farm.core.operations.role import Role
-from tests.security.fuzzed_calls import CallSource, FuzzedCall
+from tests.security.attack.fuzzed_calls import CallSource, FuzzedCall
 
 _ANSWER_S = 60.0
 _GUESSED = "guessed"

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.security.attackers import Tally, TokenFarm, attack_with
+from tests.security.attack.attackers import Tally, TokenFarm, attack_with
+from tests.security.attack.probers import PROBER_HEAD, Prober, start_probers
 from tests.security.farm_with_tokens import farm_process_with_tokens
-from tests.security.probers import PROBER_HEAD, Prober, start_probers
 
 #: Attackers at once, each a process of its own.
 _ATTACKERS = 2

@@ -6,8 +6,8 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from farm.core.operations.role import ROLES_BY_RANK, Role
-from tests.security.attack import attack, attack_farm
-from tests.security.attackers import TokenFarm
+from tests.security.attack.attack import attack, attack_farm
+from tests.security.attack.attackers import TokenFarm
 from tests.support.farm.http_farm import served
 
 

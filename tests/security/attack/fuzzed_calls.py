@@ -9,7 +9,7 @@ from urllib.parse import quote
 _PREFIX = "#/components/schemas/"
 _DEEPEST = 6
 #: What parsers, databases, paths and terminals have stumbled over.
-_HOSTILE: tuple[Any, ...] = (
+HOSTILE: tuple[Any, ...] = (
     *(
         "",
         " ",
@@ -99,7 +99,7 @@ class CallSource:
     def value(self, schema: Mapping[str, Any], depth: int = 0) -> Any:
         """Return a value of a schema, or a hostile one."""
         if self.random.random() < 0.1 or depth > _DEEPEST:
-            return self.random.choice(_HOSTILE)
+            return self.random.choice(HOSTILE)
         if "$ref" in schema:
             return self.value(
                 self.description["components"]["schemas"][schema["$ref"].removeprefix(_PREFIX)], depth
