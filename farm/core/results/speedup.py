@@ -110,6 +110,13 @@ class PairedMeans:
     candidate_ns: float | None
 
     @property
+    def ratio(self) -> float | None:
+        """Return baseline over candidate: above 1 means that the candidate is quicker."""
+        if not (self.baseline_ns and self.candidate_ns):
+            return None
+        return self.baseline_ns / self.candidate_ns
+
+    @property
     def rounds(self) -> int:
         """Return the number of rounds that count."""
         return len({candidate.round for _, candidate in self.usable})
@@ -166,8 +173,7 @@ def speedup(
     verdict, reason = _verdict(interval, rounds, margin)
     if interval is None:
         reason += _main_exclusion_text(left_out) if usable or left_out else ": neither side has a measurement"
-    baseline_ns, candidate_ns = means.baseline_ns, means.candidate_ns
-    ratio = baseline_ns / candidate_ns if baseline_ns and candidate_ns else None
+    ratio = means.ratio
     timed = [*logs, *(item.log_ratio for item in left_out if item.log_ratio is not None)]
     return Speedup(
         ratio=ratio,
@@ -178,8 +184,8 @@ def speedup(
         rounds=rounds,
         pairs=len(usable),
         excluded=left_out,
-        baseline_ns=baseline_ns,
-        candidate_ns=candidate_ns,
+        baseline_ns=means.baseline_ns,
+        candidate_ns=means.candidate_ns,
         kind=usable[0][0].kind if usable else None,
         detectable=max(_exp(interval.detectable) - 1, margin) if interval else None,
         p_value=interval.p_value if interval else None,

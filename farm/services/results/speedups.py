@@ -24,7 +24,7 @@ from farm.core.results.pairing import (
     paired_rounds,
     used_pairs,
 )
-from farm.core.results.speedup import Speedup, speedup
+from farm.core.results.speedup import PairedMeans, Speedup, paired_means, speedup
 from farm.core.results.statistics.families import AlarmShare
 from farm.core.results.statistics.pair_distance import pair_distance
 from farm.core.results.statistics.past_variance import VariancePrior
@@ -132,10 +132,11 @@ class SpeedupInputs:
             result = replace(result, reason=NEVER_TOGETHER)
         return result, basis, used_pairs(pairs, result.excluded)
 
-    def compare(self, *, across_controls: bool = False) -> tuple[Speedup, list[RoundPair]]:
-        """Return the comparison, and the rounds that it is made of."""
-        result, _, pairs = self.judge(across_controls=across_controls)
-        return result, pairs
+    def means(self, *, across_controls: bool = False) -> tuple[PairedMeans, list[RoundPair]]:
+        """Return what the comparison says without its interval, and the rounds that it is made of."""
+        pairs, excluded = self.pairs(across_controls=across_controls)
+        means = paired_means(pairs, excluded)
+        return means, used_pairs(pairs, means.excluded)
 
     def view(
         self, device: Device, *, across_controls: bool = False, aa_alarms: AlarmShare | None = None

@@ -54,7 +54,7 @@ def explain_cell(connection: Connection, cell_id: CellId) -> CellExplanation:
     replica = _replica(baseline or cell, cells)
     compared = compared_cells(connection, matrix, {row.cell_id: row for row in (cell, replica) if row})
     inputs = compared.get(cell.cell_id)
-    result, pairs = inputs.compare() if inputs else (None, [])
+    result, _, pairs = inputs.judge() if inputs else (None, None, [])
     joining = {measurement.cell_id for measurement in inputs.duplicates} if inputs else set()
     of_baseline = [baseline.cell_id] if baseline else []
     runs = provenance.runs_of_cells(connection, [cell.cell_id, *of_baseline, *joining])

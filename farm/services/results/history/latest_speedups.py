@@ -118,7 +118,7 @@ def _pooled_pair(
     rounds: dict[_Versions, int] = {}
     for inputs in compared:
         own = replace(inputs, builds=builds)
-        pairs = own.compare(across_controls=across_controls)[1]
+        pairs = own.means(across_controls=across_controls)[1]
         sides = [side for pair in pairs for side in (pair.baseline, pair.candidate) if side is not None]
         versions = _Versions(
             baseline=(own.baseline.variant_id, own.baseline.program_id),

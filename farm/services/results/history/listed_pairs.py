@@ -142,7 +142,7 @@ class ListedPairs:
                 for cell in own
                 # Without a block of both sides there is no ratio yet.
                 if cell.cell_id in inputs
-                and inputs[cell.cell_id].compare(across_controls=across_controls)[0].ratio is not None
+                and inputs[cell.cell_id].means(across_controls=across_controls)[0].ratio is not None
             ]
             if compared:
                 yield compared

@@ -1,11 +1,17 @@
 """What earlier matrices add to a comparison."""
 
+from dataclasses import replace
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import MatrixId, digest_of
+from farm.core.devices.controls import ControlLevel
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.transaction import bind_tx
 from farm.services.results.history.latest_speedups import list_latest_speedups
 from farm.services.results.speedups import (
@@ -18,6 +24,7 @@ from farm.services.results.speedups import (
 from farm.store.files.artifacts import put_artifact
 from farm.store.files.programs import put_program
 from farm.store.matrices.matrices import get_matrix, list_cells
+from farm.store.results.measurements import Measurement
 from farm.wire.agents.protocol import Assignment
 from farm.wire.documents.matrices.matrices import SpeedupView
 from tests.support.database.sent_statements import sent_to
@@ -130,6 +137,58 @@ def test_more_matrices_take_no_more_statements(farm: FarmRig, host: HostRig) -> 
     for _ in range(3):
         measured(farm, host, rounds=3, aa=True)
     assert sent() == of_two
+
+
+@pytest.mark.parametrize("rounds", [6, {"at_least": 5, "at_most": 6}], ids=["fixed", "growing"])
+def test_what_is_read_without_an_interval_is_what_is_read_with_one(
+    sqlite_farm: FarmRig, rounds: object
+) -> None:
+    sqlite_farm.variant("float32")
+    sqlite_farm.variant("int8-core")
+    host = sqlite_farm.healthy_host("phone-1")
+    matrix_id = measured(sqlite_farm, host, rounds=rounds, aa=True)
+
+    def read(connection: Connection) -> list[SpeedupInputs]:
+        matrix = get_matrix(connection, matrix_id)
+        return comparisons_of(connection, matrix, list_cells(connection, matrix_id))
+
+    found = sqlite_farm.read(read)
+    assert len(found) == 2
+
+    @given(data=st.data(), across_controls=st.booleans())
+    def check(data: st.DataObject, across_controls: bool) -> None:
+        for own in found:
+            baseline, candidate = (data.draw(sides_like(side[0])) for side in own.sides)
+            inputs = replace(own, sides=(baseline, candidate))
+            means, pairs = inputs.means(across_controls=across_controls)
+            result, _, its_pairs = inputs.judge(across_controls=across_controls)
+            assert pairs == its_pairs
+            assert (means.ratio, means.rounds, means.excluded) == (
+                result.ratio,
+                result.rounds,
+                result.excluded,
+            )
+
+    check()
+
+
+def sides_like(one: Measurement) -> st.SearchStrategy[list[Measurement]]:
+    """Measurements of a cell with all that makes a difference to what counts."""
+    return st.lists(
+        st.builds(
+            lambda **changes: replace(one, **changes),
+            round=st.integers(0, 9),
+            repeat=st.integers(0, 1),
+            value_ns=st.floats(1e3, 1e9),
+            quality=st.sampled_from(
+                [Quality.VALID] * 3 + [Quality.NOISY, Quality.THROTTLED, Quality.FALLBACK]
+            ),
+            kind=st.sampled_from([SampleKind.SAMPLES] * 3 + [SampleKind.SUMMARY]),
+            control_level=st.sampled_from([one.control_level] * 3 + [*ControlLevel]),
+        ),
+        max_size=16,
+        unique_by=lambda value: (value.round, value.repeat),
+    )
 
 
 def test_pairs_of_several_matrices_are_those_of_each(farm: FarmRig, host: HostRig) -> None:
