@@ -132,11 +132,9 @@ class SpeedupInputs:
             result = replace(result, reason=NEVER_TOGETHER)
         return result, basis, used_pairs(pairs, result.excluded)
 
-    def means(self, *, across_controls: bool = False) -> tuple[PairedMeans, list[RoundPair]]:
-        """Return what the comparison says without its interval, and the rounds that it is made of."""
-        pairs, excluded = self.pairs(across_controls=across_controls)
-        means = paired_means(pairs, excluded)
-        return means, used_pairs(pairs, means.excluded)
+    def means(self, *, across_controls: bool = False) -> PairedMeans:
+        """Return what the comparison says without its interval."""
+        return paired_means(*self.pairs(across_controls=across_controls))
 
     def view(
         self, device: Device, *, across_controls: bool = False, aa_alarms: AlarmShare | None = None

@@ -118,8 +118,8 @@ def _pooled_pair(
     rounds: dict[_Versions, int] = {}
     for inputs in compared:
         own = replace(inputs, builds=builds)
-        pairs = own.means(across_controls=across_controls)[1]
-        sides = [side for pair in pairs for side in (pair.baseline, pair.candidate) if side is not None]
+        means = own.means(across_controls=across_controls)
+        sides = [side for pair in means.usable for side in pair]
         versions = _Versions(
             baseline=(own.baseline.variant_id, own.baseline.program_id),
             candidate=(own.candidate.variant_id, own.candidate.program_id),
@@ -127,7 +127,7 @@ def _pooled_pair(
             control_levels=frozenset(int(side.control_level) for side in sides),
         )
         groups.setdefault(versions, []).append(own)
-        rounds[versions] = rounds.get(versions, 0) + len({pair.round for pair in pairs})
+        rounds[versions] = rounds.get(versions, 0) + means.rounds
     enough = (versions for versions in groups if rounds[versions] >= MIN_ROUNDS)
     return _one_after_another(groups[next(enough, max(groups, key=lambda versions: rounds[versions]))])
 

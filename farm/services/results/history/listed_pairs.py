@@ -141,8 +141,7 @@ class ListedPairs:
                 inputs[cell.cell_id]
                 for cell in own
                 # Without a block of both sides there is no ratio yet.
-                if cell.cell_id in inputs
-                and inputs[cell.cell_id].means(across_controls=across_controls)[0].ratio is not None
+                if cell.cell_id in inputs and inputs[cell.cell_id].pairs(across_controls=across_controls)[0]
             ]
             if compared:
                 yield compared
