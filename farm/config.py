@@ -70,7 +70,7 @@ class FarmConfig(BaseSettings):
     oidc_client_secret_file: Annotated[Path | None, Field(validate_default=True)] = None
     #: Roles of the provider's groups: `ml-ops=operator,ml=submitter`. The highest of a person's counts.
     oidc_roles: Annotated[str | None, Field(validate_default=True)] = None
-    #: The claim of ID tokens that has a person's groups.
+    #: The claim of ID tokens, or else of the userinfo, that has a person's groups.
     oidc_groups_claim: Annotated[str, Field(min_length=1)] = "groups"
     #: What the farm asks the provider for, with blanks between; `openid` is among it.
     oidc_scopes: str = "openid profile groups"

@@ -47,7 +47,7 @@ class ProviderSettings:
     #: None: a public client.
     client_secret: str | None = field(repr=False)
     roles: Mapping[str, Role]
-    #: The claim of ID tokens that has a person's groups.
+    #: The claim of ID tokens, or of the userinfo, that has a person's groups.
     groups_claim: str
     #: With blanks between them.
     scopes: str

@@ -98,8 +98,8 @@ def test_an_id_token_with_groups_is_asked_for_nothing_more(
 @pytest.mark.parametrize(
     ("userinfo", "words", "status"),
     [
-        ({"sub": "249", "groups": ["ml-ops"]}, "someone else", 401),
-        ({"groups": ["ml-ops"]}, "someone else", 401),
+        ({"sub": "249", "groups": ["ml-ops"]}, "someone else", 403),
+        ({"groups": ["ml-ops"]}, "someone else", 403),
         ({"sub": "248"}, "has no group, or is missing", 403),
         ({"sub": "248", "error": "insufficient_scope"}, "insufficient_scope", 500),
     ],
