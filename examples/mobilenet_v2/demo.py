@@ -15,6 +15,7 @@ from pathlib import Path
 
 import yaml
 
+from agents.virtual.pool import NNAPI_FOLDER, build_nnapi_library
 from farm.cli.farm.demo import farm_process, wait_for_devices
 from farm.cli.farm.demo_table import COMPARED_HEADS, compared, table
 from farm.cli.files.local_variants import build_and_register
@@ -112,6 +113,8 @@ def main() -> None:
     """Run everything, and print the table."""
     began_s = time.monotonic()
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/mobilenet_v2").resolve()
+    # Before the farm starts, which does it within the time that a start may take.
+    build_nnapi_library(folder / "farm" / "virtual" / NNAPI_FOLDER)
     with (
         farm_process(folder / "farm", virtual=1, virtual_nnapi=True) as url,
         connect_to(url) as farm,

@@ -115,16 +115,18 @@ def test_conv_2d(nnapi: Nnapi, stride: int, padding: int, channels_first: bool, 
 @pytest.mark.parametrize("fuse", ACTIVATIONS)
 @pytest.mark.parametrize("channels_first", [False, True])
 def test_quantized_conv_2d(nnapi: Nnapi, channels_first: bool, fuse: int) -> None:
-    image, filters = quantized(1, 6, 6, 8), quantized(5, 3, 3, 8, scale=0.02, zero_point=128)
+    # Sums on both sides of every activation's bounds, and within the output's range.
+    image = quantized(1, 6, 6, 8, scale=0.004)
+    filters = quantized(5, 3, 3, 8, scale=0.02, zero_point=128)
     bias = np.arange(-400, 600, 200, dtype=np.int32)
-    of_bias = 0.03 * 0.02 * torch.from_numpy(bias)
+    of_bias = 0.004 * 0.02 * torch.from_numpy(bias)
     summed = functional.conv2d(nchw(real(image)), nchw(real(filters)), of_bias, stride=2, padding=1)
     if channels_first:
         swapped = np.ascontiguousarray(image.values.transpose(0, 3, 1, 2))
         image = Quantized(values=swapped, scale=image.scale, zero_point=image.zero_point)
     inputs: list[Operand] = [image, filters, bias, 1, 1, 1, 1, 2, 2, fuse, channels_first]
     expected = ACTIVATIONS[fuse](summed if channels_first else nhwc(summed))
-    check(nnapi, CONV, inputs, expected, to=(0.02, 100))
+    check(nnapi, CONV, inputs, expected, to=(0.05, 100))
 
 
 @pytest.mark.parametrize("each", [1, 2])
