@@ -40,12 +40,13 @@ STABLEHLO_CASE
 #: BuiltinOperator, in the order of its numbers.
 BUILTIN_OPERATORS = tuple(_NAMES.split())
 _CUSTOM = BUILTIN_OPERATORS.index("CUSTOM")
-#: float32, float16, float64 and bfloat16 hold weights; shapes and indices are whole numbers.
-_REAL_TYPES = frozenset({0, 1, 10, 18})
+#: TensorType of weights: real numbers, and whole ones of 8 bits and less. Shapes and indices are wider; a
+#: quantized bias is as wide, and has a scale.
+_WEIGHT_TYPES = frozenset({0, 1, 3, 9, 10, 17, 18, 19})
 
 
 def tflite_contents(models: Iterable[memoryview]) -> FileContents:
-    """Count the operators of all subgraphs, and the weights: constants of real numbers or with a scale.
+    """Count the operators of all subgraphs, and the weights: constants of the types of weights, or with a scale.
 
     Args:
         models: those of one file, one after the other.
@@ -95,7 +96,7 @@ def _weights(model: Table, subgraphs: list[Table]) -> Iterator[tuple[int, ...]]:
 
 
 def _is_weight(tensor: Table) -> bool:
-    if tensor.number(1, I8) in _REAL_TYPES:
+    if tensor.number(1, I8) in _WEIGHT_TYPES:
         return True
     quantization = tensor.table(4)
     return quantization is not None and len(quantization.items(2)) > 0

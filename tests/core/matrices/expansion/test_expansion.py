@@ -335,6 +335,14 @@ def test_a_setting_of_the_wrong_kind_is_refused(settings: dict[str, Any], messag
     assert refusal(settings=settings).message == message
 
 
+def test_a_word_that_is_none_of_a_flags_choices_is_refused_with_the_closest() -> None:
+    choosy = harness(choices={"input": ("first", "cold")})
+    answer = refusal(on=choosy, settings={"input": "frist"})
+    assert answer.message == "settings.input: no input `frist`"
+    assert answer.hint == "did you mean `first`?"
+    assert expanded(on=choosy, axes={**AXES, "input": ("first", "cold")}).cells
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
