@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import typer.main
 
+from farm.bundles.build import RECIPES
+from farm.bundles.vendor.table import VENDOR_PROGRAMS
 from farm.cli.shell.main import app
 from farm.core.programs.bundle import MAX_BUNDLE_BYTES, MAX_FILES, MAX_PATH_BYTES, RUN_FILES
 from farm.harness.registry import get_harness, harness_names
@@ -44,6 +46,25 @@ def test_each_adapter_has_a_section_and_a_row_with_its_backends(name: str) -> No
     assert f"\n### {name}\n" in PAGE
     [row] = re.findall(rf"^\| `{re.escape(name)}` \| [^|]+ \| ([^|]+) \| [^|]+ \|$", PAGE, re.MULTILINE)
     assert row.split(", ") == list(get_harness(name).backends)
+
+
+@pytest.mark.parametrize("name", harness_names())
+def test_each_adapter_has_a_line_that_says_where_its_program_is_to_be_had(name: str) -> None:
+    section = PAGE.partition("\n## Programs for phones without an NDK\n")[2].partition("\n### ")[0]
+    [line] = re.findall(rf"^\| `{re.escape(name)}` \| ([^|]+) \|$", section, re.MULTILINE)
+    assert re.search(r"\b(build|get) it\b|no phone runs", line)
+    for command, program in re.findall(r"`farm harness (\w+) ([\w.]+)", line):
+        assert program in {"build": RECIPES, "fetch": VENDOR_PROGRAMS}[command]
+
+
+def test_what_can_be_built_or_fetched_stands_in_the_line_of_its_harness() -> None:
+    for recipe in RECIPES.values():
+        assert re.search(
+            rf"^\| `{recipe.harness}` \| .*`farm harness build {recipe.name}`", PAGE, re.MULTILINE
+        )
+    for program in VENDOR_PROGRAMS.values():
+        fetch = f"farm harness fetch {program.name}@VERSION"
+        assert re.search(rf"^\| `{program.harness}` \| .*`{fetch}`", PAGE, re.MULTILINE)
 
 
 def test_the_example_of_benchmark_model_fits_its_adapter() -> None:

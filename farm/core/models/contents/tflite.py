@@ -46,7 +46,7 @@ _WEIGHT_TYPES = frozenset({0, 1, 3, 9, 10, 17, 18, 19})
 
 
 def tflite_contents(models: Iterable[memoryview]) -> FileContents:
-    """Count the operators of all subgraphs, and the weights: constants of the types of weights, or with a scale.
+    """Count the operators of all subgraphs, and the constants that are weights, by their type or their scale.
 
     Args:
         models: those of one file, one after the other.
