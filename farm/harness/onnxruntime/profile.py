@@ -27,7 +27,7 @@ _OPERATORS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorTime:
+class ProfiledOperator:
     """The nodes of one operator."""
 
     operator: str
@@ -41,7 +41,7 @@ class OrtProfile:
     """What a profile shows."""
 
     #: Most time first.
-    operators: tuple[OperatorTime, ...]
+    operators: tuple[ProfiledOperator, ...]
     #: For each provider, how many nodes of each operator it ran.
     nodes_by_provider: Mapping[str, Mapping[str, int]]
 
@@ -79,7 +79,7 @@ def ort_profile(data: bytes) -> OrtProfile | None:
         by_provider.setdefault(event.provider, Counter())[event.operator] += 1
     return OrtProfile(
         operators=tuple(
-            OperatorTime(operator=operator, nodes=count_by_operator[operator], ms=us / 1e3 / inferences)
+            ProfiledOperator(operator=operator, nodes=count_by_operator[operator], ms=us / 1e3 / inferences)
             for operator, us in slowest[:_MOST_OPERATORS]
         ),
         nodes_by_provider=by_provider,
