@@ -53,7 +53,7 @@ def _replace_qualities(qualities: tuple[str, ...]) -> None:
 
 @contextmanager
 def _without_views() -> Iterator[None]:
-    """Take views away and put them back: SQLite copies the table, and renames none that a view lacks."""
+    """Take views away and put them back: SQLite copies the table, and refuses to rename one that a view reads."""
     connection = op.get_bind()
     if connection.dialect.name != "sqlite":
         yield

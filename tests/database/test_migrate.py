@@ -217,7 +217,7 @@ def _take_wrong_output_back(engine: Engine) -> None:
     with engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT quality FROM measurements").scalars()
         assert set(rows) == {"implausible"}
-        # Its views, which are taken away meanwhile, are there again.
+        # Its views are there again.
         connection.exec_driver_sql("SELECT count(*) FROM analysis_measurements").scalar_one()
     upgrade(engine)
     with engine.connect() as connection:

@@ -20,8 +20,8 @@ from farm.core.base.units import duration_text, elapsed_text, size_text
 from farm.core.devices.condition import Condition, CpuPolicy, Gates, unknown_gates
 from farm.core.devices.controls import ControlState
 from farm.core.jobs.run_order import Predecessor, RunOrder
+from farm.core.runs.derived.generation import Generation
 from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence, RunError
-from farm.core.runs.generation import Generation
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, SampleKind
 from farm.core.runs.plan import PlanFile, RunPlan
 from farm.presentation.labels import device_name

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Literal
 
 from farm.core.errors import Blame
-from farm.core.runs.generation import Generation
+from farm.core.runs.derived.generation import Generation
 from farm.core.runs.placement import Placement
 
 

@@ -67,7 +67,7 @@ measurements = sa.Table(
     sa.Column("metrics", sa.JSON, nullable=False),
     #: The hardware that ran each part: farm.core.runs.placement.
     sa.Column("placement", sa.JSON(none_as_null=True)),
-    #: Of a language model, regime, digests and caches: farm.core.runs.generation.
+    #: Of a language model, regime, digests and caches: farm.core.runs.derived.generation.
     sa.Column("generation", sa.JSON(none_as_null=True)),
     #: The settings of the device as read back: farm.core.devices.controls.
     sa.Column("controls", sa.JSON(none_as_null=True)),

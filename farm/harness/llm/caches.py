@@ -7,7 +7,7 @@ and goes with it, so that no job finds the caches of another.
 import re
 from collections.abc import Sequence
 
-from farm.core.runs.generation import CacheFile, Regime
+from farm.core.runs.derived.generation import CacheFile, Regime
 
 #: Below the run's folder.
 FOLDER = "model"

@@ -13,8 +13,8 @@ from farm.core.devices.controls import ControlLevel, ControlState, control_level
 from farm.core.models.variant import Recipe
 from farm.core.results.pairing import BlockKey
 from farm.core.results.settle.report import NewMeasurement, NewSeries
+from farm.core.runs.derived.generation import stored_generation
 from farm.core.runs.derived.sustained import is_sustained, latency_profile
-from farm.core.runs.generation import stored_generation
 from farm.core.runs.measurement import Metric, Quality, SampleKind, SampleSummary
 from farm.core.runs.samples import decode_samples, encode_samples
 from farm.database.known_at import known_at

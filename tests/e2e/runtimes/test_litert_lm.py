@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from farm.core.runs.generation import Generation
+from farm.core.runs.derived.generation import Generation
 from farm.core.runs.measurement import Quality
 from farm.wire.documents.matrices.matrices import AttemptView, CellView
 from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent

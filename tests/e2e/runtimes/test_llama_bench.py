@@ -14,7 +14,7 @@ from farm.blobs.inspection import check_model_file
 from farm.cli.files.local_variants import manifest_of_file
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Format
-from tests.core.models.test_gguf import gguf
+from tests.core.models.llm.test_gguf import gguf
 from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
 from tests.support.harness.tool_samples import output
 

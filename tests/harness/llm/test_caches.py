@@ -6,7 +6,7 @@ from string import Template
 
 import pytest
 
-from farm.core.runs.generation import CacheFile, Regime
+from farm.core.runs.derived.generation import CacheFile, Regime
 from farm.harness.llm.caches import caches, model_path, printed_text, with_regime
 
 #: Prints how many caches it finds, and writes one.

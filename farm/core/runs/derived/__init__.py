@@ -1,1 +1,1 @@
-"""What the farm derives from a run besides its time: latency over time, energy."""
+"""What the farm derives from a run besides its time: latency over time, energy, generations."""

@@ -8,8 +8,8 @@ from statistics import fmean
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format
 from farm.core.programs.definition import ChoiceFlag, Flag
+from farm.core.runs.derived.generation import Generation, Regime, degenerate_reason
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.generation import Generation, Regime, degenerate_reason
 from farm.core.runs.measurement import Better, Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import ClockScope, RunRequest, model_file

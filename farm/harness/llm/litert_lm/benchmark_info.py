@@ -69,7 +69,7 @@ def benchmark_infos(lines: Iterable[str]) -> list[BenchmarkInfo]:
     """Return the iterations in the lines of an output, without the prefixes of loggers; medians are left out.
 
     Raises:
-        MalformedInfo: an iteration lacks a turn, has more than one of a kind, or one that took no time.
+        MalformedInfo: an iteration has not one turn of each kind, or one that took no time.
     """
     blocks: list[list[str]] = []
     inside = False

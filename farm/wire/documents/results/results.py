@@ -11,8 +11,8 @@ from farm.core.models.variant import Recipe
 from farm.core.results.reparse import ReparseChange
 from farm.core.results.statistics.sessions import SessionSpread
 from farm.core.runs.derived.energy import EnergyReading
+from farm.core.runs.derived.generation import Generation
 from farm.core.runs.derived.sustained import LatencyProfile
-from farm.core.runs.generation import Generation
 from farm.core.runs.measurement import Better, CellSummary, Metric, Quality, SampleKind
 from farm.core.runs.placement import Placement
 from farm.wire.base import Count, WholeNumber, Wire

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from farm.core.runs.generation import CacheFile, Regime
+from farm.core.runs.derived.generation import CacheFile, Regime
 from farm.core.runs.measurement import COUNTED, Quality, RunFailure
 from farm.core.runs.quality import assess_quality
 from farm.core.runs.stats import summarize_samples

@@ -2,7 +2,13 @@
 
 import pytest
 
-from farm.core.runs.generation import CacheFile, Generation, Regime, degenerate_reason, stored_generation
+from farm.core.runs.derived.generation import (
+    CacheFile,
+    Generation,
+    Regime,
+    degenerate_reason,
+    stored_generation,
+)
 
 
 @pytest.mark.parametrize(
