@@ -23,7 +23,7 @@ from farm.cli.matrices.matrix import follow
 from farm.cli.shell.address import connect_to
 from farm.cli.shell.output import err
 from farm.client.farm_client import FarmClient
-from farm.core.base.ids import Digest, digest_of
+from farm.core.base.ids import CellId, Digest, digest_of
 from farm.core.base.units import duration_text, size_text
 from farm.core.models.variant import Format, Precision, Recipe
 from farm.core.runs.measurement import Quality
@@ -70,7 +70,7 @@ def run_matrix(farm: FarmClient, folder: Path) -> MatrixView:
 
 def rows(
     cells: Sequence[CellView],
-    speedups: Mapping[int, SpeedupView],
+    speedups: Mapping[CellId, SpeedupView],
     placed: Mapping[Recipe, PlacedSeries],
     files: Mapping[Digest, Path],
 ) -> Iterator[list[str]]:

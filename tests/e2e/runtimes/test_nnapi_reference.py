@@ -69,7 +69,7 @@ def test_a_file_for_nnapi_runs_and_is_a_fall_back_to_the_cpu(farm: FarmProcess, 
         env={**os.environ, "FARM_URL": farm.url},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=400,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
