@@ -46,6 +46,22 @@ def test_a_killed_phone_comes_back_with_its_serial_and_port(folder: Path) -> Non
     assert after.pid != before.pid
 
 
+def test_a_phone_is_started_again_for_another_nnapi_library(folder: Path, tmp_path: Path) -> None:
+    library = tmp_path / "library.so"
+    library.write_bytes(b"content")
+    (without,) = start_devices(1, folder)
+    (having,) = start_devices(1, folder, nnapi=library)
+    assert (having.address, having.pid == without.pid) == (without.address, False)
+    assert (having.state / "lib" / "libneuralnetworks.so").read_bytes() == b"content"
+    assert "IDevice/nnapi-reference" in (having.state / "services").read_text()
+    assert start_devices(1, folder, nnapi=library) == [having]
+
+    (again,) = start_devices(1, folder)
+    assert again.pid != having.pid
+    assert not (again.state / "lib" / "libneuralnetworks.so").exists()
+    assert not (again.state / "services").exists()
+
+
 def test_stopped_phones_are_gone_with_their_records(folder: Path) -> None:
     phones = start_devices(2, folder)
     stop_devices(folder)

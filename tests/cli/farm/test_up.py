@@ -62,6 +62,13 @@ def test_a_folder_too_deep_for_a_socket_is_refused_before_any_phone_is_started(
     assert not (folder / "virtual").exists()
 
 
+def test_nnapi_without_virtual_devices_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert up("--data", str(tmp_path / "farm"), "--virtual-nnapi") == 2
+    error, hint = capsys.readouterr().err.splitlines()[-2:]
+    assert error == "error: --virtual-nnapi is for virtual devices, and there are none"
+    assert hint == "hint: add --virtual 1"
+
+
 @pytest.mark.parametrize("asks", ["FARM_REQUIRE_TOKENS", "FARM_BIND"])
 def test_virtual_devices_of_several_people_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asks: str

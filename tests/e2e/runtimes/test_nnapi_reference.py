@@ -18,6 +18,9 @@ from farm.variants.export import save
 from tests.support.farm.processes import CHECKOUT, FarmProcess, eventually, running_farm_with_agent
 from tests.support.harness.nnapi_reference import shared_nnapi_library
 
+# It compiles the library and starts a farm.
+pytestmark = pytest.mark.timeout(900)
+
 _UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1", "--virtual-nnapi")
 #: CONV_2D, RELU, DEPTHWISE_CONV_2D, AVERAGE_POOL_2D, RESHAPE and FULLY_CONNECTED.
 OPERATIONS = 6
