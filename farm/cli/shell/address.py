@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 from farm.cli.access.credentials import find_login, find_token, login_file
 from farm.cli.shell.identity import find_identity
 from farm.cli.shell.output import print_notice, show
-from farm.presentation.text import local_time_text
-from farm.wire.tokens import token_id_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +87,7 @@ def connect_to(url: str) -> "FarmClient":
 def connect_with(url: str, token: str | None, *, away_hint: str | None = None) -> "FarmClient":
     """Return a client of the farm at an address, with this token."""
     from farm.client.farm_client import FarmClient
+    from farm.wire.tokens import token_id_of
 
     warn = None if token is None else partial(warn_token_expires, token_id_of(token))
     farm = FarmClient(url, token=token, name=find_identity(), away_hint=away_hint, on_token_expiry=warn)
@@ -119,6 +118,8 @@ def warn_unencrypted(url: str) -> None:
 @cache
 def warn_token_expires(token_id: str, expires_at: "datetime") -> None:
     """Warn once, on a terminal, that a token expires soon."""
+    from farm.presentation.text import local_time_text
+
     if sys.stderr.isatty():
         print_notice(
             f"note: your access token expires at {local_time_text(expires_at)}; an admin can replace it: "
