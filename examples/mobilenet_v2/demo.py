@@ -3,8 +3,7 @@
     python examples/mobilenet_v2/demo.py [FOLDER]
 
 It builds the files with torch, starts a farm whose phone has NNAPI by the reference library, and runs one
-matrix. The library computes on the CPU, so what asks for NNAPI is a fallback,
-and no speed of NNAPI.
+matrix. The library computes on the CPU, so what asks for NNAPI is a fallback, and its times are not NNAPI's.
 """
 
 import subprocess
