@@ -66,6 +66,8 @@ SUSTAINED_METRICS = ("sustained_for", "sustained_peak", "sustained_decay", "firs
 #: Metrics of memory, which the farm computes: `farm.core.runs.derived.memory`.
 PEAK_RSS, MEDIAN_RSS, PEAK_SWAP = "memory_peak_rss", "memory_median_rss", "memory_peak_swap"
 MEMORY_METRICS = (PEAK_RSS, MEDIAN_RSS, PEAK_SWAP)
+#: What the farm computes of runs of any harness.
+COMPUTED_METRICS = (*MEMORY_METRICS, *ENERGY_METRICS)
 #: Measurements of these qualities enter a speedup.
 COUNTED = frozenset({Quality.VALID, Quality.NOISY})
 #: In those of these the device slowed itself down.

@@ -12,7 +12,7 @@ from farm.core.errors import HarnessInvalid
 from farm.core.matrices.matrix import KnownHarness
 from farm.core.models.variant import Manifest
 from farm.core.programs.definition import flag_choices
-from farm.core.runs.measurement import ENERGY_METRICS, MEMORY_METRICS, SUSTAINED_METRICS
+from farm.core.runs.measurement import COMPUTED_METRICS, SUSTAINED_METRICS
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import GenericOptions, HarnessOptions, flag_defaults
 from farm.harness.generic.adapter import GenericHarness
@@ -105,12 +105,7 @@ def known_harness(connection: Connection, name: str, *, sustained: bool = False)
             flag: choices for flag, option in options.flags.items() if (choices := flag_choices(option))
         },
         backends=options.backends,
-        metrics=(
-            *options.metrics,
-            *MEMORY_METRICS,
-            *ENERGY_METRICS,
-            *(SUSTAINED_METRICS if sustained else ()),
-        ),
+        metrics=(*options.metrics, *COMPUTED_METRICS, *(SUSTAINED_METRICS if sustained else ())),
         abis=list(programs),
         unsupported=_unsupported_by_any(options, programs, sustained=sustained),
         input_settings=options.input_settings,

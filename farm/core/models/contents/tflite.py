@@ -65,7 +65,7 @@ def tflite_contents(models: Iterable[memoryview]) -> FileContents:
 
 
 def _operator_name(code: Table) -> str:
-    # Files of before 2020 have the number in a field of one byte only.
+    # Older files (2020) have the number in a field of one byte only.
     number = max(code.number(3, I32), code.number(0, I8))
     if number == _CUSTOM:
         return code.text(1) or "CUSTOM"
