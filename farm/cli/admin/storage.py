@@ -196,7 +196,7 @@ def files_command(
 def remove(
     digests: Annotated[
         list[str],
-        typer.Argument(metavar="DIGEST...", help="Files of yours, by the beginnings of their digests."),
+        typer.Argument(metavar="DIGEST", help="Files of yours, by the beginnings of their digests."),
     ],
     person: Annotated[
         str | None, typer.Option(help="Whose files; default: yours. Takes an admin.", metavar="NAME")
