@@ -55,7 +55,7 @@ def converted(tmp_path: Path) -> Path:
     )
     path = tmp_path / "small-nnapi.ptl"
     with torch.inference_mode():
-        save(net, image, recipe, path)
+        save(net, (image,), recipe, path)
     return path
 
 
@@ -95,19 +95,21 @@ import json, sys, torch
 from farm.core.models.variant import Format, Precision, Recipe
 from farm.variants.export import save
 from farm.variants.networks import prepare_network
-from farm.variants.verify import outputs, real_values
+from farm.variants.sources.samples import output_row
+from farm.variants.sources.source import zoo_source
+from farm.variants.verify import outputs
 from pathlib import Path
 
 precision, path = sys.argv[1:]
 recipe = Recipe(
     precision=Precision(precision), format=Format.LITE, target="nnapi", memory_format="channels_last"
 )
-prepared = prepare_network("mobilenet_v2", recipe, lambda step: None)
+prepared = prepare_network(zoo_source("mobilenet_v2"), recipe, lambda step: None)
 torch.backends.quantized.engine = "qnnpack"
 with torch.inference_mode():
-    expected = real_values(prepared.net(prepared.first_input)).flatten()
-save(prepared.net, prepared.first_input, recipe, Path(path))
-actual = outputs(Path(path), Format.LITE, prepared.first_input, engine="qnnpack").flatten()
+    expected = output_row(prepared.net(*prepared.first)).flatten()
+save(prepared.net, prepared.first, recipe, Path(path))
+actual = outputs(Path(path), Format.LITE, [prepared.first], engine="qnnpack").flatten()
 both = torch.stack([actual, expected])
 print(json.dumps([float((actual - expected).abs().max()), float(torch.corrcoef(both)[0, 1])]))
 """
