@@ -26,6 +26,7 @@ from farm.core.base.ids import CellId, Digest, digest_of
 from farm.core.base.units import duration_text, size_text
 from farm.core.models.variant import Format, Precision, Recipe
 from farm.core.runs.measurement import Quality
+from farm.variants.sources.source import zoo_source
 from farm.wire.documents.matrices.matrices import CellView, MatrixView, SpeedupView
 from farm.wire.documents.results.results import PlacedSeries
 
@@ -62,7 +63,7 @@ def load_times_s(files: Sequence[Path]) -> list[float]:
 
 def run_matrix(farm: FarmClient, folder: Path) -> MatrixView:
     """Build and register the files, and run the matrix."""
-    build_and_register(farm, MODEL, RECIPES, folder, err())
+    build_and_register(farm, zoo_source(MODEL), RECIPES, folder, err())
     matrix_id = farm.submit_matrix(yaml.safe_load((HERE / "matrix.yaml").read_text())).matrix_id
     return follow(farm, matrix_id, leaving="The farm of this demo ends with it.")
 
