@@ -70,7 +70,7 @@ def commands(group: Any, *path: str) -> Iterator[tuple[str, ...]]:
 def test_a_command_without_its_arguments_names_the_first_and_says_what_it_is(
     capsys: pytest.CaptureFixture[str], words: Sequence[str]
 ) -> None:
-    assert re.fullmatch(r"error: [A-Z_]+ is missing\nhint: .+\n", said_of(capsys, " ".join(words)))
+    assert re.fullmatch(r"error: [A-Z_@]+ is missing\nhint: .+\n", said_of(capsys, " ".join(words)))
 
 
 def test_a_command_no_one_knows_comes_with_those_that_are_like_it(
