@@ -17,6 +17,7 @@ from farm.core.base.ids import digest_of
 from farm.core.base.spec_errors import name_hint
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.programs.built_with import ProgramPart
+from farm.variants.environments.locks import lock_file, wait_for_lock
 from farm.variants.environments.pins import COMPILER
 from farm.variants.environments.runtime_environments import environment_of, environments_dir, run_command
 
@@ -93,7 +94,8 @@ def build_bundle(
     """
     text = json.dumps([recipe.entry, recipe.command, list(recipe.ingredients)])
     folder = root / f"{recipe.name}-{recipe.abi}-{digest_of(text.encode())[:8]}"
-    with _locked(folder, say):
+    with lock_file(folder) as lock:
+        wait_for_lock(lock, fcntl.LOCK_EX, lambda: say("waiting for another build of it"))
         if not (folder / _PARTS).is_file():
             for name, hint in {EMULATOR: EMULATOR_HINT, **recipe.tools}.items():
                 require_tool(name, hint, find=find_tool)
@@ -118,22 +120,3 @@ def _build(recipe: BundleRecipe, folder: Path, say: Say, run: Run, interpreter: 
     written = folder / f"{_PARTS}.new"
     written.write_text(json.dumps(list(map(asdict, parts)), indent=1))
     written.replace(folder / _PARTS)
-
-
-@contextmanager
-def _locked(folder: Path, say: Say) -> Iterator[None]:
-    """Let one process at a time build a bundle."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        file = (folder.parent / f"{folder.name}.lock").open("w")
-    except OSError as error:
-        raise InvalidInput(
-            f"cannot write {folder.parent}: {error.strerror}", hint="XDG_CACHE_HOME sets another folder"
-        ) from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("waiting for another build of it")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

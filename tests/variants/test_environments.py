@@ -8,7 +8,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from farm.core.errors import Conflict, NotFound, VariantInvalid
+from farm.core.errors import Conflict, InvalidInput, NotFound, VariantInvalid
 from farm.variants.environments.pins import PINS
 from farm.variants.environments.runtime_environments import (
     environment_name,
@@ -131,7 +131,7 @@ def test_a_disk_without_room_is_named_before_anything_is_downloaded(commands: Fa
 def test_a_folder_that_cannot_be_written_is_named(commands: FakeCommands) -> None:
     commands.root /= "file"
     commands.root.write_bytes(b"")
-    with pytest.raises(VariantInvalid, match=r"cannot write .*file"):
+    with pytest.raises(InvalidInput, match=r"cannot write .*file"):
         used(commands)
 
 

@@ -1,6 +1,6 @@
 """Files that a person uploaded: what takes the bytes of their quota, and its removal."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection
@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 from farm.blobs.disk import DiskBlobs
 from farm.core.base.ids import Digest
 from farm.core.errors import Conflict, Forbidden
+from farm.core.models.variant import Variant
 from farm.core.operations.event import FarmEvent
 from farm.core.operations.role import Caller, Role, is_permitted
 from farm.core.programs.harness_name import is_own_name
@@ -36,7 +37,7 @@ def stored_files(
     """Return the files that count for a person, the largest first and at most `limit`, and their bytes."""
     actor = f"user:{person}"
     theirs = artifacts.artifacts_stored_by(connection, actor)
-    references = _references(connection)
+    references = _references(variant_store.list_variants(connection), program_store.list_programs(connection))
     needed = artifacts.needed_digests(connection) | builtin_digests()
     measured = artifacts.measured_digests(connection)
     return StoredFilesView(
@@ -89,7 +90,8 @@ def remove_file(tx: Tx, digest: Digest, caller: Caller) -> FileRemoval:
             f"a matrix that is not finished needs {digest[:12]}",
             hint="wait until it is (`farm matrix list`), or cancel it: `farm matrix cancel ID`",
         )
-    references = _references(tx.connection).get(digest, [])
+    of_file = variant_store.variants_of_file(tx.connection, digest)
+    references = _references(of_file, program_store.list_programs(tx.connection)).get(digest, [])
     if not is_admin:
         _check_no_others(digest, references, caller)
     artifacts.expire_artifacts(
@@ -117,12 +119,14 @@ def _check_no_others(digest: Digest, references: list[_Reference], caller: Calle
         )
 
 
-def _references(connection: Connection) -> Mapping[Digest, list[_Reference]]:
+def _references(
+    variants: Iterable[Variant], programs: Iterable[program_store.Program]
+) -> Mapping[Digest, list[_Reference]]:
     references: dict[Digest, list[_Reference]] = {}
-    for variant in variant_store.list_variants(connection):
+    for variant in variants:
         reference = _Reference(name=variant.name, owner=variant.registered_by)
         references.setdefault(variant.manifest.digest, []).append(reference)
-    for program in program_store.list_programs(connection):
+    for program in programs:
         person, separator, _ = program.harness.partition("/")
         owner = person if separator and is_own_name(program.harness, person) else None
         reference = _Reference(name=f"{program.harness} for {program.abi}", owner=owner)

@@ -105,6 +105,12 @@ def list_variants(connection: Connection) -> list[Variant]:
     return [to_record(Variant, row) for row in connection.execute(_LISTED)]
 
 
+def variants_of_file(connection: Connection, digest: Digest) -> list[Variant]:
+    """Return the variants with a file digest, whatever their names."""
+    query = _VARIANTS.where(variants.c.digest == digest).order_by(variants.c.variant_id)
+    return [to_record(Variant, row) for row in connection.execute(query)]
+
+
 def list_models(connection: Connection) -> list[str]:
     """Return the names of all models that variants are of."""
     return list(connection.execute(sa.select(variants.c.model).distinct()).scalars())

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import IO
 
 from farm.core.base.units import size_text
 from farm.core.errors import Conflict, NotFound, VariantInvalid
+from farm.variants.environments.locks import lock_file, wait_for_lock
 from farm.variants.environments.pins import ENVIRONMENT_PINS, NEEDED_BYTES
 
 #: Written last: a folder without it is what an interrupted creation left.
@@ -74,17 +74,22 @@ def environment_of(
     """Yield the Python of a runtime's environment, and keep it from removal; create it where it is missing.
 
     Raises:
+        InvalidInput: its folder cannot be written.
         VariantInvalid: it cannot be created.
     """
     folder = root / environment_name(runtime)
-    with _lock_file(folder) as lock:
-        _lock(lock, fcntl.LOCK_SH, say)
+
+    def on_wait() -> None:
+        say("waiting for another build that has its environment")
+
+    with lock_file(folder) as lock:
+        wait_for_lock(lock, fcntl.LOCK_SH, on_wait)
         while not _is_complete(folder):
-            _lock(lock, fcntl.LOCK_EX, say)
+            wait_for_lock(lock, fcntl.LOCK_EX, on_wait)
             if not _is_complete(folder):
                 _check_space(runtime, root, free_bytes(root))
                 _create(runtime, folder, say, run)
-            _lock(lock, fcntl.LOCK_SH, say)
+            wait_for_lock(lock, fcntl.LOCK_SH, on_wait)
         yield _python(folder)
 
 
@@ -112,7 +117,7 @@ def remove_environment(name: str, root: Path) -> None:
     if name not in {each.name for each in list_environments(root)}:
         raise NotFound(f"there is no environment {name!r}", hint="`farm env list` lists them")
     folder = root / name
-    with _lock_file(folder) as lock:
+    with lock_file(folder) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -178,28 +183,6 @@ def _check_space(runtime: str, root: Path, free: int) -> None:
             f"the environment of {runtime} needs {size_text(needed)}, and {root} has {size_text(free)} free",
             hint="`farm env list` lists what could be removed; XDG_CACHE_HOME sets another folder",
         )
-
-
-@contextmanager
-def _lock_file(folder: Path) -> Iterator[IO[str]]:
-    """Open the file whose locks say who uses (shared) or creates (exclusive) an environment."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        file = (folder.parent / f"{folder.name}.lock").open("w")
-    except OSError as error:
-        raise VariantInvalid(
-            f"cannot write {folder.parent}: {error.strerror}", hint="XDG_CACHE_HOME sets another folder"
-        ) from error
-    with file:
-        yield file
-
-
-def _lock(file: IO[str], mode: int, say: Callable[[str], None]) -> None:
-    try:
-        fcntl.flock(file, mode | fcntl.LOCK_NB)
-    except BlockingIOError:
-        say("waiting for another build that has its environment")
-        fcntl.flock(file, mode)
 
 
 def _is_complete(folder: Path) -> bool:
