@@ -18,6 +18,7 @@ LIBRARIES = (
     "executorch_backend_xnnpack",
     "executorch_kernels_optimized",
     "executorch_kernels_quantized",
+    "executorch_etdump",
     "executorch_threadpool",
     "executorch",
 )
@@ -29,7 +30,8 @@ def compiler_arguments(wheel: Path, program: Path) -> list[str]:
     """Return the arguments by which a C++ compiler makes the program of the wheel's folder `executorch`."""
     # Kernels and backends register themselves when they are loaded; nothing refers to them.
     linked = [f"-L{wheel / 'lib'}", "-Wl,--no-as-needed", *(f"-l{name}" for name in LIBRARIES)]
-    flags = ["-std=c++17", "-O2", "-DC10_USING_CUSTOM_GENERATED_MACROS"]
+    # As the libraries themselves were compiled: classes of the headers have members for the tracer.
+    flags = ["-std=c++17", "-O2", "-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED"]
     flags += [f"-I{wheel / folder}" for folder in _INCLUDES]
     return [*flags, str(SOURCE), "-o", str(program), *linked]
 

@@ -2,7 +2,8 @@
 //
 // ExecuTorch's own executor_runner is in no wheel. This one is written against the wheel's headers: flags, inputs,
 // what the clock covers and the lines of the result are those of the newest original; it also prints which backends the
-// method was exported for, and how long loading took, which the original does not.
+// method was exported for, and how long loading took, which the original does not. As in the original, --etdump_path
+// has the runtime trace its events, which takes time of its own, and names the file that they are written to.
 
 #include <cstdint>
 #include <cstdio>
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include <executorch/devtools/etdump/etdump_flatcc.h>
 #include <executorch/extension/data_loader/file_data_loader.h>
 #include <executorch/extension/memory_allocator/malloc_memory_allocator.h>
 #include <executorch/extension/tensor/tensor_ptr_maker.h>
@@ -34,6 +36,7 @@ ThreadPool* get_threadpool();
 
 namespace {
 
+using executorch::etdump::ETDumpGen;
 using executorch::extension::FileDataLoader;
 using executorch::extension::MallocMemoryAllocator;
 using executorch::extension::TensorPtr;
@@ -55,6 +58,8 @@ struct Flags {
   std::string model_path = "model.pte";
   long num_executions = 1;
   long cpu_threads = -1;
+  // Empty: nothing is traced.
+  std::string etdump_path;
 };
 
 [[noreturn]] void refuse(const char* what, const std::string& word) {
@@ -93,6 +98,8 @@ Flags flags_of(int argc, char** argv) {
       flags.num_executions = number(name, value);
     } else if (name == "cpu_threads") {
       flags.cpu_threads = number(name, value);
+    } else if (name == "etdump_path") {
+      flags.etdump_path = value;
     } else {
       refuse("unknown command line flag", name);
     }
@@ -196,6 +203,17 @@ std::vector<double> timed_ms(Method& method, const std::vector<TensorPtr>& input
   return times;
 }
 
+void write_etdump(ETDumpGen& tracer, const std::string& path) {
+  const auto dump = tracer.get_etdump_data();
+  std::FILE* file = dump.buf != nullptr && dump.size > 0 ? std::fopen(path.c_str(), "wb") : nullptr;
+  const bool is_written = file != nullptr && std::fwrite(dump.buf, 1, dump.size, file) == dump.size;
+  if (file == nullptr || std::fclose(file) != 0 || !is_written) {
+    refuse("cannot write the ETDump", path);
+  }
+  std::free(dump.buf);
+  ET_LOG(Info, "ETDump of %zu bytes is written to %s", dump.size, path.c_str());
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -221,7 +239,8 @@ int main(int argc, char** argv) {
   }
   HierarchicalAllocator planned_memory({spans.data(), spans.size()});
   MemoryManager memory(&method_memory, &planned_memory, &temporary_memory);
-  Method method = got(program.load_method(name, &memory), "Failed to load method forward, error");
+  const auto tracer = flags.etdump_path.empty() ? nullptr : std::make_unique<ETDumpGen>();
+  Method method = got(program.load_method(name, &memory, tracer.get()), "Failed to load method forward, error");
   ET_LOG(Info, "Model loaded in %f ms.", ns_since(started) / 1e6);
   const std::vector<double> times = timed_ms(method, ones(meta), flags.num_executions);
   // Behind the loop, like the newest of the originals: printing takes time.
@@ -233,6 +252,9 @@ int main(int argc, char** argv) {
   ET_LOG(Info, "%zu outputs: ", method.outputs_size());
   for (size_t i = 0; i < method.outputs_size(); ++i) {
     show_output(method, i);
+  }
+  if (tracer != nullptr) {
+    write_etdump(*tracer, flags.etdump_path);
   }
   return 0;
 }

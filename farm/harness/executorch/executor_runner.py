@@ -2,19 +2,28 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from farm.core.models.variant import Format
 from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import Reading, RunFailure
+from farm.core.runs.measurement import Metric, Reading, RunFailure
+from farm.core.runs.placement import Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_line, plain_lines, without_colours
 from farm.harness.base.placement_probe import placement_of_pass
+from farm.harness.base.result_files import RESULT_FILES, result_files
 from farm.harness.base.sustained import SustainedFlags
-from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
+from farm.harness.base.tool_harness import (
+    ToolHarness,
+    ToolPass,
+    count_setting,
+    flag_text,
+    setting,
+    tool_plan,
+)
 from farm.harness.base.tool_result import (
     LOAD_TIME,
     LoopTimes,
@@ -23,6 +32,7 @@ from farm.harness.base.tool_result import (
     missing_times_failure,
     time_reading,
 )
+from farm.harness.executorch.etdump import DELEGATE_CALL, ETDUMP, EtDump, delegate_name, etdump, with_etdump
 from farm.harness.executorch.placement import executorch_placement
 from farm.harness.failures.classification import unreadable_failure
 
@@ -53,6 +63,10 @@ FLAGS: Mapping[str, Flag] = {
     "htp_performance_mode": Flag(
         default=0, help="qnn: 0 leaves it; else as Qualcomm numbers them", minimum=0
     ),
+    "profile": Flag(
+        default=False,
+        help="cpu, xnnpack, vulkan: trace the model in a pass of its own (--etdump_path): times by operator",
+    ),
 }
 _QNN, _NEUROPILOT, _ENN = "qnn", "neuropilot", "enn"
 #: Runners of chip makers; they refuse to start with an unknown flag.
@@ -62,6 +76,8 @@ _OWN_FLAGS: Mapping[str, Sequence[str]] = {
     _ENN: ("num_executions", "warm_up"),
 }
 _FLAGS_OF_ALL = ("num_executions", "cpu_threads")
+#: Executions of the pass with an ETDump; the first is left out.
+_PROFILED = 4
 #: It prints six decimals of a millisecond.
 _STEP_NS = 1
 #: Passed whatever their value is.
@@ -146,7 +162,8 @@ class ExecutorRunner(ToolHarness):
     formats = (Format.EXECUTORCH,)
     flags_are_words = True
     backends = ("cpu", "xnnpack", "vulkan", _QNN, _NEUROPILOT, _ENN)
-    metrics = (LOAD_TIME,)
+    # An operator's time is named after its kind and count.
+    metrics = (LOAD_TIME, "op *")
     sustained_flags = SustainedFlags(iterations="num_executions", fixed={"iteration": 0})
     clock_covers = (
         "Method::execute() only, on inputs of ones; newer runners print each execution, older ones the mean"
@@ -155,15 +172,12 @@ class ExecutorRunner(ToolHarness):
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line; the runners of Qualcomm, MediaTek and Samsung have flags of their own."""
-        names = _OWN_FLAGS.get(request.backend, _FLAGS_OF_ALL)
-        words = ["--model=${file_model}" if request.backend == _ENN else "--model_path=${file_model}"]
-        for name in names:
-            value = setting(request.settings, FLAGS, name)
-            if name in ("num_executions", "iteration"):
-                value = _requested_executions(request.settings, request.backend)
-            if name not in request.missing_flags and (name in _ALWAYS or value != FLAGS[name].default):
-                words.append(f"--{name}={flag_text(value)}")
-        return tool_plan(self.name, request, words)
+        passes = []
+        if request.backend not in _OWN_FLAGS and setting(request.settings, FLAGS, "profile"):
+            few = replace(request, settings={**request.settings, "num_executions": _PROFILED})
+            words = [*_words(few), f"--etdump_path=${{work}}/{ETDUMP}"]
+            passes = [ToolPass(name=RESULT_FILES, words=words, files=(ETDUMP,))]
+        return tool_plan(self.name, request, list(_words(request)), passes=passes)
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return each execution, or where the runner prints none the mean over all sets of inputs."""
@@ -197,14 +211,37 @@ class ExecutorRunner(ToolHarness):
             summed=None if iterations else count,
             step_ns=_STEP_NS,
         )
+        dump = etdump(result_files(evidence).get(ETDUMP, b""))
+        placement = placement_of_pass(executorch_placement, text, evidence)
+        load_time = lower_is_better({LOAD_TIME: _load_ms(text)}, "ms")
         return time_reading(
             plan,
             evidence,
             times,
-            placement=placement_of_pass(executorch_placement, text, evidence),
+            placement=with_etdump(placement, dump),
             on_cpu=_on_cpu(plan),
-            metrics=lower_is_better({LOAD_TIME: _load_ms(text)}, "ms"),
+            metrics=[*load_time, *_operator_metrics(dump, placement)],
         )
+
+
+def _words(request: RunRequest) -> Iterator[str]:
+    yield "--model=${file_model}" if request.backend == _ENN else "--model_path=${file_model}"
+    for name in _OWN_FLAGS.get(request.backend, _FLAGS_OF_ALL):
+        value = setting(request.settings, FLAGS, name)
+        if name in ("num_executions", "iteration"):
+            value = _requested_executions(request.settings, request.backend)
+        if name not in request.missing_flags and (name in _ALWAYS or value != FLAGS[name].default):
+            yield f"--{name}={flag_text(value)}"
+
+
+def _operator_metrics(dump: EtDump | None, placement: Placement | None) -> Iterator[Metric]:
+    """Yield the time of each operator, and of a delegate's calls under the name of the delegate."""
+    if dump is not None:
+        called = {DELEGATE_CALL: delegate_name(placement)}
+        times = {
+            f"op {called.get(each.operator, each.operator)} x{each.count}": each.ms for each in dump.operators
+        }
+        yield from lower_is_better(times, "ms")
 
 
 def _load_ms(text: str) -> float | None:

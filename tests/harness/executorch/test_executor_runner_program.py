@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format
-from farm.core.runs.evidence import Evidence
+from farm.core.runs.evidence import Evidence, PassEvidence
 from farm.core.runs.measurement import Outcome, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.executorch.executor_runner import ExecutorRunner
@@ -91,6 +92,71 @@ def test_a_run_is_read_and_proven_by_the_backend_that_the_method_names(
     [load_time] = reading.metrics
     assert (load_time.name, load_time.unit) == ("load_time", "ms")
     assert 0 < load_time.value < evidence.exit.duration_s * 1e3
+
+
+@pytest.mark.parametrize(
+    ("name", "backend", "counts", "operators"),
+    [
+        (
+            *("xnnpack", "xnnpack", [("XnnpackBackend", 4, 1)]),
+            {
+                "op XnnpackBackend x1",
+                "op Convolution (NHWC, F32) IGEMM x2",
+                "op Transpose (ND, X32) x2",
+            },
+        ),
+        ("portable", "cpu", [("portable", 3, None)], {"op convolution.out x2", "op relu.out x1"}),
+    ],
+)
+def test_a_pass_of_its_own_shows_the_time_of_each_operator(
+    run: Run,
+    bundle: Path,
+    tmp_path: Path,
+    name: str,
+    backend: str,
+    counts: list[object],
+    operators: set[str],
+) -> None:
+    plan, evidence = run(content_of(name), backend, num_executions=2, profile=True)
+    assert "ETDump" not in evidence.stderr
+    [traced] = plan.passes
+    environment = {"LD_LIBRARY_PATH": str(bundle / "lib")}
+    ran = evidence_of(
+        replace(plan, argv=traced.argv),
+        bundle / "executor_runner",
+        tmp_path / "model.pte",
+        folder=tmp_path,
+        environment=environment,
+    )
+    further = PassEvidence(name=traced.name, exit=ran.exit, stdout=ran.stdout, stderr=ran.stderr)
+    alone = HARNESS.parse(plan, evidence)
+    reading = HARNESS.parse(plan, replace(evidence, passes=(further,)))
+    assert isinstance(alone, Reading)
+    assert isinstance(reading, Reading), ran.stderr
+    ms_by_name = {metric.name: metric.value for metric in reading.metrics}
+    assert ms_by_name.keys() - {"load_time"} == operators
+    # Within its call, and all of them within the executions that the runner itself timed.
+    printed = re.search(r"successfully 4 time\(s\) in ([0-9.]+) ms", ran.stderr)
+    assert printed is not None
+    inside = [ms for each, ms in ms_by_name.items() if each not in ("load_time", "op XnnpackBackend x1")]
+    assert 0 < sum(inside) < float(printed[1])
+    if name == "xnnpack":
+        assert sum(inside) <= ms_by_name["op XnnpackBackend x1"]
+    # The same as the log alone shows, counted.
+    assert (reading.actual_backend, reading.accelerator) == (alone.actual_backend, alone.accelerator)
+    assert alone.placement is not None
+    assert reading.placement is not None
+    assert [share.by for share in alone.placement.shares] == [share.by for share in reading.placement.shares]
+    assert [(share.by, share.nodes, share.partitions) for share in reading.placement.shares] == counts
+    assert reading.placement.warnings == alone.placement.warnings
+    assert reading.samples_ns == alone.samples_ns
+
+
+def test_an_etdump_that_cannot_be_written_ends_the_run(run: Run) -> None:
+    _, evidence = run(content_of("xnnpack"), "xnnpack", "--etdump_path=/nowhere/model.etdp")
+    assert evidence.exit is not None
+    assert evidence.exit.code == 1
+    assert "cannot write the ETDump" in evidence.stderr
 
 
 def test_a_file_without_the_backend_that_it_was_registered_for_is_no_run_on_it(run: Run) -> None:
