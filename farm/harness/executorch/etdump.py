@@ -65,7 +65,7 @@ class EtDump:
 
 
 @dataclass(frozen=True, slots=True)
-class _Event:
+class _TracedEvent:
     #: Name and debug identifier, as printable text.
     name: str
     is_delegated: bool
@@ -134,15 +134,15 @@ def _delegates(placement: Placement | None) -> list[Share]:
     return [] if placement is None else [share for share in placement.shares if share.by != _PORTABLE]
 
 
-def _is_call(event: _Event) -> bool:
+def _is_call(event: _TracedEvent) -> bool:
     return not event.is_delegated and event.name == DELEGATE_CALL
 
 
-def _is_kernel(event: _Event) -> bool:
+def _is_kernel(event: _TracedEvent) -> bool:
     return not event.is_delegated and event.name.startswith(_KERNEL)
 
 
-def _operators(events: Iterator[_Event], inferences: int) -> list[TracedOperator]:
+def _operators(events: Iterator[_TracedEvent], inferences: int) -> list[TracedOperator]:
     counts: Counter[str] = Counter()
     ns: Counter[str] = Counter()
     for event in events:
@@ -172,7 +172,7 @@ def _text(operators: Sequence[TracedOperator]) -> str:
     return f" ({', '.join(words)})" if words else ""
 
 
-def _blocks(data: bytes) -> Iterator[list[_Event]]:
+def _blocks(data: bytes) -> Iterator[list[_TracedEvent]]:
     """Yield the events of each block.
 
     Raises:
@@ -196,7 +196,7 @@ def _blocks(data: bytes) -> Iterator[list[_Event]]:
         yield [event for event in found if event is not None]
 
 
-def _event(table: Table) -> _Event | None:
+def _event(table: Table) -> _TracedEvent | None:
     """Return an event; None where its times are none."""
     ns = table.number(_END, U64) - table.number(_START, U64)
     if not 0 <= ns < _LONGEST_NS:
@@ -204,4 +204,4 @@ def _event(table: Table) -> _Event | None:
     text, number = table.text(_DEBUG_STR), table.number(_DEBUG_INT, I32, _UNSET)
     identifier = text or ("" if number == _UNSET else f"debug id {number}")
     name = "".join(letter for letter in identifier or table.text(_NAME) if letter.isprintable())
-    return _Event(name, bool(identifier), ns) if name else None
+    return _TracedEvent(name, bool(identifier), ns) if name else None
