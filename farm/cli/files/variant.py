@@ -1,14 +1,12 @@
 """`farm variant`: build, register, list and show model files."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
-from rich.text import Text
 
 from farm.cli.files.local_variants import (
     VariantBuildResult,
@@ -19,22 +17,21 @@ from farm.cli.files.local_variants import (
     replacement_note,
 )
 from farm.cli.files.stored_files import SelectedFile, remove_files
+from farm.cli.files.variant_report import variant_report, variant_table
 from farm.cli.shell.address import connect, data_dir, show_view
 from farm.cli.shell.options import DeclaredInputs, Json, Limit, NamePart, Since, Yes
 from farm.cli.shell.output import err, print_data, print_json, print_notice, show
-from farm.cli.shell.tables import Field, Listing, name, number, prose, sections, text_report
+from farm.cli.shell.tables import Listing, name, number
 from farm.core.base.spec_errors import name_hint
 from farm.core.base.units import size_text
 from farm.core.errors import NotFound
-from farm.core.models.declared_inputs import declared_input, shape_text
-from farm.core.models.variant import UNNAMED, Fidelity, Manifest, TensorSpec, Variant, precision_note
-from farm.presentation.text import EMPTY_CELL, is_listed, local_time_text, since_time
+from farm.core.models.declared_inputs import declared_input
+from farm.core.models.variant import Variant, precision_note
+from farm.presentation.text import is_listed, since_time
 from farm.variants.model_zoo import recipes_of
 from farm.variants.sources.source import parse_source, usual_runtimes
 
 _DIGEST_PREFIX = re.compile(r"[0-9a-f]{6,64}")
-#: Of the kinds of operators, the most frequent.
-_KINDS_SHOWN = 6
 
 
 def select_variant(views: Sequence[Variant], name: str) -> Variant:
@@ -52,121 +49,6 @@ def select_variant(views: Sequence[Variant], name: str) -> Variant:
     hint = name_hint(name, [view.name for view in views]) or "`farm variant build MODEL` builds some"
     raise NotFound(f"there is no variant {name!r}", hint=hint)
 
-
-def variant_report(view: Variant) -> Text:
-    """Return the report of a variant."""
-    return text_report(view.name, _fields(view), width=11)
-
-
-def built_with_text(manifest: Manifest) -> str:
-    """Return `torch 2.8.0, torchvision 0.23.0`."""
-    return ", ".join(f"{tool} {version}" for tool, version in manifest.built_with.items())
-
-
-def input_texts(inputs: Sequence[TensorSpec]) -> str:
-    """Return `1x3x224x224 float32`; `-` if the inputs are unknown."""
-    return ", ".join(f"{shape_text(spec)} {spec.dtype}" for spec in inputs) or EMPTY_CELL
-
-
-def _fields(view: Variant) -> Iterator[Field]:
-    manifest, recipe = view.manifest, view.manifest.recipe
-    counted = ", 2 x MAC, of the float32 network" if manifest.flops is not None else ""
-    yield "recipe", f"{recipe.precision}, {recipe.format}, {recipe.memory_format}, for {recipe.target}"
-    yield "file", f"{size_text(manifest.size_bytes)}, {manifest.digest}"
-    yield "backends", ", ".join(manifest.backends) or EMPTY_CELL
-    yield "inputs", ", ".join(_input_lines(manifest)) or EMPTY_CELL
-    yield "parameters", _count(manifest.parameters)
-    yield "FLOPs", _count(manifest.flops) + counted
-    if manifest.operators:
-        yield "operators", _operators_line(manifest.operators)
-    yield "fidelity", _fidelity_line(manifest.fidelity)
-    yield "built with", built_with_text(manifest) or EMPTY_CELL
-    yield "registered", local_time_text(view.created_at)
-    if view.replaces is not None:
-        yield "replaces", f"{view.replaces[:12]}, which is still run by that digest"
-
-
-def _input_lines(manifest: Manifest) -> Iterator[str]:
-    """Yield each input with its name and what is free in it, and where that is from."""
-    for spec in manifest.inputs:
-        name = f"{spec.name} " if spec.name else ""
-        free = ", ".join(dict.fromkeys(symbol for symbol in spec.free if symbol not in ("", UNNAMED)))
-        yield f"{name}{shape_text(spec)} {spec.dtype}" + (f" ({free} is free)" if free else "")
-    if manifest.bundled_inputs is not None:
-        yield "bundled in the file" if manifest.bundled_inputs else "none bundled in the file"
-    elif not manifest.inputs and manifest.inputs_unread is not None:
-        yield f"unknown: {manifest.inputs_unread}"
-
-
-def _fidelity_line(fidelity: Fidelity | None) -> str:
-    if fidelity is None:
-        return "not compared with float32"
-    return (
-        f"with float32 on {fidelity.inputs} inputs: correlation {fidelity.correlation:.4f}, largest"
-        f" difference {fidelity.max_difference:.3g}, same best class for {fidelity.top1_share:.0%}"
-    )
-
-
-def _operators_line(operators: Mapping[str, int]) -> str:
-    """Return `35 CONV_2D, 17 DEPTHWISE_CONV_2D, 10 ADD; 65 in all`."""
-    named = [f"{count} {name}" for name, count in list(operators.items())[:_KINDS_SHOWN]]
-    rest = f", {others} other kinds" if (others := len(operators) - len(named)) > 0 else ""
-    return f"{', '.join(named)}{rest}; {sum(operators.values())} in all"
-
-
-def _count(number: int | None) -> str:
-    return EMPTY_CELL if number is None else f"{number:,}".replace(",", " ")
-
-
-def variant_table(views: Sequence[Variant]) -> RenderableType:
-    """Return a table for each model: what its files share is above, and labels leave the model out."""
-    if not views:
-        return _files_table(())
-    by_model: dict[str, list[Variant]] = {}
-    for view in views:
-        by_model.setdefault(view.manifest.model, []).append(view)
-    return sections(*(Group(_model_line(model, own), _files_table(own)) for model, own in by_model.items()))
-
-
-def _model_line(model: str, views: Sequence[Variant]) -> Text:
-    shared = [
-        f"{heading} {text_of(views[0])}"
-        for heading, text_of in (("backends", _backends_text), ("input", _inputs_text))
-        if _is_shared(text_of, views) and text_of(views[0]) != EMPTY_CELL
-    ]
-    return Text(f"{model}/  ", style="bold").append(", ".join(shared), style="not bold")
-
-
-def _is_shared(text_of: Callable[[Variant], str], views: Sequence[Variant]) -> bool:
-    return len({text_of(view) for view in views}) == 1
-
-
-def _backends_text(view: Variant) -> str:
-    return ", ".join(view.manifest.backends) or EMPTY_CELL
-
-
-def _inputs_text(view: Variant) -> str:
-    return input_texts(view.manifest.inputs)
-
-
-def _label(view: Variant) -> str:
-    label = view.name.removeprefix(f"{view.manifest.model}/")
-    return label if view.expired_at is None else f"{label} (expired)"
-
-
-_files_table = Listing[Variant](
-    name("variant", _label),
-    prose("backends", _backends_text, is_shown=lambda views: not _is_shared(_backends_text, views)),
-    prose("input", _inputs_text, is_shown=lambda views: not _is_shared(_inputs_text, views)),
-    number(
-        "fidelity",
-        lambda view: view.manifest.fidelity and f"{view.manifest.fidelity.correlation:.3f}",
-        is_shown=lambda views: any(view.manifest.fidelity for view in views),
-    ),
-    number("size", lambda view: size_text(view.manifest.size_bytes)),
-    number("digest", lambda view: view.manifest.digest[:12]),
-    name("registered", lambda view: local_time_text(view.created_at)),
-)
 
 _build_table = Listing[VariantBuildResult](
     name("variant", lambda result: result.view.name),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from farm.cli.files.variant import built_with_text
+from farm.cli.files.variant_report import built_with_text
 from farm.cli.jobs.attempt import predecessor_text
 from farm.cli.jobs.job import flags, job_headline, run_lines
 from farm.cli.jobs.trace_strip import WIDTH, trace_fields

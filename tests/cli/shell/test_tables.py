@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console, RenderableType
 
-from farm.cli.files.variant import variant_table
+from farm.cli.files.variant_report import variant_table
 from farm.cli.jobs.job import job_headline
 from farm.cli.matrices.matrix import submission_text
 from farm.cli.matrices.plan import device_table
