@@ -141,7 +141,8 @@ def test_a_run_is_sampled_from_its_start_to_its_end(phone: Phone, state: Path) -
     assert last.peak_rss_bytes
     assert last.rss_bytes <= last.peak_rss_bytes
     assert last.swap_bytes is not None
-    assert last.core is not None
+    # Of the busiest process, which may be a child that has ended by the last sample.
+    assert any(sample.core is not None for sample in trace.samples)
 
 
 def test_a_ceiling_that_falls_and_recovers_within_a_run_is_seen(phone: Phone, state: Path) -> None:
