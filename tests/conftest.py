@@ -19,6 +19,7 @@ from tests.support.session.duration_table import DurationTable
 from tests.support.session.leftover_processes import LeftoverProcesses
 from tests.support.session.mixed_files import MixedFiles
 from tests.support.session.tiers import Tiers
+from tests.support.session.time_limit import TimeLimit
 
 if TYPE_CHECKING:
     from tests.support.database.postgres import PostgresServer
@@ -46,7 +47,14 @@ _TEMPLATE = "migrated"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Add what this project wants of a test run."""
-    for plugin in (LeftoverProcesses(), Tiers(), MixedFiles(), DurationTable(), CollectionGc()):
+    for plugin in (
+        LeftoverProcesses(),
+        Tiers(),
+        TimeLimit(),
+        MixedFiles(),
+        DurationTable(),
+        CollectionGc(),
+    ):
         config.pluginmanager.register(plugin)
 
 
