@@ -20,7 +20,7 @@ MAX_SETTINGS = 64
 Told = str | int | float | bool
 _TIME_UNITS = frozenset({"ns", "us", "ms", "s"})
 #: Memory is often the difference to an earlier moment.
-_UNITS_OF_DIFFERENCES = frozenset({"bytes", "kB", "MB"})
+UNITS_OF_DIFFERENCES = frozenset({"bytes", "kB", "MB"})
 
 
 class ImportFormat(StrEnum):
@@ -119,7 +119,7 @@ def checked_file(file: ExternalFile) -> ExternalFile:
 def _check(result: ExternalResult, place: str) -> None:
     numbers = [result.value, result.minimum, result.maximum, result.deviation, *result.samples]
     for number in numbers:
-        is_negative = number is not None and number < 0 and result.unit not in _UNITS_OF_DIFFERENCES
+        is_negative = number is not None and number < 0 and result.unit not in UNITS_OF_DIFFERENCES
         if number is not None and (is_negative or not math.isfinite(number)):
             raise InvalidInput(f"{place}: {number:g} is not a measured value", hint="correct or remove it")
     if result.minimum is not None and result.maximum is not None and result.minimum > result.maximum:

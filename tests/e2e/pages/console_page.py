@@ -23,7 +23,7 @@ _BLOCK = re.compile(r"^```console( sample)?\n(.*?)^```", re.MULTILINE | re.DOTAL
 #: A digest, or a number; of a duration with its unit, of a difference with its sign.
 _NUMBER = re.compile(r"\b[0-9a-f]{12,64}\b|(?<!\w)[+-]?\d+(?:[.,:]\d+)*(?: (?:[nµm]s|s)\b)?|\d+(?:[.,:]\d+)*")
 _COMMAND_S = 300.0
-_READY_S = 60.0
+_READY_S = 240.0
 _STOP_S = 20.0
 _LOOK_S = 1.0
 _TAIL_CHARS = 2000

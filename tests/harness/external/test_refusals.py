@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from farm.core.errors import InputTooLarge, InvalidInput
 from farm.harness.external.recognition import read_external_file
-from farm.harness.external.results import MAX_IMPORT_BYTES, MAX_RESULTS, MAX_SAMPLES
+from farm.harness.external.results import MAX_IMPORT_BYTES, MAX_RESULTS, MAX_SAMPLES, UNITS_OF_DIFFERENCES
 from farm.harness.registry import get_harness, harness_names
 from tests.harness.external.samples import (
     AI_HUB,
@@ -153,4 +153,5 @@ def test_any_value_in_the_place_of_another_is_read_or_refused(name: str, data: s
         place = inner
     with suppress(InvalidInput):
         file = read_external_file(json.dumps(document).encode())
-        assert all(result.value >= 0 for result in file.results)
+        # Memory may be a difference: what a step took more, or gave back.
+        assert all(result.value >= 0 for result in file.results if result.unit not in UNITS_OF_DIFFERENCES)
