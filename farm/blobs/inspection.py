@@ -15,7 +15,6 @@ from typing import assert_never
 from farm.core.base.units import size_text
 from farm.core.errors import InvalidInput, VariantInvalid
 from farm.core.models.contents.counted import file_contents
-from farm.core.models.contents.counts import FileContents
 from farm.core.models.declared_inputs import InputsContradict, completed_inputs
 from farm.core.models.file_format import (
     HEAD_BYTES,
@@ -26,7 +25,7 @@ from farm.core.models.file_format import (
     is_ncnn,
     looks_like_text,
 )
-from farm.core.models.inputs.file_inputs import FileInputs, file_inputs
+from farm.core.models.inputs.file_inputs import file_inputs
 from farm.core.models.llm.gguf import MAGIC, gguf_parameters
 from farm.core.models.llm.litertlm import LITERTLM_MAGIC, litertlm_sections
 from farm.core.models.onnx_file import check_weights_inside, is_onnx
@@ -194,7 +193,8 @@ def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
         VariantInvalid: other inputs were declared than the file has.
     """
     file_format = manifest.recipe.format
-    stated = _stated_inputs(path, file_format)
+    with _mapped(path) as content:
+        stated, contents = file_inputs(content, file_format), file_contents(content, file_format)
     try:
         inputs = completed_inputs(stated.inputs, manifest.inputs)
     except InputsContradict as error:
@@ -203,7 +203,6 @@ def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
             f"{name}: {error}", hint="declare the sizes that the file leaves open, or leave its inputs out"
         ) from error
     bundled = has_bundled_inputs(path, file_format) if file_format in TORCH_FORMATS else None
-    contents = _contents(path, file_format)
     return replace(
         manifest,
         inputs=inputs,
@@ -223,16 +222,6 @@ def _mapped(path: Path) -> Iterator[memoryview]:
         memoryview(mapped) as content,
     ):
         yield content
-
-
-def _contents(path: Path, format: Format) -> FileContents:
-    with _mapped(path) as content:
-        return file_contents(content, format)
-
-
-def _stated_inputs(path: Path, format: Format) -> FileInputs:
-    with _mapped(path) as content:
-        return file_inputs(content, format)
 
 
 def has_bundled_inputs(path: Path, format: Format) -> bool:

@@ -18,6 +18,7 @@ from farm.core.models.flatbuffer import (
     table_at,
     text_at,
 )
+from farm.core.models.inputs.flatbuffers import default_method, ort_graph
 from farm.core.models.variant import MOST_DIMENSIONS
 
 
@@ -27,10 +28,7 @@ def ort_contents(content: memoryview) -> FileContents:
     Raises:
         ValueError: it cannot be read.
     """
-    model = root_table(content).table(1)
-    graph = None if model is None else model.table(7)
-    if graph is None:
-        raise MalformedTable("it has no graph")
+    graph = ort_graph(content)
     nodes = [_ort_node(table_at(content, place)) for place in few(graph.items(3))]
     scales = quantization_parameters(nodes)
     tensors = (table_at(content, place) for place in few(graph.items(0)))
@@ -63,8 +61,7 @@ def executorch_contents(content: memoryview) -> FileContents:
     methods = [table_at(content, place) for place in few(root_table(content).items(1))]
     if not methods:
         raise MalformedTable("it has no method")
-    method = next((method for method in methods if method.text(0) == "forward"), methods[0])
-    return FileContents(operators=count_operators(_calls(method)))
+    return FileContents(operators=count_operators(_calls(default_method(methods))))
 
 
 def _calls(method: Table) -> Iterator[str]:

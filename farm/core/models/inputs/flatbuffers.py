@@ -4,7 +4,7 @@ Fields are numbered as in the schemas: tensorflow's `schema.fbs`, onnxruntime's 
 `program.fbs` and `scalar_type.fbs`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from farm.core.models.flatbuffer import (
     I8,
@@ -74,16 +74,26 @@ def _tflite_tensor(tensor: Table) -> TensorSpec:
     )
 
 
+def ort_graph(content: memoryview) -> Table:
+    """Return the graph of a model of ONNX Runtime's own format.
+
+    Raises:
+        MalformedTable: it has none.
+    """
+    model = root_table(content).table(1)
+    graph = None if model is None else model.table(7)
+    if graph is None:
+        raise MalformedTable("it has no graph")
+    return graph
+
+
 def ort_inputs(content: memoryview) -> tuple[TensorSpec, ...]:
     """Return the inputs of the graph without those that the file gives a value.
 
     Raises:
         ValueError: they cannot be read.
     """
-    model = root_table(content).table(1)
-    graph = None if model is None else model.table(7)
-    if graph is None:
-        raise MalformedTable("it has no graph")
+    graph = ort_graph(content)
     listed = graph.items(5)
     if len(listed) > MOST_INPUTS:
         raise MalformedTable(f"it has {len(listed)} inputs, at most {MOST_INPUTS} are read")
@@ -142,12 +152,17 @@ def executorch_inputs(content: memoryview) -> tuple[TensorSpec, ...]:
     if not 0 < len(plans) <= MOST_INPUTS:
         raise MalformedTable(f"it has {len(plans)} methods")
     methods = [table_at(content, place) for place in plans]
-    method = next((method for method in methods if method.text(0) == "forward"), methods[0])
+    method = default_method(methods)
     values = method.items(2)
     return tuple(
         _executorch_input(table_at(content, _item(values, index)), number)
         for number, index in enumerate(method.numbers(3, I32, MOST_INPUTS))
     )
+
+
+def default_method(methods: Sequence[Table]) -> Table:
+    """Return the one of a program's methods that runners take by default: `forward`, else the first."""
+    return next((method for method in methods if method.text(0) == "forward"), methods[0])
 
 
 def _executorch_input(value: Table, number: int) -> TensorSpec:
