@@ -1,5 +1,6 @@
 """Inspection of model and program files before the farm accepts them; nothing in them is run."""
 
+import errno
 import io
 import lzma
 import mmap
@@ -116,8 +117,19 @@ def _format(content: memoryview, path: Path) -> Format:
     )
 
 
-class _BoundedFile(io.BufferedReader):
-    """A file of which at most so much is read at once: zipfile reads the whole list of records in one go."""
+class _ArchiveFile(io.BufferedReader):
+    """A file of which at most so much is read at once: zipfile reads the whole list of records in one go.
+
+    A place that no file can have is the archive's fault, not the disk's.
+    """
+
+    def seek(self, target: int, whence: int = io.SEEK_SET, /) -> int:
+        try:
+            return super().seek(target, whence)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            raise zipfile.BadZipFile("a record begins outside of the file") from error
 
     def read(self, size: int | None = -1, /) -> bytes:
         content = super().read(_MOST_LIST_BYTES + 1 if size is None or size < 0 else size)
@@ -134,7 +146,7 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
         VariantInvalid: the archive is damaged, or not one of a model.
     """
     try:
-        with _BoundedFile(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
+        with _ArchiveFile(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
             yield archive
     except (OSError, *_DAMAGED) as error:
         # bz2 says of damaged data what others say of a disk, without its number.

@@ -78,6 +78,18 @@ def test_a_record_that_is_damaged_is_no_error_of_the_farm(file: Path, compressio
         is_converted_for_nnapi(file, Format.TORCHSCRIPT)
 
 
+def test_a_record_that_begins_before_its_file_is_no_error_of_the_disk(file: Path) -> None:
+    torch_archive(file, code=b"x")
+    content = bytearray(file.read_bytes())
+    # The end record states where the list of records begins; by too much, records are sought before the file.
+    end = content.rindex(b"PK\x05\x06") + 16
+    (began_at,) = struct.unpack_from("<I", content, end)
+    struct.pack_into("<I", content, end, began_at + 100_000)
+    file.write_bytes(content)
+    with pytest.raises(VariantInvalid, match=r"damaged.*outside of the file"):
+        is_converted_for_nnapi(file, Format.TORCHSCRIPT)
+
+
 def test_more_code_than_a_network_has_is_not_read(file: Path) -> None:
     torch_archive(file, code=bytes(17 * 2**20), compression=ZIP_DEFLATED)
     assert file.stat().st_size < 10**5
