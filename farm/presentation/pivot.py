@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from farm.presentation.labels import device_name
-from farm.presentation.speedup_blocks import by_cell, setup_text, shared_settings, with_short_labels
+from farm.presentation.speedup_blocks import (
+    by_cell,
+    setup_text,
+    shared_settings,
+    shown_baseline,
+    with_short_labels,
+)
 from farm.wire.documents.matrices.matrices import SpeedupView
 
 
@@ -48,7 +54,7 @@ def pivots(views: Sequence[SpeedupView], *, as_given: bool = False) -> Iterator[
         firsts = [next(iter(column.values())) for column in columns]
         yield Pivot(
             about=setup_text(full),
-            baseline=shown[0].baseline,
+            baseline=shown_baseline(shown[0]),
             settings=shared_settings(shown),
             devices=[device_name(view) for view in firsts],
             baseline_ns=[view.baseline_ns for view in firsts],

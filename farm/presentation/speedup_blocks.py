@@ -55,6 +55,16 @@ def shown_verdict(view: SpeedupView) -> str:
     return f"{verdict}, other clock" if view.clocks_differ else verdict
 
 
+def shown_baseline(view: SpeedupView) -> str:
+    """Return the baseline as tables name it."""
+    return baseline_text(view.baseline, unoptimized=view.baseline_setup.unoptimized)
+
+
+def baseline_text(baseline: str, *, unoptimized: bool) -> str:
+    """Return `float32 lite (unoptimized)` for a file that phones could run faster."""
+    return f"{baseline} (unoptimized)" if unoptimized else baseline
+
+
 def shared_settings(views: Sequence[SpeedupView]) -> str:
     """Return the flags that are the same in all rows and in no label."""
     return shared_flags_text(views, without={word for view in views for word in view.candidate.split()})
@@ -63,4 +73,4 @@ def shared_settings(views: Sequence[SpeedupView]) -> str:
 def row_name(view: SpeedupView, *, name_baseline: bool) -> str:
     """Return the candidate as its row is named, with the baseline where rows have several."""
     name = view.candidate.removesuffix(_AA_SUFFIX) + (_AA_SUFFIX if view.aa else "")
-    return f"{name} vs {view.baseline}" if name_baseline else name
+    return f"{name} vs {shown_baseline(view)}" if name_baseline else name

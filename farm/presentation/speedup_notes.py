@@ -1,6 +1,7 @@
 """Notes below a table of speedups: what is left out, what chance would name, what A/A pairs say."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from textwrap import wrap
 
 from farm.core.base.units import ratio_text
@@ -31,7 +32,8 @@ _MAX_VALUES = 3
 
 def notes(views: Sequence[SpeedupView], *, width: int) -> Iterator[str]:
     """Yield the notes on the rows of one device and model, wrapped."""
-    for line in (*_reasons(views), *_left_out(views), *_looks(views), *_detectable(views), *_clocks(views)):
+    kinds = (_reasons, _left_out, _looks, _detectable, _clocks, _unoptimized)
+    for line in chain.from_iterable(lines_of(views) for lines_of in kinds):
         yield from wrap(line, width, subsequent_indent="  ", break_on_hyphens=False)
 
 
@@ -92,6 +94,15 @@ def _clocks(views: Sequence[SpeedupView]) -> Iterator[str]:
         yield f"clock of {harness}: {text}"
     if others := [view.candidate for view in views if view.clocks_differ]:
         yield f"caution: {_names(others)}: its clock covers other work than the baseline's, or may"
+
+
+def _unoptimized(views: Sequence[SpeedupView]) -> Iterator[str]:
+    flattered = [view.candidate for view in views if view.baseline_setup.unoptimized and not view.unoptimized]
+    if flattered:
+        yield (
+            f"caution: {_names(flattered)}: the baseline is not optimized for mobile (its weights are not"
+            " packed for XNNPACK); against one that is, the speedup would probably be less"
+        )
 
 
 def _by_text(rows: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.blobs.inspection import check_model_file, is_converted_for_nnapi
+from farm.blobs.inspection import check_model_file
+from farm.blobs.torch_file import is_converted_for_nnapi
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Format
 from tests.support.farm.service_fixture import model_file

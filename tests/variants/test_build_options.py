@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from farm.blobs.inspection import check_model_file, has_bundled_inputs, is_converted_for_nnapi
+from farm.blobs.inspection import check_model_file
+from farm.blobs.torch_file import has_bundled_inputs, is_converted_for_nnapi
 from farm.core.base.ids import digest_of
 from farm.core.errors import VariantInvalid
 from farm.core.models.variant import Precision

@@ -9,7 +9,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from farm.blobs.inspection import check_model_file, is_converted_for_nnapi, with_stated_inputs
+from farm.blobs.inspection import check_model_file, with_stated_inputs
+from farm.blobs.torch_file import is_converted_for_nnapi
 from farm.cli.files.program_upload import local_digest, matrix_name, upload_files
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import Digest, digest_of

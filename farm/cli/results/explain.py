@@ -20,7 +20,7 @@ from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
 from farm.core.results.looks.look import LookStop
 from farm.core.runs.measurement import COUNTED
-from farm.presentation.speedup_blocks import shown_verdict
+from farm.presentation.speedup_blocks import shown_baseline, shown_verdict
 from farm.presentation.text import (
     EMPTY_CELL,
     block_text,
@@ -177,7 +177,7 @@ def _headline(view: CellExplanation) -> str:
     speedup = view.speedup
     if speedup is None:
         return f"{view.candidate.label} is not compared; {where}"
-    return f"{speedup.candidate} against {speedup.baseline}: {comparison_text(speedup)}; {where}"
+    return f"{speedup.candidate} against {shown_baseline(speedup)}: {comparison_text(speedup)}; {where}"
 
 
 def comparison_text(view: SpeedupView) -> str:

@@ -168,6 +168,9 @@ class Manifest:
     inputs_unread: Note | None = NOT_READ
     #: Whether a torch file brings inputs of its own; None where nothing looked.
     bundled_inputs: bool | None = None
+    #: Whether a torch file's weights are packed for XNNPACK, as torch's mobile optimizer leaves them; None
+    #: where nothing looked, and where that is no question, as for quantized ones.
+    mobile_optimized: bool | None = None
     #: Weights: of the network that was built, else counted in the file; None where neither is known.
     parameters: Cardinal | None = None
     #: How many operators of each kind the file has, by the runtime's names; empty where it shows none.

@@ -7,7 +7,8 @@ from pathlib import Path
 from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
-from farm.blobs.inspection import check_model_file, is_converted_for_nnapi, with_stated_inputs
+from farm.blobs.inspection import check_model_file, with_stated_inputs
+from farm.blobs.torch_file import is_converted_for_nnapi
 from farm.core.base.ids import Digest, is_digest
 from farm.core.errors import Conflict, DigestMismatch, Forbidden, InvalidInput, VariantInvalid
 from farm.core.models.declared_inputs import InputsContradict, is_same_input, with_declared
@@ -176,6 +177,7 @@ def _check_content(path: Path, name: str, manifest: Manifest) -> None:
 
 def _completed(stored: Manifest, manifest: Manifest) -> Manifest:
     """Return the stored manifest with what the file or its owner says now, where nothing was known."""
+    stored = replace(stored, mobile_optimized=manifest.mobile_optimized)
     if stored.inputs_unread != NOT_READ:
         return replace(stored, inputs=stored.inputs or manifest.inputs)
     return replace(

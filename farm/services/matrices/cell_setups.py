@@ -32,7 +32,7 @@ class CellSetups:
         """Return what one of these cells runs."""
         variant = None if cell.variant_id is None else self.variants[cell.variant_id]
         records = () if variant is None else (variant.manifest.recipe,)
-        file = _NO_FILE if variant is None else {"variant_digest": variant.manifest.digest}
+        file: Mapping[str, object] = _NO_FILE if variant is None else _file_fields(variant)
         return CellSetup.of(
             cell,
             *records,
@@ -54,6 +54,11 @@ class CellSetups:
             "baseline_clock_covers": its.clock_covers,
             "clocks_differ": not is_same,
         }
+
+
+def _file_fields(variant: Variant) -> dict[str, object]:
+    manifest = variant.manifest
+    return {"variant_digest": manifest.digest, "unoptimized": manifest.mobile_optimized is False}
 
 
 def cell_setups(connection: Connection, cells: Sequence[CellRow]) -> CellSetups:

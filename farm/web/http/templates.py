@@ -12,7 +12,7 @@ from farm.core.models.declared_inputs import input_text
 from farm.core.operations.role import Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
 from farm.presentation import text
-from farm.presentation.speedup_blocks import shown_verdict
+from farm.presentation.speedup_blocks import shown_baseline, shown_verdict
 from farm.presentation.trends import new_versions
 from farm.web.charts.trend import axis_ms
 from farm.web.http.verdict_marks import verdict_class, verdict_glyph
@@ -36,6 +36,7 @@ def _environment() -> Environment:
         "local_time": text.local_time_text,
         "quantity": quantity_text,
         "ratio": ratio_text,
+        "shown_baseline": shown_baseline,
         "shown_verdict": shown_verdict,
         "size": size_text,
         "verdict_class": verdict_class,

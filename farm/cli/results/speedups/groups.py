@@ -12,6 +12,7 @@ from farm.cli.shell.tables import Listing, name, number
 from farm.core.base.units import ratio_text
 from farm.core.errors import InvalidInput
 from farm.presentation.labels import short_labels
+from farm.presentation.speedup_blocks import baseline_text
 from farm.presentation.text import EMPTY_CELL, change_text, interval_text
 from farm.wire.documents.results.history import GroupBy, GroupSpeedupView
 
@@ -74,4 +75,4 @@ def _group_text(view: GroupSpeedupView) -> str:
 
 def _setup_text(view: GroupSpeedupView) -> str:
     setup = ", ".join(filter(None, [view.model, view.harness]))
-    return f"{setup}; baseline {view.baseline}"
+    return f"{setup}; baseline {baseline_text(view.baseline, unoptimized=view.baseline_unoptimized)}"

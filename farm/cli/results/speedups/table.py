@@ -15,6 +15,7 @@ from farm.presentation.speedup_blocks import (
     row_name,
     setup_text,
     shared_settings,
+    shown_baseline,
     shown_verdict,
     with_short_labels,
 )
@@ -78,7 +79,7 @@ def _heading(views: Sequence[SpeedupView], about: str, baselines: set[str]) -> I
     kind = device_kind(view.device_model, view.soc, virtual=view.virtual)
     yield Text(f"{device_name(view)}  ({kind})", style="bold")
     if len(baselines) == 1:
-        about += f"; baseline {view.baseline}"
+        about += f"; baseline {shown_baseline(view)}"
     yield Text(about)
     if settings := shared_settings(views):
         yield Text(f"with {settings}")

@@ -12,9 +12,11 @@ from farm.core.base.microseconds import from_microseconds, to_microseconds
 from farm.core.results.history.chosen_labels import check_chosen
 from farm.core.results.history.session_point import SessionPoint
 from farm.core.results.statistics.interval import bounded_exp, log_interval
+from farm.services.matrices.cell_setups import cell_setups
 from farm.services.results.history.past_points import newest_points_at
 from farm.services.results.history.session_points import pending_points
 from farm.services.results.speedups import candidate_filter
+from farm.store.matrices.matrices import cells_by_id, planned_baselines
 from farm.store.results.history.newest_points import (
     Comparison,
     DevicePoint,
@@ -100,12 +102,14 @@ def group_speedups(
         for name, own in measured.items():
             if others := group_by_device.keys() - own:
                 own |= devices_with_model(connection, name, among=others, since=since)
+    unoptimized = _unoptimized_baselines(connection, [points[0] for points in compared.values()])
     views = [
         _view(
             by,
             group,
             points_of_group,
             comparisons[slots],
+            baseline_unoptimized=slots.baseline_slot in unoptimized,
             of_devices=sum(group_by_device[its] == group for its in measured[comparisons[slots].model]),
         )
         for (group, slots), points_of_group in compared.items()
@@ -153,8 +157,27 @@ def _one_of_each(
     return newest
 
 
+def _unoptimized_baselines(connection: Connection, points: Sequence[DevicePoint]) -> set[int]:
+    """Return the slots of the points' baselines whose file phones could run faster, of one device each."""
+    candidates = {cell.cell_id: cell for cell in cells_by_id(connection, {point.cell_id for point in points})}
+    baselines = planned_baselines(connection, candidates.keys())
+    setups = cell_setups(connection, baselines)
+    unoptimized = {(cell.matrix_id, cell.index) for cell in baselines if setups.setup(cell).unoptimized}
+    return {
+        point.baseline_slot
+        for point in points
+        if (cell := candidates.get(point.cell_id)) and (cell.matrix_id, cell.baseline_index) in unoptimized
+    }
+
+
 def _view(
-    by: GroupBy, group: _Group, points: Sequence[DevicePoint], comparison: Comparison, *, of_devices: int
+    by: GroupBy,
+    group: _Group,
+    points: Sequence[DevicePoint],
+    comparison: Comparison,
+    *,
+    baseline_unoptimized: bool,
+    of_devices: int,
 ) -> GroupSpeedupView:
     times = [math.log(point.time_ns) for point in points]
     baseline_times = [math.log(point.baseline_ns) for point in points]
@@ -168,6 +191,7 @@ def _view(
         model=comparison.model,
         harness=comparison.harness,
         baseline=comparison.baseline,
+        baseline_unoptimized=baseline_unoptimized,
         candidate=comparison.candidate,
         devices=len(points),
         of_devices=of_devices,

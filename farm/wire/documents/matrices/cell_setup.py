@@ -20,6 +20,9 @@ class CellSetup(Wire):
     target: str | None
     #: SHA-256 of the model file.
     variant_digest: Digest | None
+    #: Whether it is a torch file in floating point whose weights are not packed for XNNPACK: phones run it
+    #: slower than they could, and what is compared with it looks faster.
+    unoptimized: bool = False
     #: The requested backend.
     backend: str
     #: All flags of the harness.

@@ -135,6 +135,8 @@ class GroupSpeedupView(Wire):
     model: str | None
     harness: str
     baseline: str
+    #: Whether the baseline's file is one that phones could run faster, as `unoptimized` of a cell's setup.
+    baseline_unoptimized: bool = False
     candidate: str
     #: Devices that have measured both sides, of those of the group that have measured the model.
     devices: int
