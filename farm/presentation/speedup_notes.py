@@ -101,7 +101,7 @@ def _unoptimized(views: Sequence[SpeedupView]) -> Iterator[str]:
     if flattered:
         yield (
             f"caution: {_names(flattered)}: the baseline is not optimized for mobile (its weights are not"
-            " packed for XNNPACK); against one that is, the speedup would probably be less"
+            " packed for XNNPACK); phones may run one that is faster, and speedups would be less"
         )
 
 

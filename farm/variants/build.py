@@ -17,7 +17,8 @@ from pydantic import TypeAdapter
 import farm
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import VariantInvalid
-from farm.core.models.builders import TORCH, backends_of, runtime_of
+from farm.core.models import builders
+from farm.core.models.builders import TORCH, backends_of
 from farm.core.models.variant import Format, Manifest, Recipe, variant_name
 from farm.variants.environments.runtime_environments import environment_of, environments_dir
 from farm.variants.manifest_file import manifest_path, read_manifest, write_manifest
@@ -146,7 +147,7 @@ def _build(
     source: Source, recipe: Recipe, path: Path, say: Callable[[str], None], interpreter: Interpreter
 ) -> BuiltVariant:
     with (
-        interpreter(runtime_of(recipe.format), say) as python,
+        interpreter(builders.environment_of(recipe), say) as python,
         tempfile.TemporaryDirectory(prefix=".building-", dir=path.parent) as folder,
     ):
         # Archives contain their file's name: with a constant one the bytes are the same every time.
@@ -231,7 +232,7 @@ def _build_error(model: str, recipe: Recipe, returncode: int, stderr: IO[str]) -
     why = lines[-1] if lines else "it printed nothing"
     return VariantInvalid(
         f"building {variant_name(model, recipe)} failed ({ended}): {why}",
-        hint=_HINT_FOR_TORCH if runtime_of(recipe.format) == TORCH else _HINT_FOR_OTHERS,
+        hint=_HINT_FOR_TORCH if builders.environment_of(recipe) == TORCH else _HINT_FOR_OTHERS,
     )
 
 

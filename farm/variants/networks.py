@@ -26,13 +26,15 @@ from farm.variants.sources.samples import (
 from farm.variants.sources.source import Source, SourceKind
 from farm.variants.sources.user_network import load_network, load_weights
 
-# torchvision's published wheel is built for CUDA: beside a CPU torch its operators are missing, and importing
-# it fails at "operator torchvision::nms does not exist" unless they are declared before.
-_operators = torch.library.Library("torchvision", "DEF")
-for _name in ("nms", "qnms"):
-    _operators.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-
-from torchvision.models import quantization  # noqa: E402
+try:
+    from torchvision.models import quantization
+except RuntimeError:
+    # Its published wheel is built for CUDA: beside a CPU torch its operators are missing, and importing it
+    # fails at "operator torchvision::nms does not exist" unless they are declared before.
+    _operators = torch.library.Library("torchvision", "DEF")
+    for _name in ("nms", "qnms"):
+        _operators.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    from torchvision.models import quantization
 
 _MEMORY_FORMAT = {"contiguous": torch.contiguous_format, "channels_last": torch.channels_last}
 

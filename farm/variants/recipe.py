@@ -8,7 +8,7 @@ from pathlib import Path
 
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import InvalidInput
-from farm.core.models.builders import TORCH, runtime_of
+from farm.core.models.builders import TORCH, environment_of, runtime_of
 from farm.core.models.variant import Precision, Recipe
 from farm.variants.environments.pins import pinned_versions
 from farm.variants.model_zoo import check_recipe
@@ -62,8 +62,8 @@ def built_with(source: Source, recipe: Recipe) -> dict[str, str]:
         VariantInvalid: a file of the source cannot be read.
     """
     weights = {"weights": weights_text(source, SEED)}
-    if (runtime := runtime_of(recipe.format)) != TORCH:
-        return {**pinned_versions(runtime), **weights}
+    if (environment := environment_of(recipe)) != TORCH:
+        return {**pinned_versions(environment), **weights}
     quantized = {} if recipe.precision == Precision.FLOAT32 else {"qconfig": QCONFIG}
     versions = {package: _installed_version(package) for package in _PACKAGES}
     return {**versions, **weights, **quantized}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from farm.core.errors import InvalidInput
-from farm.core.models.builders import BUILDERS, backends_of
+from farm.core.models.builders import BUILDERS, TORCH_WITH_XNNPACK, backends_of, environment_of
 from farm.core.models.variant import Format, Recipe, variant_name
 from farm.variants.environments.pins import ENVIRONMENT_PINS, NEEDED_BYTES, PINS, TOOL_PINS, pinned_versions
 from farm.variants.model_zoo import recipes_of
@@ -86,7 +86,8 @@ def test_what_no_builder_makes_is_answered_with_what_they_make(
 def test_a_file_runs_on_what_it_was_built_for() -> None:
     for builder in BUILDERS:
         recipe = Recipe(precision="float32", format=builder.formats[0], target=builder.target)
-        assert builder.target in backends_of(recipe)
+        expected = "cpu" if environment_of(recipe) == TORCH_WITH_XNNPACK else builder.target
+        assert expected in backends_of(recipe)
     xnnpack = Recipe(precision="float32", format=Format.EXECUTORCH, target="xnnpack")
     assert backends_of(xnnpack) == ("xnnpack",)
 
@@ -115,7 +116,12 @@ def test_pins_are_those_of_the_makefile_and_of_the_extras() -> None:
 def test_every_runtime_but_torch_has_an_environment_and_an_exporter() -> None:
     others = {builder.runtime for builder in BUILDERS} - {"torch"}
     assert set(PINS) == others
-    assert set(NEEDED_BYTES) == set(ENVIRONMENT_PINS) == others | set(TOOL_PINS)
+    environments = {
+        environment_of(Recipe(precision="float32", format=builder.formats[0], target=builder.target))
+        for builder in BUILDERS
+    } - {"torch"}
+    assert environments == {*others, TORCH_WITH_XNNPACK}
+    assert set(NEEDED_BYTES) == set(ENVIRONMENT_PINS) == {*environments, *TOOL_PINS}
     exporters = ROOT / "farm" / "variants" / "exporters"
     assert others == {path.stem for path in exporters.glob("*.py")} - {"__init__"}
 

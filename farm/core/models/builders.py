@@ -7,6 +7,9 @@ from farm.core.models.variant import TORCH_FORMATS, Format, Precision, Precision
 
 #: The runtime whose files the farm's own torch makes.
 TORCH = "torch"
+#: The environment of an older torch, whose builds for PCs have XNNPACK.
+TORCH_WITH_XNNPACK = "torch-xnnpack"
+XNNPACK = "xnnpack"
 #: Weights in int8; activations are quantized by their range in each run. LiteRT calls it so.
 INT8_DYNAMIC = "int8-dynamic"
 #: The same with weights in 4 bits.
@@ -46,6 +49,14 @@ BUILDERS = (
         precisions=_TORCH_PRECISIONS,
         memory_formats=("contiguous", "channels_last"),
     ),
+    # Its mobile optimizer packs the weights. Builds of torch for phones have XNNPACK, which loads them.
+    Builder(
+        runtime=TORCH,
+        target=XNNPACK,
+        formats=TORCH_FORMATS,
+        precisions=(Precision.FLOAT32,),
+        memory_formats=("contiguous", "channels_last"),
+    ),
     Builder(
         runtime=TORCH,
         target="nnapi",
@@ -62,7 +73,7 @@ BUILDERS = (
     ),
     Builder(
         runtime="executorch",
-        target="xnnpack",
+        target=XNNPACK,
         formats=(Format.EXECUTORCH,),
         precisions=(Precision.FLOAT32, Precision.INT8_CORE),
     ),
@@ -120,7 +131,8 @@ BACKENDS_BY_FORMAT: Mapping[Format, tuple[str, ...]] = {
 
 def backends_of(recipe: Recipe) -> tuple[str, ...]:
     """Return the backends that can run a file built by a recipe."""
-    return (recipe.target,) if recipe.target != "cpu" else BACKENDS_BY_FORMAT[recipe.format]
+    is_for_cpu = recipe.target == "cpu" or environment_of(recipe) == TORCH_WITH_XNNPACK
+    return BACKENDS_BY_FORMAT[recipe.format] if is_for_cpu else (recipe.target,)
 
 
 def runtime_of(format: Format) -> str:
@@ -133,6 +145,16 @@ def runtime_of(format: Format) -> str:
         if format in builder.formats:
             return builder.runtime
     raise LookupError(format)
+
+
+def environment_of(recipe: Recipe) -> str:
+    """Return where a recipe is built: by the farm's own torch, or the environment of a runtime.
+
+    Raises:
+        LookupError: no builder makes its format.
+    """
+    runtime = runtime_of(recipe.format)
+    return TORCH_WITH_XNNPACK if (runtime, recipe.target) == (TORCH, XNNPACK) else runtime
 
 
 def build_command(model: str, recipe: Recipe) -> str:

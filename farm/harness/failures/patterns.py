@@ -81,6 +81,8 @@ variant.too_new           Lite Interpreter version|maximum supported version for
 variant.too_new           Expected at most \d{1,3} argument(?:s but found|\(s\) for operator)
 # Classes that hold weights packed for a backend, or are its own operators.
 run.backend_missing       torch\.classes\.(?:xnnpack|vulkan|metal|_nnapi)\.
+# The lite interpreter's words for the state of such a class where the build does not have it.
+run.backend_missing       Expected GenericDict but got Tuple
 run.backend_missing       Unknown custom class type (?:xnnpack|vulkan|metal|_nnapi)\.
 variant.missing_operator  Unknown custom class type \w
 # Newer versions of torch write this for attributes that are None.

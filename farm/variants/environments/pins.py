@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+from farm.core.models.builders import TORCH_WITH_XNNPACK
+
 #: Installed first and alone: a resolver that meets a conflict would swap a CPU build for gigabytes of CUDA.
 #: The published wheel of torchvision declares a CUDA torch; it is installed without what it declares.
 _TORCH = (("torch==2.13.0",), ("--no-deps", "torchvision==0.28.0"))
@@ -27,13 +29,16 @@ PINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     # The wheels declare more than the converter's program and the interpreter's module import.
     "ncnn": (*_TORCH, ("--no-deps", "pnnx==20261020", "ncnn==1.0.20261020"), _NUMPY),
 }
+#: It has XNNPACK, which the mobile optimizer needs; torch 2.13 for PCs has not. On Linux pip finds builds for
+#: CUDA unless it is pointed to CPU builds: CUDA's libraries are of no use here, and cannot be left out.
+_TORCH_WITH_XNNPACK = (("torch==2.1.2", "torchvision==0.16.2", "numpy==1.26.4", "pillow==10.4.0"),)
 #: Compiles programs for phones on this machine: clang, libc++, musl and glibc's headers in one wheel.
 COMPILER = "zig"
 #: Of tools that are no runtimes.
 TOOL_PINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     COMPILER: (("ziglang==0.17.1", "cmake==4.4.5", "ninja==1.13.2"),),
 }
-ENVIRONMENT_PINS = {**PINS, **TOOL_PINS}
+ENVIRONMENT_PINS = {**PINS, TORCH_WITH_XNNPACK: _TORCH_WITH_XNNPACK, **TOOL_PINS}
 #: The bytes that an environment takes, and what its packages take while they are unpacked.
 NEEDED_BYTES: Mapping[str, int] = {
     "onnxruntime": 2 * 10**9,
@@ -41,6 +46,7 @@ NEEDED_BYTES: Mapping[str, int] = {
     "litert": 4 * 10**9,
     COMPILER: 10**9,
     "ncnn": 2 * 10**9,
+    TORCH_WITH_XNNPACK: 8 * 10**9,
 }
 
 

@@ -75,7 +75,7 @@ def output_row(output: Any) -> torch.Tensor:
     Raises:
         ValueError: there is no tensor in them.
     """
-    leaves = [leaf for leaf in _pytree.tree_leaves(output) if isinstance(leaf, torch.Tensor)]
+    leaves = [leaf for leaf in _pytree.tree_flatten(output)[0] if isinstance(leaf, torch.Tensor)]
     if not leaves:
         raise ValueError("there is no tensor in its output")
     return torch.cat([_real(leaf).flatten().float() for leaf in leaves])[None]

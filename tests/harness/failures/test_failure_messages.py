@@ -49,6 +49,13 @@ UNSUPPORTED, FAILED, INCONCLUSIVE = Outcome.UNSUPPORTED, Outcome.FAILED, Outcome
         ),
         (
             134,
+            'isGenericDict() INTERNAL ASSERT FAILED at "ivalue_inl.h":2119, please report a bug to PyTorch.'
+            " Expected GenericDict but got Tuple ()",
+            "run.backend_missing",
+            UNSUPPORTED,
+        ),
+        (
+            134,
             "Unknown custom class type vulkan.Conv2dPackedContext. Please ensure it is registered.",
             "run.backend_missing",
             UNSUPPORTED,
