@@ -107,7 +107,7 @@ def is_mobile_optimized(path: Path, format: Format) -> bool | None:
 
 
 def _words(path: Path, format: Format, words: Collection[bytes]) -> frozenset[bytes]:
-    """Return which of these words stand in the code of a torch file; none in other files.
+    """Return which of these words the code of a torch file has; none of other files.
 
     Raises:
         VariantInvalid: there is more code than a network has, or a record is damaged.
