@@ -47,6 +47,7 @@ LEGEND = """
 MobileNetV2 of random weights, 1x3x224x224, one thread.
 On a virtual phone: these are times of this machine's CPU.
 load: the median of 20 loads by torch's lite interpreter beside the runs.
+float32 files for the CPU are unoptimized: torch on a PC cannot pack their weights for XNNPACK.
 A file for NNAPI is compiled by its first run.
 placement: operations by hardware, and who had them, by the phone's log; a file for the CPU runs nowhere else.
 fallback: the backend was asked for, and the CPU computed. Such a time is kept, and enters no speedup.
