@@ -37,6 +37,7 @@ _SUFFIX = {
     Format.EXECUTORCH: ".pte",
     Format.TFLITE: ".tflite",
     Format.NCNN: ".param",
+    Format.MNN: ".mnn",
 }
 _HINT_FOR_TORCH = (
     "`make install` installs the versions of torch and torchvision that are known to work together"

@@ -7,7 +7,7 @@ from typing import assert_never
 import torch
 from torch import nn
 from torch.backends._nnapi import prepare
-from torch.utils import bundled_inputs
+from torch.utils import _pytree, bundled_inputs
 from torch.utils.mobile_optimizer import optimize_for_mobile
 
 from farm.core.errors import VariantInvalid
@@ -15,6 +15,8 @@ from farm.core.models.builders import XNNPACK
 from farm.core.models.variant import Format, Recipe
 from farm.variants.sources.samples import Sample
 
+#: The newest one of torch's older exporter, which keeps weights in the file and needs no further package.
+_OPSET = 17
 #: Error of the first run without NNAPI, as on every PC.
 NO_NNAPI_HERE = "Failed to load libneuralnetworks.so"
 #: What the compiler of TorchScript raises for code that it does not take.
@@ -85,6 +87,25 @@ def scripted(net: nn.Module, sample: Sample) -> torch.jit.ScriptModule:
 def traced(net: nn.Module, sample: Sample) -> torch.jit.ScriptModule:
     """Return the network as one run of it went, or TorchScript as it is; raises what tracing raises."""
     return net if isinstance(net, torch.jit.ScriptModule) else torch.jit.trace(_still(net), sample)
+
+
+def save_onnx(net: nn.Module, sample: Sample, path: Path) -> None:
+    """Write the network as ONNX with `input` and `output`; of several, `input_0`, `input_1` and so on."""
+    outputs = [leaf for leaf in _pytree.tree_leaves(net(*sample)) if isinstance(leaf, torch.Tensor)]
+    torch.onnx.export(
+        # Modules of torch.export refuse the switch to evaluation, which this exporter makes.
+        traced(net, sample) if isinstance(net, torch.fx.GraphModule) else net,
+        sample,
+        str(path),
+        dynamo=False,
+        opset_version=_OPSET,
+        input_names=_names("input", len(sample)),
+        output_names=_names("output", len(outputs)),
+    )
+
+
+def _names(name: str, count: int) -> list[str]:
+    return [name] if count == 1 else [f"{name}_{number}" for number in range(count)]
 
 
 def _still(net: nn.Module) -> nn.Module:

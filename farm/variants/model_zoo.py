@@ -148,7 +148,8 @@ def _check_made(kind: str, texts: Sequence[str], made: Container[str], builders:
 def _combinations(builders: Sequence[Builder]) -> str:
     """Return what builders make: `executorch for cpu (executorch: float32)`."""
     return ", ".join(
-        f"{each.runtime} for {each.target} ({', '.join(each.formats)}: {', '.join(each.precisions)})"
+        f"{each.runtime} for {each.target} ({', '.join(each.formats)}: {', '.join(each.precisions)}"
+        + (f"; {each.omission})" if each.omission else ")")
         for each in builders
     )
 

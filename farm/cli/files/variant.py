@@ -72,7 +72,7 @@ def build(
     runtime: Annotated[
         str,
         typer.Option(
-            help="Comma-separated: torch, onnxruntime, executorch, litert, ncnn; or all."
+            help="Comma-separated: torch, onnxruntime, executorch, litert, ncnn, mnn; or all."
             " Default: that of --format, else torch.",
             metavar="LIST",
         ),
@@ -80,8 +80,8 @@ def build(
     precision: Annotated[
         str,
         typer.Option(
-            help="Comma-separated: float32, float16, int8-core, int8-full, int8-dynamic, int4-dynamic;"
-            " or all.",
+            help="Comma-separated: float32, float16, int8-core, int8-full, int8-dynamic, int4-dynamic,"
+            " int8-weight-only; or all.",
             metavar="LIST",
         ),
     ] = "float32",
@@ -89,8 +89,8 @@ def build(
         str,
         typer.Option(
             "--format",
-            help="Comma-separated: torchscript, lite, flatbuffer, onnx, ort, executorch, tflite, ncnn; or"
-            " all. Default: the main one of each runtime.",
+            help="Comma-separated: torchscript, lite, flatbuffer, onnx, ort, executorch, tflite, ncnn, mnn;"
+            " or all. Default: the main one of each runtime.",
             metavar="LIST",
         ),
     ] = "",

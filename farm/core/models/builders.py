@@ -14,6 +14,8 @@ XNNPACK = "xnnpack"
 INT8_DYNAMIC = "int8-dynamic"
 #: The same with weights in 4 bits.
 INT4_DYNAMIC = "int4-dynamic"
+#: Weights in int8, which are converted back before they are used: the file is smaller, nothing else.
+INT8_WEIGHT_ONLY = "int8-weight-only"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +29,8 @@ class Builder:
     precisions: tuple[PrecisionWord, ...]
     #: The first one is made where none is named.
     memory_formats: tuple[str, ...] = ("contiguous",)
+    #: What people look for and it does not make, with the reason.
+    omission: str = ""
 
     def makes(self, recipe: Recipe) -> bool:
         """Return whether this builder makes such a file."""
@@ -109,6 +113,13 @@ BUILDERS = (
         target="cpu",
         formats=(Format.NCNN,),
         precisions=(Precision.FLOAT32,),
+    ),
+    Builder(
+        runtime="mnn",
+        target="cpu",
+        formats=(Format.MNN,),
+        precisions=(Precision.FLOAT32, INT8_WEIGHT_ONLY),
+        omission="no static int8: MNN's quantizer of it aborts",
     ),
 )
 

@@ -55,6 +55,18 @@ def protobuf_fields(
         at += size
 
 
+def packed_varints(content: bytes | memoryview, start: int, stop: int) -> Iterator[int]:
+    """Yield the numbers of a packed field between two places.
+
+    Raises:
+        TruncatedMessage: the last one goes on after the end.
+    """
+    at = start
+    while at < stop:
+        value, at = _varint(content, at, stop)
+        yield value
+
+
 def _varint(content: bytes | memoryview, at: int, stop: int) -> tuple[int, int]:
     value = 0
     for count in range(_LONGEST_VARINT):

@@ -11,12 +11,9 @@ from onnxruntime import quantization
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from farm.core.models.variant import Format, Precision, Recipe, TensorSpec
-from farm.variants.export import traced
+from farm.variants.export import save_onnx
 from farm.variants.sources.samples import Interface, Sample
 
-#: The newest one of torch's older exporter, which keeps weights in the file and needs no further package.
-_OPSET = 17
-_INPUT, _OUTPUT = "input", "output"
 #: By ONNX Runtime's names of types.
 _DTYPES = {
     "tensor(float)": "float32",
@@ -34,16 +31,7 @@ _DTYPES = {
 def write(net: Any, samples: Sequence[Sample], recipe: Recipe, path: Path) -> Interface | None:
     """Write the network for one sample; `samples` give the ranges of a quantized one."""
     draft = path.with_suffix(".onnx")
-    torch.onnx.export(
-        # Modules of torch.export refuse the switch to evaluation, which this exporter makes.
-        traced(net, samples[0]) if isinstance(net, torch.fx.GraphModule) else net,
-        samples[0],
-        str(draft),
-        dynamo=False,
-        opset_version=_OPSET,
-        input_names=_names(len(samples[0])),
-        output_names=[_OUTPUT],
-    )
+    save_onnx(net, samples[0], draft)
     _finish(draft, samples, recipe, path)
     return None
 
@@ -82,10 +70,6 @@ def stated_inputs(path: Path) -> tuple[TensorSpec, ...]:
         )
         for each in inputs
     )
-
-
-def _names(count: int) -> list[str]:
-    return [_INPUT] if count == 1 else [f"{_INPUT}_{number}" for number in range(count)]
 
 
 def _fed(names: Sequence[str], sample: Sample) -> dict[str, Any]:

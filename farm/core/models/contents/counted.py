@@ -1,12 +1,13 @@
-"""Operators and weights of a model file, for the formats that show them."""
+"""Operators, weights and multiply-accumulates of a model file, for the formats that show them."""
 
 from collections.abc import Callable, Mapping
 
 from farm.core.errors import VariantInvalid
 from farm.core.models.contents.counts import FileContents
-from farm.core.models.contents.flatbuffers import executorch_contents, ort_contents
+from farm.core.models.contents.executorch import executorch_contents
 from farm.core.models.contents.ncnn import ncnn_contents
 from farm.core.models.contents.onnx import onnx_contents
+from farm.core.models.contents.ort import ort_contents
 from farm.core.models.contents.tflite import tflite_contents
 from farm.core.models.llm.gguf import gguf_parameters
 from farm.core.models.llm.litertlm import litertlm_models
@@ -18,7 +19,10 @@ def _tflite_contents(content: memoryview) -> FileContents:
 
 
 def _gguf_contents(content: memoryview) -> FileContents:
-    return FileContents(parameters=gguf_parameters(content))
+    return FileContents(
+        parameters=gguf_parameters(content),
+        macs_uncounted="the runtime builds the network, which is not in the file",
+    )
 
 
 def _litertlm_contents(content: memoryview) -> FileContents:
@@ -40,8 +44,8 @@ def file_contents(content: memoryview, format: Format) -> FileContents:
     """Count a file of a format; what cannot be read is unknown."""
     read = _READERS.get(format)
     if read is None:
-        return FileContents()
+        return FileContents(macs_uncounted=f"{format} files do not show their operators")
     try:
         return read(content)
-    except (ValueError, VariantInvalid):
-        return FileContents()
+    except (ValueError, VariantInvalid) as error:
+        return FileContents(macs_uncounted=f"the file does not show its operators: {error}")

@@ -10,6 +10,7 @@ from math import prod
 MOST_OPERATORS = 200_000
 #: Longer names, and names of more kinds, are not those of a runtime.
 MOST_KINDS, _LONGEST_NAME = 256, 200
+_LONGEST_REASON = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,11 @@ class FileContents:
     #: How many of each kind, by the runtime's name, the most frequent first; empty where the file shows none.
     #: A part that is compiled for a delegate is one operator, with the name of the delegate.
     operators: Mapping[str, int] = field(default_factory=dict)
+    #: Multiply-accumulates of one inference, those of convolutions and products of matrices; 1 MAC = 2 FLOP.
+    #: None where they cannot be counted.
+    macs: int | None = None
+    #: Why they are not; None where they are.
+    macs_uncounted: str | None = None
 
 
 def few(places: range) -> range:
@@ -61,3 +67,36 @@ def count_weights(shapes: Iterable[Sequence[int]]) -> int:
         if total >= 2**53:
             raise ValueError("it has more weights than a file holds")
     return total
+
+
+class Uncountable(ValueError):
+    """The multiply-accumulates of a file cannot be counted; the message is the reason."""
+
+
+def count_macs(counts: Iterable[int]) -> tuple[int | None, str | None]:
+    """Return the multiply-accumulates of all operators together, or why they are not counted.
+
+    Args:
+        counts: one for each operator; whatever raises a ValueError there leaves all of them uncounted, for
+            a part is not to be taken for the whole.
+    """
+    total = 0
+    try:
+        for count in counts:
+            total += count
+            if count < 0 or total >= 2**53:
+                raise Uncountable("a tensor has a size that none can have")
+    except ValueError as error:
+        return None, str(error)[:_LONGEST_REASON]
+    return total, None
+
+
+def product(shape: Sequence[int]) -> int:
+    """Return how many numbers a tensor of a shape holds.
+
+    Raises:
+        Uncountable: a size is free.
+    """
+    if any(size < 0 for size in shape):
+        raise Uncountable("sizes are free")
+    return prod(shape)

@@ -15,4 +15,7 @@ def ncnn_contents(content: memoryview) -> FileContents:
     if len(content) > _MOST_BYTES:
         raise ValueError(f"it has {len(content)} bytes, a network as text has less")
     lines = bytes(content).decode(errors="replace").splitlines()[2:]
-    return FileContents(operators=count_operators(words[0] for line in lines if (words := line.split())))
+    return FileContents(
+        operators=count_operators(words[0] for line in lines if (words := line.split())),
+        macs_uncounted="the file does not state the sizes of its tensors",
+    )

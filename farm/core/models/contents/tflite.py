@@ -1,9 +1,18 @@
-"""Operators and weights of TensorFlow Lite's flatbuffers (tensorflow, schema.fbs)."""
+"""Operators, weights and multiply-accumulates of TensorFlow Lite's flatbuffers (tensorflow, schema.fbs)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from farm.core.models.contents.counts import MOST_OPERATORS, FileContents, count_operators, count_weights, few
+from farm.core.models.contents.counts import (
+    MOST_OPERATORS,
+    FileContents,
+    Uncountable,
+    count_macs,
+    count_operators,
+    count_weights,
+    few,
+    product,
+)
 from farm.core.models.flatbuffer import I8, I32, U32, U64, MalformedTable, Table, root_table, table_at
 from farm.core.models.variant import MOST_DIMENSIONS
 
@@ -45,8 +54,14 @@ _CUSTOM = BUILTIN_OPERATORS.index("CUSTOM")
 _WEIGHT_TYPES = frozenset({0, 1, 3, 9, 10, 17, 18, 19})
 
 
+#: Operators have a few tensors; concatenations have dozens.
+_MOST_OPERANDS = 4096
+#: The index of an operand that is left out.
+_LEFT_OUT = -1
+
+
 def tflite_contents(models: Iterable[memoryview]) -> FileContents:
-    """Count the operators of all subgraphs, and the constants that are weights, by their type or their scale.
+    """Count the operators of all subgraphs, the constants that are weights, and the products of matrices.
 
     Args:
         models: those of one file, one after the other.
@@ -56,12 +71,20 @@ def tflite_contents(models: Iterable[memoryview]) -> FileContents:
     """
     operators: list[str] = []
     shapes: list[tuple[int, ...]] = []
+    graphs: list[tuple[list[str], Table]] = []
     for model in map(root_table, models):
         names = [_operator_name(table_at(model.content, place)) for place in few(model.items(1))]
         subgraphs = [table_at(model.content, place) for place in few(model.items(2))]
         operators += islice(_operators(names, subgraphs), MOST_OPERATORS + 1)
         shapes += _weights(model, subgraphs)
-    return FileContents(parameters=count_weights(shapes), operators=count_operators(operators))
+        graphs += ((names, subgraph) for subgraph in subgraphs)
+    macs, macs_uncounted = count_macs(_macs(graphs))
+    return FileContents(
+        parameters=count_weights(shapes),
+        operators=count_operators(operators),
+        macs=macs,
+        macs_uncounted=macs_uncounted,
+    )
 
 
 def _operator_name(code: Table) -> str:
@@ -105,3 +128,87 @@ def _is_weight(tensor: Table) -> bool:
 def _has_data(buffer: Table) -> bool:
     # The data of large files stand behind the flatbuffer, or in a section of their own (LiteRT-LM).
     return len(buffer.items(0, 1)) > 0 or buffer.number(2, U64) > 1
+
+
+#: Operators that multiply in another graph, in a loop, or as only the runtime knows.
+_OPAQUE_NAMES = """
+LSTM RNN SVDF UNIDIRECTIONAL_SEQUENCE_RNN UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTIONAL_SEQUENCE_RNN
+BIDIRECTIONAL_SEQUENCE_LSTM CALL CALL_ONCE IF WHILE RFFT2D CUSTOM DELEGATE
+"""
+_OPAQUE = frozenset(_OPAQUE_NAMES.split())
+_STABLEHLO = "STABLEHLO_"
+_Shapes = Sequence[Sequence[int]]
+
+
+def _by_output(inputs: _Shapes, output: Sequence[int]) -> int:
+    """Count a convolution: each of its outputs takes as many as its filter has numbers."""
+    return product(output) * product(inputs[1][1:])
+
+
+def _by_depth(inputs: _Shapes, output: Sequence[int]) -> int:
+    """Count a convolution whose filter is 1 x height x width x channels."""
+    return product(output) * product(inputs[1][1:-1])
+
+
+def _by_volume(inputs: _Shapes, output: Sequence[int]) -> int:
+    """Count a convolution whose filter is depth x height x width x channels in x channels out."""
+    return product(output) * product(inputs[1][:-1])
+
+
+def _by_input(inputs: _Shapes, output: Sequence[int]) -> int:
+    """Count a transposed convolution: each of its inputs takes one for each number of a channel's filter."""
+    return product(inputs[2]) * product(inputs[1][:-1])
+
+
+def _by_pairs(inputs: _Shapes, output: Sequence[int]) -> int:
+    """Count a product of matrices, either of which may be transposed."""
+    rows = output[-2] if len(output) > 1 else 1
+    return product(output) * (product(inputs[0][-2:]) // rows) if rows else 0
+
+
+_MACS: Mapping[str, Callable[[_Shapes, Sequence[int]], int]] = {
+    "CONV_2D": _by_output,
+    "DEPTHWISE_CONV_2D": _by_depth,
+    "CONV_3D": _by_volume,
+    "TRANSPOSE_CONV": _by_input,
+    "CONV_3D_TRANSPOSE": _by_input,
+    "FULLY_CONNECTED": _by_output,
+    "BATCH_MATMUL": _by_pairs,
+}
+#: How many tensors it counts by, where these are not two.
+_OPERANDS = {"TRANSPOSE_CONV": 3, "CONV_3D_TRANSPOSE": 3}
+
+
+def _macs(graphs: Sequence[tuple[Sequence[str], Table]]) -> Iterator[int]:
+    """Yield the multiply-accumulates of each operator that has some.
+
+    Raises:
+        ValueError: they are not in the file, or there are several graphs.
+    """
+    if len(graphs) != 1:
+        raise Uncountable(f"it has {len(graphs)} graphs, and the file does not state which are run how often")
+    [(names, graph)] = graphs
+    tensors = few(graph.items(0))
+    for place in few(graph.items(3)):
+        operator = table_at(graph.content, place)
+        name = names[operator.number(0, U32)]
+        if name in _OPAQUE or name.startswith(_STABLEHLO) or name not in BUILTIN_OPERATORS:
+            raise Uncountable(f"what its operator {name} multiplies is not in the file")
+        if (count := _MACS.get(name)) is None:
+            continue
+        inputs = [_shape(graph, tensors, index) for index in operator.numbers(1, I32, _MOST_OPERANDS)]
+        outputs = [_shape(graph, tensors, index) for index in operator.numbers(2, I32, _MOST_OPERANDS)]
+        if len(inputs) < _OPERANDS.get(name, 2) or not all((inputs[1], *outputs[:1])) or not outputs:
+            raise Uncountable(f"the file does not state the sizes of an operator {name}")
+        yield count(inputs, outputs[0])
+
+
+def _shape(graph: Table, tensors: range, index: int) -> tuple[int, ...]:
+    """Return the shape of a tensor, with -1 where a size is free; empty for one that is left out."""
+    if index == _LEFT_OUT:
+        return ()
+    if not 0 <= index < len(tensors):
+        raise MalformedTable(f"there is no tensor {index}")
+    tensor = table_at(graph.content, tensors[index])
+    shape, signature = (tensor.numbers(field, I32, MOST_DIMENSIONS) for field in (0, 7))
+    return signature if len(signature) == len(shape) else shape

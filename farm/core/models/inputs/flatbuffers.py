@@ -110,26 +110,45 @@ def _named_tables(graph: Table, field: int, names: set[str]) -> Iterator[tuple[s
             yield name, table
 
 
-_TENSOR_VALUE = 1
+_TENSOR_TYPE = 1
 _SIZE, _SYMBOL = 1, 2
 
 
 def _ort_input(name: str, argument: Table | None) -> TensorSpec:
-    kind = None if argument is None else argument.table(2)
-    if kind is None or kind.number(1, U8) != _TENSOR_VALUE or (tensor := kind.table(2)) is None:
-        raise MalformedTable(f"its input {name} is no tensor")
-    shape = tensor.table(1)
+    called = f"its input {name}"
+    dimensions = ort_dimensions(argument, called)
+    return input_spec(
+        name,
+        [size for size, _ in dimensions],
+        ONNX_TYPES.get(_ort_tensor(argument, called).number(0, I32)),
+        free=[symbol for _, symbol in dimensions],
+    )
+
+
+def ort_dimensions(value: Table | None, called: str) -> list[tuple[int, str]]:
+    """Return size and name of each dimension of a value of ONNX Runtime's own format.
+
+    Args:
+        value: an input, an output or another value of the graph; None where it has none of the name.
+        called: the value in errors.
+
+    Raises:
+        MalformedTable: it is no tensor, states no shape, or one that no tensor has.
+    """
+    shape = _ort_tensor(value, called).table(1)
     if shape is None:
-        raise MalformedTable(f"its input {name} has no shape")
+        raise MalformedTable(f"{called} has no shape")
     places = shape.items(0)
     if len(places) > MOST_DIMENSIONS:
-        raise MalformedTable(f"its input {name} has {len(places)} dimensions")
-    sizes, free = [], []
-    for place in places:
-        size, symbol = _ort_dimension(table_at(shape.content, place).table(0))
-        sizes.append(size)
-        free.append(symbol)
-    return input_spec(name, sizes, ONNX_TYPES.get(tensor.number(0, I32)), free=free)
+        raise MalformedTable(f"{called} has {len(places)} dimensions")
+    return [_ort_dimension(table_at(shape.content, place).table(0)) for place in places]
+
+
+def _ort_tensor(value: Table | None, called: str) -> Table:
+    kind = None if value is None else value.table(2)
+    if kind is None or kind.number(1, U8) != _TENSOR_TYPE or (tensor := kind.table(2)) is None:
+        raise MalformedTable(f"{called} is no tensor")
+    return tensor
 
 
 def _ort_dimension(value: Table | None) -> tuple[int, str]:
@@ -139,7 +158,8 @@ def _ort_dimension(value: Table | None) -> tuple[int, str]:
     return OPEN, (value.text(2) if value is not None and kind == _SYMBOL else "") or UNNAMED
 
 
-_TENSOR_OF_VALUES = 5
+#: The kind of a program's value that is a tensor.
+TENSOR_VALUE = 5
 
 
 def executorch_inputs(content: memoryview) -> tuple[TensorSpec, ...]:
@@ -167,7 +187,7 @@ def default_method(methods: Sequence[Table]) -> Table:
 
 def _executorch_input(value: Table, number: int) -> TensorSpec:
     tensor = value.table(1)
-    if value.number(0, U8) != _TENSOR_OF_VALUES or tensor is None:
+    if value.number(0, U8) != TENSOR_VALUE or tensor is None:
         raise MalformedTable(f"its input {number} is no tensor")
     sizes = tensor.numbers(2, I32, MOST_DIMENSIONS)
     # Of a dynamic one the sizes are upper bounds, and runners use them.

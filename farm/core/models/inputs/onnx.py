@@ -62,22 +62,51 @@ def _initialized(content: memoryview, graph: _Part) -> set[str]:
 
 
 def _input(content: memoryview, part: _Part, name: str) -> TensorSpec:
+    called = f"its input {name}"
+    dimensions = value_dimensions(content, part, called)
+    kind = _number(content, _tensor(content, part, called), 1)
+    return input_spec(
+        name,
+        [size for size, _ in dimensions],
+        ONNX_TYPES.get(kind),
+        free=[symbol for _, symbol in dimensions],
+    )
+
+
+def value_name(content: memoryview, part: _Part) -> str:
+    """Return the name of an input, an output or another value of a graph; raises as `value_dimensions`."""
+    return _text(content, part, 1)
+
+
+def value_dimensions(content: memoryview, part: _Part, called: str) -> list[tuple[int, str]]:
+    """Return size and name of each dimension of an input, an output or another value of a graph.
+
+    Args:
+        content: of the file.
+        part: where the value's message begins and ends.
+        called: the value in errors.
+
+    Raises:
+        MalformedMessage: it is no tensor, states no shape, or one that no tensor has.
+    """
+    shape = _part(content, _tensor(content, part, called), 2)
+    if shape is None:
+        raise MalformedMessage(f"{called} has no shape")
+    dimensions = []
+    for number, wire, start, stop in protobuf_fields(content, *shape):
+        if number == 1 and wire == BYTES:
+            dimensions.append(_dimension(content, (start, stop)))
+            if len(dimensions) > MOST_DIMENSIONS:
+                raise MalformedMessage(f"{called} has more than {MOST_DIMENSIONS} dimensions")
+    return dimensions
+
+
+def _tensor(content: memoryview, part: _Part, called: str) -> _Part:
     kind = _part(content, part, 2)
     tensor = None if kind is None else _part(content, kind, 1)
     if tensor is None:
-        raise MalformedMessage(f"its input {name} is no tensor")
-    shape = _part(content, tensor, 2)
-    if shape is None:
-        raise MalformedMessage(f"its input {name} has no shape")
-    sizes, free = [], []
-    for number, wire, start, stop in protobuf_fields(content, *shape):
-        if number == 1 and wire == BYTES:
-            size, symbol = _dimension(content, (start, stop))
-            sizes.append(size)
-            free.append(symbol)
-            if len(sizes) > MOST_DIMENSIONS:
-                raise MalformedMessage(f"its input {name} has more than {MOST_DIMENSIONS} dimensions")
-    return input_spec(name, sizes, ONNX_TYPES.get(_number(content, tensor, 1)), free=free)
+        raise MalformedMessage(f"{called} is no tensor")
+    return tensor
 
 
 def _dimension(content: memoryview, part: _Part) -> tuple[int, str]:
