@@ -114,7 +114,8 @@ def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspect
 def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
     """Return the manifest of a checked file with the inputs that the file states and the declared sizes.
 
-    Operators are counted in the file, and weights where the manifest does not have their number.
+    Operators and their multiply-accumulates are counted in the file, and weights where the manifest does not
+    have their number.
 
     Raises:
         VariantInvalid: other inputs were declared than the file has.
@@ -138,6 +139,8 @@ def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
         mobile_optimized=is_mobile_optimized(path, file_format) if is_torch else None,
         parameters=contents.parameters if manifest.parameters is None else manifest.parameters,
         operators=contents.operators,
+        macs=contents.macs,
+        macs_uncounted=contents.macs_uncounted,
     )
 
 

@@ -15,7 +15,7 @@ from farm.core.models.builders import XNNPACK
 from farm.core.models.variant import Format, Recipe
 from farm.variants.sources.samples import Sample
 
-#: The newest one of torch's older exporter, which keeps weights in the file and needs no further package.
+#: The newest one of torch's older exporter, which keeps weights in the file and needs no package but onnx.
 _OPSET = 17
 #: Error of the first run without NNAPI, as on every PC.
 NO_NNAPI_HERE = "Failed to load libneuralnetworks.so"

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from farm.cli.shell.tables import Field, Listing, name, number, prose, sections, text_report
-from farm.core.base.units import size_text
+from farm.core.base.units import size_text, whole_text
 from farm.core.models.declared_inputs import shape_text
 from farm.core.models.variant import UNNAMED, Fidelity, Manifest, TensorSpec, Variant
 from farm.presentation.text import EMPTY_CELL, local_time_text
@@ -32,13 +32,14 @@ def input_texts(inputs: Sequence[TensorSpec]) -> str:
 
 def _fields(view: Variant) -> Iterator[Field]:
     manifest, recipe = view.manifest, view.manifest.recipe
-    counted = ", 2 x MAC, of the float32 network" if manifest.flops is not None else ""
     yield "recipe", f"{recipe.precision}, {recipe.format}, {recipe.memory_format}, for {recipe.target}"
     yield "file", f"{size_text(manifest.size_bytes)}, {manifest.digest}"
     yield "backends", ", ".join(manifest.backends) or EMPTY_CELL
     yield "inputs", ", ".join(_input_lines(manifest)) or EMPTY_CELL
     yield "parameters", _count(manifest.parameters)
-    yield "FLOPs", _count(manifest.flops) + counted
+    yield "MACs", _macs_line(manifest)
+    if manifest.flops is not None:
+        yield "FLOPs", f"{whole_text(manifest.flops)}, 2 x MAC, of the float32 network"
     if manifest.operators:
         yield "operators", _operators_line(manifest.operators)
     yield "fidelity", _fidelity_line(manifest.fidelity)
@@ -69,6 +70,13 @@ def _fidelity_line(fidelity: Fidelity | None) -> str:
     )
 
 
+def _macs_line(manifest: Manifest) -> str:
+    """Return `300 774 272, counted in the file; 1 MAC = 2 FLOP`, or why they are not counted."""
+    if manifest.macs is None:
+        return f"not counted: {manifest.macs_uncounted}"
+    return f"{whole_text(manifest.macs)}, counted in the file; 1 MAC = 2 FLOP"
+
+
 def _operators_line(operators: Mapping[str, int]) -> str:
     """Return `35 CONV_2D, 17 DEPTHWISE_CONV_2D, 10 ADD; 65 in all`."""
     named = [f"{count} {name}" for name, count in list(operators.items())[:_KINDS_SHOWN]]
@@ -77,7 +85,7 @@ def _operators_line(operators: Mapping[str, int]) -> str:
 
 
 def _count(number: int | None) -> str:
-    return EMPTY_CELL if number is None else f"{number:,}".replace(",", " ")
+    return EMPTY_CELL if number is None else whole_text(number)
 
 
 def variant_table(views: Sequence[Variant]) -> RenderableType:

@@ -23,6 +23,11 @@ def quantity_text(value: float, unit: str) -> str:
     return size_text(value) if unit == "bytes" else f"{value:.6g} {unit}"
 
 
+def whole_text(number: int) -> str:
+    """Format a whole number in groups of three digits: `3 504 872`."""
+    return f"{number:,}".replace(",", " ")
+
+
 def ratio_text(ratio: float) -> str:
     """Format a speedup: `2.31x`; three decimals below 1.1, where one per cent matters."""
     return f"{ratio:.3f}x" if ratio < 1.1 else f"{ratio:.2f}x"

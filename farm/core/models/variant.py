@@ -175,7 +175,12 @@ class Manifest:
     parameters: Cardinal | None = None
     #: How many operators of each kind the file has, by the runtime's names; empty where it shows none.
     operators: Annotated[Mapping[Word, Cardinal], AtMost(256)] = field(default_factory=dict)
-    #: Floating-point operations of one inference, 2 x MAC, counted on the float32 reference.
+    #: Multiply-accumulates of one inference, counted in the file: those of convolutions and products of
+    #: matrices. 1 MAC = 2 FLOP.
+    macs: Cardinal | None = None
+    #: Why they are not counted; None where they are.
+    macs_uncounted: Note | None = NOT_READ
+    #: Floating-point operations of one inference, 2 x MAC, counted on the float32 network that was built.
     flops: Cardinal | None = None
     #: None where it was not compared: float32, files made elsewhere, targets that this host cannot run.
     fidelity: Fidelity | None = None

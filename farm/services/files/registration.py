@@ -178,6 +178,13 @@ def _check_content(path: Path, name: str, manifest: Manifest) -> None:
 def _completed(stored: Manifest, manifest: Manifest) -> Manifest:
     """Return the stored manifest with what the file or its owner says now, where nothing was known."""
     stored = replace(stored, mobile_optimized=manifest.mobile_optimized)
+    if manifest.macs_uncounted != NOT_READ:
+        stored = replace(
+            stored,
+            operators=manifest.operators,
+            macs=manifest.macs,
+            macs_uncounted=manifest.macs_uncounted,
+        )
     if stored.inputs_unread != NOT_READ:
         return replace(stored, inputs=stored.inputs or manifest.inputs)
     return replace(

@@ -28,7 +28,7 @@ PINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     ),
     # The wheels declare more than the converter's program and the interpreter's module import.
     "ncnn": (*_TORCH, ("--no-deps", "pnnx==20261020", "ncnn==1.0.20261020"), _NUMPY),
-    "mnn": (*_TORCH, ("--no-deps", "mnn==3.6.1"), _NUMPY),
+    "mnn": (*_TORCH, ("--no-deps", "mnn==3.6.1"), (*_NUMPY, "onnx==1.23.2")),
 }
 #: It has XNNPACK, which the mobile optimizer needs; torch 2.13 for PCs has not. On Linux pip finds builds for
 #: CUDA unless it is pointed to CPU builds: CUDA's libraries are of no use here, and cannot be left out.

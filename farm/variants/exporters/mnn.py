@@ -28,12 +28,12 @@ def write(net: Any, samples: Sequence[Sample], recipe: Recipe, path: Path) -> In
     """Write the network for one sample."""
     draft = path.with_suffix(".onnx")
     save_onnx(net, samples[0], draft)
-    words = ["-f", "ONNX", "--modelFile", str(draft), "--MNNModel", str(path), "--bizCode", _USER]
+    words = ["-f", "ONNX", "--modelFile", draft.name, "--MNNModel", path.name, "--bizCode", _USER]
     if recipe.precision == INT8_WEIGHT_ONLY:
         words += ["--weightQuantBits", "8"]
     done = subprocess.run(
         [sys.executable, "-I", "-c", _CONVERT, *words],
-        env={"PATH": "", "HOME": str(path.parent)},
+        env={"PATH": "", "HOME": str(path.parent.resolve())},
         cwd=path.parent,
         stdin=subprocess.DEVNULL,
         capture_output=True,

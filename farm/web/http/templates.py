@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from farm import __version__
-from farm.core.base.units import quantity_text, ratio_text, size_text
+from farm.core.base.units import quantity_text, ratio_text, size_text, whole_text
 from farm.core.models.declared_inputs import input_text
 from farm.core.operations.role import Role, is_permitted
 from farm.core.results.history.change_text import effect_text, percent_text
@@ -41,6 +41,7 @@ def _environment() -> Environment:
         "size": size_text,
         "verdict_class": verdict_class,
         "verdict_glyph": verdict_glyph,
+        "whole": whole_text,
         "with_value": _with_value,
     }
     environment.globals |= {

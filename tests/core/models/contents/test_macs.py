@@ -2,16 +2,14 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from farm.core.models.contents.counted import file_contents
-from farm.core.models.contents.onnx_nodes import OnnxNode
-from farm.core.models.contents.onnx_shapes import inferred_shapes
+from farm.core.models.contents.tflite import BUILTIN_OPERATORS
 from farm.core.models.variant import Format
 from tests.support.models import executorch
 from tests.support.models.flatbuffer_samples import Item, buffer, number, numbers, table, text, vector
@@ -41,6 +39,95 @@ def test_each_convolution_counts_its_filter_for_each_output() -> None:
     assert macs(portable, Format.EXECUTORCH) == 32 * 32 * 9 * (3 * 8 + 8 * 8)
 
 
+def tflite(kind: int, inputs: Sequence[Item], output: Item, *, graphs: int = 1, custom: str = "") -> bytes:
+    """A model of one operator, or several such graphs."""
+    code = table({0: number("b", 0), 1: text(custom), 3: number("i", kind)})
+    operator = table({0: number("I", 0), 1: numbers("i", range(len(inputs))), 2: numbers("i", [len(inputs)])})
+    graph = table({0: vector([*inputs, output]), 3: vector([operator])})
+    return buffer(table({1: vector([code]), 2: vector([graph] * graphs)}), b"TFL3")
+
+
+def tensor(*shape: int, signature: Sequence[int] = ()) -> Item:
+    return table({0: numbers("i", shape), **({7: numbers("i", signature)} if signature else {})})
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "output", "count"),
+    [
+        ("CONV_2D", [(1, 9, 9, 6), (4, 3, 3, 2)], (1, 7, 7, 4), 7 * 7 * 4 * 3 * 3 * 2),
+        ("DEPTHWISE_CONV_2D", [(1, 9, 9, 6), (1, 3, 3, 6)], (1, 7, 7, 6), 7 * 7 * 6 * 3 * 3),
+        ("FULLY_CONNECTED", [(2, 5), (3, 5)], (2, 3), 2 * 3 * 5),
+        ("BATCH_MATMUL", [(4, 2, 5), (4, 5, 3)], (4, 2, 3), 4 * 2 * 5 * 3),
+        # The first matrix is transposed.
+        ("BATCH_MATMUL", [(4, 5, 2), (4, 5, 3)], (4, 2, 3), 4 * 2 * 5 * 3),
+        ("TRANSPOSE_CONV", [(4,), (8, 3, 3, 6), (1, 5, 5, 6)], (1, 11, 11, 8), 5 * 5 * 6 * 3 * 3 * 8),
+        ("CONV_3D", [(1, 4, 4, 4, 2), (3, 3, 3, 2, 5)], (1, 2, 2, 2, 5), 8 * 5 * 27 * 2),
+        ("CONV_3D_TRANSPOSE", [(5,), (3, 3, 3, 5, 2), (1, 2, 2, 2, 2)], (1, 4, 4, 4, 5), 16 * 27 * 5),
+        ("ADD", [(2, 5), (2, 5)], (2, 5), 0),
+    ],
+)
+def test_operators_of_tflite_count_what_they_multiply(
+    name: str, inputs: Sequence[Sequence[int]], output: Sequence[int], count: int
+) -> None:
+    content = tflite(BUILTIN_OPERATORS.index(name), [tensor(*shape) for shape in inputs], tensor(*output))
+    assert macs(content, Format.TFLITE) == count
+
+
+FREE = tensor(1, 7, 7, 4, signature=(-1, 7, 7, 4))
+CONVOLUTION = [tensor(1, 9, 9, 6), tensor(4, 3, 3, 2)]
+
+
+def onnx_node(kind: str, domain: str = "") -> bytes:
+    return model(
+        field(
+            1,
+            field(1, b"x"),
+            field(1, b"w"),
+            field(2, b"z"),
+            field(4, kind.encode()),
+            field(7, domain.encode()),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "format", "reason"),
+    [
+        (tflite(3, CONVOLUTION, FREE), Format.TFLITE, "sizes are free"),
+        (
+            tflite(3, CONVOLUTION[:1], tensor(1)),
+            Format.TFLITE,
+            "does not state the sizes of an operator CONV_2D",
+        ),
+        (
+            tflite(16, CONVOLUTION, tensor(1)),
+            Format.TFLITE,
+            "what its operator LSTM multiplies is not in the file",
+        ),
+        (tflite(32, CONVOLUTION, tensor(1), custom="Own"), Format.TFLITE, "its operator Own multiplies"),
+        (tflite(3, CONVOLUTION, tensor(1, 7, 7, 4), graphs=2), Format.TFLITE, "it has 2 graphs"),
+        (onnx_node("Conv"), Format.ONNX, "does not state the size of w (Conv)"),
+        (onnx_node("If"), Format.ONNX, "its operator If multiplies"),
+        (onnx_node("GroupQueryAttention", "com.microsoft"), Format.ONNX, "com.microsoft.GroupQueryAttention"),
+        (onnx_node("Conv", "com.example"), Format.ONNX, "com.example.Conv"),
+        (
+            (EXECUTORCH / "xnnpack.pte").read_bytes(),
+            Format.EXECUTORCH,
+            "inside of the delegate XnnpackBackend",
+        ),
+        (b"7767517\n1 1\nInput data 0 1 data\n", Format.NCNN, "does not state the sizes"),
+        (b"PK", Format.LITE, "lite files do not show their operators"),
+        (b"broken", Format.TFLITE, "the file does not show its operators"),
+    ],
+)
+def test_what_is_not_wholly_in_the_file_is_not_counted_and_the_reason_is_said(
+    content: bytes, format: Format, reason: str
+) -> None:
+    uncounted = macs(content, format)
+    assert isinstance(uncounted, str)
+    assert reason in uncounted
+
+
 #: Writes networks as ONNX and prints what torch counts, in FLOP: two for each multiply-accumulate.
 EXPORTED = """
 import sys
@@ -65,7 +152,9 @@ NETS = {
         ),
         (2, 3, 33, 33),
     ),
-    "transposed": (nn.Sequential(nn.Conv2d(3, 4, 3), nn.ConvTranspose2d(4, 6, 3, stride=2, groups=2)), (1, 3, 9, 9)),
+    "transposed": (
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.ConvTranspose2d(4, 6, 3, stride=2, groups=2)), (1, 3, 9, 9)
+    ),
     "row": (nn.Conv1d(4, 6, 3), (1, 4, 20)),
     "products": (Pair(), (3, 7, 12)),
 }
