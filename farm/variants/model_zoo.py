@@ -72,7 +72,10 @@ def recipes_of(
     """
     builders = _builders(runtimes, formats)
     found_precisions = _words(
-        "precision", precisions, [word for each in builders for word in each.precisions]
+        "precision",
+        precisions,
+        [word for each in builders for word in each.precisions],
+        note="; ".join(f"{each.runtime}: {each.omission}" for each in builders if each.omission),
     )
     found_formats = _words("format", formats, [word for each in builders for word in each.formats])
     found_memory_formats = _words(
@@ -154,17 +157,17 @@ def _combinations(builders: Sequence[Builder]) -> str:
     )
 
 
-def _words(kind: str, texts: Sequence[str], allowed: Sequence[_Word]) -> list[_Word]:
+def _words(kind: str, texts: Sequence[str], allowed: Sequence[_Word], *, note: str = "") -> list[_Word]:
     if ALL in texts:
         return list(dict.fromkeys(allowed))
     word_by_text = {str(word): word for word in allowed}
     for text in texts:
         if text not in word_by_text:
-            raise _unknown(kind, text, list(word_by_text))
+            raise _unknown(kind, text, list(word_by_text), note=note)
     return [word_by_text[text] for text in dict.fromkeys(texts)]
 
 
-def _unknown(kind: str, text: str, allowed: Sequence[str]) -> InvalidInput:
+def _unknown(kind: str, text: str, allowed: Sequence[str], *, note: str = "") -> InvalidInput:
     close = get_close_matches(text, allowed, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"there is {', '.join(allowed)}"
-    return InvalidInput(f"no {kind} {text!r} can be built", hint=hint)
+    return InvalidInput(f"no {kind} {text!r} can be built", hint=f"{hint} ({note})" if note else hint)

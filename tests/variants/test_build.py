@@ -116,7 +116,7 @@ def test_a_build_that_is_interrupted_leaves_nothing_behind(tmp_path: Path) -> No
         ("mobilenet_v2", ["int8"], ["lite"], "int8-core"),
         ("mobilenet_v2", ["float32"], ["light"], "lite"),
         ("mobilenet_v2", ["float16"], ["lite"], "float32"),
-        ("mobilenet_v2", ["float32"], ["mnn"], "ncnn"),
+        ("mobilenet_v2", ["float32"], ["nccn"], "ncnn"),
     ],
 )
 def test_a_misspelt_word_is_answered_with_the_right_one(
@@ -133,7 +133,7 @@ def test_a_misspelt_word_is_answered_with_the_right_one(
         (Recipe(precision=Precision.FLOAT32, format=Format.LITE, memory_format="nhwc"), "memory format"),
         (Recipe(precision=Precision.FLOAT32, format=Format.LITE, target="vulkan"), "target"),
         (Recipe(precision=Precision.FLOAT16, format=Format.LITE), "precision"),
-        (Recipe(precision=Precision.FLOAT32, format=Format.MNN), "format"),
+        (Recipe(precision=Precision.FLOAT32, format=Format.GGUF), "format"),
     ],
 )
 def test_what_the_builder_does_not_make_is_refused(recipe: Recipe, message: str, tmp_path: Path) -> None:

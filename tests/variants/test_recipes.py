@@ -37,6 +37,7 @@ def test_every_runtime_makes_its_main_format_for_its_usual_target() -> None:
         "float32/executorch/xnnpack",
         "float32/tflite",
         "float32/ncnn",
+        "float32/mnn",
     ]
 
 
@@ -62,9 +63,10 @@ def test_all_of_a_kind_leaves_out_what_cannot_be_combined() -> None:
     [
         ("int8-full", "", "onnxruntime", "", "no precision 'int8-full' can be built", "int8-core"),
         ("float32", "ort", "torch", "", "no format 'ort' can be built", "torchscript"),
-        ("float32", "", "onnx", "", "no runtime 'onnx' can be built", "did you mean onnxruntime or ncnn?"),
+        ("float32", "", "onnx", "", "no runtime 'onnx' can be built", "did you mean mnn or onnxruntime or ncnn?"),
         ("float32", "", "litert", "nnapi", "no target 'nnapi' can be built", "there is cpu"),
         ("int8-core", "", "executorch", "cpu", "no builder combines these words", "(executorch: float32)"),
+        ("int8-core", "", "mnn", "", "no precision 'int8-core' can be built", "no static int8"),
         (
             "float32 int8-core",
             "",
@@ -97,7 +99,7 @@ def test_a_recipe_of_another_runtime_needs_no_torch_here_and_states_its_pins() -
     source = zoo_source("resnet18")
     assert built_with(source, recipe)["onnxruntime"] == pinned_versions("onnxruntime")["onnxruntime"]
     digests = {recipe_digest(source, each) for each in recipes_of(["float32"], runtimes=["all"])}
-    assert len(digests) == 5
+    assert len(digests) == 6
 
 
 def test_pins_are_those_of_the_makefile_and_of_the_extras() -> None:
@@ -135,4 +137,4 @@ def test_every_format_that_is_built_has_one_runtime() -> None:
     formats = [(builder.runtime, format) for builder in BUILDERS for format in builder.formats]
     built = {format for _, format in formats}
     assert len(built) == len(set(formats))
-    assert set(Format) - built == {Format.MNN, Format.GGUF, Format.LITERTLM}
+    assert set(Format) - built == {Format.GGUF, Format.LITERTLM}

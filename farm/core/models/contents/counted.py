@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from farm.core.errors import VariantInvalid
 from farm.core.models.contents.counts import FileContents
 from farm.core.models.contents.executorch import executorch_contents
+from farm.core.models.contents.mnn import mnn_contents
 from farm.core.models.contents.ncnn import ncnn_contents
 from farm.core.models.contents.onnx import onnx_contents
 from farm.core.models.contents.ort import ort_contents
@@ -35,6 +36,7 @@ _READERS: Mapping[Format, Callable[[memoryview], FileContents]] = {
     Format.ORT: ort_contents,
     Format.EXECUTORCH: executorch_contents,
     Format.NCNN: ncnn_contents,
+    Format.MNN: mnn_contents,
     Format.GGUF: _gguf_contents,
     Format.LITERTLM: _litertlm_contents,
 }

@@ -13,12 +13,12 @@ from farm.core.models.contents.counted import file_contents
 from farm.core.models.contents.counts import FileContents
 from farm.core.models.contents.tflite import BUILTIN_OPERATORS
 from farm.core.models.variant import Format
-from tests.support.models import executorch, onnx_samples
+from tests.support.models import executorch, mnn, onnx_samples
 from tests.support.models.flatbuffer_samples import buffer, number, numbers, table, text, vector
 from tests.support.models.onnx_network import CHANNELS, convolutions
 from tests.support.models.tflite_samples import PARAMETERS, conv_relu
 
-EXECUTORCH = Path(executorch.__file__).parent
+EXECUTORCH, MNN = Path(executorch.__file__).parent, Path(mnn.__file__).parent
 NCNN = b"7767517\n3 3\nInput data 0 1 data 0=2\nReLU a 1 1 data b\nReLU c 1 1 b out\n"
 
 
@@ -83,16 +83,35 @@ def test_ncnn_has_layers_and_no_weights() -> None:
     assert counted(NCNN, Format.NCNN) == FileContents(operators={"ReLU": 2, "Input": 1})
 
 
+@pytest.mark.parametrize("file", ["float32.mnn", "int8-weight-only.mnn"])
+def test_mnn_has_operators_and_the_weights_of_its_convolutions_in_whatever_number_format(file: str) -> None:
+    contents = counted((MNN / file).read_bytes(), Format.MNN)
+    # The converter folds the normalization into the first convolution, and makes the linear layer one, too.
+    assert contents.parameters == (8 * 3 * 9 + 8) + (8 * 9 + 8) + (5 * 8 + 5)
+    counts = [contents.operators[name] for name in ("Convolution", "ConvolutionDepthwise", "Pooling3D")]
+    assert counts == [2, 1, 1]
+
+
+def test_weights_of_mnn_are_unknown_where_an_operator_keeps_its_own() -> None:
+    def model(*numbers: int) -> bytes:
+        return buffer(table({3: vector([table({5: number("i", each)}) for each in numbers])}), b"")
+
+    assert counted(model(38, 7), Format.MNN) == FileContents(operators={"BinaryOp": 1, "LSTM": 1})
+    assert counted(model(580), Format.MNN) == FileContents(operators={"operator 580": 1})
+    assert counted(model(7), Format.MNN) == FileContents(parameters=0, operators={"BinaryOp": 1})
+
+
 def test_a_format_that_shows_nothing_has_unknown_contents() -> None:
     assert counted(b"PK", Format.LITE) == FileContents()
 
 
-FORMATS = (Format.TFLITE, Format.ONNX, Format.ORT, Format.EXECUTORCH, Format.NCNN, Format.GGUF)
+FORMATS = (Format.TFLITE, Format.ONNX, Format.ORT, Format.EXECUTORCH, Format.NCNN, Format.GGUF, Format.MNN)
 WHOLE = [
     conv_relu(layers=1),
     convolutions(layers=1),
     (EXECUTORCH / "portable.pte").read_bytes(),
     NCNN,
+    (MNN / "float32.mnn").read_bytes(),
 ]
 
 

@@ -1,0 +1,1 @@
+"""Small models of MNN, as its converter wrote them."""
