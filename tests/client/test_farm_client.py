@@ -93,8 +93,11 @@ def test_a_registered_variant_is_listed_with_its_manifest(farm: FarmClient, tmp_
     path, manifest = a_model_file(tmp_path)
     farm.upload(path, manifest.digest)
     view = farm.register_variant(manifest)
-    stated = "torchscript files do not state their inputs"
-    assert view.manifest == replace(manifest, inputs_unread=stated, bundled_inputs=False)
+    stated = {
+        "inputs_unread": "torchscript files do not state their inputs",
+        "macs_uncounted": "torchscript files do not show their operators",
+    }
+    assert view.manifest == replace(manifest, bundled_inputs=False, **stated)
     assert farm.register_variant(manifest).variant_id == view.variant_id
     assert farm.variants() == [view]
 

@@ -63,7 +63,14 @@ def test_all_of_a_kind_leaves_out_what_cannot_be_combined() -> None:
     [
         ("int8-full", "", "onnxruntime", "", "no precision 'int8-full' can be built", "int8-core"),
         ("float32", "ort", "torch", "", "no format 'ort' can be built", "torchscript"),
-        ("float32", "", "onnx", "", "no runtime 'onnx' can be built", "did you mean mnn or onnxruntime or ncnn?"),
+        (
+            "float32",
+            "",
+            "onnx",
+            "",
+            "no runtime 'onnx' can be built",
+            "did you mean mnn or onnxruntime or ncnn?",
+        ),
         ("float32", "", "litert", "nnapi", "no target 'nnapi' can be built", "there is cpu"),
         ("int8-core", "", "executorch", "cpu", "no builder combines these words", "(executorch: float32)"),
         ("int8-core", "", "mnn", "", "no precision 'int8-core' can be built", "no static int8"),

@@ -320,5 +320,8 @@ def test_the_overview_counts_jobs_of_matrices_that_it_does_not_list(
     assert "0 running, 20 queued" in words
 
 
-def test_variants_show_their_inputs(pages: PageFarm) -> None:
-    assert "1x3x224x224:float32" in words_of(pages.http.get("/variants"))
+def test_variants_show_their_inputs_and_whether_what_they_multiply_is_counted(pages: PageFarm) -> None:
+    words = words_of(pages.http.get("/variants"))
+    assert "1x3x224x224:float32" in words
+    assert "MACs" in words
+    assert "not counted" in words

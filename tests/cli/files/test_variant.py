@@ -11,7 +11,7 @@ from farm.core.base.ids import digest_of
 from tests.support.farm.api_server import served_farm
 from tests.support.farm.service_fixture import model_file
 from tests.support.models.flatbuffer_samples import tflite_model
-from tests.support.models.onnx_network import CHANNELS, convolutions
+from tests.support.models.onnx_network import CHANNELS, SIDE, convolutions
 from tests.support.models.onnx_samples import EXTERNAL, field, initializer, model, number
 
 
@@ -139,11 +139,15 @@ def test_a_file_shows_the_operators_and_weights_that_are_counted_in_it(
     shown = capsys.readouterr().out
     assert f"parameters {2 * CHANNELS * CHANNELS * 9:,}".replace(",", " ") in shown
     assert "operators  2 Conv, 2 Relu; 4 in all" in shown
+    macs = f"{2 * CHANNELS * CHANNELS * 9 * SIDE * SIDE:,}".replace(",", " ")
+    assert f"MACs       {macs}, counted in the file; 1 MAC = 2 FLOP" in shown
     kinds = "".join(f"ReLU{kind} layer{kind} 1 1 data out\n" for kind in range(8))
     ncnn = tmp_path / "kinds.param"
     ncnn.write_text(f"7767517\n8 8\n{kinds}")
     assert run("variant", "add", ncnn) == 0
-    assert "1 ReLU5, 2 other kinds; 8 in all" in " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "1 ReLU5, 2 other kinds; 8 in all" in shown
+    assert "MACs not counted: the file does not state the sizes of its tensors" in shown
 
 
 def test_a_variant_is_renamed_and_its_inputs_are_declared(

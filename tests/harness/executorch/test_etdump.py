@@ -16,7 +16,7 @@ from farm.harness.executorch.etdump import ETDUMP, etdump, with_etdump
 from farm.harness.executorch.placement import executorch_placement
 from farm.harness.registry import get_harness
 from tests.support.harness import tool_samples as sample
-from tests.support.models.flatbuffer_samples import Item, buffer, number, table, text, vector
+from tests.support.models.flatbuffer_samples import Item, buffer, number, shared, table, text, vector
 
 NAME = "executor_runner"
 RAN = "Method uses backend XnnpackBackend\nModel executed successfully 50 time(s) in 100 ms.\n"
@@ -218,13 +218,6 @@ def test_an_event_that_ends_a_day_later_or_before_it_starts_is_left_out() -> Non
     found = etdump(dump([*events, event("native_call_c.out", 5), event("Method::execute", 70)]))
     assert found is not None
     assert [each.operator for each in found.operators] == ["c.out"]
-
-
-def shared(count: int, item: Item) -> Item:
-    """A vector of so many offsets that lead to one table."""
-    places = range(4, 4 + 4 * count, 4)
-    offsets = [4 + 4 * count + item.table_at - place for place in places]
-    return Item(struct.pack(f"<{count + 1}I", count, *offsets) + buffer(item, b"")[4:])
 
 
 def test_blocks_that_share_a_long_list_of_events_are_not_gone_through_again_and_again() -> None:

@@ -54,6 +54,13 @@ def buffer(root: Item, identifier: bytes) -> bytes:
     return bytes(content)
 
 
+def shared(count: int, item: Item) -> Item:
+    """A vector of so many offsets that lead to one table."""
+    places = range(4, 4 + 4 * count, 4)
+    offsets = [4 + 4 * count + item.table_at - place for place in places]
+    return Item(struct.pack(f"<{count + 1}I", count, *offsets) + buffer(item, b"")[4:])
+
+
 def _write(content: bytearray, place: int, item: Item) -> None:
     start = len(content)
     content += item.head

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from farm.core.models.contents.counts import (
+    MOST_OPERATORS,
     FileContents,
     Uncountable,
     count_macs,
@@ -15,6 +16,8 @@ from farm.core.models.inputs.flatbuffers import TENSOR_VALUE, default_method
 from farm.core.models.variant import MOST_DIMENSIONS
 
 _KERNEL_CALL, _DELEGATE_CALL, _JUMP = 1, 2, 4
+#: Half of them may move or release values.
+_MOST_INSTRUCTIONS = 2 * MOST_OPERATORS
 
 
 def executorch_contents(content: memoryview) -> FileContents:
@@ -38,7 +41,7 @@ def executorch_contents(content: memoryview) -> FileContents:
 
 
 def _calls(method: Table) -> Iterator[tuple[int, str, Table]]:
-    """Yield the kind, the name and the table of each call; jumps have no name."""
+    """Yield the kind, the name and the table of each call."""
     content = method.content
     kernels = [_kernel_name(table_at(content, place)) for place in few(method.items(6))]
     delegates = [table_at(content, place).text(0) for place in few(method.items(7))]
@@ -55,8 +58,12 @@ def _calls(method: Table) -> Iterator[tuple[int, str, Table]]:
 
 
 def _instructions(method: Table) -> Iterator[Table]:
-    for chain in few(method.items(5)):
-        for place in few(table_at(method.content, chain).items(2)):
+    chains = [table_at(method.content, chain).items(2) for chain in few(method.items(5))]
+    # Chains may share one list.
+    if sum(map(len, chains)) > _MOST_INSTRUCTIONS:
+        raise MalformedTable(f"it has more than {_MOST_INSTRUCTIONS} instructions")
+    for places in chains:
+        for place in places:
             yield table_at(method.content, place)
 
 
@@ -123,7 +130,7 @@ def _executorch_macs(method: Table) -> Iterator[int]:
 
 
 #: Kernels have a dozen.
-_MOST_ARGUMENTS = 4096
+_MOST_ARGUMENTS = 64
 _BOOLEAN = 3
 #: Of a convolution.
 _INPUT, _WEIGHT, _TRANSPOSED, _RESULT = 0, 1, 6, 9

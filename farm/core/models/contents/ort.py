@@ -2,7 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from farm.core.models.contents.counts import FileContents, count_macs, count_operators, count_weights, few
+from farm.core.models.contents.counts import (
+    MOST_OPERATORS,
+    FileContents,
+    count_macs,
+    count_operators,
+    count_weights,
+    few,
+)
 from farm.core.models.contents.onnx import WEIGHT_TYPES
 from farm.core.models.contents.onnx_nodes import (
     OnnxNode,
@@ -15,6 +22,8 @@ from farm.core.models.flatbuffer import I32, I64, MalformedTable, Table, table_a
 from farm.core.models.inputs.flatbuffers import ort_dimensions, ort_graph
 from farm.core.models.variant import MOST_DIMENSIONS
 
+_MOST_OPERANDS = 5 * MOST_OPERATORS
+
 
 def ort_contents(content: memoryview) -> FileContents:
     """Count the nodes of the graph, and its initializers and products as those of an ONNX file.
@@ -23,7 +32,7 @@ def ort_contents(content: memoryview) -> FileContents:
         ValueError: it cannot be read.
     """
     graph = ort_graph(content)
-    nodes = [_ort_node(table_at(content, place)) for place in few(graph.items(2))]
+    nodes = list(_ort_nodes(graph))
     scales = quantization_parameters(nodes)
     tensors = [table_at(content, place) for place in few(graph.items(0))]
     macs, macs_uncounted = count_macs(_ort_macs(graph, nodes, tensors))
@@ -39,11 +48,15 @@ def ort_contents(content: memoryview) -> FileContents:
     )
 
 
-def _ort_node(node: Table) -> OnnxNode:
-    inputs, outputs = (
-        tuple(text_at(node.content, place) for place in few(node.items(field))) for field in (8, 9)
-    )
-    return OnnxNode(kind=node.text(5), domain=node.text(2), inputs=inputs, outputs=outputs)
+def _ort_nodes(graph: Table) -> Iterator[OnnxNode]:
+    nodes = [table_at(graph.content, place) for place in few(graph.items(2))]
+    operands = [[node.items(field) for field in (8, 9)] for node in nodes]
+    # Nodes may share one list.
+    if sum(len(places) for lists in operands for places in lists) > _MOST_OPERANDS:
+        raise MalformedTable(f"its nodes have more than {_MOST_OPERANDS} inputs and outputs")
+    for node, names in zip(nodes, operands, strict=True):
+        inputs, outputs = (tuple(text_at(graph.content, each) for each in places) for places in names)
+        yield OnnxNode(kind=node.text(5), domain=node.text(2), inputs=inputs, outputs=outputs)
 
 
 def _ort_macs(graph: Table, nodes: Sequence[OnnxNode], initializers: Sequence[Table]) -> Iterator[int]:

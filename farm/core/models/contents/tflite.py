@@ -54,8 +54,8 @@ _CUSTOM = BUILTIN_OPERATORS.index("CUSTOM")
 _WEIGHT_TYPES = frozenset({0, 1, 3, 9, 10, 17, 18, 19})
 
 
-#: Operators have a few tensors; concatenations have dozens.
-_MOST_OPERANDS = 4096
+#: Operators that multiply have a few tensors.
+_MOST_OPERANDS = 16
 #: The index of an operand that is left out.
 _LEFT_OUT = -1
 
@@ -136,6 +136,7 @@ LSTM RNN SVDF UNIDIRECTIONAL_SEQUENCE_RNN UNIDIRECTIONAL_SEQUENCE_LSTM BIDIRECTI
 BIDIRECTIONAL_SEQUENCE_LSTM CALL CALL_ONCE IF WHILE RFFT2D CUSTOM DELEGATE
 """
 _OPAQUE = frozenset(_OPAQUE_NAMES.split())
+_BUILTIN = frozenset(BUILTIN_OPERATORS)
 _STABLEHLO = "STABLEHLO_"
 _Shapes = Sequence[Sequence[int]]
 
@@ -175,8 +176,8 @@ _MACS: Mapping[str, Callable[[_Shapes, Sequence[int]], int]] = {
     "FULLY_CONNECTED": _by_output,
     "BATCH_MATMUL": _by_pairs,
 }
-#: How many tensors it counts by, where these are not two.
-_OPERANDS = {"TRANSPOSE_CONV": 3, "CONV_3D_TRANSPOSE": 3}
+#: How many inputs it counts by, where these are not two.
+_NEEDED = {"TRANSPOSE_CONV": 3, "CONV_3D_TRANSPOSE": 3}
 
 
 def _macs(graphs: Sequence[tuple[Sequence[str], Table]]) -> Iterator[int]:
@@ -192,15 +193,16 @@ def _macs(graphs: Sequence[tuple[Sequence[str], Table]]) -> Iterator[int]:
     for place in few(graph.items(3)):
         operator = table_at(graph.content, place)
         name = names[operator.number(0, U32)]
-        if name in _OPAQUE or name.startswith(_STABLEHLO) or name not in BUILTIN_OPERATORS:
+        if name in _OPAQUE or name.startswith(_STABLEHLO) or name not in _BUILTIN:
             raise Uncountable(f"what its operator {name} multiplies is not in the file")
-        if (count := _MACS.get(name)) is None:
-            continue
-        inputs = [_shape(graph, tensors, index) for index in operator.numbers(1, I32, _MOST_OPERANDS)]
-        outputs = [_shape(graph, tensors, index) for index in operator.numbers(2, I32, _MOST_OPERANDS)]
-        if len(inputs) < _OPERANDS.get(name, 2) or not all((inputs[1], *outputs[:1])) or not outputs:
-            raise Uncountable(f"the file does not state the sizes of an operator {name}")
-        yield count(inputs, outputs[0])
+        if (count := _MACS.get(name)) is not None:
+            sources, results = (operator.numbers(field, I32, _MOST_OPERANDS) for field in (1, 2))
+            needed = _NEEDED.get(name, 2)
+            inputs = [_shape(graph, tensors, index) for index in sources[:needed]]
+            outputs = [_shape(graph, tensors, index) for index in results[:1]]
+            if len(inputs) < needed or not inputs[1] or not any(outputs):
+                raise Uncountable(f"the file does not state the sizes of an operator {name}")
+            yield count(inputs, outputs[0])
 
 
 def _shape(graph: Table, tensors: range, index: int) -> tuple[int, ...]:

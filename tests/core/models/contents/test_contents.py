@@ -14,7 +14,7 @@ from farm.core.models.contents.counts import FileContents
 from farm.core.models.contents.tflite import BUILTIN_OPERATORS
 from farm.core.models.variant import Format
 from tests.support.models import executorch, mnn, onnx_samples
-from tests.support.models.flatbuffer_samples import buffer, number, numbers, table, text, vector
+from tests.support.models.flatbuffer_samples import buffer, number, numbers, shared, table, text, vector
 from tests.support.models.onnx_network import CHANNELS, convolutions
 from tests.support.models.tflite_samples import PARAMETERS, conv_relu
 
@@ -103,6 +103,20 @@ def test_weights_of_mnn_are_unknown_where_an_operator_keeps_its_own() -> None:
 
 def test_a_format_that_shows_nothing_has_unknown_contents() -> None:
     assert counted(b"PK", Format.LITE) == FileContents()
+
+
+def test_lists_that_are_shared_are_not_gone_through_again_and_again() -> None:
+    chain = table({2: shared(20_000, table({0: number("B", 3)}))})
+    method = table({5: shared(20_000, chain)})
+    assert "instructions" in str(uncounted(buffer(table({1: vector([method])}), b"ET12"), Format.EXECUTORCH))
+    node = table({8: shared(20_000, text("x"))})
+    graph = table({2: shared(20_000, node)})
+    content = buffer(table({1: table({7: graph})}), b"ORTM")
+    assert "inputs and outputs" in str(uncounted(content, Format.ORT))
+
+
+def uncounted(content: bytes, format: Format) -> str | None:
+    return file_contents(memoryview(content), format).macs_uncounted
 
 
 FORMATS = (Format.TFLITE, Format.ONNX, Format.ORT, Format.EXECUTORCH, Format.NCNN, Format.GGUF, Format.MNN)
