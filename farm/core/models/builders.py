@@ -14,7 +14,7 @@ XNNPACK = "xnnpack"
 INT8_DYNAMIC = "int8-dynamic"
 #: The same with weights in 4 bits.
 INT4_DYNAMIC = "int4-dynamic"
-#: Weights in int8, which are converted back before they are used: the file is smaller, nothing else.
+#: Weights in int8, activations in floating point: a smaller file.
 INT8_WEIGHT_ONLY = "int8-weight-only"
 
 
