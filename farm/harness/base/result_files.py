@@ -1,10 +1,15 @@
-"""Files that a tool writes in a diagnostic pass, which come back as base64 behind what the tool printed."""
+"""Files that a tool writes in a diagnostic pass, and the times of operators that profiles among them have.
+
+They come back as base64 behind what the tool printed.
+"""
 
 import binascii
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from farm.core.runs.evidence import Evidence
+from farm.core.runs.measurement import Better, Metric
 
 #: The pass of its own: older tools refuse or only warn of the flags that name the files.
 RESULT_FILES = "result_files"
@@ -48,3 +53,46 @@ def result_files(evidence: Evidence) -> Mapping[str, bytes]:
         except binascii.Error:
             continue
     return files
+
+
+#: Of a profile; the farm keeps up to a few MB of what a pass puts out.
+MOST_PROFILE_BYTES = 16 * 1024 * 1024
+LONGEST_OPERATOR = 60
+#: Of those that took most time, and of those that are named in a proof.
+_MOST_OPERATORS, _OPERATORS_SHOWN = 12, 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorTime:
+    """The time of all nodes of one operator in one inference."""
+
+    operator: str
+    #: How many nodes there are, or how often they are executed.
+    count: int
+    #: All of them together.
+    ms: float
+
+
+def printable_operator(text: str) -> str:
+    """Return the name of an operator as a profile has it, as text that a page can show."""
+    return "".join(letter for letter in text[:LONGEST_OPERATOR] if letter.isprintable())
+
+
+def slowest_operators(operators: Iterable[OperatorTime]) -> list[OperatorTime]:
+    """Return operators by the time that they took, the most first."""
+    return sorted(operators, key=lambda each: (-each.ms, each.operator))
+
+
+def operators_text(count_by_operator: Mapping[str, int]) -> str:
+    """Return those that are there most often: `Conv x52, Add x10, Clip x7, ...`."""
+    shown = sorted(count_by_operator.items(), key=lambda item: (-item[1], item[0]))
+    words = [f"{operator} x{count}" for operator, count in shown[:_OPERATORS_SHOWN]]
+    return ", ".join([*words, "..."] if len(shown) > _OPERATORS_SHOWN else words)
+
+
+def operator_metrics(operators: Iterable[OperatorTime]) -> list[Metric]:
+    """Return the times of those operators that took most of it: `op Conv x52`."""
+    return [
+        Metric(name=f"op {each.operator} x{each.count}", value=each.ms, unit="ms", better=Better.LOWER)
+        for each in slowest_operators(operators)[:_MOST_OPERATORS]
+    ]

@@ -13,6 +13,13 @@ from dataclasses import dataclass, replace
 
 from farm.core.models.flatbuffer import I32, U64, MalformedTable, Table, root_table, table_at
 from farm.core.runs.placement import Accelerator, Placement, Share
+from farm.harness.base.result_files import (
+    LONGEST_OPERATOR,
+    MOST_PROFILE_BYTES,
+    OperatorTime,
+    operators_text,
+    slowest_operators,
+)
 
 #: The file in the folder of the run.
 ETDUMP = "model.etdp"
@@ -26,25 +33,10 @@ _UNSET = -1
 _EXECUTE, _KERNEL = "Method::execute", "native_call_"
 #: XNNPACK numbers operators of one kind.
 _NUMBERED = re.compile(r" #[0-9]{1,6}$")
-#: Of a pass, whose output the farm keeps up to a few MB of.
-_MOST_BYTES = 16 * 1024 * 1024
 _MOST_EVENTS = 100_000
 _LONGEST_NS = 86_400 * 10**9
-_LONGEST_NAME = 60
-_MOST_OPERATORS = 12
-_OPERATORS_SHOWN = 3
 #: Kernels of the CPU, as the placement of a log names them.
 _PORTABLE = "portable"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TracedOperator:
-    """The executions of one operator in one inference; `DELEGATE_CALL` contains the delegate's own."""
-
-    operator: str
-    count: int
-    #: All of them together.
-    ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +44,16 @@ class EtDump:
     """What an ETDump shows of one inference."""
 
     #: Calls of delegates; none or one.
-    calls: Sequence[TracedOperator]
+    calls: Sequence[OperatorTime]
     #: Inside of these calls, where the delegate reports them; most time first.
-    delegated: Sequence[TracedOperator]
+    delegated: Sequence[OperatorTime]
     #: By kernels of the CPU; most time first.
-    kernels: Sequence[TracedOperator]
+    kernels: Sequence[OperatorTime]
 
     @property
-    def operators(self) -> Sequence[TracedOperator]:
-        """Return those of all kinds that took most time, which comes first."""
-        return _slowest((*self.calls, *self.delegated, *self.kernels))[:_MOST_OPERATORS]
+    def operators(self) -> Sequence[OperatorTime]:
+        """Return those of all kinds, most time first; the calls contain the delegate's own operators."""
+        return slowest_operators((*self.calls, *self.delegated, *self.kernels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +69,7 @@ def etdump(data: bytes) -> EtDump | None:
 
     Times are a mean over all inferences but the first, where there are more: it allocates, and packs weights.
     """
-    if len(data) > _MOST_BYTES:
+    if len(data) > MOST_PROFILE_BYTES:
         return None
     try:
         inferences = [events for events in _blocks(data) if any(event.name == _EXECUTE for event in events)]
@@ -142,34 +134,26 @@ def _is_kernel(event: _TracedEvent) -> bool:
     return not event.is_delegated and event.name.startswith(_KERNEL)
 
 
-def _operators(events: Iterator[_TracedEvent], inferences: int) -> list[TracedOperator]:
+def _operators(events: Iterator[_TracedEvent], inferences: int) -> list[OperatorTime]:
     counts: Counter[str] = Counter()
     ns: Counter[str] = Counter()
     for event in events:
-        name = _NUMBERED.sub("", event.name.removeprefix(_KERNEL))[:_LONGEST_NAME]
+        name = _NUMBERED.sub("", event.name.removeprefix(_KERNEL))[:LONGEST_OPERATOR]
         counts[name] += 1
         ns[name] += event.ns
-    return _slowest(
-        TracedOperator(operator=name, count=max(1, round(count / inferences)), ms=ns[name] / 1e6 / inferences)
+    return slowest_operators(
+        OperatorTime(operator=name, count=max(1, round(count / inferences)), ms=ns[name] / 1e6 / inferences)
         for name, count in counts.items()
     )
 
 
-def _slowest(operators: Iterator[TracedOperator] | Sequence[TracedOperator]) -> list[TracedOperator]:
-    return sorted(operators, key=lambda each: (-each.ms, each.operator))
-
-
-def _count(operators: Sequence[TracedOperator]) -> int:
+def _count(operators: Sequence[OperatorTime]) -> int:
     return sum(each.count for each in operators)
 
 
-def _text(operators: Sequence[TracedOperator]) -> str:
+def _text(operators: Sequence[OperatorTime]) -> str:
     """Return those that were executed most often, in brackets; nothing for none."""
-    shown = sorted(operators, key=lambda each: (-each.count, each.operator))
-    words = [f"{each.operator} x{each.count}" for each in shown[:_OPERATORS_SHOWN]]
-    if len(shown) > _OPERATORS_SHOWN:
-        words.append("...")
-    return f" ({', '.join(words)})" if words else ""
+    return f" ({operators_text({each.operator: each.count for each in operators})})" if operators else ""
 
 
 def _blocks(data: bytes) -> Iterator[list[_TracedEvent]]:

@@ -14,7 +14,7 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_line, plain_lines, without_colours
 from farm.harness.base.placement_probe import placement_of_pass
-from farm.harness.base.result_files import RESULT_FILES, result_files
+from farm.harness.base.result_files import RESULT_FILES, operator_metrics, result_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import (
     ToolHarness,
@@ -234,14 +234,13 @@ def _words(request: RunRequest) -> Iterator[str]:
             yield f"--{name}={flag_text(value)}"
 
 
-def _operator_metrics(dump: EtDump | None, placement: Placement | None) -> Iterator[Metric]:
-    """Yield the time of each operator, and of a delegate's calls under the name of the delegate."""
-    if dump is not None:
-        called = {DELEGATE_CALL: delegate_name(placement)}
-        times = {
-            f"op {called.get(each.operator, each.operator)} x{each.count}": each.ms for each in dump.operators
-        }
-        yield from lower_is_better(times, "ms")
+def _operator_metrics(dump: EtDump | None, placement: Placement | None) -> list[Metric]:
+    """Return the times of operators, and of a delegate's calls under the name of the delegate."""
+    called = {DELEGATE_CALL: delegate_name(placement)}
+    return operator_metrics(
+        replace(each, operator=called.get(each.operator, each.operator))
+        for each in (dump.operators if dump is not None else ())
+    )
 
 
 def _load_ms(text: str) -> float | None:

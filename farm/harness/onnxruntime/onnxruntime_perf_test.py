@@ -16,7 +16,7 @@ from farm.harness.base.options import InputSettings
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
 from farm.harness.base.printed_numbers import stream_step, whole_ns
-from farm.harness.base.result_files import RESULT_FILES, result_files
+from farm.harness.base.result_files import RESULT_FILES, operator_metrics, result_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import (
     ToolHarness,
@@ -248,7 +248,7 @@ class OnnxruntimePerfTest(ToolHarness):
             _times(plan, output),
             placement=placement,
             on_cpu=on_cpu,
-            metrics=[*_metrics(output), *_operator_metrics(profile)],
+            metrics=[*_metrics(output), *operator_metrics(profile.operators if profile else ())],
         )
 
 
@@ -257,12 +257,6 @@ def _profile(evidence: Evidence) -> OrtProfile | None:
     files = result_files(evidence).items()
     profiles = (ort_profile(data) for name, data in files if name.startswith(PROFILE))
     return next((profile for profile in profiles if profile is not None), None)
-
-
-def _operator_metrics(profile: OrtProfile | None) -> Iterator[Metric]:
-    if profile is not None:
-        times = {f"op {each.operator} x{each.nodes}": each.ms for each in profile.operators}
-        yield from lower_is_better(times, "ms")
 
 
 def _times(plan: RunPlan, output: OrtOutput) -> LoopTimes:

@@ -8,32 +8,24 @@ inference.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from farm.core.runs.placement import Placement, Share, placement_proof
+from farm.harness.base.result_files import (
+    MOST_PROFILE_BYTES,
+    OperatorTime,
+    operators_text,
+    printable_operator,
+    slowest_operators,
+)
 from farm.harness.onnxruntime.placement import provider_hardware
 
 #: Begins the names of its files; the session adds the time of day.
 PROFILE = "onnxruntime_profile"
 FILES = f"{PROFILE}_*.json"
-#: Of a pass, whose output the farm keeps up to a few MB of.
-_MOST_BYTES = 16 * 1024 * 1024
 _KERNEL, _RUN = "_kernel_time", "model_run"
 _LONGEST_US = 86_400e6
-_LONGEST_NAME = 60
-_MOST_OPERATORS = 12
-_OPERATORS_SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfiledOperator:
-    """The nodes of one operator."""
-
-    operator: str
-    nodes: int
-    #: In all of these nodes, of one inference.
-    ms: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +33,7 @@ class OrtProfile:
     """What a profile shows."""
 
     #: Most time first.
-    operators: tuple[ProfiledOperator, ...]
+    operators: Sequence[OperatorTime]
     #: For each provider, how many nodes of each operator it ran.
     nodes_by_provider: Mapping[str, Mapping[str, int]]
 
@@ -71,16 +63,15 @@ def ort_profile(data: bytes) -> OrtProfile | None:
     us_by_operator: dict[str, float] = {}
     for event in counted:
         us_by_operator[event.operator] = us_by_operator.get(event.operator, 0.0) + event.dur_us
-    slowest = sorted(us_by_operator.items(), key=lambda item: (-item[1], item[0]))
     nodes = {event.name: event for event in kernels}
     count_by_operator = Counter(event.operator for event in nodes.values())
     by_provider: dict[str, Counter[str]] = {}
     for event in nodes.values():
         by_provider.setdefault(event.provider, Counter())[event.operator] += 1
     return OrtProfile(
-        operators=tuple(
-            ProfiledOperator(operator=operator, nodes=count_by_operator[operator], ms=us / 1e3 / inferences)
-            for operator, us in slowest[:_MOST_OPERATORS]
+        operators=slowest_operators(
+            OperatorTime(operator=operator, count=count_by_operator[operator], ms=us / 1e3 / inferences)
+            for operator, us in us_by_operator.items()
         ),
         nodes_by_provider=by_provider,
     )
@@ -101,7 +92,7 @@ def profile_placement(profile: OrtProfile, text: str = "") -> Placement:
                 accelerator=provider_hardware(provider, text),
                 by=provider,
                 nodes=counts[provider],
-                line=f"profile: {counts[provider]} of {total} nodes by {provider}: {_operators(nodes)}",
+                line=f"profile: {counts[provider]} of {total} nodes by {provider}: {operators_text(nodes)}",
             )
             for provider, nodes in profile.nodes_by_provider.items()
         ),
@@ -139,15 +130,9 @@ def _provider_of(share: Share) -> str:
     return share.by.partition(" ")[0].lower()
 
 
-def _operators(nodes: Mapping[str, int]) -> str:
-    shown = sorted(nodes.items(), key=lambda item: (-item[1], item[0]))
-    words = [f"{operator} x{count}" for operator, count in shown[:_OPERATORS_SHOWN]]
-    return ", ".join([*words, "..."] if len(shown) > _OPERATORS_SHOWN else words)
-
-
 def _events(data: bytes) -> Iterator[_Event]:
     """Yield runs of nodes and inferences; whatever is malformed is left out."""
-    if len(data) > _MOST_BYTES:
+    if len(data) > MOST_PROFILE_BYTES:
         return
     try:
         document = json.loads(data)
@@ -176,14 +161,10 @@ def _event(item: Mapping[str, object]) -> _Event | None:
         name=name,
         ts_us=ts_us,
         dur_us=dur_us,
-        operator=_printable(operator),
-        provider=_printable(provider),
+        operator=printable_operator(operator),
+        provider=printable_operator(provider),
     )
 
 
 def _is_time(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _LONGEST_US
-
-
-def _printable(text: str) -> str:
-    return "".join(letter for letter in text[:_LONGEST_NAME] if letter.isprintable())

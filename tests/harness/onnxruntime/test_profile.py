@@ -99,7 +99,7 @@ def test_a_profile_is_made_in_a_pass_of_its_own_and_never_in_the_run() -> None:
 def test_times_are_of_one_inference_and_leave_the_first_one_out() -> None:
     profile = ort_profile(PROFILE)
     assert profile is not None
-    assert [(each.operator, each.nodes, each.ms) for each in profile.operators] == [
+    assert [(each.operator, each.count, each.ms) for each in profile.operators] == [
         ("Conv", 1, 0.05),
         ("Gemm", 1, 0.006),
     ]
@@ -168,7 +168,7 @@ GARBLED = st.builds(lambda event, key, value: {**event, key: value}, st.sampled_
 def test_no_event_raises_and_every_time_is_finite(events: list[object]) -> None:
     profile = ort_profile(json.dumps(events).encode())
     if profile is not None:
-        assert all(0 <= each.ms < 1e12 and each.nodes > 0 for each in profile.operators)
+        assert all(0 <= each.ms < 1e12 and each.count > 0 for each in profile.operators)
         placement = profile_placement(profile)
         assert placement.total_nodes == sum(share.nodes or 0 for share in placement.shares)
 
@@ -192,7 +192,7 @@ def test_a_real_profile_shows_the_nodes_that_the_log_shows(tmp_path: Path) -> No
     assert [(share.by, share.nodes, share.accelerator) for share in profiled.shares] == [
         (share.by, share.nodes, share.accelerator) for share in logged.shares
     ]
-    assert {each.operator: each.nodes for each in profile.operators} == {"MatMul": 2, "Softmax": 1}
+    assert {each.operator: each.count for each in profile.operators} == {"MatMul": 2, "Softmax": 1}
     both = with_profile(logged, profile, ran.stderr)
     assert both is not None
     assert both.warnings == logged.warnings
