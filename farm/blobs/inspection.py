@@ -29,8 +29,11 @@ from farm.core.programs.binary_inspection import FileInspection, inspect_file
 
 _FORMATS = (
     "TorchScript, lite, torch's flatbuffer, TensorFlow Lite, ONNX, ORT, ExecuTorch, ncnn, MNN, GGUF and"
-    " LiteRT-LM files are known"
+    " LiteRT-LM files and libraries of TVM are known"
 )
+_ELF = b"\x7fELF"
+#: The symbol of what TVM packs into a library beside the code: bytecode and weights.
+_TVM_SYMBOL = "__tvm_ffi__library_bin"
 
 
 def check_model_file(path: Path, *, called: str | None = None) -> Format:
@@ -69,6 +72,8 @@ def _format(content: memoryview, path: Path) -> Format:
         return flatbuffer
     if head.startswith(b"PK"):
         return archive_format(_record_names(path))
+    if head.startswith(_ELF) and _tvm_abi(path) is not None:
+        return Format.TVM
     if (unsupported := find_unsupported_file(head)) is not None:
         raise VariantInvalid(f"not a model file: it is {unsupported.what}", hint=unsupported.hint)
     if head.startswith(MAGIC):
@@ -93,6 +98,14 @@ def _format(content: memoryview, path: Path) -> Format:
 def _record_names(path: Path) -> list[str]:
     with open_archive(path) as archive:
         return archive.namelist()
+
+
+def _tvm_abi(path: Path) -> str | None:
+    """Return the ABI of a library that TVM compiled for a CPU of Android; None of another ELF file."""
+    look = inspect_program_file(path, (_TVM_SYMBOL,))
+    if look.elf is None or look.elf.is_program or _TVM_SYMBOL not in look.flags.found:
+        return None
+    return look.elf.abi
 
 
 def inspect_program_file(path: Path, flags: Collection[str] = ()) -> FileInspection:
@@ -133,6 +146,7 @@ def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
     is_torch = file_format in TORCH_FORMATS
     return replace(
         manifest,
+        abi=_tvm_abi(path) if file_format is Format.TVM else None,
         inputs=inputs,
         inputs_unread=stated.unread,
         bundled_inputs=has_bundled_inputs(path, file_format) if is_torch else None,

@@ -12,6 +12,7 @@ from farm.bundles.commands import Run, Say, require_tool
 from farm.bundles.emulator import EMULATOR, EMULATOR_HINT, start_once
 from farm.bundles.executorch import EXECUTORCH
 from farm.bundles.llama_cpp import LLAMA_CPP
+from farm.bundles.tvm import TVM
 from farm.bundles.workshop import BundleRecipe, Workshop
 from farm.core.base.ids import digest_of
 from farm.core.base.spec_errors import name_hint
@@ -21,7 +22,7 @@ from farm.variants.environments.locks import lock_file, wait_for_lock
 from farm.variants.environments.pins import COMPILER
 from farm.variants.environments.runtime_environments import environment_of, environments_dir, run_command
 
-RECIPES = {recipe.name: recipe for recipe in (EXECUTORCH, LLAMA_CPP)}
+RECIPES = {recipe.name: recipe for recipe in (EXECUTORCH, TVM, LLAMA_CPP)}
 #: Written last: a folder without it is what an interrupted build left.
 _PARTS = "parts.json"
 _FILES = "files"

@@ -9,6 +9,11 @@ from farm.core.base.ids import Digest
 from farm.core.errors import DigestMismatch
 from farm.core.programs.built_with import ProgramPart
 
+#: Arguments of pip for wheels of arm64, made for glibc.
+ARM64_WHEELS = (
+    *("--only-binary=:all:", "--platform", "manylinux_2_28_aarch64"),
+    *("--implementation", "cp", "--python-version", "3.11", "--abi", "cp311"),
+)
 _HINT = "pip has to reach its package index: check the network, and pip's settings by `pip config list`"
 
 

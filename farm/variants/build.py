@@ -38,6 +38,7 @@ _SUFFIX = {
     Format.TFLITE: ".tflite",
     Format.NCNN: ".param",
     Format.MNN: ".mnn",
+    Format.TVM: ".so",
 }
 _HINT_FOR_TORCH = (
     "`make install` installs the versions of torch and torchvision that are known to work together"

@@ -55,6 +55,7 @@ def save(net: nn.Module, sample: Sample, recipe: Recipe, path: Path) -> None:
             | Format.ORT
             | Format.EXECUTORCH
             | Format.NCNN
+            | Format.TVM
             | Format.MNN
             | Format.GGUF
             | Format.LITERTLM

@@ -2,13 +2,14 @@
 
 import hashlib
 import json
+import platform
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import InvalidInput
-from farm.core.models.builders import TORCH, environment_of, runtime_of
+from farm.core.models.builders import TORCH, abi_of, environment_of, runtime_of
 from farm.core.models.variant import Precision, Recipe
 from farm.variants.environments.pins import pinned_versions
 from farm.variants.model_zoo import check_recipe
@@ -67,6 +68,16 @@ def built_with(source: Source, recipe: Recipe) -> dict[str, str]:
     quantized = {} if recipe.precision == Precision.FLOAT32 else {"qconfig": QCONFIG}
     versions = {package: _installed_version(package) for package in _PACKAGES}
     return {**versions, **weights, **quantized}
+
+
+def host_abi() -> str:
+    """Return the ABI of this machine, as Android names it."""
+    return {"aarch64": "arm64-v8a"}.get(platform.machine(), platform.machine())
+
+
+def runs_here(recipe: Recipe) -> bool:
+    """Return whether this machine's CPU can run the file."""
+    return abi_of(recipe) in (None, host_abi())
 
 
 def _sources(source: Source, recipe: Recipe) -> tuple[str, ...]:

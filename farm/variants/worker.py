@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from farm.core.errors import FarmError, VariantInvalid
 from farm.core.models.builders import TORCH, runtime_of
 from farm.core.models.variant import Fidelity, Format, Precision, Recipe, TensorSpec
-from farm.variants.recipe import QCONFIG
+from farm.variants.recipe import QCONFIG, runs_here
 from farm.variants.sources.source import Source, SourceKind, source_of_json
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def _build_for(runtime: str, source: Source, recipe: Recipe, path: Path) -> Buil
         with _refusals(runtime, source, recipe):
             exporter.check_loads(path)
         return _facts(prepared, None)
-    return _facts(prepared, _compared(exporter, prepared, runtime, source, recipe, path))
+    fidelity = _compared(exporter, prepared, runtime, source, recipe, path)
+    # What was compared for another CPU is not this file.
+    return _facts(prepared, fidelity if runs_here(recipe) else None)
 
 
 def _build_from_onnx(source: Source, recipe: Recipe, path: Path) -> BuildFacts:

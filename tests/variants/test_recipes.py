@@ -7,11 +7,18 @@ from pathlib import Path
 import pytest
 
 from farm.core.errors import InvalidInput
-from farm.core.models.builders import BUILDERS, TORCH_WITH_XNNPACK, backends_of, environment_of
+from farm.core.models.builders import (
+    BUILDERS,
+    TORCH_WITH_XNNPACK,
+    abi_of,
+    backends_of,
+    environment_of,
+    is_untuned,
+)
 from farm.core.models.variant import Format, Recipe, variant_name
 from farm.variants.environments.pins import ENVIRONMENT_PINS, NEEDED_BYTES, PINS, TOOL_PINS, pinned_versions
 from farm.variants.model_zoo import recipes_of
-from farm.variants.recipe import built_with, recipe_digest
+from farm.variants.recipe import built_with, recipe_digest, runs_here
 from farm.variants.sources.source import zoo_source
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +45,7 @@ def test_every_runtime_makes_its_main_format_for_its_usual_target() -> None:
         "float32/tflite",
         "float32/ncnn",
         "float32/mnn",
+        "float32/tvm/x86_64-untuned",
     ]
 
 
@@ -95,10 +103,20 @@ def test_what_no_builder_makes_is_answered_with_what_they_make(
 def test_a_file_runs_on_what_it_was_built_for() -> None:
     for builder in BUILDERS:
         recipe = Recipe(precision="float32", format=builder.formats[0], target=builder.target)
-        expected = "cpu" if environment_of(recipe) == TORCH_WITH_XNNPACK else builder.target
-        assert expected in backends_of(recipe)
+        is_for_cpu = environment_of(recipe) == TORCH_WITH_XNNPACK or abi_of(recipe)
+        assert ("cpu" if is_for_cpu else builder.target) in backends_of(recipe)
     xnnpack = Recipe(precision="float32", format=Format.EXECUTORCH, target="xnnpack")
     assert backends_of(xnnpack) == ("xnnpack",)
+
+
+def test_a_file_of_machine_code_is_for_one_abi_and_for_the_cpu() -> None:
+    recipes = recipes_of(["float32"], runtimes=["tvm"], targets=["all"])
+    assert [abi_of(recipe) for recipe in recipes] == ["x86_64", "arm64-v8a"]
+    assert {backends_of(recipe) for recipe in recipes} == {("cpu",)}
+    assert [runs_here(recipe) for recipe in recipes].count(True) <= 1
+    assert all(map(is_untuned, recipes))
+    plain = Recipe(precision="float32", format=Format.ONNX)
+    assert (abi_of(plain), is_untuned(plain)) == (None, False)
 
 
 def test_a_recipe_of_another_runtime_needs_no_torch_here_and_states_its_pins() -> None:

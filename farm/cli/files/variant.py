@@ -72,7 +72,7 @@ def build(
     runtime: Annotated[
         str,
         typer.Option(
-            help="Comma-separated: torch, onnxruntime, executorch, litert, ncnn, mnn; or all."
+            help="Comma-separated: torch, onnxruntime, executorch, litert, ncnn, mnn, tvm; or all."
             " Default: that of --format, else torch.",
             metavar="LIST",
         ),

@@ -50,7 +50,7 @@ from farm.core.models.variant import (
     meant_precision,
     variant_name,
 )
-from farm.core.programs.abi import select_abi
+from farm.core.programs.abi import ANY_ABI, select_abi
 
 #: The largest number of devices that an error message names.
 _DEVICES_SHOWN = 10
@@ -247,6 +247,7 @@ def _slots(
             key=_own_axes(key, harnesses.of(key)),
             harness=harnesses.of(key).name,
             variant_id=None if variant is None else variant.variant_id,
+            abi=None if variant is None else variant.manifest.abi,
             backend=str(key[BACKEND_AXIS]),
             settings=_complete_settings({**settings, **filled, **key}, harnesses.of(key)),
             replica=replica,
@@ -306,7 +307,7 @@ def _incompatible_slots(
     rejections = (
         (
             number,
-            find_incompatibility(device, harnesses.named(slot.harness), slot.key, slot.settings, controls),
+            find_incompatibility(device, harnesses.named(slot.harness), slot, controls),
         )
         for number, slot in enumerate(slots)
     )
@@ -355,11 +356,11 @@ def _on_devices_text(phones: Sequence[str]) -> str:
 
 
 def find_incompatibility(
-    device: KnownDevice, harness: KnownHarness, key: CellKey, settings: CellKey, controls: Controls
+    device: KnownDevice, harness: KnownHarness, slot: Slot, controls: Controls
 ) -> RejectedCell | None:
-    """Return why a device cannot run a cell of these axes and complete settings; None when it can."""
+    """Return why a device cannot run a cell; None when it can."""
     # `root` is None when the phone does not report it; the agent then finds out during the run.
-    unfit = partial(RejectedCell, key=key, device_id=device.device_id)
+    unfit = partial(RejectedCell, key=slot.key, device_id=device.device_id)
     if controls.needs_root and device.facts.root is False:
         return unfit(
             rejection=RejectionKind.UNSUPPORTED,
@@ -374,14 +375,21 @@ def find_incompatibility(
             reason=f"no program of {harness.name} is registered for {device.facts.abi or 'an unknown ABI'}",
             hint=f"registered for {', '.join(harness.abis) or 'no ABI at all'}; {add} registers one",
         )
+    loads = device.facts.abi if abi == ANY_ABI else abi
+    if slot.abi not in (None, loads):
+        return unfit(
+            rejection=RejectionKind.UNSUPPORTED,
+            reason=f"the file is compiled for {slot.abi}, and {harness.name} runs as {loads} there",
+            hint="`target` of the matrix names the ABI: `farm variant build --target` makes a file for each",
+        )
     if abi in harness.expired:
         return unfit(
             rejection=RejectionKind.EXPIRED,
             reason=f"a file of the {abi} program of {harness.name} expired",
             hint=f"send its files again: {add}",
         )
-    missing_flags = harness.missing_flags.get(abi, frozenset())
-    changed = [flag for flag in non_default_settings(settings, harness.defaults) if flag in missing_flags]
+    set_flags = non_default_settings(slot.settings, harness.defaults)
+    changed = [flag for flag in set_flags if flag in harness.missing_flags.get(abi, ())]
     if not changed:
         return None
     flags = ", ".join(f"--{flag}" for flag in changed)

@@ -183,6 +183,8 @@ class Slot:
     #: The slot that this one is compared to, by its number.
     baseline: int | None
     is_baseline: bool
+    #: The ABI that the program must be of; None where the file is for any.
+    abi: str | None = None
     #: The program that it runs; None for the current one of its device.
     program_id: int | None = None
 

@@ -44,6 +44,9 @@ class Builder:
 
 _TORCH_PRECISIONS = (Precision.FLOAT32, Precision.INT8_CORE, Precision.INT8_FULL)
 
+#: Of TVM's files: the loops are as its code generator orders them, many times slower than tuned ones.
+_UNTUNED = "-untuned"
+
 #: The first one of a runtime is for the target that is taken where none is named.
 BUILDERS = (
     Builder(
@@ -121,6 +124,20 @@ BUILDERS = (
         precisions=(Precision.FLOAT32, INT8_WEIGHT_ONLY),
         omission="no static int8: MNN's quantizer of it aborts",
     ),
+    Builder(
+        runtime="tvm",
+        target=f"x86_64{_UNTUNED}",
+        formats=(Format.TVM,),
+        precisions=(Precision.FLOAT32,),
+        omission="nothing tuned: MetaSchedule of TVM 0.27 crashes when it starts",
+    ),
+    Builder(
+        runtime="tvm",
+        target=f"arm64-v8a{_UNTUNED}",
+        formats=(Format.TVM,),
+        precisions=(Precision.FLOAT32,),
+        omission="nothing tuned: MetaSchedule of TVM 0.27 crashes when it starts",
+    ),
 )
 
 #: Backends that can run any file of a format. TorchScript and ExecuTorch compile the backend into the file,
@@ -134,6 +151,7 @@ BACKENDS_BY_FORMAT: Mapping[Format, tuple[str, ...]] = {
     Format.ONNX: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
     Format.ORT: ("cpu", "xnnpack", "nnapi", "qnn", "acl", "webgpu"),
     Format.NCNN: ("cpu", "vulkan"),
+    Format.TVM: ("cpu",),
     Format.MNN: ("cpu", "opencl", "nnapi", "opengl", "vulkan"),
     Format.GGUF: ("cpu", "opencl", "vulkan", "hexagon"),
     Format.LITERTLM: ("cpu", "gpu", "npu"),
@@ -142,8 +160,18 @@ BACKENDS_BY_FORMAT: Mapping[Format, tuple[str, ...]] = {
 
 def backends_of(recipe: Recipe) -> tuple[str, ...]:
     """Return the backends that can run a file built by a recipe."""
-    is_for_cpu = recipe.target == "cpu" or environment_of(recipe) == TORCH_WITH_XNNPACK
+    is_for_cpu = recipe.target == "cpu" or environment_of(recipe) == TORCH_WITH_XNNPACK or abi_of(recipe)
     return BACKENDS_BY_FORMAT[recipe.format] if is_for_cpu else (recipe.target,)
+
+
+def abi_of(recipe: Recipe) -> str | None:
+    """Return the ABI that a file is compiled for; None of files that every CPU reads."""
+    return recipe.target.removesuffix(_UNTUNED) if recipe.format is Format.TVM else None
+
+
+def is_untuned(recipe: Recipe) -> bool:
+    """Return whether a file is machine code whose loops nothing tuned."""
+    return recipe.target.endswith(_UNTUNED)
 
 
 def runtime_of(format: Format) -> str:

@@ -69,6 +69,8 @@ class Format(StrEnum):
     EXECUTORCH = "executorch"
     #: A network of ncnn as text (`.param`), without its weights.
     NCNN = "ncnn"
+    #: A shared library that TVM compiled, for one ABI.
+    TVM = "tvm"
     #: A flatbuffer of MNN.
     MNN = "mnn"
     #: A language model of llama.cpp, with its vocabulary.
@@ -162,6 +164,8 @@ class Manifest:
     size_bytes: Bytes
     #: Backends this very file can run on.
     backends: tuple[str, ...]
+    #: The ABI of its machine code, which only a program of the same one can load; None without machine code.
+    abi: Word | None = None
     #: As the file states them, with the sizes that were declared; else as they were declared.
     inputs: tuple[TensorSpec, ...]
     #: Why the file does not show its inputs; None where it does.

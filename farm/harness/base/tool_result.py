@@ -1,5 +1,6 @@
 """Readings from the numbers of a tool, or the reason why there are none."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -8,12 +9,15 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Better, Metric, Reading, RunFailure
 from farm.core.runs.placement import Placement
 from farm.core.runs.plan import RunPlan
-from farm.harness.base.output_lines import without_colours
+from farm.harness.base.output_lines import plain_lines, without_colours
 from farm.harness.base.placement_probe import actual_backend_of_plan
 from farm.harness.failures.classification import find_failure, unreadable_failure
 from farm.harness.failures.patterns import RUNTIME_PATTERNS, FailurePattern
 
 _LONGEST_LINE_CHARS = 2000
+_ITERATION = re.compile(
+    r"Iteration ([0-9]{1,9}) of ([0-9]{1,9}): ([0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?) ms"
+)
 #: Longer than any run; values below it fit into 64 bits.
 LONGEST_NS = 1e15
 #: The metric of the time from the file to a model that can run: the tool's own, in the unit of its other
@@ -70,6 +74,18 @@ def complete_stdout_lines(evidence: Evidence) -> list[str]:
 def _complete_lines(text: str, dropped_bytes: int) -> str:
     """Remove the line that was cut off, if any: the rest of a number is another number."""
     return text[: max(text.rfind(end) for end in "\r\n") + 1] if dropped_bytes else text
+
+
+def iterations_ms(text: str) -> list[float]:
+    """Return the times of lines `Iteration 3 of 50: 1.5 ms`, in order; empty where one of them is missing."""
+    ms_by_number: dict[int, float] = {}
+    totals: set[int] = set()
+    for line in plain_lines(text):
+        if (match := _ITERATION.search(line)) is not None:
+            ms_by_number.setdefault(int(match[1]), float(match[3]))
+            totals.add(int(match[2]))
+    is_whole = totals == {len(ms_by_number)} and sorted(ms_by_number) == list(range(1, len(ms_by_number) + 1))
+    return [ms_by_number[number] for number in sorted(ms_by_number)] if is_whole else []
 
 
 def time_reading(

@@ -12,7 +12,7 @@ from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.placement import Placement
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
-from farm.harness.base.output_lines import plain_line, plain_lines, without_colours
+from farm.harness.base.output_lines import plain_line, without_colours
 from farm.harness.base.placement_probe import placement_of_pass
 from farm.harness.base.result_files import RESULT_FILES, operator_metrics, result_files
 from farm.harness.base.sustained import SustainedFlags
@@ -28,6 +28,7 @@ from farm.harness.base.tool_result import (
     LOAD_TIME,
     LoopTimes,
     combined_output,
+    iterations_ms,
     lower_is_better,
     missing_times_failure,
     time_reading,
@@ -39,8 +40,6 @@ from farm.harness.failures.classification import unreadable_failure
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:[eE][+-]?[0-9]{1,2})?"
 #: executor_runner: the time of all executions together.
 _TOTAL = re.compile(rf"Model executed successfully ([0-9]{{1,9}}) time\(s\) in ({_NUMBER}) ms")
-#: The time of each execution, in newer runners.
-_ITERATION = re.compile(rf"Iteration ([0-9]{{1,9}}) of ([0-9]{{1,9}}): ({_NUMBER}) ms")
 #: qnn_executor_runner, one line for each set of inputs.
 _OF_SET = re.compile(rf"(?<!Total )\b([0-9]{{1,9}}) inferences? took ({_NUMBER}) ms, avg ({_NUMBER}) ms")
 #: Samsung's older runner, which executes once.
@@ -139,18 +138,6 @@ def _is_sum(lines: Sequence[Executions]) -> bool:
         return False
     total_ms = sum(line.total_ms for line in lines[:-1])
     return abs(lines[-1].total_ms - total_ms) <= _ROUNDED * total_ms
-
-
-def iterations_ms(text: str) -> list[float]:
-    """Return the time of each execution, in order; empty where the runner prints none, or one is missing."""
-    ms_by_number: dict[int, float] = {}
-    totals: set[int] = set()
-    for line in plain_lines(text):
-        if (match := _ITERATION.search(line)) is not None:
-            ms_by_number.setdefault(int(match[1]), float(match[3]))
-            totals.add(int(match[2]))
-    is_whole = totals == {len(ms_by_number)} and sorted(ms_by_number) == list(range(1, len(ms_by_number) + 1))
-    return [ms_by_number[number] for number in sorted(ms_by_number)] if is_whole else []
 
 
 class ExecutorRunner(ToolHarness):

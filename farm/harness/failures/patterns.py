@@ -1,7 +1,7 @@
 """Texts by which a failed program shows why it failed.
 
 They come from Android's linker and shell (mksh, toybox), the C++ runtimes of gcc and clang, the loaders of
-PyTorch, and from TensorFlow Lite, ExecuTorch, QNN, Arm NN, ONNX Runtime, ncnn, MNN and llama.cpp.
+PyTorch, and from TensorFlow Lite, ExecuTorch, QNN, Arm NN, ONNX Runtime, ncnn, MNN, TVM and llama.cpp.
 
 The first match decides, so the more specific patterns come first. Programs print megabytes: a pattern begins
 with something rare, and repeats nothing without a limit, because it would take hours.
@@ -277,7 +277,7 @@ variant.no_input          [Tt]here is no test data|test_data_set|no input data
 """.replace("OF_THE_SHELL", _OF_THE_SHELL)
 )
 
-_NCNN_MNN = _patterns(r"""
+_NCNN_MNN_TVM = _patterns(r"""
 variant.missing_operator  layer [\w.]{1,100} not exists or registered
 variant.too_new           param is too old, please regenerate
 run.backend_failed        no vulkan device|invalid gpu[_ ]device|vkCreateInstance failed
@@ -285,6 +285,10 @@ run.out_of_memory         vkAllocateMemory failed -[12]\b|VK_ERROR_OUT_OF_(?:DEV
                           |CL_OUT_OF_HOST_MEMORY|CL ERROR CODE : -[46]\b
 run.backend_failed        vk(?!Get)[A-Z]\w{2,60} failed
 run.backend_failed        Build program failed, err|\bERROR CODE : -(?!1001\b)
+# TVM, whose libraries are of one CPU; and its check of what the network is called with.
+variant.unreadable        Failed to load dynamic shared library
+variant.no_input          match_cast error|expect Tensor with \w{1,20}\x20
+                          |Invoking function \w{1,60} expects \d{1,3} arguments
 variant.unreadable        network graph not ready
 ?variant.unreadable       fopen \S{1,300} failed
 variant.missing_operator  Don't support type \[?\w{1,60}|Not support \w{1,60} op
@@ -300,7 +304,7 @@ run.delegate_refused      Failed to (?:compile model|create (?i:compiled ?model)
 
 #: Patterns of every runtime that has an adapter, then those of programs and devices in general.
 RUNTIME_PATTERNS = (
-    *(*_TFLITE, *_EXECUTORCH, *_ARMNN, *_ONNXRUNTIME, *_NCNN_MNN),
+    *(*_TFLITE, *_EXECUTORCH, *_ARMNN, *_ONNXRUNTIME, *_NCNN_MNN_TVM),
     *(*GENERIC_PATTERNS, *_ANY_RUNTIME),
 )
 

@@ -29,6 +29,11 @@ PINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     # The wheels declare more than the converter's program and the interpreter's module import.
     "ncnn": (*_TORCH, ("--no-deps", "pnnx==20261020", "ncnn==1.0.20261020"), _NUMPY),
     "mnn": (*_TORCH, ("--no-deps", "mnn==3.6.1"), (*_NUMPY, "onnx==1.23.2")),
+    # zig links what TVM compiles.
+    "tvm": (
+        *_TORCH,
+        ("apache-tvm==0.27.0.post1", "apache-tvm-ffi==0.1.15.post2", "ziglang==0.17.1", *_NUMPY),
+    ),
 }
 #: It has XNNPACK, which the mobile optimizer needs; torch 2.13 for PCs has not. On Linux pip finds builds for
 #: CUDA unless it is pointed to CPU builds: CUDA's libraries are of no use here, and cannot be left out.
@@ -49,6 +54,7 @@ NEEDED_BYTES: Mapping[str, int] = {
     "ncnn": 2 * 10**9,
     TORCH_WITH_XNNPACK: 8 * 10**9,
     "mnn": 2 * 10**9,
+    "tvm": 2 * 10**9,
 }
 
 

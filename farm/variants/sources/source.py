@@ -130,7 +130,7 @@ def check_source(source: Source, recipe: Recipe) -> None:
             hint="--runtime onnxruntime builds from it; others need the network itself: a factory"
             " (package.module:factory) or a .pt2 of torch.export",
         )
-    if source.kind is SourceKind.TORCHSCRIPT and runtime in ("executorch", "litert"):
+    if source.kind is SourceKind.TORCHSCRIPT and runtime in ("executorch", "litert", "tvm"):
         raise InvalidInput(
             f"a file for {runtime} cannot be built from TorchScript, which torch.export does not take",
             hint="build it from the network's factory (package.module:factory), or from a .pt2:"

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from farm.blobs.inspection import check_model_file
+from farm.blobs.inspection import check_model_file, with_stated_inputs
 from farm.core.errors import VariantInvalid
 from farm.core.models.file_format import archive_format
 from farm.core.models.variant import Format
+from tests.support.harness.run_samples import manifest
 from tests.support.models import onnx_samples as onnx
+from tests.support.models.elf_samples import AARCH64, SPARC, elf_file
 
 TORCHSCRIPT = ["m/data.pkl", "m/code/__torch__/net.py", "m/constants.pkl", "m/version"]
 
@@ -146,6 +148,17 @@ def packed_tar() -> bytes:
 def test_a_network_of_ncnn_is_known_by_its_number_and_its_counts(tmp_path: Path, ends: bytes) -> None:
     lines = (b"7767517", b"2 2", b"Input data 0 1 data", b"ReLU relu 1 1 data out", b"")
     assert taken(tmp_path / "net.param", ends.join(lines)) is Format.NCNN
+
+
+def test_a_library_of_tvm_is_known_by_its_symbol_and_states_its_abi(tmp_path: Path) -> None:
+    symbol = b"\0__tvm_ffi__library_bin\0"
+    library = tmp_path / "net.so"
+    assert taken(library, elf_file(AARCH64, loader=None, text=symbol)) is Format.TVM
+    assert with_stated_inputs(library, manifest(format=Format.TVM)).abi == "arm64-v8a"
+    assert "a program (ELF), not a model" in refused(library, elf_file(AARCH64, loader=None)).message
+    # A program that has the symbol, and a library for a CPU that no phone has.
+    assert refused(library, elf_file(AARCH64, text=symbol)).message
+    assert refused(library, elf_file(SPARC, loader=None, text=symbol)).message
 
 
 def test_a_model_of_mnn_is_known_by_its_operators_and_its_tensors_names(tmp_path: Path) -> None:

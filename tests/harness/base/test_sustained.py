@@ -32,6 +32,7 @@ def settings(name: str, *, sustained_s: int = 600, iteration_ns: float | None = 
         ("speed_benchmark_torch", {"iter": 120_000}),
         ("executor_runner", {"num_executions": 120_000}),
         ("litert-benchmark", {"num_runs": 120_000}),
+        ("tvm_benchmark", {"num_runs": 120_000}),
         ("mnn_benchmark", {"loop": 120_000}),
         ("llama-bench", {"repetitions": 120_000}),
         ("litert_lm_advanced_main", {"num_iterations": 120_000}),

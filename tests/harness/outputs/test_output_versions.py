@@ -3,7 +3,7 @@
 import pytest
 
 from farm.core.runs.measurement import Outcome
-from farm.harness.executorch.executor_runner import iterations_ms
+from farm.harness.base.tool_result import iterations_ms
 from tests.support.harness import tool_samples as sample
 
 TFLITE = [

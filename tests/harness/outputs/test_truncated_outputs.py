@@ -23,6 +23,7 @@ OUTPUTS = {
         "litert_native",
     ],
     "litert-benchmark": ["litert_benchmark"],
+    "tvm_benchmark": ["tvm_benchmark"],
     "executor_runner": ["executor_runner", "executor_runner_2026", "qnn_runner"],
     "onnxruntime_perf_test": ["ort_newer", "ort_older"],
     "benchncnn": ["ncnn_vulkan"],

@@ -27,6 +27,7 @@ FORMAT_BY_HARNESS = {
     "onnxruntime_perf_test": Format.ONNX,
     "benchncnn": Format.NCNN,
     "mnn_benchmark": Format.MNN,
+    "tvm_benchmark": Format.TVM,
     "llama-bench": Format.GGUF,
     "litert_lm_advanced_main": Format.LITERTLM,
 }

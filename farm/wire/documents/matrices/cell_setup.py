@@ -20,8 +20,8 @@ class CellSetup(Wire):
     target: str | None
     #: SHA-256 of the model file.
     variant_digest: Digest | None
-    #: Whether it is a torch file in floating point whose weights are not packed for XNNPACK: phones may run
-    #: one that has them packed faster.
+    #: Whether it is a torch file in floating point whose weights are not packed for XNNPACK, or a library of
+    #: TVM that nothing tuned: phones may run another file faster.
     unoptimized: bool = False
     #: The requested backend.
     backend: str

@@ -26,6 +26,7 @@ FORMATS = {
     "benchncnn": Format.NCNN,
     "executor_runner": Format.EXECUTORCH,
     "mnn_benchmark": Format.MNN,
+    "tvm_benchmark": Format.TVM,
 }
 
 

@@ -1,11 +1,14 @@
 """Cells of harnesses that run no model, and of programs that lack a flag or serve several ABIs."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from farm.core.base.ids import DeviceId, HostId
+from farm.core.devices.selector import KnownDevice
 from farm.core.matrices.expansion import expand
-from farm.core.matrices.matrix import Expansion, KnownHarness, MatrixSpec, RejectionKind
+from farm.core.matrices.matrix import Expansion, KnownHarness, KnownVariant, MatrixSpec, RejectionKind
 from farm.core.models.variant import Manifest
 from tests.core.matrices.expansion.test_expansion import AXES, FOUR, device, expanded, harness, refusal
 
@@ -19,6 +22,39 @@ def script(**changed: Any) -> KnownHarness:
         "unsupported": lambda manifest, backend: None,
     }
     return harness(**{**facts, **changed})
+
+
+def compiled(abi: str) -> list[KnownVariant]:
+    return [replace(each, manifest=replace(each.manifest, abi=abi)) for each in FOUR]
+
+
+def test_machine_code_is_rejected_on_phones_that_run_that_of_another_cpu() -> None:
+    devices = [device("phone-1"), device("phone-2", abi="arm64-v8a")]
+    answer = expanded(
+        on=harness(abis=("x86_64", "arm64-v8a")), variants=compiled("arm64-v8a"), devices=devices
+    )
+    assert {cell.device_id for cell in answer.cells} == {"phone-2"}
+    assert {(each.device_id, each.rejection, each.reason) for each in answer.rejected} == {
+        (
+            "phone-1",
+            RejectionKind.UNSUPPORTED,
+            "the file is compiled for arm64-v8a, and speed_benchmark_torch runs as x86_64 there",
+        )
+    }
+    assert "farm variant build --target" in answer.rejected[0].hint
+
+
+def test_the_program_of_a_phone_decides_which_machine_code_it_loads() -> None:
+    both = KnownDevice(
+        device_id=DeviceId("phone-1"),
+        host=HostId("host-1"),
+        facts=replace(device("phone-1").facts, abis=("arm64-v8a", "armeabi-v7a")),
+    )
+    for abis, loads in ((("armeabi-v7a",), "armeabi-v7a"), (("any",), "arm64-v8a")):
+        on = harness(abis=abis)
+        assert len(expanded(on=on, variants=compiled(loads), devices=[both]).cells) == len(FOUR)
+        other = "arm64-v8a" if loads == "armeabi-v7a" else "armeabi-v7a"
+        assert f"compiled for {other}" in refusal(on=on, variants=compiled(other), devices=[both]).message
 
 
 def test_a_harness_without_models_needs_a_backend_only() -> None:
