@@ -124,7 +124,7 @@ def test_a_recipe_of_another_runtime_needs_no_torch_here_and_states_its_pins() -
     source = zoo_source("resnet18")
     assert built_with(source, recipe)["onnxruntime"] == pinned_versions("onnxruntime")["onnxruntime"]
     digests = {recipe_digest(source, each) for each in recipes_of(["float32"], runtimes=["all"])}
-    assert len(digests) == 6
+    assert len(digests) == 7
 
 
 def test_pins_are_those_of_the_makefile_and_of_the_extras() -> None:

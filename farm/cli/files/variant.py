@@ -89,8 +89,8 @@ def build(
         str,
         typer.Option(
             "--format",
-            help="Comma-separated: torchscript, lite, flatbuffer, onnx, ort, executorch, tflite, ncnn, mnn;"
-            " or all. Default: the main one of each runtime.",
+            help="Comma-separated: torchscript, lite, flatbuffer, onnx, ort, executorch, tflite, ncnn, mnn,"
+            " tvm; or all. Default: the main one of each runtime.",
             metavar="LIST",
         ),
     ] = "",
@@ -105,8 +105,8 @@ def build(
     target: Annotated[
         str,
         typer.Option(
-            help="What files are built for: cpu, nnapi, xnnpack, vulkan; or all."
-            " Default: cpu, and xnnpack for executorch.",
+            help="What files are built for: cpu, nnapi, xnnpack, vulkan, x86_64-untuned, arm64-v8a-untuned;"
+            " or all. Default: cpu; xnnpack for executorch, x86_64-untuned for tvm.",
             metavar="LIST",
         ),
     ] = "",

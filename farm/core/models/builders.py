@@ -129,14 +129,12 @@ BUILDERS = (
         target=f"x86_64{_UNTUNED}",
         formats=(Format.TVM,),
         precisions=(Precision.FLOAT32,),
-        omission="nothing tuned: MetaSchedule of TVM 0.27 crashes when it starts",
     ),
     Builder(
         runtime="tvm",
         target=f"arm64-v8a{_UNTUNED}",
         formats=(Format.TVM,),
         precisions=(Precision.FLOAT32,),
-        omission="nothing tuned: MetaSchedule of TVM 0.27 crashes when it starts",
     ),
 )
 
