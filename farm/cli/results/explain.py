@@ -16,6 +16,7 @@ from farm.cli.shell.tables import Field, Line, text_report
 from farm.core.base.ids import CellId, JobId
 from farm.core.base.units import duration_text, elapsed_text, ratio_text, size_text
 from farm.core.devices.condition import ConditionRange, Gates, ThermalStatus, UnknownGatePolicy
+from farm.core.devices.cpu_peak import PeakShare
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Manifest
 from farm.core.results.looks.look import LookStop
@@ -308,6 +309,8 @@ def number_report(view: JobExplanation) -> Text:
     run = None if view.side is None or not view.side.runs else view.side.runs[0]
     lines: list[Line] = [*_job_lines(view)]
     lines += [("value", "none: the job has no measurement")] if run is None else run_lines(run)
+    if view.peak is not None:
+        lines.append(("peak", peak_text(view.peak)))
     lines.append(("used", view.use))
     if view.trace and run is not None and (run.quality not in COUNTED or view.left_out):
         lines += trace_fields(view.trace, columns=_STRIP_COLUMNS)
@@ -318,6 +321,14 @@ def number_report(view: JobExplanation) -> Text:
         lines += side_lines(view.side)
     lines += ["", *_number_links(view)]
     return text_report(job_headline(view.job), lines)
+
+
+def peak_text(peak: PeakShare) -> str:
+    """Return `34.2% of 38.4 GFLOP/s, the float32 peak of 1 thread on Cortex-A76`."""
+    where = f"{plural(peak.threads, 'thread')} on {' and '.join(peak.cores)}"
+    unbound = "" if peak.is_bound else ", the fastest cores; the run was not bound to any"
+    most = f"{peak.peak_flop_per_s / 1e9:.3g} GFLOP/s"
+    return f"{peak.share:.1%} of {most}, the float32 peak of {where}{unbound}"
 
 
 def _job_lines(view: JobExplanation) -> Iterator[Field]:

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
-from farm.cli.results.explain import device_lines, side_lines
+from farm.cli.results.explain import device_lines, peak_text, side_lines
 from farm.cli.shell.tables import text_lines
 from farm.core.base.ids import CellId, DeviceId, digest_of
 from farm.core.devices.condition import ConditionRange
+from farm.core.devices.cpu_peak import PeakShare
 from farm.core.devices.device import DeviceFacts
 from farm.core.models.variant import Fidelity, Format, Precision, Recipe
 from farm.wire.documents.results.explain import (
@@ -103,3 +104,12 @@ def test_a_system_build_that_changed_in_between_is_pointed_out() -> None:
     assert lines[0] == "device      desk (p) at h"
     assert lines[1] == "            Pixel 8, one; 3 runs"
     assert "its system build changed in between" in lines[-1]
+
+
+def test_the_share_of_a_peak_says_what_it_is_a_share_of() -> None:
+    peak = PeakShare(share=0.342, peak_flop_per_s=38.4e9, threads=1, cores=("Cortex-A76",), is_bound=True)
+    assert peak_text(peak) == "34.2% of 38.4 GFLOP/s, the float32 peak of 1 thread on Cortex-A76"
+    unbound = replace(peak, threads=3, cores=("Cortex-A76", "Cortex-A55"), is_bound=False)
+    assert peak_text(unbound).endswith(
+        "of 3 threads on Cortex-A76 and Cortex-A55, the fastest cores; the run was not bound to any"
+    )

@@ -8,6 +8,7 @@ from farm.core.jobs.job import Job
 from farm.core.results.pairing import block_key
 from farm.core.runs.measurement import COUNTED
 from farm.phone.condition.run_trace import run_trace
+from farm.services.results.explanations.peak import reached_peak
 from farm.services.results.explanations.sides import (
     compared_cells,
     evidence_of,
@@ -72,11 +73,23 @@ def explain_job(connection: Connection, job_id: JobId) -> JobExplanation:
     evidence = next(iter(evidence_of(connection, [run.attempt_id for run in runs]).values()), None)
     place, size = positions_in_blocks(connection, cell).get(job_id, (None, None))
     left_out = _left_out_reason(connection, matrix, cell, run)
+    device = explain_device(connection, cell, runs)
+    [side] = explain_sides(connection, [(cell, runs)], orders)
     return JobExplanation.of(
         matrix.spec,
         job=detail,
-        device=explain_device(connection, cell, runs),
-        side=explain_sides(connection, [(cell, runs)], orders)[0],
+        device=device,
+        side=side,
+        peak=None
+        if run is None
+        else reached_peak(
+            run,
+            harness=side.program.harness,
+            settings=cell.settings,
+            manifest=side.manifest,
+            facts=device.builds[0].facts if device.builds else None,
+            evidence=evidence,
+        ),
         before=evidence.before if evidence else None,
         after=evidence.after if evidence else None,
         argv=evidence.argv if evidence else (),

@@ -5,6 +5,7 @@ from datetime import datetime
 from farm.core.base.ids import AttemptId, CellId, DeviceId, Digest, JobId, MatrixId
 from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Condition, ConditionRange, Gates
+from farm.core.devices.cpu_peak import PeakShare
 from farm.core.devices.device import DeviceFacts
 from farm.core.jobs.run_order import RunOrder
 from farm.core.models.variant import Manifest
@@ -209,6 +210,8 @@ class JobExplanation(Wire):
     device: ExplainedDevice
     #: Its cell, with this job's run alone; None for a health check.
     side: SideView | None
+    #: The share of the float32 peak of its cores; None where the peak is not known, and for other precisions.
+    peak: PeakShare | None = None
     before: Condition | None
     after: Condition | None
     #: The command as it ran.
