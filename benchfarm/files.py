@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from farm.cli.files.harness import stated_definition
-from farm.cli.files.local_variants import add_variant, manifest_of_file
+from farm.cli.files.local_variants import add_variant, files_to_remove, manifest_of_file
 from farm.cli.files.program_upload import add_program
 from farm.cli.run.model_file import named_variant
 from farm.client.farm_client import FarmClient
@@ -27,6 +27,7 @@ class Variants:
         self,
         path: str | Path,
         *,
+        files: Sequence[str | Path] = (),
         model: str | None = None,
         precision: str = "unstated",
         backends: Sequence[str] = (),
@@ -34,14 +35,26 @@ class Variants:
         memory_format: str = "contiguous",
         target: str | None = None,
     ) -> Variant:
-        """Upload a model file and register it; the arguments are the options of `farm variant add`.
+        """Upload a model and register it; the arguments are the options of `farm variant add`.
+
+        Args:
+            path: the model file.
+            files: files that it needs beside it: `tokenizer.bin`, or `tokenizer.json=PATH` for another name.
+            model: name of the network; None for the file's name.
+            precision: of the file.
+            backends: that can run it; none for those of its format.
+            inputs: declared ones: `1x3x224x224:float32`.
+            memory_format: of inputs.
+            target: what it was built for; None for the usual one.
 
         Raises:
-            VariantInvalid: the file is no complete model of a supported format.
+            VariantInvalid: the file is no complete model of a supported format, or needs a file beside it.
             Conflict: the farm has this file with this name but other backends or inputs.
         """
+        named = tuple(map(str, files))
         manifest = manifest_of_file(
             Path(path),
+            files=named,
             model=model,
             precision=precision,
             backends=tuple(backends),
@@ -49,7 +62,7 @@ class Variants:
             memory_format=memory_format,
             target=target,
         )
-        return add_variant(self._client, Path(path), manifest)
+        return add_variant(self._client, Path(path), manifest, files=named)
 
     def list(self) -> list[Variant]:
         """Return all variants."""
@@ -63,15 +76,18 @@ class Variants:
         """
         return named_variant(self._client.variants(), name, hint="`farm.variants.list()` has them")
 
-    def remove(self, name: str) -> FileRemoval:
-        """Remove the file of a variant that the caller uploaded; the variant stays listed, as expired.
+    def remove(self, name: str) -> tuple[FileRemoval, ...]:
+        """Remove the files of a variant that the caller uploaded; the variant stays listed, as expired.
+
+        A file that another variant has, too, such as a tokenizer, is kept.
 
         Raises:
             NotFound: there is no such variant.
             Forbidden: someone else uploaded the file.
             Conflict: a matrix that is not finished needs it.
         """
-        return self._client.remove_stored_file(self.get(name).manifest.digest)
+        files = files_to_remove(self._client, self.get(name))
+        return tuple(self._client.remove_stored_file(file.digest) for file in files)
 
 
 class StoredFiles:

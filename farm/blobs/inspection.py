@@ -20,11 +20,12 @@ from farm.core.models.file_format import (
     is_ncnn,
     looks_like_text,
 )
+from farm.core.models.further_files import check_further_files, stated_files
 from farm.core.models.inputs.file_inputs import file_inputs
 from farm.core.models.llm.gguf import MAGIC, gguf_parameters
 from farm.core.models.llm.litertlm import LITERTLM_MAGIC, litertlm_sections
-from farm.core.models.onnx_file import check_weights_inside, is_onnx
-from farm.core.models.variant import TORCH_FORMATS, Format, Manifest, variant_name
+from farm.core.models.onnx_file import external_files, is_onnx
+from farm.core.models.variant import TORCH_FORMATS, Format, Manifest, variant_files, variant_name
 from farm.core.programs.binary_inspection import FileInspection, inspect_file
 
 _FORMATS = (
@@ -87,7 +88,7 @@ def _format(content: memoryview, path: Path) -> Format:
     if is_mnn(content):
         return Format.MNN
     if is_onnx(content):
-        check_weights_inside(content)
+        external_files(content)
         return Format.ONNX
     kind = "a text" if looks_like_text(head) else "of no known kind"
     raise VariantInvalid(
@@ -156,6 +157,27 @@ def with_stated_inputs(path: Path, manifest: Manifest) -> Manifest:
         macs=contents.macs,
         macs_uncounted=contents.macs_uncounted,
     )
+
+
+def further_files_of(path: Path, format: Format) -> tuple[str, ...]:
+    """Return the paths beside a checked model file at which it states that it keeps parts of itself."""
+    with _mapped(path) as content:
+        return stated_files(content, format)
+
+
+def check_further_files_of(path: Path, manifest: Manifest) -> None:
+    """Check that a checked model file has the files that it needs beside it.
+
+    Raises:
+        VariantInvalid: one is missing, or has a path that no device can have beside the model.
+    """
+    paths = [file.path for file in variant_files(manifest) if file.path]
+    try:
+        with _mapped(path) as content:
+            check_further_files(content, manifest.recipe.format, paths)
+    except VariantInvalid as error:
+        name = variant_name(manifest.model, manifest.recipe)
+        raise VariantInvalid(f"{name}: {error.message}", hint=error.hint) from error
 
 
 @contextmanager

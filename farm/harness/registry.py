@@ -7,6 +7,7 @@ from farm.harness.base.adapter import Harness
 from farm.harness.base.options import HarnessOptions
 from farm.harness.base.tool_harness import ToolHarness
 from farm.harness.executorch.executor_runner import ExecutorRunner
+from farm.harness.llm.executorch.llama_main import LlamaMain
 from farm.harness.llm.litert_lm.advanced_main import LitertLmAdvancedMain
 from farm.harness.llm.llama_cpp.llama_bench import LlamaBench
 from farm.harness.ncnn_mnn_tvm.mnn import MnnBenchmark
@@ -28,6 +29,7 @@ _HARNESSES: tuple[ToolHarness, ...] = (
     TvmBenchmark(),
     LlamaBench(),
     LitertLmAdvancedMain(),
+    LlamaMain(),
 )
 _HARNESS_BY_NAME = {harness.name: harness for harness in _HARNESSES}
 

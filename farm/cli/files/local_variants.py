@@ -1,7 +1,7 @@
 """Variants from files of this machine: built here, or elsewhere with facts from their owner."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,7 +9,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from farm.blobs.inspection import check_model_file, with_stated_inputs
+from farm.blobs.inspection import (
+    check_further_files_of,
+    check_model_file,
+    further_files_of,
+    with_stated_inputs,
+)
 from farm.blobs.torch_file import is_converted_for_nnapi
 from farm.cli.files.program_upload import local_digest, matrix_name, upload_files
 from farm.client.farm_client import FarmClient
@@ -27,11 +32,15 @@ from farm.core.models.variant import (
     Precision,
     Recipe,
     Variant,
+    VariantFile,
+    files_digest,
     find_invalid_name,
     is_precision,
     precision_hint,
+    variant_files,
     variant_name,
 )
+from farm.core.runs.plan import path_problem
 from farm.variants.build import BuildProgress, BuiltVariant, build_variants
 from farm.variants.recipe import recipe_digest
 from farm.variants.sources.source import Source
@@ -128,6 +137,7 @@ MEMORY_FORMATS = ("contiguous", "channels_last")
 def manifest_of_file(
     path: Path,
     *,
+    files: Sequence[str] = (),
     model: str | None = None,
     precision: str = Precision.UNSTATED,
     backends: Sequence[str] = (),
@@ -135,10 +145,12 @@ def manifest_of_file(
     memory_format: str = "contiguous",
     target: str | None = None,
 ) -> Manifest:
-    """Return the manifest of a file that was built elsewhere. Reads the whole file; needs no torch.
+    """Return the manifest of a model that was built elsewhere. Reads the whole file; needs no torch.
 
     Args:
         path: the file; its format is detected from its content.
+        files: that it needs beside it, as `named_files` reads them; those that it names itself and that
+            are beside it come along.
         model: name of the network; default: the file name.
         precision: a value of `Precision`, or another word.
         backends: backends that can run this file; default: those of its format.
@@ -147,7 +159,8 @@ def manifest_of_file(
         target: what it was built for; default: `nnapi` for TorchScript converted for it, else `cpu`.
 
     Raises:
-        VariantInvalid: the file is not a complete model of a supported format, or has other inputs.
+        VariantInvalid: the file is not a complete model of a supported format, has other inputs, or needs a
+            file that is not there.
         InvalidInput: an argument is not valid.
     """
     declared = tuple(map(declared_input, inputs))
@@ -166,29 +179,80 @@ def manifest_of_file(
         target=target or ("nnapi" if is_converted else "cpu"),
     )
     name = model or model_name(path)
-    digest = local_digest(path, error_type=VariantInvalid)
+    all_files = (_local_file("", path), *_further_files(path, format, named_files(files)))
+    digest = files_digest(all_files)
     manifest = Manifest(
         model=name,
         recipe=recipe,
         digest=digest,
-        size_bytes=path.stat().st_size,
+        size_bytes=sum(file.size_bytes for file in all_files),
+        files=all_files if len(all_files) > 1 else (),
         backends=supported,
         inputs=declared,
         recipe_digest=_recipe_digest(digest, name, recipe),
     )
     if (word := find_invalid_name(manifest)) is not None:
         raise InvalidInput(f"{word[:80]!r} is not a name", hint=NAME_RULE)
+    check_further_files_of(path, manifest)
     return with_stated_inputs(path, manifest)
 
 
-def add_variant(farm: FarmClient, path: Path, manifest: Manifest) -> Variant:
-    """Upload the file and register it.
+def named_files(words: Sequence[str]) -> dict[str, Path]:
+    """Return files by their paths beside the model: `tokenizer.bin`, or `tokenizer.json=llama/vocab.json`.
 
     Raises:
-        Conflict: the farm has this file with this name but other backends or inputs.
+        InvalidInput: two have one path.
     """
-    upload_files(farm, {manifest.digest: path}, label=path.name)
+    file_by_path: dict[str, Path] = {}
+    for word in words:
+        name, equals, path = word.partition("=")
+        is_named = bool(equals) and not Path(word).is_file()
+        name, source = (name, Path(path)) if is_named else (Path(word).name, Path(word))
+        if name in file_by_path:
+            raise InvalidInput(f"two files are called {name[:80]!r}", hint="--file NAME=PATH gives a name")
+        file_by_path[name] = source
+    return file_by_path
+
+
+def _further_files(path: Path, format: Format, given: Mapping[str, Path]) -> list[VariantFile]:
+    """Return the files that are given, and those that the model names and that are beside it."""
+    beside = {name: path.parent / name for name in further_files_of(path, format) if not path_problem(name)}
+    found = {name: source for name, source in beside.items() if source.is_file()}
+    return [_local_file(name, source) for name, source in sorted({**found, **given}.items())]
+
+
+def _local_file(name: str, source: Path) -> VariantFile:
+    digest = local_digest(source, error_type=VariantInvalid)
+    return VariantFile(path=name, digest=digest, size_bytes=source.stat().st_size)
+
+
+def add_variant(farm: FarmClient, path: Path, manifest: Manifest, *, files: Sequence[str] = ()) -> Variant:
+    """Upload the files of `manifest_of_file` and register them.
+
+    Raises:
+        Conflict: the farm has these files with this name but other backends or inputs.
+    """
+    sources = {"": path, **named_files(files)}
+    source_by_digest = {
+        file.digest: sources.get(file.path, path.parent / file.path) for file in variant_files(manifest)
+    }
+    upload_files(farm, source_by_digest, label=path.name)
     return farm.register_variant(manifest)
+
+
+def files_to_remove(farm: FarmClient, view: Variant) -> list[VariantFile]:
+    """Return the model file, and the further files that the caller uploaded and no other variant has."""
+    model, *further = variant_files(view.manifest)
+    if not further:
+        return [model]
+    others = {
+        file.digest
+        for other in farm.variants()
+        if other.variant_id != view.variant_id and other.expired_at is None
+        for file in variant_files(other.manifest)
+    }
+    own = {file.digest for file in farm.stored_files().largest} - others
+    return [model, *(file for file in further if file.digest in own)]
 
 
 def missing_input_hint(view: Variant) -> str | None:

@@ -18,7 +18,8 @@ from farm.core.base.ids import Digest
 from farm.core.errors import InvalidInput
 from farm.core.programs.abi import program_abi, select_entry
 from farm.core.programs.built_with import ProgramPart
-from farm.core.programs.bundle import MAX_FILES, PLAIN_COMMAND, Bundle, BundleFile, check_bundle, path_problem
+from farm.core.programs.bundle import MAX_FILES, PLAIN_COMMAND, Bundle, BundleFile, check_bundle
+from farm.core.runs.plan import path_problem
 from farm.wire.documents.files.programs import (
     BundleFileSpec,
     ProgramRegistration,

@@ -12,6 +12,7 @@ from farm.cli.files.local_variants import (
     VariantBuildResult,
     add_variant,
     build_and_register,
+    files_to_remove,
     manifest_of_file,
     missing_input_hint,
     replacement_note,
@@ -154,6 +155,15 @@ def add(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A model file; its format is detected from its content.")
     ],
+    files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--file",
+            help="A file that the model needs beside it: a tokenizer, weights. NAME=PATH gives it another"
+            " name. Repeatable.",
+            metavar="PATH",
+        ),
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="The network; default: the file's name.", metavar="NAME")
     ] = None,
@@ -181,9 +191,12 @@ def add(
     """Register a model file that was built elsewhere. docs/variants.md lists the supported formats.
 
     Example: farm variant add model.ptl --model my_net --precision float32 --input 1x3x224x224:float32
+
+    Example: farm variant add llama.pte --file tokenizer.bin --precision int8
     """
     manifest = manifest_of_file(
         file,
+        files=files or (),
         model=model,
         precision=precision,
         backends=_words(backend),
@@ -192,7 +205,7 @@ def add(
         target=target,
     )
     with connect() as farm:
-        view = add_variant(farm, file, manifest)
+        view = add_variant(farm, file, manifest, files=files or ())
         notes = (
             precision_note(view.manifest.recipe),
             missing_input_hint(view),
@@ -236,8 +249,9 @@ def remove(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Remove the file of a variant that you uploaded, so that others fit into your quota.
+    """Remove the files of a variant that you uploaded, so that others fit into your quota.
 
+    A file that another variant has, too, such as a tokenizer, is kept.
     The variant stays listed as expired, with its measurements, and runs again once its file is added again. A
     file that an unfinished matrix needs is kept.
 
@@ -245,8 +259,11 @@ def remove(
     """
     with connect() as farm:
         view = select_variant(farm.variants(), variant)
-        selected = SelectedFile(digest=view.manifest.digest, text=view.name)
-        remove_files(farm, [selected], yes=yes, as_json=as_json)
+        selected = [
+            SelectedFile(digest=file.digest, text=f"{file.path} of {view.name}" if file.path else view.name)
+            for file in files_to_remove(farm, view)
+        ]
+        remove_files(farm, selected, yes=yes, as_json=as_json)
 
 
 @app.command("show")

@@ -8,7 +8,7 @@ from rich.text import Text
 from farm.cli.shell.tables import Field, Listing, name, number, prose, sections, text_report
 from farm.core.base.units import size_text, whole_text
 from farm.core.models.declared_inputs import shape_text
-from farm.core.models.variant import UNNAMED, Fidelity, Manifest, TensorSpec, Variant
+from farm.core.models.variant import UNNAMED, Fidelity, Manifest, TensorSpec, Variant, model_file_name
 from farm.presentation.text import EMPTY_CELL, local_time_text
 
 #: Of the kinds of operators, the most frequent.
@@ -33,7 +33,7 @@ def input_texts(inputs: Sequence[TensorSpec]) -> str:
 def _fields(view: Variant) -> Iterator[Field]:
     manifest, recipe = view.manifest, view.manifest.recipe
     yield "recipe", f"{recipe.precision}, {recipe.format}, {recipe.memory_format}, for {recipe.target}"
-    yield "file", f"{size_text(manifest.size_bytes)}, {manifest.digest}"
+    yield from file_lines(manifest)
     yield "backends", ", ".join(manifest.backends) or EMPTY_CELL
     yield "inputs", ", ".join(_input_lines(manifest)) or EMPTY_CELL
     yield "parameters", _count(manifest.parameters)
@@ -47,6 +47,16 @@ def _fields(view: Variant) -> Iterator[Field]:
     yield "registered", local_time_text(view.created_at)
     if view.replaces is not None:
         yield "replaces", f"{view.replaces[:12]}, which is still run by that digest"
+
+
+def file_lines(manifest: Manifest, *, name: str = "") -> Iterator[Field]:
+    """Yield the line of a variant's file; of several, that of all together and one for each."""
+    called = f"{name}, " if name else ""
+    together = f"{called}{size_text(manifest.size_bytes)}"
+    yield ("files" if manifest.files else "file"), f"{together}, {manifest.digest}"
+    for file in manifest.files:
+        path = file.path or model_file_name(manifest.recipe.format)
+        yield "", f"{path}, {size_text(file.size_bytes)}, {file.digest}"
 
 
 def _input_lines(manifest: Manifest) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from farm.cli.files.variant_report import built_with_text
+from farm.cli.files.variant_report import built_with_text, file_lines
 from farm.cli.jobs.attempt import predecessor_text
 from farm.cli.jobs.job import flags, job_headline, run_lines
 from farm.cli.jobs.trace_strip import WIDTH, trace_fields
@@ -80,7 +80,7 @@ def side_lines(side: SideView) -> Iterator[Field]:
 
 
 def _variant_lines(name: str, manifest: Manifest) -> Iterator[Field]:
-    yield "file", f"{name}, {size_text(manifest.size_bytes)}, {manifest.digest}"
+    yield from file_lines(manifest, name=name)
     yield "built with", built_with_text(manifest) or None
     fidelity = manifest.fidelity
     if fidelity is not None:

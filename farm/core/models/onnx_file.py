@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from farm.core.errors import VariantInvalid
 from farm.core.models.protobuf import BYTES, VARINT, MalformedMessage, TruncatedMessage, protobuf_fields
+from farm.core.models.variant import MOST_FILES
 
 #: ModelProto: ir_version, producer_name, producer_version, domain, model_version, doc_string, graph,
 #: opset_import, metadata_props, training_info, functions.
@@ -30,6 +31,10 @@ _PARTS: Mapping[str, Mapping[int, str]] = {
     "sparse tensor": {1: "tensor", 2: "tensor"},
 }
 _TENSOR_EXTERNAL_DATA, _TENSOR_DATA_LOCATION, _EXTERNAL = 13, 14, 1
+#: StringStringEntryProto, and the key under which `external_data` has the path (docs/ExternalData.md).
+_KEY, _VALUE, _LOCATION = 1, 2, b"location"
+_LONGEST_PATH = 4096
+_ONE_FILE = "save it in fewer files: export with external_data=False, or onnx.save(model, path)"
 #: A large network has some 100 000 messages; this many take about a second.
 _MOST_MESSAGES = 500_000
 
@@ -62,22 +67,24 @@ def is_onnx(content: memoryview) -> bool:
     return {_IR_VERSION, _GRAPH, _OPSET_IMPORT} <= seen
 
 
-def check_weights_inside(content: memoryview) -> None:
-    """Refuse an ONNX model whose weights are in another file.
+def external_files(content: memoryview) -> tuple[str, ...]:
+    """Return the paths of the files in which a model keeps weights: relative to its own, as it states them.
 
     Raises:
-        VariantInvalid: they are, or its messages cannot be read.
+        VariantInvalid: it does not state one, there are too many, or its messages cannot be read.
     """
+    paths: dict[str, None] = {}
     try:
         for kind, start, stop in _messages(content):
             if kind == "tensor" and _is_external(content, start, stop):
-                raise VariantInvalid(
-                    "its weights are in another file (external data)",
-                    hint="pushing only the .onnx loses the weights: export with external_data=False,"
-                    " or load and save it with onnx.save(model, path)",
-                )
+                paths[_location(content, start, stop)] = None
+                if len(paths) > MOST_FILES:
+                    raise VariantInvalid(
+                        f"its weights are in more than {MOST_FILES} files (external data)", hint=_ONE_FILE
+                    )
     except MalformedMessage as error:
         raise VariantInvalid(f"not a whole ONNX model: {error}") from error
+    return tuple(paths)
 
 
 def _messages(content: memoryview) -> Iterator[_Message]:
@@ -105,3 +112,18 @@ def _is_external(content: memoryview, start: int, stop: int) -> bool:
         number == _TENSOR_EXTERNAL_DATA or (number == _TENSOR_DATA_LOCATION and value == _EXTERNAL)
         for number, _, value, _ in protobuf_fields(content, start, stop)
     )
+
+
+def _location(content: memoryview, start: int, stop: int) -> str:
+    """Return the path of the file that has the data of a tensor."""
+    for number, wire, value, end in protobuf_fields(content, start, stop):
+        if number != _TENSOR_EXTERNAL_DATA or wire != BYTES:
+            continue
+        entry = {
+            key: bytes(content[first:last][: _LONGEST_PATH + 1])
+            for key, kind, first, last in protobuf_fields(content, value, end)
+            if kind == BYTES
+        }
+        if entry.get(_KEY) == _LOCATION and (path := entry.get(_VALUE)):
+            return path.decode(errors="replace")
+    raise VariantInvalid("its weights are in another file, and it does not state which", hint=_ONE_FILE)

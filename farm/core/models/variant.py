@@ -1,5 +1,6 @@
-"""A variant: one concrete file of a model, made by a recipe."""
+"""A variant: one concrete file of a model, made by a recipe, with the files that it needs beside it."""
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,8 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from farm.core.base.bounds import AtMost, Bytes, Cardinal, Dimension, Matches, Note, Word
-from farm.core.base.ids import Digest, VariantId
+from farm.core.base.bounds import AtMost, Bytes, Cardinal, Dimension, Matches, Note, RelativePath, Word
+from farm.core.base.ids import Digest, VariantId, digest_of
 from farm.core.base.spec_errors import closest_name
 
 
@@ -151,17 +152,46 @@ class Fidelity:
     top1_share: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantFile:
+    """A file of a variant."""
+
+    #: Beside the model on the device, such as `tokenizer.bin`; empty for the model itself.
+    path: RelativePath
+    digest: Digest
+    size_bytes: Bytes
+
+
+def files_digest(files: Sequence[VariantFile]) -> Digest:
+    """Return the digest of a variant: a single file's own, else one over the paths and digests of all."""
+    if len(files) == 1:
+        return files[0].digest
+    identity = sorted((file.path, file.digest) for file in files)
+    return digest_of(json.dumps(identity, separators=(",", ":")).encode())
+
+
+def model_file_name(format: Format) -> str:
+    """Return the name of a model on the device where other files lie beside it."""
+    return f"model.{format}"
+
+
 NOT_READ = "the farm has not read the file"
+#: Each is a link that the phone makes before every run.
+MOST_FILES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The metadata of a variant's file, registered with it."""
+    """The metadata of a variant's files, registered with them."""
 
     model: str
     recipe: Recipe
+    #: Of the file; of several, over all of them (`files_digest`).
     digest: Digest
+    #: Of all files together.
     size_bytes: Bytes
+    #: Where there are several: all of them, the model first. Empty where there is one.
+    files: Annotated[tuple[VariantFile, ...], AtMost(MOST_FILES)] = ()
     #: Backends this very file can run on.
     backends: tuple[str, ...]
     #: The ABI of its machine code, which only a program of the same one can load; None without machine code.
@@ -192,6 +222,12 @@ class Manifest:
     built_with: Mapping[str, str] = field(default_factory=dict)
     #: Digest over recipe, model, builder source and versions: equal means the file need not be built again.
     recipe_digest: Digest
+
+
+def variant_files(manifest: Manifest) -> tuple[VariantFile, ...]:
+    """Return all files of a variant, the model first."""
+    alone = VariantFile(path="", digest=manifest.digest, size_bytes=manifest.size_bytes)
+    return manifest.files or (alone,)
 
 
 #: A model, a backend, a memory format: what stands in matrices, labels and file names.

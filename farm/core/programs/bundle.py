@@ -12,7 +12,7 @@ from string import Template
 
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import InvalidInput
-from farm.core.runs.plan import PlanFile
+from farm.core.runs.plan import PlanFile, path_problem
 
 #: Words of a bundle's command: the started file, and all that the adapter has to say to it.
 PROGRAM_WORD, ARGUMENTS_WORD = "${program}", "${arguments}"
@@ -100,7 +100,6 @@ def command_words(bundle: Bundle, arguments: Sequence[str]) -> tuple[str, ...]:
 
 #: Each is a link that the phone makes before every run; and a command line of adb names them all.
 MAX_FILES = 400
-MAX_PATH_BYTES = 200
 MAX_BUNDLE_BYTES = 4 * 1024**3
 MAX_VARIABLES = MAX_WORDS = 50
 MAX_TEXT = 4000
@@ -128,21 +127,6 @@ def check_bundle(bundle: Bundle) -> None:
     if problem is not None:
         message, hint = problem
         raise InvalidInput(message, hint=hint)
-
-
-def path_problem(path: str) -> str | None:
-    """Return why a file cannot have this path below a run's folder; None when it can."""
-    if len(path.encode(errors="replace")) > MAX_PATH_BYTES:
-        return f"is longer than {MAX_PATH_BYTES} bytes"
-    if not path.isprintable():
-        return "holds a control character, or one that is no text"
-    if path.startswith("/"):
-        return "is absolute"
-    if any(part in ("", ".", "..") for part in path.split("/")):
-        return "is not a plain path below a folder"
-    if path != path.strip():
-        return "begins or ends with a space"
-    return None
 
 
 _Problem = tuple[str, str]

@@ -92,6 +92,25 @@ class RunPlan:
         return {file.name: file for file in self.files}[name]
 
 
+#: Of a path below a run's folder.
+MAX_PATH_BYTES = 200
+
+
+def path_problem(path: str) -> str | None:
+    """Return why a file cannot have this path below a run's folder; None when it can."""
+    if len(path.encode(errors="replace")) > MAX_PATH_BYTES:
+        return f"is longer than {MAX_PATH_BYTES} bytes"
+    if not path.isprintable():
+        return "holds a control character, or one that is no text"
+    if path.startswith("/"):
+        return "is absolute"
+    if any(part in ("", ".", "..") for part in path.split("/")):
+        return "is not a plain path below a folder"
+    if path != path.strip():
+        return "begins or ends with a space"
+    return None
+
+
 def fill_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> list[str]:
     """Return the command of a plan on one device.
 

@@ -12,6 +12,7 @@ from farm.database.tables.external import imports as imports
 from farm.database.tables.files import artifacts as artifacts
 from farm.database.tables.files import program_files as program_files
 from farm.database.tables.files import programs as programs
+from farm.database.tables.files import variant_files as variant_files
 from farm.database.tables.files import variants as variants
 from farm.database.tables.fleet import access_tokens as access_tokens
 from farm.database.tables.fleet import device_actions as device_actions

@@ -28,16 +28,26 @@ variants = sa.Table(
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("model", sa.Text, nullable=False),
     sa.Column("recipe_digest", sa.Text, nullable=False),
-    sa.Column("digest", sa.Text, sa.ForeignKey("artifacts.digest"), nullable=False),
+    #: Over all of its files; of one file, that file's own.
+    sa.Column("digest", sa.Text, nullable=False),
     sa.Column("manifest", sa.JSON, nullable=False),
     sa.Column("created_at", UtcTime, nullable=False),
     #: They and operators may give the name another file; where it is NULL, anyone may.
     sa.Column("registered_by", sa.Text),
-    # Registering the same file under the same name again is the same variant.
+    # Registering the same files under the same name again is the same variant.
     sa.UniqueConstraint("name", "digest"),
 )
 # The newest file of a name, and of each file the one before it.
 sa.Index("ix_variants_name", variants.c.name, variants.c.variant_id)
+
+variant_files = sa.Table(
+    "variant_files",
+    metadata,
+    sa.Column("variant_id", BigId, sa.ForeignKey("variants.variant_id"), primary_key=True),
+    #: Beside the model on the device; empty for the model itself.
+    sa.Column("path", sa.Text, primary_key=True),
+    sa.Column("digest", sa.Text, sa.ForeignKey("artifacts.digest"), nullable=False),
+)
 
 programs = sa.Table(
     "programs",

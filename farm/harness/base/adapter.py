@@ -7,7 +7,7 @@ from typing import Protocol
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
-from farm.core.models.variant import Format, Manifest
+from farm.core.models.variant import Format, Manifest, model_file_name, variant_files
 from farm.core.programs.bundle import Bundle
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
@@ -71,6 +71,37 @@ class Harness(HarnessOptions, Protocol):
         """Return the reading of the evidence, or the failure. Never raises, whatever the output."""
 
 
-def model_file(variant: Manifest) -> PlanFile:
-    """Return a variant's file as plans list it."""
-    return PlanFile(name="model", digest=variant.digest, size_bytes=variant.size_bytes)
+#: Below the run's folder; language models have their caches there, too.
+MODEL_FOLDER = "model"
+_MODEL_WORD = "${file_model}"
+
+
+def model_files(variant: Manifest, *, path: str = "") -> tuple[PlanFile, ...]:
+    """Return a variant's files as plans list them, the model first, and others beside it.
+
+    Args:
+        variant: the variant.
+        path: of the model below the run's folder; empty for nowhere, where it is the only file.
+    """
+    model, *further = variant_files(variant)
+    if further and not path:
+        path = f"{MODEL_FOLDER}/{model_file_name(variant.recipe.format)}"
+    folder = path.rpartition("/")[0]
+    return (
+        PlanFile(name="model", digest=model.digest, size_bytes=model.size_bytes, path=path),
+        *(
+            PlanFile(
+                name=f"beside_{number}",
+                digest=file.digest,
+                size_bytes=file.size_bytes,
+                path=f"{folder}/{file.path}",
+            )
+            for number, file in enumerate(further)
+        ),
+    )
+
+
+def located_words(words: Sequence[str], files: Sequence[PlanFile]) -> list[str]:
+    """Return arguments of a program in which a model with files beside it is named by its place there."""
+    path = files[0].path
+    return [word.replace(_MODEL_WORD, "${work}/" + path) if path else word for word in words]

@@ -12,7 +12,7 @@ from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import DiagnosticPass, PlanFile, RunPlan
-from farm.harness.base.adapter import ClockScope, RunRequest, model_file
+from farm.harness.base.adapter import ClockScope, RunRequest, located_words, model_files
 from farm.harness.base.options import InputSettings
 from farm.harness.base.result_files import with_result_files
 from farm.harness.base.sustained import SustainedFlags
@@ -90,7 +90,7 @@ def tool_plan(
     request: RunRequest,
     words: Sequence[str],
     *,
-    file: PlanFile | None = None,
+    model_path: str = "",
     passes: Sequence[ToolPass] = (),
 ) -> RunPlan:
     """Return the plan of one process start and its diagnostic passes.
@@ -99,24 +99,25 @@ def tool_plan(
         name: of the harness.
         request: the cell.
         words: arguments of the program, in the placeholders of run plans.
-        file: the model as the plan lists it, where that is not the usual entry.
+        model_path: of the model below the run's folder, where the tool wants it there.
         passes: further starts.
     """
     assert request.variant is not None
     env = request.bundle.env
+    files = model_files(request.variant, path=model_path)
     return RunPlan(
         harness=name,
         backend=request.backend,
         settings=request.settings,
-        files=(*plan_files(request.bundle), file or model_file(request.variant)),
-        argv=command_words(request.bundle, words),
+        files=(*plan_files(request.bundle), *files),
+        argv=command_words(request.bundle, located_words(words, files)),
         env=env,
         timeout_s=request.timeout_s,
         gates=request.gates,
         passes=tuple(
             DiagnosticPass(
                 name=tool_pass.name,
-                argv=_pass_argv(request, tool_pass),
+                argv=_pass_argv(request, tool_pass, files),
                 env=env,
                 properties=tool_pass.properties,
                 log_filters=tool_pass.log_filters,
@@ -127,8 +128,8 @@ def tool_plan(
     )
 
 
-def _pass_argv(request: RunRequest, tool_pass: ToolPass) -> tuple[str, ...]:
-    argv = command_words(request.bundle, tool_pass.words)
+def _pass_argv(request: RunRequest, tool_pass: ToolPass, files: Sequence[PlanFile]) -> tuple[str, ...]:
+    argv = command_words(request.bundle, located_words(tool_pass.words, files))
     return with_result_files(argv, tool_pass.files) if tool_pass.files else argv
 
 

@@ -29,7 +29,7 @@ from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import UNKNOWN_ACCELERATOR, Metric, Outcome, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.accelerators import failed_execution
-from farm.harness.base.adapter import ClockScope, RunRequest, model_file
+from farm.harness.base.adapter import ClockScope, RunRequest, located_words, model_files
 from farm.harness.base.log_lines import log_lines
 from farm.harness.base.options import GenericOptions
 from farm.harness.base.printed_numbers import whole_ns
@@ -333,13 +333,14 @@ class GenericHarness(GenericOptions):
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the plan with the command of the definition."""
         files = plan_files(request.bundle)
-        words = argument_words(self.definition, backend=request.backend, settings=request.settings)
+        model = () if request.variant is None else model_files(request.variant)
+        words = list(argument_words(self.definition, backend=request.backend, settings=request.settings))
         return RunPlan(
             harness=self.name,
             backend=request.backend,
             settings=request.settings,
-            files=files if request.variant is None else (*files, model_file(request.variant)),
-            argv=command_words(request.bundle, list(words)),
+            files=(*files, *model),
+            argv=command_words(request.bundle, located_words(words, model) if model else words),
             env=request.bundle.env,
             timeout_s=request.timeout_s,
             gates=request.gates,

@@ -8,23 +8,22 @@ import re
 from collections.abc import Sequence
 
 from farm.core.runs.derived.generation import CacheFile, Regime
+from farm.harness.base.adapter import MODEL_FOLDER
 
-#: Below the run's folder.
-FOLDER = "model"
 _RECORD = re.compile(r"^benchfarm_cache (before|after) +([0-9]{1,15}) ([^\x00-\x1f/]{1,200})$")
 _OURS = "benchfarm_cache "
 #: Prints a record of each cache. `wc` of macOS and of old toyboxes pads its number.
 _LIST = (
-    f'caches() {{ for file in {FOLDER}/*; do [ -L "$$file" ] || [ ! -f "$$file" ] ||'
-    f' echo "{_OURS}$$1 $$(wc -c <"$$file" | tr -d " ") $${{file#{FOLDER}/}}"; done; }}; '
+    f'caches() {{ for file in {MODEL_FOLDER}/*; do [ -L "$$file" ] || [ ! -f "$$file" ] ||'
+    f' echo "{_OURS}$$1 $$(wc -c <"$$file" | tr -d " ") $${{file#{MODEL_FOLDER}/}}"; done; }}; '
 )
-_DROP = f'for file in {FOLDER}/*; do [ -L "$$file" ] || rm -f "$$file"; done; '
+_DROP = f'for file in {MODEL_FOLDER}/*; do [ -L "$$file" ] || rm -f "$$file"; done; '
 _MEASURE = 'caches before; "$$@"; code=$$?; caches after; exit $$code'
 
 
 def model_path(name: str) -> str:
     """Return where a plan lists the model: a link in the folder of caches."""
-    return f"{FOLDER}/{name}"
+    return f"{MODEL_FOLDER}/{name}"
 
 
 def with_regime(command: Sequence[str], regime: Regime, *, short: Sequence[str]) -> tuple[str, ...]:

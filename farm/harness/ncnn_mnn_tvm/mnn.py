@@ -10,7 +10,7 @@ from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.placement import Accelerator, Placement, Share
-from farm.core.runs.plan import PlanFile, RunPlan
+from farm.core.runs.plan import RunPlan
 from farm.harness.base.accelerators import accelerator_of
 from farm.harness.base.adapter import ClockScope, RunRequest
 from farm.harness.base.output_lines import plain_lines
@@ -115,18 +115,10 @@ class MnnBenchmark(ToolHarness):
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the plan: folder, loop, warm-up, backend, threads, mode, by position (since 2019-8)."""
-        assert request.variant is not None
-        variant = request.variant
-        file = PlanFile(
-            name="model",
-            digest=variant.digest,
-            size_bytes=variant.size_bytes,
-            path=f"{_FOLDER}/model.mnn",
-        )
         values = {name: flag_text(setting(request.settings, FLAGS, name)) for name in FLAGS}
         words = ["${work}/" + _FOLDER, values["loop"], values["warmup"]]
         words += [str(_NUMBER_BY_BACKEND[request.backend]), values["threads"], values["precision_mode"]]
-        return tool_plan(self.name, request, words, file=file)
+        return tool_plan(self.name, request, words, model_path=f"{_FOLDER}/model.mnn")
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return the mean of the one model in the folder."""

@@ -7,11 +7,12 @@ from pathlib import Path
 from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs
-from farm.blobs.inspection import check_model_file, with_stated_inputs
+from farm.blobs.inspection import check_further_files_of, check_model_file, with_stated_inputs
 from farm.blobs.torch_file import is_converted_for_nnapi
 from farm.core.base.ids import Digest, is_digest
 from farm.core.errors import Conflict, DigestMismatch, Forbidden, InvalidInput, VariantInvalid
 from farm.core.models.declared_inputs import InputsContradict, is_same_input, with_declared
+from farm.core.models.further_files import files_problem
 from farm.core.models.variant import (
     NAME_RULE,
     NOT_READ,
@@ -19,6 +20,7 @@ from farm.core.models.variant import (
     TensorSpec,
     Variant,
     find_invalid_name,
+    variant_files,
     variant_name,
 )
 from farm.core.operations.role import Caller, Role, is_permitted
@@ -42,40 +44,43 @@ def parse_digest(text: str) -> Digest:
 
 
 def check_variant_file(manifest: Manifest, blobs: DiskBlobs) -> Manifest:
-    """Return a manifest with what its file states, if the farm has it.
+    """Return a manifest with what its model file states, if the farm has it.
 
     Reads much of it: not for a transaction.
 
     Raises:
         InvalidInput: the digest is none.
         VariantInvalid: the file is no model, or not of the format, for the backends or with the inputs that
-            its manifest names.
+            its manifest names; or a file that it needs beside it is missing.
     """
-    path = blobs.path(parse_digest(manifest.digest))
+    name = variant_name(manifest.model, manifest.recipe)
+    if (problem := files_problem(manifest)) is not None:
+        raise VariantInvalid(f"{name}: {problem}")
+    path = blobs.path(parse_digest(variant_files(manifest)[0].digest))
     if not path.is_file():
         return manifest
-    name = variant_name(manifest.model, manifest.recipe)
     _check_content(path, name, manifest)
+    check_further_files_of(path, manifest)
     return with_stated_inputs(path, manifest)
 
 
 def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:
-    """Register a variant whose file `check_variant_file` accepts; again gives the same variant.
+    """Register a variant whose files `check_variant_file` accepts; again gives the same variant.
 
     New matrices run the newest file of a name, so a name stays with who registered that file.
 
     Raises:
-        ArtifactMissing: the farm does not have the file.
-        DigestMismatch: the file it has is of another size.
-        Conflict: the farm has this file by this name, with other backends or inputs.
+        ArtifactMissing: the farm does not have one of the files.
+        DigestMismatch: a file it has is of another size.
+        Conflict: the farm has these files by this name, with other backends or inputs.
         Forbidden: the name has another file, of someone else, and the caller is no operator.
     """
-    name = variant_name(manifest.model, manifest.recipe)
-    size_bytes = uploaded_size(tx.connection, parse_digest(manifest.digest), called=f"the file of {name}")
-    if size_bytes != manifest.size_bytes:
-        raise DigestMismatch(
-            f"the file of {name} has {size_bytes} bytes, its manifest says {manifest.size_bytes}"
-        )
+    name, files = variant_name(manifest.model, manifest.recipe), variant_files(manifest)
+    for file in files:
+        called = f"{file.path} of {name}" if file.path else f"the file of {name}"
+        size_bytes = uploaded_size(tx.connection, parse_digest(file.digest), called=called)
+        if size_bytes != file.size_bytes:
+            raise DigestMismatch(f"{called} has {size_bytes} bytes, its manifest says {file.size_bytes}")
     stored = variant_store.find_variant(tx.connection, name, manifest.digest)
     if stored is not None:
         _check_manifest_unchanged(name, stored.manifest, manifest)
@@ -88,7 +93,7 @@ def register_variant(tx: Tx, manifest: Manifest, caller: Caller) -> Variant:
             f"{name} is a file of someone else: another one would change what matrices of that name run",
             hint="give yours another model name (--model), or ask an operator",
         )
-    mark_used(tx, [manifest.digest])
+    mark_used(tx, [file.digest for file in files])
     return stored
 
 

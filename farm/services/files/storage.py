@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from farm.blobs.disk import DiskBlobs, StoredFile
 from farm.core.base.ids import Digest
+from farm.core.models.variant import variant_files
 from farm.core.operations.retention import StorageRules
 from farm.database.transaction import Tx
 from farm.services.files.builtin_programs import builtin_digests
@@ -115,7 +116,8 @@ def _reports_going(tx: Tx, rules: StorageRules) -> tuple[int, int]:
 def _names_by_digest(connection: Connection) -> dict[Digest, list[str]]:
     names: defaultdict[Digest, list[str]] = defaultdict(list)
     for variant in variant_store.list_variants(connection):
-        names[variant.manifest.digest].append(variant.name)
+        for part in variant_files(variant.manifest):
+            names[part.digest].append(variant.name)
     for program in programs.list_programs(connection):
         for file in program.bundle.files:
             names[file.digest].append(f"{program.harness} for {program.abi}")
@@ -137,7 +139,11 @@ def _artifact_uses(connection: Connection) -> tuple[ArtifactUse, ...]:
 
 
 def _kinds(connection: Connection) -> dict[Digest, str]:
-    kinds = {variant.manifest.digest: "model" for variant in variant_store.list_variants(connection)}
+    kinds = {
+        file.digest: "model"
+        for variant in variant_store.list_variants(connection)
+        for file in variant_files(variant.manifest)
+    }
     for program in programs.list_programs(connection):
         kinds |= {file.digest: "program" for file in program.bundle.files}
     return kinds | dict.fromkeys(builtin_digests(), "own")

@@ -13,7 +13,6 @@ from farm.core.programs.abi import select_abi
 from farm.services.files.harnesses import expired_abis, known_harness
 from farm.store.devices.facts import known_devices
 from farm.store.files import variants as variant_store
-from farm.store.files.artifacts import expired_at_by_digest
 from farm.store.files.programs import Program, current_programs
 
 
@@ -107,12 +106,11 @@ def expansion_inputs(connection: Connection, spec: MatrixSpec) -> ExpansionInput
 
 
 def _known_variants(connection: Connection) -> list[KnownVariant]:
-    expired = expired_at_by_digest(connection)
     return [
         KnownVariant(
             variant_id=variant.variant_id,
             manifest=variant.manifest,
-            expired=variant.manifest.digest in expired,
+            expired=variant.expired_at is not None,
         )
         for variant in variant_store.list_variants(connection)
     ]

@@ -21,7 +21,6 @@ from farm.services.results.speedups import comparisons_of, speedup_views, with_p
 from farm.store.devices import devices
 from farm.store.devices.devices import Device
 from farm.store.files import programs, variants
-from farm.store.files.artifacts import expired_at_by_digest
 from farm.store.files.programs import Program
 from farm.store.jobs import attempts, jobs
 from farm.store.matrices import matrices
@@ -151,15 +150,14 @@ def _check_possible(connection: Connection, number: _Number) -> None:
             f"{number.device.name} is retired: nothing runs there any more",
             hint=f"`farm matrix rerun {number.matrix.matrix_id}` measures on the devices that there are",
         )
-    expired = expired_at_by_digest(connection)
     for variant in number.variants:
         manifest = variant.manifest
-        if (expired_at := expired.get(manifest.digest)) is not None:
+        if variant.expired_at is not None:
             command = build_command(manifest.model, manifest.recipe)
             hint = f"`{command}` sends one: with the same digest it is the same file"
             raise ArtifactExpired(
                 f"the file of {variant.name} ({manifest.digest[:_DIGEST_SHOWN]})"
-                f" was deleted on {expired_at:%Y-%m-%d}",
+                f" was deleted on {variant.expired_at:%Y-%m-%d}",
                 hint=hint,
             )
     check_program_kept(connection, number.program)

@@ -19,7 +19,7 @@ from farm.database.tables import (
     matrices,
     measurements,
     program_files,
-    variants,
+    variant_files,
 )
 from farm.database.transaction import Tx
 from farm.store.matrices import lazy_expansion
@@ -156,7 +156,7 @@ def needed_digests(connection: Connection) -> set[Digest]:
 def _digests_of_unstored_cells(connection: Connection) -> set[Digest]:
     """Return the artifacts of cells that are not stored yet."""
     variant_ids, program_ids = lazy_expansion.needed_files(connection)
-    models = sa.select(variants.c.digest).where(variants.c.variant_id.in_(variant_ids))
+    models = sa.select(variant_files.c.digest).where(variant_files.c.variant_id.in_(variant_ids))
     files = sa.select(program_files.c.digest).where(program_files.c.program_id.in_(program_ids))
     return set(connection.execute(sa.union(models, files)).scalars())
 
@@ -168,7 +168,9 @@ def measured_digests(connection: Connection) -> set[Digest]:
 
 def _digests_of_cells(connection: Connection, which: sa.ColumnElement[bool]) -> set[Digest]:
     models = (
-        sa.select(variants.c.digest).join(cells, cells.c.variant_id == variants.c.variant_id).where(which)
+        sa.select(variant_files.c.digest)
+        .join(cells, cells.c.variant_id == variant_files.c.variant_id)
+        .where(which)
     )
     files = (
         sa.select(program_files.c.digest)

@@ -8,9 +8,10 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import Digest, VariantId
 from farm.core.errors import NotFound
-from farm.core.models.variant import Manifest, Variant, variant_name
+from farm.core.models.variant import Manifest, Variant, variant_files, variant_name
 from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import artifacts, cells, variants
+from farm.database.tables import variant_files as file_rows
 from farm.database.transaction import Tx
 from farm.store.matrices import lazy_expansion
 
@@ -25,18 +26,22 @@ _REPLACED = (
     .scalar_subquery()
     .label("replaces")
 )
-_VARIANTS = sa.select(variants, _REPLACED)
-_LISTED = (
-    sa.select(variants, _REPLACED, artifacts.c.expired_at)
-    .join(artifacts, artifacts.c.digest == variants.c.digest)
-    .order_by(variants.c.variant_id)
+#: Of the first of its files that expired.
+_EXPIRED_AT = (
+    sa.select(sa.func.min(artifacts.c.expired_at))
+    .join(file_rows, file_rows.c.digest == artifacts.c.digest)
+    .where(file_rows.c.variant_id == variants.c.variant_id)
+    .scalar_subquery()
+    .label("expired_at")
 )
+_VARIANTS = sa.select(variants, _REPLACED, _EXPIRED_AT)
+_LISTED = _VARIANTS.order_by(variants.c.variant_id)
 
 
 def put_variant(tx: Tx, manifest: Manifest, *, registered_by: str | None = None) -> Variant:
-    """Register a variant whose artifact is stored; the same file under the same name is the same variant.
+    """Register a variant whose artifacts are stored; the same files under a name are the same variant.
 
-    If a builder provides a new recipe for the same file, the newer manifest replaces the older one.
+    If a builder provides a new recipe for the same files, the newer manifest replaces the older one.
     """
     name = variant_name(manifest.model, manifest.recipe)
     variant = find_variant(tx.connection, name, manifest.digest)
@@ -45,6 +50,11 @@ def put_variant(tx: Tx, manifest: Manifest, *, registered_by: str | None = None)
             **_values(manifest), digest=manifest.digest, created_at=tx.now, registered_by=registered_by
         )
         variant_id = tx.connection.execute(insert.returning(variants.c.variant_id)).scalar_one()
+        rows = [
+            {"variant_id": variant_id, "path": file.path, "digest": file.digest}
+            for file in variant_files(manifest)
+        ]
+        tx.connection.execute(file_rows.insert(), rows)
         return get_variant(tx.connection, variant_id)
     if variant.manifest.recipe_digest == manifest.recipe_digest or not manifest.built_with:
         return variant
@@ -52,7 +62,7 @@ def put_variant(tx: Tx, manifest: Manifest, *, registered_by: str | None = None)
 
 
 def change_manifest(tx: Tx, variant_id: VariantId, manifest: Manifest) -> Variant:
-    """Give a variant other metadata of the same file, and with them maybe another name."""
+    """Give a variant other metadata of the same files, and with them maybe another name."""
     update = variants.update().where(variants.c.variant_id == variant_id)
     tx.connection.execute(update.values(_values(manifest)))
     return get_variant(tx.connection, variant_id)
@@ -80,7 +90,7 @@ def get_variant(connection: Connection, variant_id: VariantId) -> Variant:
 
 
 def find_variant(connection: Connection, name: str, digest: Digest) -> Variant | None:
-    """Return the variant with a name and file digest, or None."""
+    """Return the variant with a name and digest, or None."""
     query = _VARIANTS.where(variants.c.name == name, variants.c.digest == digest)
     return find_record(connection, Variant, query)
 
@@ -101,13 +111,14 @@ def is_in_matrices(connection: Connection, variant_id: VariantId) -> bool:
 
 
 def list_variants(connection: Connection) -> list[Variant]:
-    """Return all variants, oldest first, with the times at which their files expired."""
+    """Return all variants, oldest first."""
     return [to_record(Variant, row) for row in connection.execute(_LISTED)]
 
 
 def variants_of_file(connection: Connection, digest: Digest) -> list[Variant]:
-    """Return the variants with a file digest, whatever their names."""
-    query = _VARIANTS.where(variants.c.digest == digest).order_by(variants.c.variant_id)
+    """Return the variants that have a file, whatever their names."""
+    having = sa.select(file_rows.c.variant_id).where(file_rows.c.digest == digest)
+    query = _LISTED.where(variants.c.variant_id.in_(having))
     return [to_record(Variant, row) for row in connection.execute(query)]
 
 

@@ -19,6 +19,7 @@ from farm.database.tables import (
     literal,
     program_files,
     programs,
+    variant_files,
     variants,
 )
 
@@ -131,11 +132,11 @@ def plan_keys(connection: Connection, jobs: Iterable[Job]) -> dict[JobId, PlanKe
 
 
 _FILES_OF_HEADS_QUERY = (
-    sa.select(jobs.c.job_id, variants.c.digest.label("variant"), program_files.c.digest.label("program"))
+    sa.select(jobs.c.job_id, variant_files.c.digest.label("variant"), program_files.c.digest.label("program"))
     .select_from(devices)
     .join(jobs, jobs.c.job_id == head_of_queue())
     .outerjoin(cells, cells.c.cell_id == jobs.c.cell_id)
-    .outerjoin(variants, variants.c.variant_id == cells.c.variant_id)
+    .outerjoin(variant_files, variant_files.c.variant_id == cells.c.variant_id)
     .outerjoin(program_files, program_files.c.program_id == cells.c.program_id)
     .where(devices.c.host_id == sa.bindparam("host_id"))
 )

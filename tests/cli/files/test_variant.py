@@ -89,8 +89,8 @@ def test_what_is_no_model_never_reaches_the_farm(tmp_path: Path, capsys: pytest.
     path.write_bytes(initializer(EXTERNAL))
     assert run("variant", "add", path) == 2
     said = capsys.readouterr().err
-    assert "weights are in another file" in said
-    assert "hint: pushing only the .onnx loses the weights" in said
+    assert "keeps weights in 'm.onnx.data', and no such file was given" in said
+    assert "--file m.onnx.data=PATH" in said
     assert run("variant", "list", "--json") == 0
     assert json.loads(capsys.readouterr().out) == []
 

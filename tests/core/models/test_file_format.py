@@ -11,6 +11,7 @@ import pytest
 from farm.blobs.inspection import check_model_file, with_stated_inputs
 from farm.core.errors import VariantInvalid
 from farm.core.models.file_format import archive_format
+from farm.core.models.onnx_file import external_files
 from farm.core.models.variant import Format
 from tests.support.harness.run_samples import manifest
 from tests.support.models import onnx_samples as onnx
@@ -106,17 +107,16 @@ def test_an_onnx_model_is_told_by_its_messages(tmp_path: Path) -> None:
     assert taken(tmp_path / "m.pt", onnx.model()) is Format.ONNX
 
 
-@pytest.mark.parametrize("tensor", [onnx.EXTERNAL, onnx.LOCATED_ONLY])
 @pytest.mark.parametrize(
     "place", [onnx.initializer, onnx.constant, onnx.sparse_initializer, onnx.in_a_branch, onnx.in_a_function]
 )
-def test_onnx_weights_in_another_file_are_refused_wherever_they_are(
-    tmp_path: Path, place: onnx.Place, tensor: bytes
-) -> None:
-    said = refused(tmp_path / "m.onnx", place(tensor))
-    assert "weights are in another file" in said.message
-    assert "loses the weights" in said.hint
-    assert taken(tmp_path / "m.onnx", place(onnx.INSIDE)) is Format.ONNX
+def test_onnx_weights_in_another_file_are_found_wherever_they_are(tmp_path: Path, place: onnx.Place) -> None:
+    assert external_files(memoryview(place(onnx.EXTERNAL))) == ("m.onnx.data",)
+    assert external_files(memoryview(place(onnx.INSIDE))) == ()
+    assert taken(tmp_path / "m.onnx", place(onnx.EXTERNAL)) is Format.ONNX
+    said = refused(tmp_path / "m.onnx", place(onnx.LOCATED_ONLY))
+    assert "does not state which" in said.message
+    assert "external_data=False" in said.hint
 
 
 def test_an_onnx_model_cut_short_is_refused(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ OUTPUTS_OF_ONE = {
     "llama-bench": sorted(OUTPUTS[0].parents[1].rglob("llama_bench*.jsonl")),
     "litert_lm_advanced_main": sorted(OUTPUTS[0].parents[1].rglob("litert_lm*.log")),
     "tvm_benchmark": sorted(OUTPUTS[0].parents[1].rglob("tvm_benchmark*.log")),
+    "llama_main": sorted(OUTPUTS[0].parents[1].rglob("llama_main*.log")),
 }
 NOTED = Path(__file__).parent / "parser_answers.json"
 

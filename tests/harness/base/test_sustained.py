@@ -45,9 +45,11 @@ def test_each_tool_works_by_seconds_where_it_can_and_else_by_iterations(
     assert settings(name) == changed
 
 
-def test_no_tool_of_the_farms_own_is_left_out() -> None:
-    assert {name for name in harness_names() if get_harness(name).sustained_flags is None} == set()
-    assert {get_harness(name).sustained_obstacle for name in harness_names()} == {None}
+def test_no_tool_of_the_farms_own_is_left_out_without_a_reason() -> None:
+    obstacles = {name: get_harness(name).sustained_obstacle for name in harness_names()}
+    without = {name for name in harness_names() if get_harness(name).sustained_flags is None}
+    # Its program generates one text, and ends.
+    assert without == {"llama_main"} == {name for name, obstacle in obstacles.items() if obstacle}
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,14 @@ DEFAULTS = {
         "num_iterations": 5,
         "num_cpu_threads": 1,
     },
+    "llama_main": {
+        "regime": "warm",
+        "max_new_tokens": 65,
+        "temperature": 0.0,
+        "cpu_threads": 1,
+        "num_bos": 0,
+        "ignore_eos": False,
+    },
     "llama-bench": {"n_prompt": 512, "n_gen": 128, "repetitions": 5, "threads": 1, "n_gpu_layers": 99},
     "mnn_benchmark": {"loop": 20, "warmup": 5, "threads": 1, "precision_mode": 0},
     "onnxruntime_perf_test": {"repeated_times": 100, "intra_op_num_threads": 1, "optimization_level": 99},
@@ -62,7 +70,7 @@ def test_unknown_backends_and_missing_models_are_unsupported(name: str) -> None:
 
 
 # ExecuTorch's files name their backend, the command does not.
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "executor_runner"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("executor_runner", "llama_main")])
 def test_every_backend_has_a_command_of_its_own(name: str) -> None:
     harness = get_harness(name)
     said = {tuple(sample.plan(name, backend).argv) for backend in harness.backends}

@@ -8,7 +8,7 @@ import pytest
 from farm.core.base.ids import Digest
 from farm.core.base.setting_values import SettingValue
 from farm.core.devices.condition import Gates
-from farm.core.models.variant import Format, Manifest
+from farm.core.models.variant import Format, Manifest, VariantFile
 from farm.core.programs.bundle import single_file
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
@@ -30,12 +30,21 @@ FORMAT_BY_HARNESS = {
     "tvm_benchmark": Format.TVM,
     "llama-bench": Format.GGUF,
     "litert_lm_advanced_main": Format.LITERTLM,
+    "llama_main": Format.EXECUTORCH,
 }
 
 
 def variant(harness: Harness) -> Manifest:
     found = sample.manifest(backends=tuple(harness.backends))
-    return replace(found, recipe=replace(found.recipe, format=FORMAT_BY_HARNESS[harness.name]))
+    files = (
+        VariantFile(path="", digest=found.digest, size_bytes=13_900_000),
+        VariantFile(path="tokenizer.bin", digest=Digest("d" * 64), size_bytes=100_000),
+    )
+    return replace(
+        found,
+        recipe=replace(found.recipe, format=FORMAT_BY_HARNESS[harness.name]),
+        files=files if harness.name == "llama_main" else (),
+    )
 
 
 def plan(name: str, backend: str = "cpu", **settings: SettingValue) -> RunPlan:

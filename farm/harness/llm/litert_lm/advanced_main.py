@@ -2,39 +2,38 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from statistics import fmean
 
 from farm.core.base.setting_values import SettingValue
 from farm.core.models.variant import Format
-from farm.core.programs.definition import ChoiceFlag, Flag
-from farm.core.runs.derived.generation import Generation, Regime, degenerate_reason
+from farm.core.programs.definition import Flag
+from farm.core.runs.derived.generation import Regime
 from farm.core.runs.evidence import Evidence
-from farm.core.runs.measurement import Better, Metric, Reading, RunFailure
+from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
-from farm.harness.base.adapter import ClockScope, RunRequest, model_file
+from farm.harness.base.adapter import ClockScope, RunRequest
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
-from farm.harness.base.tool_result import (
-    LOAD_TIME,
-    LoopTimes,
-    combined_output,
-    lower_is_better,
-    missing_times_failure,
-    time_reading,
-)
+from farm.harness.base.tool_result import LoopTimes, combined_output, missing_times_failure, time_reading
 from farm.harness.failures.classification import unreadable_failure
-from farm.harness.llm.caches import caches, model_path, printed_text, with_regime
+from farm.harness.llm.caches import model_path, printed_text, with_regime
+from farm.harness.llm.generation import (
+    DECODE_RATE,
+    PREFILL_RATE,
+    REGIME,
+    REGIME_FLAG,
+    TOKEN_METRICS,
+    rate_metric,
+    regime_of,
+    times_before_decoding,
+    with_generation,
+)
 from farm.harness.llm.litert_lm.benchmark_info import BenchmarkInfo, MalformedInfo, benchmark_infos
 
 #: By the tool's own names, except the regime.
 FLAGS: Mapping[str, Flag] = {
-    "regime": ChoiceFlag(
-        default=Regime.WARM.value,
-        choices=tuple(map(str, Regime)),
-        help="first: without caches; cold: a new process with caches; warm: again in the same process",
-    ),
+    REGIME: REGIME_FLAG,
     "input_prompt": Flag(default="What is the tallest building in the world?", help="the prompt, as text"),
     "benchmark_prefill_tokens": Flag(
         default=0,
@@ -52,8 +51,6 @@ _CPU = "cpu"
 _MODEL = "model.litertlm"
 #: Passed where they differ from the tool's default.
 _OPTIONAL = ("max_num_tokens",)
-_PREFILL_RATE, _DECODE_RATE, _FIRST_TOKEN = "prefill_rate", "decode_rate", "time_to_first_token"
-_TOKENS_PER_S = "tokens/s"
 
 
 class LitertLmAdvancedMain(ToolHarness):
@@ -64,7 +61,7 @@ class LitertLmAdvancedMain(ToolHarness):
     flags = FLAGS
     formats = (Format.LITERTLM,)
     backends = (_CPU, "gpu", "npu")
-    metrics = (_PREFILL_RATE, _DECODE_RATE, _FIRST_TOKEN, LOAD_TIME)
+    metrics = TOKEN_METRICS
     sustained_flags = SustainedFlags(iterations="num_iterations")
     clock_scope = ClockScope.TOKENS
     clock_covers = (
@@ -74,11 +71,10 @@ class LitertLmAdvancedMain(ToolHarness):
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the command line, around which caches are dropped or made as the regime asks."""
-        assert request.variant is not None
-        file = replace(model_file(request.variant), path=model_path(_MODEL))
-        plan = tool_plan(self.name, request, _words(request.backend, request.settings), file=file)
+        words = _words(request.backend, request.settings)
+        plan = tool_plan(self.name, request, words, model_path=model_path(_MODEL))
         short = ("--num_iterations=1", "--benchmark_decode_tokens=1")
-        return replace(plan, argv=with_regime(plan.argv, _regime(request.settings), short=short))
+        return replace(plan, argv=with_regime(plan.argv, regime_of(request.settings), short=short))
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return the generations of the iterations that count; with rates, and the first token."""
@@ -88,7 +84,7 @@ class LitertLmAdvancedMain(ToolHarness):
             return unreadable_failure(evidence, str(error))
         if not infos:
             return missing_times_failure(evidence, "no BenchmarkInfo is in it")
-        regime, expected = _regime(plan.settings), _iterations(plan.settings)
+        regime, expected = regime_of(plan.settings), _iterations(plan.settings)
         counted = infos[1:] if regime is Regime.WARM else infos
         if len(counted) > expected:
             return unreadable_failure(evidence, f"{len(infos)} iterations are more than were asked for")
@@ -103,19 +99,28 @@ class LitertLmAdvancedMain(ToolHarness):
             on_cpu="cpu by construction: --backend=cpu" if plan.backend == _CPU else "",
             metrics=_metrics(whole, regime),
         )
-        return (
-            _with_generation(reading, plan, evidence, len(infos)) if isinstance(reading, Reading) else reading
+        if isinstance(reading, RunFailure):
+            return reading
+        has_text = setting(plan.settings, FLAGS, "benchmark_prefill_tokens") == 0
+        return with_generation(
+            reading,
+            evidence,
+            regime,
+            prompt=str(setting(plan.settings, FLAGS, "input_prompt")) if has_text else None,
+            text=printed_text(evidence.stdout),
+            tokens=count_setting(plan.settings, FLAGS, "benchmark_decode_tokens"),
+            iterations=len(infos),
         )
 
 
 def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
     values = {name: setting(settings, FLAGS, name) for name in FLAGS}
     # The first iteration of a process is of another regime than those behind it.
-    values["num_iterations"] = _iterations(settings) + (_regime(settings) is Regime.WARM)
+    values["num_iterations"] = _iterations(settings) + (regime_of(settings) is Regime.WARM)
     given = [
         name
         for name in FLAGS
-        if name != "regime" and (name not in _OPTIONAL or values[name] != FLAGS[name].default)
+        if name != REGIME and (name not in _OPTIONAL or values[name] != FLAGS[name].default)
     ]
     options = [f"--{name}={flag_text(values[name])}" for name in given]
     return [
@@ -127,13 +132,9 @@ def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
     ]
 
 
-def _regime(settings: Mapping[str, SettingValue]) -> Regime:
-    return Regime(str(setting(settings, FLAGS, "regime")))
-
-
 def _iterations(settings: Mapping[str, SettingValue]) -> int:
     """Return how many iterations count: a process has one first generation only."""
-    return count_setting(settings, FLAGS, "num_iterations") if _regime(settings) is Regime.WARM else 1
+    return count_setting(settings, FLAGS, "num_iterations") if regime_of(settings) is Regime.WARM else 1
 
 
 def _has_tokens(settings: Mapping[str, SettingValue], info: BenchmarkInfo) -> bool:
@@ -155,35 +156,14 @@ def _other_tokens(settings: Mapping[str, SettingValue], infos: Sequence[Benchmar
 
 
 def _metrics(infos: Sequence[BenchmarkInfo], regime: Regime) -> list[Metric]:
-    """Return the means over the iterations. A warm process loaded its model before it was warm."""
-    rates = {
-        _PREFILL_RATE: fmean(info.prefill.tokens_per_s for info in infos),
-        _DECODE_RATE: fmean(info.decode.tokens_per_s for info in infos),
-    }
-    times = {
-        _FIRST_TOKEN: fmean(info.first_token_ns for info in infos) / 1e6,
-        LOAD_TIME: None if regime is Regime.WARM else infos[0].load_ms,
-    }
-    faster = [
-        Metric(name=name, value=rate, unit=_TOKENS_PER_S, better=Better.HIGHER)
-        for name, rate in rates.items()
-    ]
-    return [*faster, *lower_is_better(times, "ms")]
-
-
-def _with_generation(reading: Reading, plan: RunPlan, evidence: Evidence, iterations: int) -> Reading:
-    """Return a reading with digests of prompt and text, and the reason why a text is none."""
-    stdout, prompt = evidence.stdout, str(setting(plan.settings, FLAGS, "input_prompt"))
-    has_text = setting(plan.settings, FLAGS, "benchmark_prefill_tokens") == 0
-    is_whole = evidence.stdout_dropped_bytes == 0
-    text = printed_text(stdout)
-    generation = Generation(
-        regime=_regime(plan.settings),
-        prompt_sha256=sha256(prompt.encode()).hexdigest() if has_text else None,
-        text_sha256=sha256(text.encode()).hexdigest() if has_text and is_whole else None,
-        caches_before=caches(stdout, "before"),
-        caches_after=caches(stdout, "after"),
+    """Return the means over the iterations."""
+    times = times_before_decoding(
+        regime,
+        first_token_ms=fmean(info.first_token_ns for info in infos) / 1e6,
+        load_ms=infos[0].load_ms,
     )
-    tokens = count_setting(plan.settings, FLAGS, "benchmark_decode_tokens")
-    wrong = degenerate_reason(text, tokens=tokens, iterations=iterations) if has_text and is_whole else ""
-    return replace(reading, generation=generation, wrong_output=wrong)
+    return [
+        rate_metric(PREFILL_RATE, fmean(info.prefill.tokens_per_s for info in infos)),
+        rate_metric(DECODE_RATE, fmean(info.decode.tokens_per_s for info in infos)),
+        *times,
+    ]

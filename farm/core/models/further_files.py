@@ -1,0 +1,74 @@
+"""Files that a model needs beside its own: weights of an ONNX model, the tokenizer of a language model."""
+
+from collections import Counter
+from collections.abc import Collection
+
+from farm.core.base.ids import is_digest
+from farm.core.errors import VariantInvalid
+from farm.core.models.llm.executorch import is_language_model
+from farm.core.models.onnx_file import external_files
+from farm.core.models.variant import Format, Manifest, VariantFile, files_digest, model_file_name
+from farm.core.runs.plan import path_problem
+
+#: How the name of a tokenizer's file begins: `tokenizer.bin`, `tokenizer.json`, `tokenizer.model`.
+_TOKENIZER = "tokenizer"
+TOKENIZER_HINT = (
+    "add it with the model: `farm variant add FILE --file tokenizer.bin`; one of another name is given as"
+    " `--file tokenizer.json=PATH`"
+)
+
+
+def find_tokenizer(manifest: Manifest) -> VariantFile | None:
+    """Return the tokenizer among the files of a variant, or None."""
+    return next((file for file in manifest.files if _is_tokenizer(file.path)), None)
+
+
+def stated_files(content: memoryview, format: Format) -> tuple[str, ...]:
+    """Return the paths beside the model at which a model file states that it keeps parts of itself.
+
+    Raises:
+        VariantInvalid: it cannot be read, or keeps some at a place that it does not state.
+    """
+    return external_files(content) if format is Format.ONNX else ()
+
+
+def check_further_files(content: memoryview, format: Format, paths: Collection[str]) -> None:
+    """Refuse a model whose further files are not given, or not possible.
+
+    Raises:
+        VariantInvalid: one is missing, or has a path that no device can have beside the model.
+    """
+    for path, count in Counter(paths).items():
+        why = "is there twice" if count > 1 or path == model_file_name(format) else path_problem(path)
+        if why:
+            raise VariantInvalid(
+                f"a file beside it has the path {path[:80]!r}, which {why}",
+                hint="paths are like `net.onnx.data`; `--file NAME=PATH` gives a file a name",
+            )
+    for path in stated_files(content, format):
+        if path not in paths:
+            raise VariantInvalid(
+                f"it keeps weights in {path[:80]!r}, and no such file was given",
+                hint=f"put it beside the model, or name it: `--file {path[:80]}=PATH`",
+            )
+    is_complete = format is not Format.EXECUTORCH or any(map(_is_tokenizer, paths))
+    if not is_complete and is_language_model(content):
+        raise VariantInvalid("it is a language model, and no tokenizer was given", hint=TOKENIZER_HINT)
+
+
+def files_problem(manifest: Manifest) -> str | None:
+    """Return why the files of a manifest contradict the rest of it; None where they do not."""
+    files = manifest.files
+    if not files:
+        return None
+    if [file.path for file in files].count("") != 1 or files[0].path or len(files) == 1:
+        return "its first file is not the model, or its only one"
+    if not all(is_digest(file.digest) for file in files):
+        return "the digest of one of its files is none"
+    if sum(file.size_bytes for file in files) != manifest.size_bytes:
+        return f"its files have not {manifest.size_bytes} bytes together"
+    return None if files_digest(files) == manifest.digest else "its digest is not that of its files"
+
+
+def _is_tokenizer(path: str) -> bool:
+    return path.startswith(_TOKENIZER)

@@ -1,0 +1,1 @@
+"""ExecuTorch's runner of language models."""
