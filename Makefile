@@ -9,6 +9,9 @@ TORCH       ?= torch==2.13.0
 TORCHVISION ?= torchvision==0.28.0
 # Headers and libraries for harnesses/executor_runner. What it depends on is for exporting only, and takes minutes.
 EXECUTORCH  ?= executorch==1.5.1
+# What exporting for ExecuTorch imports of them.
+TORCHAO        := torchao==0.18.0
+EXPORT_IMPORTS := ruamel.yaml tabulate
 
 BIN := $(VENV)/bin
 # Every worker and every process of a test would compile what it imports, where nothing may keep it.
@@ -22,7 +25,7 @@ help:
 	@echo "make demo      set up, run one matrix on two virtual phones, print the speedup table"
 	@echo "make demo-runtimes  install the runtimes, run one network by each of them side by side, print one table"
 	@echo "make demo-nnapi  run MobileNetV2 in three precisions on the CPU and by NNAPI's reference library, print one table"
-	@echo "make demo-llm  build llama.cpp's llama-bench, run a small language model by it and by LiteRT-LM, print one table each"
+	@echo "make demo-llm  build llama.cpp's llama-bench, run a small language model by it, by LiteRT-LM and by ExecuTorch, print one table each"
 	@echo "make install   set up only"
 	@echo "make check     lint, and the tests of what is pure: under a minute"
 	@echo "make test      set up, lint, and the quick tests: all that is promised, at least once"
@@ -193,18 +196,19 @@ $(VENV)/.installed: $(VENV)/.torch pyproject.toml
 # What exporting for ExecuTorch and ONNX imports, without the hundreds of megabytes that their wheels want besides.
 $(VENV)/.installed-runtimes: $(VENV)/.installed
 	@echo "installing the runtimes"
-	@$(PIP) install --editable '.[farm,torch,litert,onnxruntime]' onnx==1.23.2 ruamel.yaml tabulate
-	@$(PIP) install --no-deps $(EXECUTORCH) torchao==0.18.0
+	@$(PIP) install --editable '.[farm,torch,litert,onnxruntime]' onnx==1.23.2 $(EXPORT_IMPORTS)
+	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO)
 	@touch $@
 
 # What writes the models, what runs LiteRT-LM's, and what llama.cpp is built with. Needs a C++ compiler.
 $(VENV)/.installed-llm: $(VENV)/.installed
-	@echo "installing gguf, cmake, ninja and LiteRT-LM"
-	@$(PIP) install --editable '.[farm,torch,litert,litert-lm]' gguf==0.19.0 cmake ninja
+	@echo "installing gguf, cmake, ninja, LiteRT-LM and ExecuTorch"
+	@$(PIP) install --editable '.[farm,torch,litert,litert-lm]' gguf==0.19.0 cmake ninja $(EXPORT_IMPORTS)
+	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO)
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	@echo "installing what the tests need"
-	@$(PIP) install --editable '.[all,litert,onnxruntime,docs,dev]'
-	@$(PIP) install --no-deps $(EXECUTORCH)
+	@$(PIP) install --editable '.[all,litert,onnxruntime,docs,dev]' $(EXPORT_IMPORTS)
+	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO)
 	@touch $@

@@ -1,6 +1,6 @@
 """The same language model as an ExecuTorch program (`.pte`), once for each number format; and its tokenizer.
 
-python examples/llm/executorch_file.py FOLDER [--tiny]
+python examples/llm/executorch_file.py FOLDER [--tiny] [f32] [int8]
 
 The network is written in torch, exported with as many tokens at once as a prompt has, and lowered to XNNPACK.
 Weights are those of the GGUF files. Norms, embeddings, rotations and the cache of keys and values stay
@@ -179,12 +179,13 @@ def _quantized(net: nn.Module) -> nn.Module:
 
 
 def main() -> None:
-    """Write every format into the folder of the command line, and the tokenizer of all."""
-    folder, sizes = Path(sys.argv[1]), TINY if "--tiny" in sys.argv[2:] else SIZES
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / TOKENIZER).write_bytes(tokenizer(sizes))
-    for precision in PRECISIONS:
-        write(folder / f"random-{precision}.pte", precision, sizes)
+    """Write the tokenizer and the formats of the command line, or all, into its folder."""
+    folder, *words = sys.argv[1:]
+    sizes = TINY if "--tiny" in words else SIZES
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    (Path(folder) / TOKENIZER).write_bytes(tokenizer(sizes))
+    for precision in [word for word in words if word in PRECISIONS] or PRECISIONS:
+        write(Path(folder) / f"random-{precision}.pte", precision, sizes)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from farm.database.engine import create_engine, opened_engine, sqlite_url
 from farm.database.migrate import MIGRATIONS, config_for, defer_foreign_keys, upgrade
 from farm.database.tables import metadata
 from tests.support.database.postgres import PostgresServer
-from tests.support.database.sample_rows import ATTEMPT, MEASUREMENT, add, add_rows
+from tests.support.database.sample_rows import ARTIFACT, ATTEMPT, DIGEST, MEASUREMENT, NOW, add, add_rows
 
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2"
 
@@ -223,6 +223,44 @@ def _take_wrong_output_back(engine: Engine) -> None:
     with engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT quality, generation FROM measurements").all()
         assert set(rows) == {("implausible", None)}
+
+
+def test_a_variant_of_several_files_is_its_model_for_a_release_that_knows_one_file(engine: Engine) -> None:
+    _take_files_back(engine)
+
+
+@pytest.mark.long
+def test_a_variant_of_several_files_is_its_model_for_a_release_that_knows_one_file_on_postgresql(
+    postgres: PostgresServer,
+) -> None:
+    with postgres.database("migrated") as name, opened_engine(postgres.url(name)) as engine:
+        _take_files_back(engine)
+
+
+def _take_files_back(engine: Engine) -> None:
+    """Take variants of one file and of two, with one model file, to the schema of one file, and back."""
+    upgrade(engine)
+    together, others = "b" * 64, ("v", "m", "r")
+    with engine.connect().execution_options(farm_writes=True) as connection, connection.begin():
+        add_rows(connection)
+        add(connection, tables.artifacts, {**ARTIFACT, "digest": "c" * 64})
+        keys = ("name", "model", "recipe_digest")
+        manifest = {"digest": together, "files": [{"path": "", "digest": DIGEST}]}
+        row = dict(zip(keys, others, strict=True)) | {"digest": together, "created_at": NOW}
+        add(connection, tables.variants, {**row, "manifest": manifest})
+        for path, digest in (("", DIGEST), ("tokenizer.bin", "c" * 64)):
+            add(connection, tables.variant_files, {"variant_id": 2, "path": path, "digest": digest})
+    downgrade(engine, "0112")
+    with engine.connect() as connection:
+        rows = connection.execute(sa.select(tables.variants.c["name", "digest", "manifest"])).all()
+        assert sorted(tuple(row) for row in rows) == [
+            ("v", DIGEST, {}),
+            (f"v/{together[:8]}", DIGEST, {"digest": DIGEST}),
+        ]
+    upgrade(engine)
+    with engine.connect() as connection:
+        files = connection.execute(sa.select(tables.variant_files)).all()
+        assert sorted(tuple(row) for row in files) == [(1, "", DIGEST), (2, "", DIGEST)]
 
 
 def test_a_port_of_an_adb_server_becomes_its_address_and_back(engine: Engine) -> None:

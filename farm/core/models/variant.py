@@ -296,7 +296,7 @@ class Variant:
     created_at: datetime
     #: Who registered it; None of a farm before this was recorded, and of the farm itself.
     registered_by: str | None = None
-    #: Since when the farm has its file no more.
+    #: Since when the farm has one of its files no more.
     expired_at: datetime | None = None
-    #: The file that new matrices ran under this name before it; its digest still names it.
+    #: The variant that new matrices ran under this name before it; its digest still names it.
     replaces: Digest | None = None

@@ -105,7 +105,7 @@ def test_a_single_file_keeps_its_own_digest(tmp_path: Path) -> None:
 
 
 def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="two files are called 'tokenizer.bin'"):
+    with pytest.raises(InvalidInput, match=r"two files are called 'tokenizer\.bin'"):
         named_files(["a/tokenizer.bin", "b/tokenizer.bin"])
     file = tmp_path / "a=b.bin"
     file.write_bytes(b"")

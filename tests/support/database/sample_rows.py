@@ -148,6 +148,7 @@ def add_rows(connection: Connection) -> None:
             "created_at": NOW,
         },
     )
+    add(connection, tables.variant_files, {"variant_id": 1, "path": "", "digest": DIGEST})
     add(connection, tables.programs, PROGRAM)
     add(
         connection,
