@@ -1,4 +1,4 @@
-"""Measure one small language model by two runtimes on a virtual phone: `make demo-llm`.
+"""Measure one small language model by three runtimes on a virtual phone: `make demo-llm`.
 
     python examples/llm/demo.py [FOLDER]
 
@@ -11,9 +11,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import executorch_file
 import gguf_file
 import litertlm_file
 import yaml
@@ -31,20 +32,24 @@ from farm.core.base.units import duration_text, size_text
 from farm.wire.documents.matrices.matrices import CellView, SpeedupView
 
 HERE = Path(__file__).parent
-LITERT_LM = HERE.parents[1] / "harnesses" / "litert_lm_advanced_main"
+HARNESSES = HERE.parents[1] / "harnesses"
+#: Scripts that import a wheel, which is for this machine only.
+SCRIPTS = ("litert_lm_advanced_main", "llama_main")
 ELSEWHERE = (
-    "ONNX Runtime GenAI, ExecuTorch's llama_main, MNN's llm_bench: the farm has no adapter for them",
-    "both runtimes on OpenCL, Vulkan, Hexagon or an NPU: they need hardware that is not here",
+    "ONNX Runtime GenAI, MNN's llm_bench: the farm has no adapter for them",
+    "all three on OpenCL, Vulkan, Hexagon or an NPU: they need hardware that is not here",
 )
 LEGEND = f"""
 One llama: {SIZES.layers} layers x {SIZES.width}, {SIZES.inner} inside, {SIZES.heads} heads.
-Its weights are random: what it would write is nothing. Both files have the same weights.
-llama-bench of llama-cpp-python {VERSION}, built here; LiteRT-LM of the wheel litert-lm-api; one thread each.
+Its weights are random: what it would write is nothing. All files have the same weights.
+llama-bench of llama-cpp-python {VERSION}, built here; LiteRT-LM of the wheel litert-lm-api; ExecuTorch's
+runner of the wheel executorch, on XNNPACK; one thread each.
 On a virtual phone: these are times of this machine's CPU.
 prefill: a prompt of 256 tokens at once. decode: 64 tokens, one by one.
 first: no caches are there. cold: a new process finds them. warm: again in the same process.
 time: the median of one repetition, to which speedup and verdict belong.
-The two tables are not compared: llama-bench samples nothing, and LiteRT-LM does.
+The tables are not compared: llama-bench samples nothing, and the others do.
+ExecuTorch's clock has steps of 1 ms, and its peak memory includes Python and torch.
 Load time and time to first token: llama-bench prints none.
 """
 Row = tuple[str, ...]
@@ -64,6 +69,8 @@ class Runtime:
     describe: Callable[[CellView, Mapping[str, float | None], str], Row]
     #: Rows are in the order of this setting's values.
     order: tuple[str, Sequence[object]]
+    #: Files that each model needs beside it, by name.
+    beside: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
 
 
 def _llama_cpp_row(cell: CellView, values: Mapping[str, float | None], precision: str) -> Row:
@@ -73,7 +80,7 @@ def _llama_cpp_row(cell: CellView, values: Mapping[str, float | None], precision
     return test, precision, _rate(rate), _size(values.get("memory_peak_rss"))
 
 
-def _litert_lm_row(cell: CellView, values: Mapping[str, float | None], precision: str) -> Row:
+def _regime_row(cell: CellView, values: Mapping[str, float | None], precision: str) -> Row:
     return (
         str(cell.settings["regime"]),
         precision,
@@ -103,8 +110,20 @@ RUNTIMES = (
         precisions=litertlm_file.PRECISIONS,
         write=litertlm_file.write,
         heads=("regime", "format", "load", "first token", "prefill/s", "decode/s", "peak memory"),
-        describe=_litert_lm_row,
+        describe=_regime_row,
         order=("regime", ("first", "cold", "warm")),
+    ),
+    Runtime(
+        harness="llama_main",
+        matrix="executorch.yaml",
+        suffix="pte",
+        precisions=executorch_file.PRECISIONS,
+        write=executorch_file.write,
+        heads=("regime", "format", "load", "first token", "prefill/s", "decode/s", "peak memory"),
+        describe=_regime_row,
+        # Without caches on a CPU, a first start is a cold one.
+        order=("regime", ("cold", "warm")),
+        beside={executorch_file.TOKENIZER: executorch_file.tokenizer},
     ),
 )
 
@@ -130,18 +149,21 @@ def make_models(folder: Path, runtime: Runtime) -> dict[str, Path]:
             unfinished = path.with_suffix(".unfinished")
             runtime.write(unfinished, precision)
             unfinished.rename(path)
+    for name, content in runtime.beside.items():
+        (folder / name).write_bytes(content())
     return files
 
 
 def measure(farm: FarmClient, runtime: Runtime, program: Path, files: Mapping[str, Path]) -> str:
     """Register program and models, run the matrix, and return its table."""
     command = [sys.executable, "-m", "farm.cli.shell.main", "harness", "add", runtime.harness, str(program)]
-    if runtime.harness == "litert_lm_advanced_main":
-        # A script: the wheel that it imports is for this machine only.
+    if runtime.harness in SCRIPTS:
         command += ["--abi", "x86_64"]
     subprocess.run(command, env={**os.environ, "FARM_URL": farm.url}, check=True, capture_output=True)
     for precision, path in files.items():
-        add_variant(farm, path, manifest_of_file(path, model="random", precision=precision))
+        beside = [str(path.with_name(name)) for name in runtime.beside]
+        manifest = manifest_of_file(path, files=beside, model="random", precision=precision)
+        add_variant(farm, path, manifest, files=beside)
     matrix_id = farm.submit_matrix(yaml.safe_load((HERE / runtime.matrix).read_text())).matrix_id
     follow(farm, matrix_id, leaving="The farm of this demo ends with it.")
     speedups = {row.cell_id: row for row in farm.speedups(matrix_id=matrix_id)}
@@ -178,7 +200,8 @@ def main() -> None:
     """Run everything, and print the tables."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/llm").resolve()
     err().print("building llama-bench, where it is not there yet: some minutes", highlight=False)
-    programs = {"llama-bench": build(folder, os.cpu_count() or 1), "litert_lm_advanced_main": LITERT_LM}
+    scripts = {name: HARNESSES / name for name in SCRIPTS}
+    programs = {"llama-bench": build(folder, os.cpu_count() or 1), **scripts}
     files = {runtime.harness: make_models(folder / "models", runtime) for runtime in RUNTIMES}
     began_s = time.monotonic()
     with farm_process(folder / "farm", virtual=1) as url, connect_to(url) as farm:

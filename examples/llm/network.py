@@ -1,4 +1,4 @@
-"""The network of both model files: llama's architecture, its sizes, its vocabulary, and random weights.
+"""The network of all model files: llama's architecture, its sizes, its vocabulary, and random weights.
 
 The vocabulary is made up. Weights are drawn, not trained: times, memory and placement are real, what the
 model writes is nothing.

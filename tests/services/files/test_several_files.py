@@ -1,4 +1,4 @@
-"""A variant of several files: registered and needed whole, expired without one of them, planned side by side."""
+"""A variant of several files: registered and needed whole, expired without one, planned side by side."""
 
 from dataclasses import replace
 
