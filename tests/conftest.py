@@ -106,8 +106,10 @@ def postgres() -> "Iterator[PostgresServer]":
     """A PostgreSQL of this test process's own, with a migrated database to copy."""
     from farm.database.engine import create_engine
     from farm.database.migrate import upgrade
+    from tests.support.database.compiled_statements import share_compiled_statements
     from tests.support.database.postgres import NoPostgres, running_postgres
 
+    share_compiled_statements()
     try:
         with running_postgres() as server:
             server.execute(f"CREATE DATABASE {_TEMPLATE}")
