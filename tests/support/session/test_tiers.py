@@ -54,7 +54,7 @@ def test_files_are_mixed_on_several_workers_and_their_tests_stay_together(pytest
     MixedFiles().pytest_collection_modifyitems(config, items)
     assert [item.nodeid for item in items] == names
     # As xdist does in each of its workers.
-    config.__dict__["workerinput"] = {}
+    config.__dict__["workerinput"] = {"workercount": 2}
     MixedFiles().pytest_collection_modifyitems(config, items)
     mixed = [item.nodeid for item in items]
     assert mixed != names
@@ -62,6 +62,22 @@ def test_files_are_mixed_on_several_workers_and_their_tests_stay_together(pytest
     assert {(first[:-1], second[:-1]) for first, second in zip(mixed[::2], mixed[1::2], strict=True)} == {
         (f"test_{number}.py::test_", f"test_{number}.py::test_") for number in range(9)
     }
+
+
+def test_each_worker_begins_with_files_of_long_tests(pytester: pytest.Pytester) -> None:
+    long = {f"test_{number}" for number in (2, 3, 5, 8)}
+    for name in [f"test_{number}" for number in range(12)]:
+        mark = "@pytest.mark.timeout(600)\n" if name in long else ""
+        tests = "".join(f"{mark}def test_{test}(): ...\n" for test in "abcd")
+        pytester.makepyfile(**{name: f"import pytest\n{tests}"})
+    items, _ = pytester.inline_genitems("-p", "no:schemathesis")
+    config = items[0].config
+    config.__dict__["workerinput"] = {"workercount": 4}
+    names = sorted(item.nodeid for item in items)
+    MixedFiles().pytest_collection_modifyitems(config, items)
+    assert sorted(item.nodeid for item in items) == names
+    # xdist gives each worker a part of the same length.
+    assert {items[begin].path.stem for begin in range(0, len(items), len(items) // 4)} == long
 
 
 def report(test: str, seconds: float, *marks: str) -> pytest.TestReport:
