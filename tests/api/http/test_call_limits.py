@@ -1,6 +1,7 @@
 """What one caller may ask of a farm that wants tokens, over real HTTP."""
 
 import asyncio
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,6 +20,9 @@ from farm.services.access.tokens import issue_access_token
 from farm.wire.documents.access import AccessRequest
 from tests.api.http.test_header_timeout import GET
 from tests.support.farm.http_farm import HttpFarm, http_farm
+
+#: Ends what hangs; how long a busy machine takes decides nothing.
+_PATIENCE_S = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -155,10 +159,14 @@ def test_open_reports_of_one_host_stay_within_its_share_of_memory(tmp_path: Path
             with suppress(OSError):
                 call.sendall(head + bytes(600_000))
         # One of them holds what a caller may have; the others are told to come again.
+        waiting = list(calls)
+        while len(answers) < 6:
+            answered, _, _ = select.select(waiting, [], [], _PATIENCE_S)
+            assert answered, f"{len(answers)} answers"
+            for call in answered:
+                waiting.remove(call)
+                with suppress(OSError):
+                    answers.append(call.recv(4096))
         for call in calls:
-            call.settimeout(1.0)
-            with suppress(OSError):
-                answers.append(call.recv(4096))
             call.close()
-    assert len(answers) >= 6
     assert all(answer.startswith(b"HTTP/1.1 503") and b"retry-after: 1" in answer for answer in answers)
