@@ -195,14 +195,14 @@ def test_behind_a_held_lock_all_writes_are_refused_in_time_and_not_in_fours(url:
         refused_after_s.append(time.monotonic() - began_s)
 
     with (
-        opened(url, busy_ms=300) as database,
+        opened(url, busy_ms=1500) as database,
         psycopg.connect(libpq(url)) as other,
         ThreadPoolExecutor(40) as pool,
     ):
         other.execute("LOCK TABLE database_epochs IN EXCLUSIVE MODE")
         list(pool.map(ask, [time.monotonic()] * 40))
-        # In fours, the last would be refused after 3 s.
-        assert max(refused_after_s) < 2
+        # In fours, the last would be refused after 15 s.
+        assert max(refused_after_s) < 10
         other.rollback()
         database.write(put, 1)
 

@@ -147,10 +147,10 @@ def test_who_finds_another_creating_it_waits_and_uses_what_the_other_made(comman
         fcntl.flock(lock, fcntl.LOCK_EX)
         other = threading.Thread(target=lambda: used(commands, say=say))
         other.start()
-        assert waiting.wait(10)
+        assert waiting.wait(60)
         commands([*["-", "-m", "venv"], str(commands.root / NAME)])
         (commands.root / NAME / "complete").touch()
-    other.join(10)
+    other.join(60)
     assert said == ["waiting for another build that has its environment"]
     assert len(commands.calls) == 1
 

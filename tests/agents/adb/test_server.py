@@ -187,7 +187,7 @@ def test_a_path_that_no_socket_can_have_is_refused_with_what_to_do(tmp_path: Pat
 async def test_another_adb_cannot_kill_the_server(tmp_path: Path) -> None:
     async with AdbServer(tmp_path, usb=False) as server:
         killer = [str(bundled_adb()), "-L", server.address, "kill-server"]
-        await asyncio.to_thread(subprocess.run, killer, capture_output=True, check=False, timeout=20)
+        await asyncio.to_thread(subprocess.run, killer, capture_output=True, check=False, timeout=120)
 
         assert await AdbClient(server.address).version() > 0
 

@@ -22,7 +22,7 @@ from farm.core.errors import (
 from tests.support.faults.stream_server import AnswerStream, read_adb_request, stream_server
 
 pytestmark = pytest.mark.anyio
-DEADLINE_S = 10.0
+DEADLINE_S = 120.0
 
 
 @asynccontextmanager

@@ -71,7 +71,7 @@ async def test_a_file_that_was_damaged_in_the_hosts_cache_costs_no_job(
 async def test_a_run_that_never_ends_is_ended_and_says_so(
     config: AgentConfig, phone: VirtualDeviceHandle, played: FakeFarm
 ) -> None:
-    played.assign(1, phone.serial, "echo begun; sleep 600", timeout_s=0.5)
+    played.assign(1, phone.serial, "echo begun; sleep 600", timeout_s=3)
     async with living(config):
         evidence = await played.reported(1)
     assert evidence.exit is not None
@@ -213,7 +213,7 @@ async def test_another_adb_that_would_end_the_server_does_not_and_costs_no_run(
         server = find_own_server(config.data_dir / "adb")
         assert server is not None
         killer = [str(bundled_adb()), "-L", own_address(config.data_dir / "adb"), "kill-server"]
-        await asyncio.to_thread(subprocess.run, killer, capture_output=True, check=False, timeout=20)
+        await asyncio.to_thread(subprocess.run, killer, capture_output=True, check=False, timeout=120)
         go.touch()
         evidence = await played.reported(1)
         assert (evidence.stdout, evidence.error, evidence.away_s) == ("done\n", None, 0.0)

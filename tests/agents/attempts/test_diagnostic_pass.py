@@ -48,7 +48,7 @@ async def run(bench: Bench, entry: JournalRecord) -> Evidence:
 
 async def said(bench: Bench, command: str) -> str:
     phone = await bench.phone()
-    return (await phone.adb.shell(command, deadline_s=10.0)).stdout.decode()
+    return (await phone.adb.shell(command, deadline_s=60)).stdout.decode()
 
 
 async def until_said(bench: Bench, command: str) -> None:

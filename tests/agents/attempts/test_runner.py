@@ -91,7 +91,7 @@ async def test_a_phone_whose_services_hang_after_a_run_does_not_cost_the_run(ben
     asks = bench.handle.state / "bin/dumpsys"
     hang = f"sleep 0.2; rm {asks}; echo 'exec sleep 20' >{asks}; chmod 755 {asks}; echo done"
     entry = bench.entry(1, hang)
-    evidence = await bench.runner.run(replace(entry, plan=replace(entry.plan, timeout_s=1.0)), unheard, False)
+    evidence = await bench.runner.run(replace(entry, plan=replace(entry.plan, timeout_s=3.0)), unheard, False)
     assert isinstance(evidence, Evidence)
     assert evidence.error is None, evidence.error
     assert (evidence.stdout, evidence.after) == ("done\n", None)

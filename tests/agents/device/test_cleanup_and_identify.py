@@ -78,5 +78,5 @@ async def fill_cache(device: AdbDevice, work_root: str, folder: Path, *contents:
 
 
 async def names_in(device: AdbDevice, folder: str) -> list[str]:
-    result = await device.shell(f"ls {folder}", deadline_s=10.0)
+    result = await device.shell(f"ls {folder}", deadline_s=60)
     return result.stdout.decode().split()

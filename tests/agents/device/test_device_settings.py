@@ -17,7 +17,7 @@ def kept(phone: VirtualDeviceHandle, name: str) -> str | None:
 
 
 async def test_a_look_changes_nothing(device: AdbDevice, phone: VirtualDeviceHandle) -> None:
-    await device.shell("settings put global low_power 1", deadline_s=10.0)
+    await device.shell("settings put global low_power 1", deadline_s=60)
     found = await check_settings(device, on_network=False)
     (low_power,) = [each for each in found if each.name == "global/low_power"]
     assert (low_power.state, low_power.before) == (SettingState.DIFFERENT, "1")
@@ -26,7 +26,7 @@ async def test_a_look_changes_nothing(device: AdbDevice, phone: VirtualDeviceHan
 
 
 async def test_what_differs_is_set_and_put_back(device: AdbDevice, phone: VirtualDeviceHandle) -> None:
-    await device.shell("settings put global low_power 1; svc bluetooth enable", deadline_s=10.0)
+    await device.shell("settings put global low_power 1; svc bluetooth enable", deadline_s=60)
     found = await apply_settings(device, on_network=False)
     assert {each.state for each in found} <= {SettingState.RIGHT, SettingState.SET}
     assert kept(phone, "global/low_power") == "0"
@@ -43,7 +43,7 @@ async def test_what_differs_is_set_and_put_back(device: AdbDevice, phone: Virtua
 async def test_the_wifi_of_a_phone_on_the_network_stays_on(
     device: AdbDevice, phone: VirtualDeviceHandle
 ) -> None:
-    await device.shell("svc wifi enable", deadline_s=10.0)
+    await device.shell("svc wifi enable", deadline_s=60)
     found = await apply_settings(device, on_network=True)
     (wifi,) = [each for each in found if each.name == "global/wifi_on"]
     assert wifi.state is SettingState.SKIPPED

@@ -74,7 +74,7 @@ async def test_a_su_that_asks_and_waits_holds_no_one_up(
 async def test_the_listing_says_where_phones_are(
     server: AdbServer, device: AdbDevice, phone: VirtualDeviceHandle
 ) -> None:
-    await device.shell("true", deadline_s=10.0)
+    await device.shell("true", deadline_s=60)
     (listed,) = await AdbClient(server.address).list_transports()
     assert (listed.serial, listed.state, listed.usb_path) == (phone.address, "device", None)
 

@@ -43,7 +43,7 @@ async def test_a_phone_that_answers_end_to_end_is_online(device: AdbDevice) -> N
 
 
 async def test_a_phone_that_is_still_booting_is_not_online(device: AdbDevice) -> None:
-    await device.shell("setprop sys.boot_completed 0", deadline_s=10)
+    await device.shell("setprop sys.boot_completed 0", deadline_s=60)
     assert await probe(device) is Presence.BOOTING
 
 
@@ -120,7 +120,7 @@ async def test_a_gate_that_opens_in_time_is_waited_for(
 @pytest.mark.parametrize("before", ["null", "3"])
 async def test_a_phone_is_kept_awake_and_put_back_whoever_does_that(device: AdbDevice, before: str) -> None:
     if before != "null":
-        await device.shell(f"settings put {STAY_ON} {before}", deadline_s=10)
+        await device.shell(f"settings put {STAY_ON} {before}", deadline_s=60)
     noted = ScreenState(stay_awake=before != "null", screen_on=None)
     assert await keep_device_awake(device, Controls()) == noted
     # An agent that was killed here does so again, in its next life, with its own setting in place.
@@ -147,7 +147,7 @@ async def test_a_screen_is_as_it_was_found_once_the_phone_is_put_back(
 
 async def test_a_record_of_an_earlier_release_is_put_back(device: AdbDevice, work_root: str) -> None:
     record = stay_on_record(work_root)
-    await device.shell(f"mkdir -p $(dirname {record}); echo 3 >{record}", deadline_s=10)
+    await device.shell(f"mkdir -p $(dirname {record}); echo 3 >{record}", deadline_s=60)
     assert await keep_device_awake(device, Controls()) == ScreenState(stay_awake=True)
     await restore_screen_state(device)
     assert await stay_on(device) == "3"
@@ -156,20 +156,20 @@ async def test_a_record_of_an_earlier_release_is_put_back(device: AdbDevice, wor
 async def test_a_phone_that_no_one_kept_awake_is_left_as_it_is(device: AdbDevice) -> None:
     await keep_device_awake(device, Controls())
     await restore_screen_state(device)
-    await device.shell(f"settings put {STAY_ON} 7", deadline_s=10)
+    await device.shell(f"settings put {STAY_ON} 7", deadline_s=60)
     await restore_screen_state(device)
     assert await stay_on(device) == "7"
 
 
 async def test_what_cannot_be_put_back_is_not_changed(device: AdbDevice, work_root: str) -> None:
-    await device.shell(f"mkdir -p {stay_on_record(work_root)}.new", deadline_s=10)
+    await device.shell(f"mkdir -p {stay_on_record(work_root)}.new", deadline_s=60)
     await keep_device_awake(device, Controls())
     assert await stay_on(device) == "null"
     await restore_screen_state(device)
 
 
 async def stay_on(device: AdbDevice) -> str:
-    return (await device.shell(f"settings get {STAY_ON}", deadline_s=10)).stdout.decode().strip()
+    return (await device.shell(f"settings get {STAY_ON}", deadline_s=60)).stdout.decode().strip()
 
 
 @pytest.mark.invariant("I3")

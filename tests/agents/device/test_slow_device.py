@@ -29,7 +29,7 @@ async def check(device: AdbDevice, work_root: str, tmp_path: Path) -> str:
     """What runs the check on the phone."""
     for name, content in (("program", check_program()), ("payload", check_payload())):
         (tmp_path / name).write_bytes(content)
-        await device.push(tmp_path / name, f"{work_root}/{name}", mode=0o755, deadline_s=30)
+        await device.push(tmp_path / name, f"{work_root}/{name}", mode=0o755, deadline_s=60)
     return f"cd {work_root} && sh ./program ./payload"
 
 
@@ -44,7 +44,7 @@ async def shown(device: AdbDevice, faults: Faults, state: Path) -> None:
     """Wait until the phone is as the faults say."""
     set_faults(state, faults)
     async with asyncio.timeout(120):
-        while (await device.shell("command -v sha256sum", deadline_s=10)).stdout.startswith(
+        while (await device.shell("command -v sha256sum", deadline_s=60)).stdout.startswith(
             str(state).encode()
         ) is not (faults.slow > 1):
             pass

@@ -166,7 +166,7 @@ async def test_an_agent_without_room_for_evidence_says_so_with_its_beats(
 @pytest.mark.invariant("I3", "I8")
 async def test_a_device_with_a_token_that_cannot_be_gets_the_farms_and_runs_again(bench: Bench) -> None:
     phone = await bench.phone()
-    await phone.adb.shell(f"echo 9007199254740990 >{phone.facts.work_root}/benchfarm/fence", deadline_s=10)
+    await phone.adb.shell(f"echo 9007199254740990 >{phone.facts.work_root}/benchfarm/fence", deadline_s=60)
     await bench.come_back()
     assert bench.active.fence_by_device[bench.device_id] == MAX_FENCE
     assert bench.active.request_cleanup(bench.device_id, 7, resets=True)

@@ -20,7 +20,7 @@ async def run_adb(server: AdbServer, serial: str, *words: str) -> "subprocess.Co
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=120,
         stdin=subprocess.DEVNULL,
     )
 

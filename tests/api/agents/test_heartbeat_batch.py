@@ -16,7 +16,7 @@ from tests.support.farm.http_farm import HttpAgent, HttpFarm, http_farm
 from tests.support.farm.processes import eventually
 
 #: What is held longer than any test waits; and what a test waits for what happens at once.
-_HELD_S, _AT_ONCE_S = 25.0, 10.0
+_HELD_S, _AT_ONCE_S = 30.0, 25.0
 #: Held for a moment, and long enough to be worth noting together.
 _MOMENT_S = 0.6
 

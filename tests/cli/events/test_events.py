@@ -58,7 +58,7 @@ def test_who_waits_is_told_as_soon_as_it_happens(farm: HttpFarm) -> None:
         began_s = time.monotonic()
         cordon(farm)
         page = waiting.result().json()
-    assert time.monotonic() - began_s < _HELD_S / 2
+    assert time.monotonic() - began_s < _HELD_S
     assert [event["kind"] for event in page["events"]] == ["device_cordoned"]
     assert page["next"] >= page["events"][-1]["event_id"]
 

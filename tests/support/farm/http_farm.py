@@ -108,7 +108,7 @@ def http_farm(data_dir: Path, **config: Any) -> Iterator[HttpFarm]:
     app = create_app_with_pages(settings, SystemClock())
     with (
         served(app) as (url, loop),
-        httpx.Client(base_url=url, trust_env=False, timeout=30) as http,
+        httpx.Client(base_url=url, trust_env=False, timeout=120) as http,
     ):
         yield HttpFarm(url=url, app=app, http=http, loop=loop)
 
