@@ -1,4 +1,4 @@
-"""The most float32 operations that cores of a CPU can do in a second, where a published figure says it."""
+"""The most float32 operations that cores of a CPU can do in a second, where a published number says it."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.options import InputSettings
 from farm.harness.base.placement_probe import NNAPI, placement_of_pass, placement_pass
-from farm.harness.base.result_files import RESULT_FILES, result_files
+from farm.harness.base.result_files import RESULT_FILES, operator_metrics, result_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, ToolPass, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (
@@ -130,7 +130,6 @@ ARGUMENTS_BY_BACKEND: Mapping[str, Mapping[str, str]] = MappingProxyType(
 
 
 _CPU, _XNNPACK = "cpu", "xnnpack"
-_MOST_OPERATORS = 12
 
 
 class BenchmarkModel(ToolHarness):
@@ -272,10 +271,7 @@ def _pass_metrics(evidence: Evidence) -> Iterator[Metric]:
         if tool_pass.name == PASS_FLAGS["report_peak_memory_footprint"]:
             yield from lower_is_better({"memory_peak": tflite_output(text).peak_mb}, "MB")
         elif tool_pass.name == PASS_FLAGS["enable_op_profiling"]:
-            times = sorted(operator_times(text), key=lambda operator: -operator.average_ms)[:_MOST_OPERATORS]
-            yield from lower_is_better(
-                {f"op {operator.kind} x{operator.count}": operator.average_ms for operator in times}, "ms"
-            )
+            yield from operator_metrics(operator_times(text))
 
 
 def _recorded_metrics(files: Mapping[str, bytes], printed: Collection[str]) -> list[Metric]:

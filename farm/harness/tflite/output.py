@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from farm.harness.base.output_lines import plain_lines
+from farm.harness.base.result_files import OperatorTime
 
 #: C++ streams print 6 significant digits, and an exponent from 1e6 on.
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?"
@@ -211,17 +212,11 @@ def _last(pattern: re.Pattern[str], lines: Sequence[str]) -> re.Match[str] | Non
     return next((match for line in reversed(lines) if (match := pattern.search(line)) is not None), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorTime:
-    """All operators of one kind together; a delegate's partition counts as an operator."""
-
-    kind: str
-    count: int
-    average_ms: float
-
-
 def operator_times(text: str) -> list[OperatorTime]:
-    """Return the time of each kind of node in the profile of the regular runs; empty without a table."""
+    """Return the time of each kind of node in the profile of the regular runs; empty without a table.
+
+    A delegate's partition counts as an operator.
+    """
     times: list[OperatorTime] = []
     lines = plain_lines(text)
     # Up to 2019 only the runs were profiled, without a heading.
@@ -234,7 +229,7 @@ def operator_times(text: str) -> list[OperatorTime]:
         elif line.startswith(_INSIDE):
             in_runs = in_table = False
         elif in_table and (row := _ROW.match(line)) is not None:
-            times.append(OperatorTime(kind=row[1], count=int(row[2]), average_ms=float(row[3])))
+            times.append(OperatorTime(operator=row[1], count=int(row[2]), ms=float(row[3])))
         elif line.startswith(("Timings (microseconds)", "=====")):
             in_table = False
     return times

@@ -62,7 +62,7 @@ GLOSSARY: dict[str, str] = {
     "put(?:s|ting)? off": "defer",
     "quiet lines?|still quiet|nothing new": "unchanged",
     "reckoning|ledger|logbook": "checker, oracle, log",
-    "reference bands?|bands?": "reference range",
+    "reference bands?|(?<!matrix )bands?": "reference range",
     "re ?reads?|rereading": "reparse",
     "roll calls?": "heartbeats",
     "same work": "equivalent cells, recurrence",

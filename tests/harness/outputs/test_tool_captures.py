@@ -88,7 +88,7 @@ def test_a_capture_that_ends_in_the_warm_up_has_that_and_no_result(name: str, wa
 
 def test_operators_of_a_profile_are_those_of_the_runs() -> None:
     text = sample.captured(f"{TFLITE}benchmark_model_2.4_nnapi_qtigpu_opprofile_mi11.txt")
-    assert [(each.kind, each.count, each.average_ms) for each in operator_times(text)] == [
+    assert [(each.operator, each.count, each.ms) for each in operator_times(text)] == [
         ("TfLiteNnapiDelegate", 3, 149.483),
         ("STRIDED_SLICE", 6, 8.347),
         ("RESIZE_NEAREST_NEIGHBOR", 2, 0.879),

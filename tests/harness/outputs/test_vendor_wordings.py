@@ -109,7 +109,7 @@ def test_a_count_of_something_else_is_no_loop(line: str) -> None:
 
 
 def test_a_profile_apart_by_commas_is_read_and_a_delegates_inside_is_not_counted_twice() -> None:
-    assert [(each.kind, each.count, each.average_ms) for each in operator_times(PROFILE)] == [
+    assert [(each.operator, each.count, each.ms) for each in operator_times(PROFILE)] == [
         ("TfLiteXNNPackDelegate", 2, 9.125),
         ("Fully Connected (NC, QS8)", 1, 0.875),
     ]
@@ -120,7 +120,7 @@ def test_a_profile_of_2019_has_no_heading() -> None:
 \t             [Node type]\t  [count]\t  [avg ms]\t    [avg %]\t    [cdf %]\t  [mem KB]\t[times called]
 \t                DELEGATE\t        1\t    21.250\t    91.250%\t    91.250%\t     0.000\t        1
 """
-    assert [(each.kind, each.count) for each in operator_times(text)] == [("DELEGATE", 1)]
+    assert [(each.operator, each.count) for each in operator_times(text)] == [("DELEGATE", 1)]
 
 
 def test_memory_behind_the_table_of_the_native_tool_is_told() -> None:

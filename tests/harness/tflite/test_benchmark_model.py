@@ -243,7 +243,7 @@ def test_operators_and_memory_of_the_passes_are_metrics_and_touch_no_time() -> N
 
 
 def test_only_the_profile_of_the_regular_runs_is_read() -> None:
-    assert [each.kind for each in operator_times(PROFILE)] == ["TfLiteXNNPackDelegate", "SOFTMAX"]
+    assert [each.operator for each in operator_times(PROFILE)] == ["TfLiteXNNPackDelegate", "SOFTMAX"]
 
 
 @pytest.mark.parametrize(
