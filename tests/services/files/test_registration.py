@@ -180,11 +180,13 @@ def test_torch_files_say_whether_they_bring_an_input_and_nothing_of_its_shape(
 def test_a_variant_of_an_older_farm_is_completed_when_its_file_is_registered_again(
     farm: FarmRig, tflite: Manifest
 ) -> None:
-    unread = replace(tflite, inputs_unread=NOT_READ, bundled_inputs=None)
+    unread = replace(tflite, inputs_unread=NOT_READ, bundled_inputs=None, macs_uncounted=NOT_READ)
     older = farm.write(bind_tx(put_variant, now=farm.clock.now()), unread)
     assert older.manifest.inputs_unread == NOT_READ
     again = registered(farm, tflite)
     assert (again.variant_id, again.manifest.inputs[0].name) == (older.variant_id, "image")
+    assert older.manifest.macs_uncounted == NOT_READ
+    assert (again.manifest.macs, again.manifest.macs_uncounted) == (0, None)
 
 
 def test_a_second_file_of_a_name_says_which_it_replaces(farm: FarmRig, known: Variant) -> None:
