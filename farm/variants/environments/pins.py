@@ -54,7 +54,7 @@ NEEDED_BYTES: Mapping[str, int] = {
     "ncnn": 2 * 10**9,
     TORCH_WITH_XNNPACK: 8 * 10**9,
     "mnn": 2 * 10**9,
-    "tvm": 2 * 10**9,
+    "tvm": 3 * 10**9,
 }
 
 

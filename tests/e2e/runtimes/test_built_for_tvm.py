@@ -219,6 +219,8 @@ def test_a_phone_measures_the_library_of_its_abi_and_refuses_the_other(
         assert farm.await_matrix(matrix_id, within_s=200).jobs_by_outcome == {"succeeded": 2}
         with farm.client() as client:
             [rejected] = client.rejected(matrix_id)
+            [result] = client.results(matrix_id)
+        assert result.unoptimized
         assert "the file is compiled for" in rejected.reason
         [row] = farm.cli("placement")
         assert (row["actual_backend"], row["accelerator"], row["quality"]) == ("cpu", "cpu", "valid")
