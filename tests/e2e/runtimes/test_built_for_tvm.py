@@ -1,5 +1,6 @@
 """A network built for TVM: really compiled, for two ABIs, compared, and run on a virtual phone."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -41,7 +42,8 @@ def small():
 """
 INPUT = "1x3x32x32:float32"
 TARGETS = ["x86_64-untuned", "arm64-v8a-untuned"]
-_UP = (sys.executable, "-m", "farm.cli.shell.main", "up", "--virtual", "1")
+_FARM = (sys.executable, "-m", "farm.cli.shell.main")
+_UP = (*_FARM, "up", "--virtual", "1")
 
 
 @contextmanager
@@ -224,3 +226,13 @@ def test_a_phone_measures_the_library_of_its_abi_and_refuses_the_other(
         assert "the file is compiled for" in rejected.reason
         [row] = farm.cli("placement")
         assert (row["actual_backend"], row["accelerator"], row["quality"]) == ("cpu", "cpu", "valid")
+        done = subprocess.run(
+            [*_FARM, "run", str(of_this_machine(built).path), "--input", INPUT, "--quick", "--json"],
+            env={**os.environ, "FARM_URL": farm.url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        [own] = json.loads(done.stdout)["results"]
+        assert own["time"]["median"] > 0
