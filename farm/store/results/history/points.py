@@ -1,6 +1,5 @@
 """Points of series: stored by session, read by pair of series, by series, and over devices."""
 
-import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,15 @@ from farm.store.results.history.stale_points import MeasuredSession, devices_by_
 _VALUES = [points.c[name] for name in PointValues.__dataclass_fields__]
 _RECIPE = TypeAdapter(Recipe)
 _SETTINGS = TypeAdapter(dict[str, SettingValue])
+#: JSON as text: devices have the same, which is read once.
+_WORK_QUERY = sa.select(
+    series.c.series_id,
+    series.c.model,
+    sa.cast(series.c.recipe, sa.Text),
+    series.c.backend,
+    series.c.harness,
+    sa.cast(series.c.settings, sa.Text),
+)
 _NEWEST = sa.text("newest")
 _NEWEST_QUERY = sa.select(
     points.c.device_id,
@@ -61,24 +69,19 @@ class PairCell:
 
 def slots_of_series(connection: Connection, series_ids: Collection[SeriesId]) -> dict[SeriesId, int]:
     """Return the slot of each of these series."""
-    query = sa.select(series).where(is_among(connection, series.c.series_id, series_ids))
-    slots = {}
-    for row in connection.execute(query).all():
-        work = (row.model, row.recipe, row.backend, row.harness, row.settings)
-        slots[row.series_id] = _slot(json.dumps(work, sort_keys=True))
-    return slots
+    query = _WORK_QUERY.where(is_among(connection, series.c.series_id, series_ids))
+    return {series_id: _slot(*work) for series_id, *work in connection.execute(query).all()}
 
 
 @lru_cache(maxsize=4096)
-def _slot(text: str) -> int:
-    """Return the slot of what a series measures, which is the same on all devices."""
-    model, recipe, backend, harness, settings = json.loads(text)
+def _slot(model: str | None, recipe: str | None, backend: str, harness: str, settings: str) -> int:
+    """Return the slot of what a series measures, which is the same on all devices, from texts in JSON."""
     return slot_number(
         model=model,
-        recipe=None if recipe is None else _RECIPE.validate_python(recipe, strict=False),
+        recipe=None if recipe is None else _RECIPE.validate_json(recipe, strict=False),
         backend=backend,
         harness=harness,
-        settings=_SETTINGS.validate_python(settings),
+        settings=_SETTINGS.validate_json(settings),
     )
 
 
