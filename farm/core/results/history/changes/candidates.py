@@ -23,8 +23,10 @@ from farm.core.results.history.changes.ratios import RatioHistory
 PLANNED = 3.5
 #: Of one series of many that a break concerns, or of a narrower scope: more of them can be found by chance.
 PLANNED_NARROW = 4.2
-#: In absolute time, whose noise is known less well.
+#: In absolute time, of several devices: what moves a room moves them all, and they are taken for independent.
 PLANNED_ABSOLUTE = 3.8
+#: The same of one device, whose own wander is what a score is measured by.
+PLANNED_DEVICE = 3.2
 #: Sessions after a break, in at least one series, and in all of them together.
 _LEAST_AFTER = 2
 _LEAST_AFTER_TOTAL = 3
@@ -328,7 +330,8 @@ class CandidateFinder:
 
         changed = {row: known.tick_by_row[row] for device in parts for row in by_device[device]}
         if moved >= TOGETHER * counted and self.ratios_stayed(changed, size):
-            yield candidate(version, parts, z, size, PLANNED_ABSOLUTE)
+            least = PLANNED_ABSOLUTE if len(parts) > 1 else PLANNED_DEVICE
+            yield candidate(version, parts, z, size, least)
         if len(parts) > 1 and known.cause is Cause.OS:
             for device, part in parts.items():
                 alone = pooled([part])

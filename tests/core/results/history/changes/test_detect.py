@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import groupby
 from random import Random
 
@@ -118,6 +119,20 @@ def test_a_build_that_reaches_devices_one_after_the_other_is_one_change() -> Non
     versions = {("os", device, "", ""): ((day, "o2"),) for device, day in days.items()}
     change = only(detect(Sketch(days=75, shifts=shifts, versions=versions).points()))
     assert (change.cause, change.scope, change.day) == (Cause.OS, {"os": "o2"}, FIRST_DAY + 30)
+
+
+@pytest.mark.parametrize("seed", [2, *(pytest.param(seed, marks=pytest.mark.long) for seed in (4, 5, 6))])
+def test_a_build_of_one_device_is_told_beside_a_wander_that_hides_it_from_a_scan(seed: int) -> None:
+    shift = Shift(day=40, delta=0.035, holds_for=lambda d, n, v: d == "d1")
+    sketch = Sketch(
+        wander=0.02,
+        variants=(BASELINE, "int8"),
+        versions={("os", "d1", "", ""): ((40, "o2"),)},
+        seed=seed,
+    )
+    assert detect(sketch.points()) == []
+    change = only(detect(replace(sketch, shifts=(shift,)).points()))
+    assert (change.cause, change.scope, change.day) == (Cause.OS, {"os": "o2"}, FIRST_DAY + 40)
 
 
 def test_a_device_on_which_everything_is_slower_is_the_cause() -> None:
