@@ -14,6 +14,7 @@ STATELESS = {
     "variants": "a file under a name",
     "programs": "the one registered last is in use",
     "program_files": "part of a program",
+    "variant_files": "part of a variant",
     "cells": "part of a matrix",
     "rejections": "part of a matrix",
     "name_trigrams": "parts of the name of a matrix, which never changes",

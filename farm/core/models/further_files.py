@@ -7,20 +7,15 @@ from farm.core.base.ids import is_digest
 from farm.core.errors import VariantInvalid
 from farm.core.models.llm.executorch import is_language_model
 from farm.core.models.onnx_file import external_files
-from farm.core.models.variant import Format, Manifest, VariantFile, files_digest, model_file_name
-from farm.core.runs.plan import path_problem
-
-#: How the name of a tokenizer's file begins: `tokenizer.bin`, `tokenizer.json`, `tokenizer.model`.
-_TOKENIZER = "tokenizer"
-TOKENIZER_HINT = (
-    "add it with the model: `farm variant add FILE --file tokenizer.bin`; one of another name is given as"
-    " `--file tokenizer.json=PATH`"
+from farm.core.models.variant import (
+    TOKENIZER_HINT,
+    Format,
+    Manifest,
+    files_digest,
+    is_tokenizer,
+    model_file_name,
 )
-
-
-def find_tokenizer(manifest: Manifest) -> VariantFile | None:
-    """Return the tokenizer among the files of a variant, or None."""
-    return next((file for file in manifest.files if _is_tokenizer(file.path)), None)
+from farm.core.runs.plan import path_problem
 
 
 def stated_files(content: memoryview, format: Format) -> tuple[str, ...]:
@@ -51,7 +46,7 @@ def check_further_files(content: memoryview, format: Format, paths: Collection[s
                 f"it keeps weights in {path[:80]!r}, and no such file was given",
                 hint=f"put it beside the model, or name it: `--file {path[:80]}=PATH`",
             )
-    is_complete = format is not Format.EXECUTORCH or any(map(_is_tokenizer, paths))
+    is_complete = format is not Format.EXECUTORCH or any(map(is_tokenizer, paths))
     if not is_complete and is_language_model(content):
         raise VariantInvalid("it is a language model, and no tokenizer was given", hint=TOKENIZER_HINT)
 
@@ -68,7 +63,3 @@ def files_problem(manifest: Manifest) -> str | None:
     if sum(file.size_bytes for file in files) != manifest.size_bytes:
         return f"its files have not {manifest.size_bytes} bytes together"
     return None if files_digest(files) == manifest.digest else "its digest is not that of its files"
-
-
-def _is_tokenizer(path: str) -> bool:
-    return path.startswith(_TOKENIZER)

@@ -230,6 +230,24 @@ def variant_files(manifest: Manifest) -> tuple[VariantFile, ...]:
     return manifest.files or (alone,)
 
 
+#: How the name of a tokenizer's file begins: `tokenizer.bin`, `tokenizer.json`, `tokenizer.model`.
+_TOKENIZER = "tokenizer"
+TOKENIZER_HINT = (
+    "add it with the model: `farm variant add FILE --file tokenizer.bin`; one of another name is given as"
+    " `--file tokenizer.json=PATH`"
+)
+
+
+def find_tokenizer(manifest: Manifest) -> VariantFile | None:
+    """Return the tokenizer among the files of a variant, or None."""
+    return next((file for file in manifest.files if is_tokenizer(file.path)), None)
+
+
+def is_tokenizer(path: str) -> bool:
+    """Return whether a file beside a model is its tokenizer, by its name."""
+    return path.startswith(_TOKENIZER)
+
+
 #: A model, a backend, a memory format: what stands in matrices, labels and file names.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 NAME_RULE = "letters, digits, `.`, `_` and `-`, 64 at most"

@@ -11,7 +11,8 @@ import typer.main
 from farm.bundles.build import RECIPES
 from farm.bundles.vendor.table import VENDOR_PROGRAMS
 from farm.cli.shell.main import app
-from farm.core.programs.bundle import MAX_BUNDLE_BYTES, MAX_FILES, MAX_PATH_BYTES, RUN_FILES
+from farm.core.programs.bundle import MAX_BUNDLE_BYTES, MAX_FILES, RUN_FILES
+from farm.core.runs.plan import MAX_PATH_BYTES
 from farm.harness.registry import get_harness, harness_names
 from farm.wire.documents.matrices.matrix import load_matrix, matrix_spec
 

@@ -11,9 +11,9 @@ from farm.blobs.inspection import check_model_file
 from farm.cli.files.local_variants import manifest_of_file, named_files
 from farm.core.base.ids import Digest
 from farm.core.errors import InvalidInput, VariantInvalid
-from farm.core.models.further_files import files_problem, find_tokenizer
+from farm.core.models.further_files import files_problem
 from farm.core.models.llm.executorch import is_language_model
-from farm.core.models.variant import Format, Manifest, files_digest, variant_files
+from farm.core.models.variant import Format, Manifest, files_digest, find_tokenizer, variant_files
 from tests.support.models import onnx_samples as onnx
 from tests.support.models.flatbuffer_samples import executorch_program
 

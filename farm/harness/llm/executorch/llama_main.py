@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from farm.core.base.setting_values import SettingValue
-from farm.core.models.further_files import TOKENIZER_HINT, find_tokenizer
-from farm.core.models.variant import Format, Manifest
+from farm.core.models.variant import TOKENIZER_HINT, Format, Manifest, find_tokenizer
 from farm.core.programs.definition import Flag
 from farm.core.runs.derived.generation import Regime
 from farm.core.runs.evidence import Evidence
