@@ -10,7 +10,7 @@ from farm.cli.shell.main import main
 from farm.core.base.ids import digest_of
 from tests.support.farm.api_server import served_farm
 from tests.support.farm.service_fixture import model_file
-from tests.support.models.flatbuffer_samples import tflite_model
+from tests.support.models.flatbuffer_samples import executorch_program, tflite_model
 from tests.support.models.onnx_network import CHANNELS, SIDE, convolutions
 from tests.support.models.onnx_samples import EXTERNAL, field, initializer, model, number
 
@@ -185,3 +185,42 @@ def test_a_second_file_of_a_name_says_which_it_replaces(
 def onnx_input_model() -> bytes:
     shape = field(2, field(1, field(2, b"batch")), field(1, number(1, 8)))
     return model(field(11, field(1, b"tokens"), field(2, field(1, number(1, 7), shape))))
+
+
+@pytest.fixture
+def llamas(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Two language models of ExecuTorch, and the tokenizer of both."""
+    paths = tmp_path / "a.pte", tmp_path / "b.pte", tmp_path / "tokenizer.bin"
+    for path, inputs in zip(paths[:2], ((6, (1, 8), False), (6, (1, 16), False)), strict=True):
+        path.write_bytes(executorch_program(inputs, method="get_max_seq_len"))
+    paths[2].write_bytes(b"a tokenizer")
+    return paths
+
+
+def test_a_language_model_is_added_with_its_tokenizer_and_not_without(
+    llamas: tuple[Path, Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, _, tokenizer = llamas
+    assert run("variant", "add", model) == 2
+    said = capsys.readouterr().err
+    assert "it is a language model, and no tokenizer was given" in said
+    assert "--file tokenizer.bin" in said
+    assert run("variant", "add", model, "--file", tokenizer) == 0
+    shown = capsys.readouterr().out
+    assert "model.executorch, " in shown
+    assert f"tokenizer.bin, 11 B, {digest_of(b'a tokenizer')}" in shown
+
+
+def test_what_two_variants_have_stays_until_the_last_of_them_is_removed(
+    llamas: tuple[Path, Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    *models, tokenizer = llamas
+    for path in models:
+        assert run("variant", "add", path, "--file", tokenizer) == 0
+    capsys.readouterr()
+    removed = []
+    for name in ("a/unstated/executorch", "b/unstated/executorch"):
+        assert run("variant", "remove", name, "--yes", "--json") == 0
+        removed.append({each["digest"] for each in json.loads(capsys.readouterr().out)})
+    first, second = (digest_of(path.read_bytes()) for path in models)
+    assert removed == [{first}, {second, digest_of(tokenizer.read_bytes())}]

@@ -10,13 +10,13 @@ from farm.core.base.ids import digest_of
 from farm.core.errors import InvalidInput
 from farm.core.programs.bundle import (
     MAX_FILES,
-    MAX_PATH_BYTES,
     PLAIN_COMMAND,
     RUN_FILES,
     Bundle,
     BundleFile,
     check_bundle,
 )
+from farm.core.runs.plan import MAX_PATH_BYTES
 
 SUPERVISOR = Path(agents.device.run.__file__).with_name("supervisor.sh").read_text()
 

@@ -64,7 +64,7 @@ def _stats(record: str) -> RunnerStats:
     def span_ms(start: str, end: str) -> float:
         units = numbers[end] - numbers[start]
         if units < 0:
-            raise MalformedStats(f"{end} is before {start}: the clock was set back meanwhile")
+            raise MalformedStats(f"{end} is before {start}: the clock was set back")
         return units * 1e3 / units_per_s
 
     return RunnerStats(
