@@ -5,14 +5,16 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from farm.bundles.commands import Run, Say, require_tool
 from farm.bundles.emulator import EMULATOR, EMULATOR_HINT, start_once
-from farm.bundles.executorch import EXECUTORCH
-from farm.bundles.llama_cpp import LLAMA_CPP
-from farm.bundles.tvm import TVM
+from farm.bundles.local_bundle import LocalBundle
+from farm.bundles.recipes.llama_cpp import LLAMA_CPP
+from farm.bundles.recipes.ncnn import NCNN
+from farm.bundles.recipes.tvm import TVM
+from farm.bundles.recipes.wheels import EXECUTORCH, ONNXRUNTIME
 from farm.bundles.workshop import BundleRecipe, Workshop
 from farm.core.base.ids import digest_of
 from farm.core.base.spec_errors import name_hint
@@ -22,23 +24,13 @@ from farm.variants.environments.locks import lock_file, wait_for_lock
 from farm.variants.environments.pins import COMPILER
 from farm.variants.environments.runtime_environments import environment_of, environments_dir, run_command
 
-RECIPES = {recipe.name: recipe for recipe in (EXECUTORCH, TVM, LLAMA_CPP)}
+RECIPES = {recipe.name: recipe for recipe in (EXECUTORCH, ONNXRUNTIME, TVM, NCNN, LLAMA_CPP)}
 #: Written last: a folder without it is what an interrupted build left.
 _PARTS = "parts.json"
 _FILES = "files"
 
 #: Yields the Python of the compiler's environment; its steps are passed on.
 Interpreter = Callable[[Say], AbstractContextManager[Path]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuiltBundle:
-    """A bundle on this machine that was started once."""
-
-    recipe: BundleRecipe
-    #: Of its files.
-    folder: Path
-    parts: tuple[ProgramPart, ...]
 
 
 def bundles_dir() -> Path:
@@ -76,8 +68,10 @@ def build_bundle(
     run: Run = run_command,
     interpreter: Interpreter = compiler_interpreter,
     find_tool: Callable[[str], str | None] = shutil.which,
-) -> BuiltBundle:
-    """Return the recipe's bundle; one that was built before from the same ingredients is used again.
+) -> LocalBundle:
+    """Return the recipe's bundle, which was started once.
+
+    One that was built before from the same ingredients is used again.
 
     Args:
         recipe: of the bundle.
@@ -102,7 +96,9 @@ def build_bundle(
                 require_tool(name, hint, find=find_tool)
             _build(recipe, folder, say, run, interpreter)
         parts = tuple(ProgramPart(**part) for part in json.loads((folder / _PARTS).read_text()))
-    return BuiltBundle(recipe=recipe, folder=folder / _FILES, parts=parts)
+    return LocalBundle(
+        folder=folder / _FILES, abi=recipe.abi, entry=recipe.entry, command=recipe.command, parts=parts
+    )
 
 
 def _build(recipe: BundleRecipe, folder: Path, say: Say, run: Run, interpreter: Interpreter) -> None:
@@ -116,8 +112,9 @@ def _build(recipe: BundleRecipe, folder: Path, say: Say, run: Run, interpreter: 
         workshop = Workshop(out=out, scratch=scratch, cache=cache, python=python, run=run, say=say)
         parts = recipe.build(workshop)
     say(f"starting it once under {EMULATOR}")
-    start_once(recipe, out, run)
-    shutil.rmtree(scratch)
+    start_once(recipe, out, folder / "system", run)
+    for left in (scratch, folder / "system"):
+        shutil.rmtree(left)
     written = folder / f"{_PARTS}.new"
     written.write_text(json.dumps(list(map(asdict, parts)), indent=1))
     written.replace(folder / _PARTS)

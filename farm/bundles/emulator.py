@@ -11,10 +11,52 @@ from farm.core.programs.bundle import ARGUMENTS_WORD, PROGRAM_WORD
 EMULATOR = "qemu-aarch64-static"
 EMULATOR_HINT = "a built program is started once before it is registered: `apt install qemu-user-static`"
 _DEADLINE_S = 300
+#: A Cortex-A76, as the kernel of a phone describes it.
+_CPU = """processor\t: {number}
+BogoMIPS\t: 100.00
+Features\t: fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm lrcpc dcpop asimddp
+CPU implementer\t: 0x41
+CPU architecture: 8
+CPU variant\t: 0x3
+CPU part\t: 0xd0b
+CPU revision\t: 1
+
+"""
+_CPUS = 2
 
 
-def started_command(recipe: BundleRecipe, folder: Path, arguments: Sequence[str]) -> list[str]:
-    """Return the command that starts a bundle's program under the emulator, as a phone would start it."""
+def start_once(recipe: BundleRecipe, folder: Path, system: Path, run: Run) -> None:
+    """Start a built program.
+
+    Args:
+        recipe: of the program.
+        folder: of its files.
+        system: a new folder for files of the system that the program sees.
+        run: runs a command.
+
+    Raises:
+        InvalidInput: it does not start.
+    """
+    write_system_files(system)
+    command = started_command(recipe, folder, system, recipe.start.arguments)
+    done = run(["timeout", str(_DEADLINE_S), *command])
+    printed = f"{done.stdout}{done.stderr}"
+    if done.returncode != recipe.start.exit_code or recipe.start.text not in printed:
+        raise InvalidInput(
+            f"{recipe.entry} was built, and does not start under {EMULATOR}: {reason(done)}",
+            hint="nothing was registered; report this with the versions of `farm harness build`",
+        )
+
+
+def started_command(recipe: BundleRecipe, folder: Path, system: Path, arguments: Sequence[str]) -> list[str]:
+    """Return the command that starts a bundle's program under the emulator, as a phone would start it.
+
+    Args:
+        recipe: of the program.
+        folder: of its files.
+        system: written by `write_system_files`.
+        arguments: of the program.
+    """
     words: list[str] = []
     for word in recipe.command:
         if word == ARGUMENTS_WORD:
@@ -22,20 +64,17 @@ def started_command(recipe: BundleRecipe, folder: Path, arguments: Sequence[str]
         else:
             program = str(folder / recipe.entry)
             words.append(program if word == PROGRAM_WORD else word.replace("${work}", str(folder)))
-    return [EMULATOR, *words]
+    return [EMULATOR, "-L", str(system), *words]
 
 
-def start_once(recipe: BundleRecipe, folder: Path, run: Run) -> None:
-    """Start a built program.
+def write_system_files(system: Path) -> None:
+    """Write what a phone's kernel says of its CPUs, for the emulator's option `-L`.
 
-    Raises:
-        InvalidInput: it does not start.
+    Without them a program reads about the CPUs of this PC, and libraries that look for those of arm64 crash.
     """
-    command = started_command(recipe, folder, recipe.start_arguments)
-    done = run(["timeout", str(_DEADLINE_S), *command])
-    printed = f"{done.stdout}{done.stderr}"
-    if done.returncode != recipe.start_exit_code or recipe.start_text not in printed:
-        raise InvalidInput(
-            f"{recipe.entry} was built, and does not start under {EMULATOR}: {reason(done)}",
-            hint="nothing was registered; report this with the versions of `farm harness build`",
-        )
+    cpus = system / "sys" / "devices" / "system" / "cpu"
+    cpus.mkdir(parents=True)
+    (system / "proc").mkdir()
+    (system / "proc" / "cpuinfo").write_text("".join(_CPU.format(number=number) for number in range(_CPUS)))
+    for name in ("possible", "present"):
+        (cpus / name).write_text(f"0-{_CPUS - 1}\n")

@@ -1,6 +1,6 @@
 """What a recipe builds with: folders, the compiler and other tools of its environment."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import file_digest
 from pathlib import Path
@@ -20,6 +20,19 @@ def sha256_of(path: Path) -> Digest:
     """Return the SHA-256 digest of a file."""
     with path.open("rb") as content:
         return Digest(file_digest(content, "sha256").hexdigest())
+
+
+def source_parts(version: str, sources: Iterable[Path]) -> tuple[ProgramPart, ...]:
+    """Return the parts that are files of our own, for a version of what they are compiled with."""
+    return tuple(
+        ProgramPart(
+            name=source.parent.name,
+            version=version,
+            digest=sha256_of(source),
+            source=f"harnesses/{source.parent.name}/{source.name}",
+        )
+        for source in sources
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +82,16 @@ class Workshop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How a program is started once before it is registered."""
+
+    arguments: tuple[str, ...]
+    exit_code: int
+    #: It prints this.
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BundleRecipe:
     """How the program of a harness is built for one ABI."""
 
@@ -83,7 +106,4 @@ class BundleRecipe:
     command: tuple[str, ...] = PLAIN_COMMAND
     #: Tools that it needs on this machine, with a hint for each.
     tools: dict[str, str] = field(default_factory=dict)
-    #: Arguments with which it is started once, the exit code of that, and a text that it then prints.
-    start_arguments: tuple[str, ...]
-    start_exit_code: int
-    start_text: str
+    start: Start

@@ -1,6 +1,7 @@
 """Bundles that are built here: once, whole or not at all, and started before they count."""
 
 import fcntl
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,11 +10,12 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from farm.bundles.build import RECIPES, BuiltBundle, build_bundle, recipe_for
+from farm.bundles.build import RECIPES, build_bundle, recipe_for
 from farm.bundles.commands import Say
-from farm.bundles.emulator import EMULATOR, started_command
-from farm.bundles.executorch import EXECUTORCH
-from farm.bundles.workshop import BundleRecipe, Workshop
+from farm.bundles.emulator import EMULATOR, started_command, write_system_files
+from farm.bundles.local_bundle import LocalBundle
+from farm.bundles.recipes.wheels import EXECUTORCH
+from farm.bundles.workshop import BundleRecipe, Start, Workshop
 from farm.core.base.ids import digest_of
 from farm.core.errors import InvalidInput, NotFound
 from farm.core.programs.built_with import ProgramPart
@@ -41,9 +43,7 @@ class Bench:
             build=self.write,
             entry="tool",
             tools={"apt-get": "run it on Debian"},
-            start_arguments=("--help",),
-            start_exit_code=0,
-            start_text="usage",
+            start=Start(arguments=("--help",), exit_code=0, text="usage"),
         )
 
     def write(self, workshop: Workshop) -> Sequence[ProgramPart]:
@@ -65,7 +65,7 @@ class Bench:
     def find_tool(self, name: str) -> str | None:
         return None if name in self.missing_tools else f"/usr/bin/{name}"
 
-    def build(self) -> BuiltBundle:
+    def build(self) -> LocalBundle:
         return build_bundle(
             self.recipe,
             self.root,
@@ -86,7 +86,10 @@ def test_a_bundle_is_built_once_and_started_once_before_it_counts(bench: Bench) 
     assert built.parts == (PART,)
     assert [path.name for path in built.folder.iterdir()] == ["tool"]
     [command] = bench.commands
-    assert command[-3:] == [EMULATOR, str(built.folder / "tool"), "--help"]
+    assert command[2:] == [
+        *(EMULATOR, "-L", str(built.folder.parent / "system")),
+        *(str(built.folder / "tool"), "--help"),
+    ]
     assert bench.said == [f"starting it once under {EMULATOR}"]
     assert bench.build() == built
     assert (bench.builds, len(bench.commands)) == (1, 1)
@@ -102,9 +105,7 @@ def test_other_ingredients_make_another_bundle(bench: Bench) -> None:
         ingredients=("2",),
         build=bench.write,
         entry="tool",
-        start_arguments=("--help",),
-        start_exit_code=0,
-        start_text="usage",
+        start=Start(arguments=("--help",), exit_code=0, text="usage"),
     )
     assert bench.build().folder != first.folder
     assert bench.builds == 2
@@ -181,15 +182,24 @@ def test_who_finds_another_building_it_waits_and_uses_what_the_other_made(bench:
 
 
 def test_a_bundle_with_its_own_loader_is_started_by_it(tmp_path: Path) -> None:
-    command = started_command(EXECUTORCH, tmp_path, ["--model_path=x"])
+    command = started_command(EXECUTORCH, tmp_path, tmp_path / "system", ["--model_path=x"])
     assert command == [
-        EMULATOR,
+        *(EMULATOR, "-L", f"{tmp_path}/system"),
         f"{tmp_path}/lib/ld-linux-aarch64.so.1",
         "--library-path",
         f"{tmp_path}/lib",
         f"{tmp_path}/executor_runner",
         "--model_path=x",
     ]
+
+
+def test_a_started_program_reads_about_cpus_of_arm64(tmp_path: Path) -> None:
+    write_system_files(tmp_path / "system")
+    text = (tmp_path / "system" / "proc" / "cpuinfo").read_text()
+    assert re.findall(r"^processor\t: (\d)$", text, re.MULTILINE) == ["0", "1"]
+    assert text.count("CPU implementer") == 2
+    for name in ("possible", "present"):
+        assert (tmp_path / "system" / "sys" / "devices" / "system" / "cpu" / name).read_text() == "0-1\n"
 
 
 def test_recipes_are_found_by_name_for_the_abi_that_they_build_for() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,15 +12,23 @@ from pathlib import Path
 import pytest
 
 from farm.blobs.inspection import inspect_program_file
-from farm.bundles.build import BuiltBundle, build_bundle
+from farm.bundles.build import build_bundle
 from farm.bundles.commands import Say
-from farm.bundles.emulator import EMULATOR, started_command
-from farm.bundles.executorch import EXECUTORCH
-from farm.bundles.workshop import BundleRecipe, Workshop
+from farm.bundles.emulator import EMULATOR, started_command, write_system_files
+from farm.bundles.local_bundle import LocalBundle
+from farm.bundles.recipes.llama_cpp import LLAMA_CPP
+from farm.bundles.recipes.ncnn import NCNN
+from farm.bundles.recipes.wheels import EXECUTORCH, ONNXRUNTIME
+from farm.bundles.workshop import BundleRecipe, Start, Workshop
 from farm.core.errors import InvalidInput
 from farm.core.programs.abi import program_abi
 from farm.core.programs.built_with import ProgramPart
+from farm.core.runs.evidence import Evidence, ExitRecord
+from farm.core.runs.measurement import Reading
+from farm.core.runs.plan import RunPlan
+from farm.harness.registry import get_harness
 from farm.variants.environments.runtime_environments import run_command
+from tests.support.models.onnx_network import convolutions
 
 pytestmark = [
     pytest.mark.long,
@@ -28,6 +37,13 @@ pytestmark = [
 ]
 
 MODELS = Path(__file__).parents[1] / "support" / "models" / "executorch"
+#: Of ncnn: a convolution of 3x3 and its activation.
+PARAM = """7767517
+3 3
+Input data 0 1 data
+Convolution conv 1 1 data conv 0=8 1=3 4=1 5=1 6=576
+ReLU relu 1 1 conv out
+"""
 #: Writes a line and ends with exit code 3, by system calls: nothing of a C library has to be compiled.
 SOURCE = """
 static long call(long number, long a, long b, long c) {
@@ -51,25 +67,28 @@ def this_python(say: Say) -> Iterator[Path]:
     yield Path(sys.executable)
 
 
-def compiled(source: str, root: Path) -> BuiltBundle:
+def tiny_recipe(source: str = SOURCE, *, harness: str = "tiny") -> BundleRecipe:
+    """A program whose build takes a second."""
+
     def build(workshop: Workshop) -> Sequence[ProgramPart]:
         (workshop.scratch / "tiny.c").write_text(source)
         linked = ("-target", "aarch64-linux-musl", "-nostdlib", "-static", "-O2", "-s")
         workshop.compile("cc", *linked, str(workshop.scratch / "tiny.c"), "-o", str(workshop.out / "tiny"))
         return [workshop.compiler_part()]
 
-    recipe = BundleRecipe(
+    return BundleRecipe(
         name="tiny",
-        harness="tiny",
+        harness=harness,
         abi="arm64-v8a",
         ingredients=(source,),
         build=build,
         entry="tiny",
-        start_arguments=(),
-        start_exit_code=3,
-        start_text="it runs",
+        start=Start(arguments=(), exit_code=3, text="it runs"),
     )
-    return build_bundle(recipe, root, lambda _: None, interpreter=this_python)
+
+
+def compiled(source: str, root: Path) -> LocalBundle:
+    return build_bundle(tiny_recipe(source), root, lambda _: None, interpreter=this_python)
 
 
 def test_a_compiled_program_is_for_arm64_and_starts(tmp_path: Path) -> None:
@@ -91,17 +110,85 @@ def test_a_program_that_crashes_is_no_bundle(tmp_path: Path) -> None:
         compiled(crash, tmp_path)
 
 
-@pytest.mark.timeout(1800)
-@pytest.mark.skipif(
-    "BENCHFARM_BUILDS" not in os.environ, reason="downloads and builds a minute and more: BENCHFARM_BUILDS=1"
+#: Downloads, and builds for minutes.
+is_asked_for = pytest.mark.skipif(
+    "BENCHFARM_BUILDS" not in os.environ, reason="downloads and builds for minutes: BENCHFARM_BUILDS=1"
 )
-@pytest.mark.parametrize("model", ["xnnpack", "portable"])
-def test_the_runner_of_executorch_computes_what_torch_does(
-    model: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    root = tmp_path_factory.getbasetemp() / "executorch"
-    built = build_bundle(EXECUTORCH, root, lambda _: None, interpreter=this_python)
-    command = started_command(EXECUTORCH, built.folder, [f"--model_path={MODELS / f'{model}.pte'}"])
-    done = run_command(command)
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of bundles, and of what the compiler made of its C library."""
+    return tmp_path_factory.mktemp("bundles")
+
+
+def printed_by(recipe: BundleRecipe, root: Path, system: Path, *arguments: str) -> str:
+    """What a program prints under the emulator, once it is built."""
+    built = build_bundle(recipe, root, lambda _: None)
+    write_system_files(system)
+    done = run_command(started_command(recipe, built.folder, system, arguments))
     assert done.returncode == 0, done.stderr
-    assert "[-0.273721, -0.324802, -0.320519" in done.stdout
+    return f"{done.stdout}{done.stderr}"
+
+
+def reading(adapter: str, backend: str, printed: str) -> Reading:
+    plan = RunPlan(harness=adapter, backend=backend, files=(), argv=("tool",), timeout_s=60.0)
+    ended = ExitRecord(code=0, duration_s=60.0)
+    found = get_harness(adapter).parse(plan, Evidence(fence=1, exit=ended, stdout=printed, stderr=""))
+    assert isinstance(found, Reading), printed
+    return found
+
+
+@is_asked_for
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("model", ["xnnpack", "portable"])
+def test_the_runner_of_executorch_computes_what_torch_does(model: str, root: Path, tmp_path: Path) -> None:
+    told = printed_by(EXECUTORCH, root, tmp_path / "system", f"--model_path={MODELS / f'{model}.pte'}")
+    assert "[-0.273721, -0.324802, -0.320519" in told
+
+
+@is_asked_for
+@pytest.mark.timeout(7200)
+def test_the_runner_of_onnx_runtime_times_each_inference(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(convolutions())
+    words = ("-e", "cpu", "-m", "times", "-r", "3", "-I", str(tmp_path / "net.onnx"), "/proc/self/fd/1")
+    told = printed_by(ONNXRUNTIME, root, tmp_path / "system", *words)
+    assert len(reading("onnxruntime_perf_test", "cpu", told).samples_ns) == 3
+
+
+@is_asked_for
+@pytest.mark.timeout(7200)
+def test_the_runner_of_ncnn_times_each_inference(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "net.param").write_text(PARAM)
+    words = ("3", "2", "0", "-1", "0", f"param={tmp_path / 'net.param'}", "shape=[32,32,8]")
+    told = printed_by(NCNN, root, tmp_path / "system", *words)
+    assert len(reading("benchncnn", "cpu", told).samples_ns) == 3
+
+
+@is_asked_for
+@pytest.mark.timeout(7200)
+def test_llama_bench_times_each_repetition(root: Path, tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    example = Path(__file__).parents[2] / "examples" / "llm" / "gguf_file.py"
+    subprocess.run([sys.executable, str(example), str(tmp_path)], check=True, timeout=600)
+    model = str(tmp_path / "random-q4_0.gguf")
+    words = (
+        "-m",
+        model,
+        "-o",
+        "jsonl",
+        "-r",
+        "2",
+        "-p",
+        "8",
+        "-n",
+        "2",
+        "-t",
+        "1",
+        "-ngl",
+        "0",
+        "-dev",
+        "none",
+    )
+    told = printed_by(LLAMA_CPP, root, tmp_path / "system", *words)
+    assert len(reading("llama-bench", "cpu", told).samples_ns) == 2

@@ -7,9 +7,9 @@ from subprocess import CompletedProcess
 import pytest
 
 from examples.llm import build_llama_bench
-from farm.bundles import llama_cpp
 from farm.bundles.debian import unpack_debian
 from farm.bundles.packages import download_package
+from farm.bundles.recipes import llama_cpp
 from farm.bundles.workshop import Workshop
 from farm.core.base.ids import digest_of
 from farm.core.errors import DigestMismatch, InvalidInput

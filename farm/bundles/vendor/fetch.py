@@ -2,14 +2,13 @@
 
 import shutil
 import tarfile
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 import httpx
 
 from farm.bundles.commands import Say
+from farm.bundles.local_bundle import LocalBundle
 from farm.bundles.vendor.seen_digests import remember_digest, seen_digest
 from farm.bundles.vendor.table import VendorProgram
 from farm.bundles.workshop import sha256_of
@@ -23,16 +22,6 @@ _TIMEOUT_S = 30.0
 MAX_BYTES = 1024**3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchedProgram:
-    """A vendor's program on this machine."""
-
-    #: Of its files.
-    folder: Path
-    part: ProgramPart
-    env: Mapping[str, str] = field(default_factory=dict)
-
-
 def fetch_program(
     vendor: VendorProgram,
     version: str,
@@ -44,7 +33,7 @@ def fetch_program(
     base: str | None = None,
     sha256: str | None = None,
     max_bytes: int = MAX_BYTES,
-) -> FetchedProgram:
+) -> LocalBundle:
     """Return a version of a vendor's program; a file that is here already is not downloaded again.
 
     Args:
@@ -81,9 +70,11 @@ def fetch_program(
         remember_digest(seen_path, address, digest, now)
     files = _lay_out(vendor, file, folder / "files")
     has_libraries = any(".so" in path.name for path in files.iterdir())
-    return FetchedProgram(
+    return LocalBundle(
         folder=files,
-        part=ProgramPart(name=vendor.name, version=version, digest=digest, source=address),
+        abi=vendor.abi,
+        entry=vendor.entry,
+        parts=(ProgramPart(name=vendor.name, version=version, digest=digest, source=address),),
         env={"LD_LIBRARY_PATH": "${work}"} if has_libraries else {},
     )
 

@@ -1,11 +1,13 @@
 """`farm harness build` and `fetch`: programs for phones, built here or taken from their vendors."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from farm.bundles.build import RECIPES, build_bundle, bundles_dir, recipe_for
+from farm.bundles.local_bundle import LocalBundle
 from farm.bundles.vendor.fetch import fetch_program
 from farm.bundles.vendor.seen_digests import seen_digests_path
 from farm.bundles.vendor.table import VENDOR_PROGRAMS, vendor_program
@@ -35,19 +37,9 @@ def build(
     Example: farm harness build llama.cpp
     """
     recipe = recipe_for(program, abi)
-    with connect() as farm:
-        farm.harness(recipe.harness)  # minutes of building would be lost where no farm answers
-        built = build_bundle(recipe, bundles_dir(), print_notice)
-        view = add_program(
-            farm,
-            name or recipe.harness,
-            built.folder,
-            abi=recipe.abi,
-            entry=recipe.entry,
-            command=recipe.command,
-            built_with=built.parts,
-        )
-    show_registered(view, as_json=as_json)
+    _register(
+        recipe.harness, lambda: build_bundle(recipe, bundles_dir(), print_notice), name=name, as_json=as_json
+    )
 
 
 def fetch(
@@ -75,9 +67,9 @@ def fetch(
     Example: farm harness fetch llama.cpp@b10375
     """
     vendor, version = vendor_program(program)
-    with connect() as farm:
-        farm.harness(vendor.harness)
-        fetched = fetch_program(
+
+    def fetched() -> LocalBundle:
+        return fetch_program(
             vendor,
             version,
             root=bundles_dir(),
@@ -87,13 +79,23 @@ def fetch(
             sha256=sha256,
             say=print_notice,
         )
+
+    _register(vendor.harness, fetched, name=name, as_json=as_json)
+
+
+def _register(harness: str, make: Callable[[], LocalBundle], *, name: str | None, as_json: bool) -> None:
+    """Make a bundle and register it for its harness, or for the name that was given."""
+    with connect() as farm:
+        farm.harness(harness)  # minutes of building would be lost where no farm answers
+        bundle = make()
         view = add_program(
             farm,
-            name or vendor.harness,
-            fetched.folder,
-            abi=vendor.abi,
-            entry=vendor.entry,
-            env=fetched.env,
-            built_with=(fetched.part,),
+            name or harness,
+            bundle.folder,
+            abi=bundle.abi,
+            entry=bundle.entry,
+            env=bundle.env,
+            command=bundle.command,
+            built_with=bundle.parts,
         )
     show_registered(view, as_json=as_json)

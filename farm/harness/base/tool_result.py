@@ -141,8 +141,12 @@ def row_reading(
     step_ns: int,
     placement: Placement | None,
     on_cpu: str = "",
+    samples_ms: Sequence[float] = (),
 ) -> Reading | RunFailure:
-    """Return a reading of a row's mean, with its extremes as metrics; arguments as in `time_reading`."""
+    """Return a reading of a row's mean, or of the times that it is the mean of, with its extremes as metrics.
+
+    Other arguments are those of `time_reading` and `LoopTimes`.
+    """
     times = LoopTimes(
         mean_ns=row.mean_ms * 1e6,
         expected=expected,
@@ -150,6 +154,9 @@ def row_reading(
         step_ns=step_ns,
         extremes_ns=(row.min_ms * 1e6, row.max_ms * 1e6),
     )
+    if samples_ms:
+        samples_ns = tuple(round(ms * 1e6) for ms in samples_ms)
+        times = LoopTimes(samples_ns=samples_ns, expected=expected, step_ns=1)
     metrics = lower_is_better(dict(zip(ROW_METRICS, (row.min_ms, row.max_ms), strict=True)), "ms")
     return time_reading(plan, evidence, times, placement=placement, on_cpu=on_cpu, metrics=metrics)
 

@@ -22,6 +22,7 @@ from farm.harness.base.tool_result import (
     ROW_METRICS,
     ResultRow,
     combined_output,
+    iterations_ms,
     missing_times_failure,
     row_reading,
 )
@@ -52,6 +53,8 @@ FLAGS: Mapping[str, Flag] = {
     ),
 }
 _CPU, _VULKAN = "cpu", "vulkan"
+#: Half of the last digit in its row, and a rounding in the other direction.
+_ROUNDED_MS = 0.006
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +93,7 @@ class Benchncnn(ToolHarness):
     """Runs a network from its `.param` alone: the tool generates the weights, so it needs no `.bin`."""
 
     name = "benchncnn"
-    parser_version = 5
+    parser_version = 6
     flags = FLAGS
     formats = (Format.NCNN,)
     backends = (_CPU, _VULKAN)
@@ -98,8 +101,8 @@ class Benchncnn(ToolHarness):
     sustained_flags = SustainedFlags(iterations="loop_count")
     clock_scope = ClockScope.INFERENCE_AND_COPIES
     clock_covers = (
-        "a new extractor, input, run, output brought back; weights are zeros; the value is its mean, in"
-        " steps of 10 us"
+        "a new extractor, input, run, output brought back; weights are zeros; our runner prints each"
+        " inference, ncnn's own tool the mean in steps of 10 us"
     )
 
     def input_settings(self, variant: Manifest, given: Mapping[str, SettingValue]) -> InputSettings:
@@ -122,7 +125,7 @@ class Benchncnn(ToolHarness):
         return tool_plan(self.name, request, words)
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
-        """Return the mean of the one requested network."""
+        """Return each inference of the one requested network, or where none is printed their mean."""
         text = combined_output(evidence)
         # It goes on after the loss of a network or a GPU, and times nothing.
         if GOES_ON.search(text) is not None:
@@ -137,15 +140,21 @@ class Benchncnn(ToolHarness):
                 f"{len(output.networks)} networks are in it: it is older than `param=`, and ran its own ones"
             )
             return unreadable_failure(evidence, why)
+        row, iterations = output.networks[0], iterations_ms(text)
+        if iterations and abs(sum(iterations) / len(iterations) - row.mean_ms) > _ROUNDED_MS:
+            mean_ms = sum(iterations) / len(iterations)
+            why = f"{len(iterations)} inferences of {mean_ms:.6g} ms are not the {row.mean_ms} ms of its row"
+            return unreadable_failure(evidence, why)
         return row_reading(
             plan,
             evidence,
-            output.networks[0],
+            row,
             expected=count_setting(plan.settings, FLAGS, "loop_count"),
             summed=output.settings.get("loop_count"),
             step_ns=10_000,
             placement=_placement(output),
             on_cpu="cpu by construction: gpu_device is -1" if plan.backend == _CPU else "",
+            samples_ms=iterations,
         )
 
 

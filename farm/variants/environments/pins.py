@@ -42,7 +42,7 @@ _TORCH_WITH_XNNPACK = (("torch==2.1.2", "torchvision==0.16.2", "numpy==1.26.4", 
 COMPILER = "zig"
 #: Of tools that are no runtimes.
 TOOL_PINS: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    COMPILER: (("ziglang==0.17.1", "cmake==4.4.5", "ninja==1.13.2"),),
+    COMPILER: (("ziglang==0.17.1", "cmake==4.4.5", "ninja==1.13.2", "setuptools==84.2.1"),),
 }
 ENVIRONMENT_PINS = {**PINS, TORCH_WITH_XNNPACK: _TORCH_WITH_XNNPACK, **TOOL_PINS}
 #: The bytes that an environment takes, and what its packages take while they are unpacked.

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from farm.bundles.vendor.fetch import FetchedProgram, fetch_program
+from farm.bundles.local_bundle import LocalBundle
+from farm.bundles.vendor.fetch import fetch_program
 from farm.bundles.vendor.table import VENDOR_PROGRAMS, vendor_program
 from farm.core.base.ids import digest_of
 from farm.core.errors import DigestMismatch, FarmError, InvalidInput, NotFound
@@ -37,7 +38,7 @@ class Vendor:
         (self.published / path).parent.mkdir(parents=True, exist_ok=True)
         (self.published / path).write_bytes(content)
 
-    def fetch(self, text: str = "litert@2.1", *, sha256: str | None = None, **limits: int) -> FetchedProgram:
+    def fetch(self, text: str = "litert@2.1", *, sha256: str | None = None, **limits: int) -> LocalBundle:
         program, version = vendor_program(text)
         return fetch_program(
             program,
@@ -114,7 +115,8 @@ def test_the_first_download_is_trusted_and_that_is_told(vendor: Vendor) -> None:
     fetched = vendor.fetch()
     address = f"{vendor.base}/2.1/android_arm64/benchmark_model"
     assert (fetched.folder / "benchmark_model").read_bytes() == b"program"
-    assert (fetched.part.version, fetched.part.digest, fetched.part.source) == (
+    [part] = fetched.parts
+    assert (part.version, part.digest, part.source) == (
         "2.1",
         digest_of(b"program"),
         address,
@@ -191,7 +193,7 @@ def test_a_program_of_an_archive_comes_with_the_libraries_beside_it(vendor: Vend
     fetched = vendor.fetch("llama.cpp@b1")
     assert sorted(path.name for path in fetched.folder.iterdir()) == ["libllama.so", "llama-bench"]
     assert fetched.env == {"LD_LIBRARY_PATH": "${work}"}
-    assert fetched.part.digest == digest_of(archive)
+    assert fetched.parts[0].digest == digest_of(archive)
 
 
 @pytest.mark.parametrize(

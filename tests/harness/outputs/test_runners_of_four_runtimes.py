@@ -203,3 +203,28 @@ def test_mnn_of_2019_has_stars_and_no_blank_before_the_unit() -> None:
 def test_mnn_with_several_models_is_refused() -> None:
     line = "[ - ] other.mnn    max =    9.871 ms  min =    9.012 ms  avg =    9.250 ms\n"
     assert "2 models" in sample.failure(MNN, sample.output("mnn_interleaved") + line).message
+
+
+NCNN_ROW = "  net.ncnn.param  min =    1.20  max =    1.45  avg =    1.31\n"
+#: Of our runner; ncnn's own prints the row alone.
+NCNN_ITERATIONS = "".join(
+    f"Iteration {at} of 4: {ms} ms\n" for at, ms in enumerate(("1.201", "1.3002", "1.45", "1.28"), 1)
+)
+
+
+def test_our_runner_of_ncnn_prints_each_inference() -> None:
+    found = sample.reading(NCNN, stderr=NCNN_ITERATIONS + NCNN_ROW, loop_count=4)
+    assert found.samples_ns == (1_201_000, 1_300_200, 1_450_000, 1_280_000)
+    assert (found.mean_ns, found.expected_samples, found.clock_step_ns) == (None, 4, 1)
+    assert sample.metrics(found) == {"min": 1.2, "max": 1.45}
+
+
+def test_without_all_inferences_of_ncnn_the_value_is_the_mean_of_its_row() -> None:
+    lines = NCNN_ITERATIONS.splitlines(keepends=True)
+    found = sample.reading(NCNN, stderr="".join(lines[1:]) + NCNN_ROW, loop_count=4)
+    assert (found.samples_ns, found.mean_ns) == ((), 1.31e6)
+
+
+def test_inferences_of_ncnn_that_are_not_those_of_its_row_are_refused() -> None:
+    text = NCNN_ITERATIONS.replace("1.45 ms", "1.50 ms") + NCNN_ROW
+    assert sample.failure(NCNN, stderr=text, loop_count=4).code == "run.output_unreadable"

@@ -208,7 +208,7 @@ class FarmProcess(Process):
             wanted = {phone.serial for phone in phones}
             eventually(lambda: wanted <= _good(client), f"{sorted(wanted)} pass their checks")
 
-    def cli(self, *words: str) -> Any:
+    def cli(self, *words: str, within_s: float = 120) -> Any:
         """What a `farm` command with `--json` prints; it must say nothing else on stdout."""
         done = subprocess.run(
             [sys.executable, "-m", "farm.cli.shell.main", *words, "--json"],
@@ -216,7 +216,7 @@ class FarmProcess(Process):
             env={**os.environ, "FARM_URL": self.url},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=within_s,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -21,6 +21,7 @@ SYSTEM_LIBRARIES = (
     "libm.so.6",
     "libdl.so.2",
     "libpthread.so.0",
+    "librt.so.1",
     "libgcc_s.so.1",
     "libstdc++.so.6",
 )

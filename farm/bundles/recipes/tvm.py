@@ -4,9 +4,9 @@ import zipfile
 from collections.abc import Sequence
 
 from farm.bundles.debian import TOOLS
-from farm.bundles.glibc import LOADER_COMMAND, SYSTEM_LIBRARIES, bundle_with_c_library
+from farm.bundles.recipes.glibc import LOADER_COMMAND, SYSTEM_LIBRARIES, bundle_with_c_library
 from farm.bundles.packages import ARM64_WHEELS, download_package
-from farm.bundles.workshop import BundleRecipe, Workshop, sha256_of
+from farm.bundles.workshop import BundleRecipe, Start, Workshop, sha256_of
 from farm.core.base.ids import Digest
 from farm.core.programs.built_with import ProgramPart
 from farm.variants.environments.pins import COMPILER, pinned_versions
@@ -60,7 +60,5 @@ TVM = BundleRecipe(
     command=LOADER_COMMAND,
     tools=TOOLS,
     # It needs a model: without one it ends after all libraries are loaded.
-    start_arguments=("--model=missing.so",),
-    start_exit_code=1,
-    start_text="Failed to load dynamic shared library",
+    start=Start(arguments=("--model=missing.so",), exit_code=1, text="Failed to load dynamic shared library"),
 )
