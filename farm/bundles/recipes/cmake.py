@@ -8,6 +8,7 @@ from pathlib import Path
 
 from farm.bundles.commands import run_step
 from farm.bundles.workshop import Workshop
+from farm.variants.environments.pins import COMPILER, pinned_versions
 
 _TARGET = "aarch64-linux-musl"
 #: Dot products and half precision: phones since about 2018. An older one ends with an illegal instruction.
@@ -26,6 +27,8 @@ for word; do
 done
 exec {command} "$@"
 """
+#: Of every program that is built so.
+INGREDIENTS = (pinned_versions(COMPILER)["ziglang"], *FOR_PHONES, *_OPTIONS, _SCRIPT)
 _HINT = "`farm env remove` removes the compiler's environment, and the next build creates it again"
 
 

@@ -4,11 +4,10 @@ import shutil
 from collections.abc import Sequence
 
 from farm.bundles.packages import download_package
-from farm.bundles.recipes.cmake import FOR_PHONES, built_target, unpacked
+from farm.bundles.recipes.cmake import INGREDIENTS, built_target, unpacked
 from farm.bundles.workshop import BundleRecipe, Start, Workshop
 from farm.core.base.ids import Digest
 from farm.core.programs.built_with import ProgramPart
-from farm.variants.environments.pins import COMPILER, pinned_versions
 
 PACKAGE, VERSION = "llama-cpp-python", "0.3.36"
 #: Of llama.cpp inside, which has no history there to read it from.
@@ -40,7 +39,7 @@ LLAMA_CPP = BundleRecipe(
     name="llama.cpp",
     harness=_PROGRAM,
     abi="arm64-v8a",
-    ingredients=(_SDIST_DIGEST, pinned_versions(COMPILER)["ziglang"], *FOR_PHONES, *_OPTIONS),
+    ingredients=(_SDIST_DIGEST, *INGREDIENTS, *_OPTIONS),
     build=_build,
     entry=_PROGRAM,
     start=Start(arguments=("--help",), exit_code=0, text="--n-gen"),

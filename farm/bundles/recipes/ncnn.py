@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from farm.bundles.packages import download_dated_source
-from farm.bundles.recipes.cmake import FOR_PHONES, built_target, unpacked
+from farm.bundles.recipes.cmake import FOR_PHONES, INGREDIENTS, built_target, unpacked
 from farm.bundles.workshop import BundleRecipe, Start, Workshop, sha256_of, source_parts
 from farm.core.base.ids import Digest
 from farm.core.programs.built_with import ProgramPart
-from farm.variants.environments.pins import COMPILER, pinned_versions
+from farm.variants.environments.pins import pinned_versions
 from harnesses.benchncnn import SOURCE
 
 _PACKAGE = "ncnn"
@@ -57,10 +57,7 @@ NCNN = BundleRecipe(
     name=_PACKAGE,
     harness=_PROGRAM,
     abi="arm64-v8a",
-    ingredients=(
-        *(_SDIST_DIGEST, pinned_versions(COMPILER)["ziglang"], *FOR_PHONES, *_OPTIONS),
-        sha256_of(SOURCE),
-    ),
+    ingredients=(_SDIST_DIGEST, *INGREDIENTS, *_OPTIONS, sha256_of(SOURCE)),
     build=_build,
     entry=_PROGRAM,
     start=Start(arguments=(), exit_code=1, text="usage: benchncnn"),
