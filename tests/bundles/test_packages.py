@@ -1,5 +1,7 @@
 """Packages of a build: what is downloaded is what was pinned, and what cannot be had is told with a hint."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -8,11 +10,16 @@ import pytest
 
 from examples.llm import build_llama_bench
 from farm.bundles.debian import unpack_debian
-from farm.bundles.packages import download_package
+from farm.bundles.packages import download_dated_source, download_package
 from farm.bundles.recipes import llama_cpp
+from farm.bundles.recipes.cmake import FOR_PHONES, built_target
 from farm.bundles.workshop import Workshop
 from farm.core.base.ids import digest_of
 from farm.core.errors import DigestMismatch, InvalidInput
+from farm.variants.environments.pins import pinned_versions
+from harnesses.executor_runner.build import RUNNER as EXECUTOR_RUNNER
+from harnesses.onnxruntime_perf_test.build import RUNNER as ONNXRUNTIME_PERF_TEST
+from harnesses.wheel_runner import WheelRunner
 
 Commands = Callable[[Sequence[str]], "CompletedProcess[str]"]
 
@@ -54,6 +61,53 @@ def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
     workshop = workshop_of(tmp_path, pip_that_writes(b"another"))
     with pytest.raises(DigestMismatch, match="is expected"):
         download_package(workshop, "thing", "1", digest_of(b"wheel"), ())
+
+
+def test_a_source_whose_version_is_the_day_is_read_on_the_day_of_its_publication(tmp_path: Path) -> None:
+    commands: list[Sequence[str]] = []
+
+    def run(words: Sequence[str]) -> "CompletedProcess[str]":
+        commands.append(words)
+        return pip_that_writes(b"source")(words)
+
+    workshop = workshop_of(tmp_path, run)
+    download_dated_source(workshop, "thing", "1.0.20261020", digest_of(b"source"), "20261020")
+    [words] = commands
+    assert words[0] == "env"
+    assert "--no-build-isolation" in words
+    # What pip starts has the variable, and pip itself (-I) has not.
+    script = "import time; print(time.strftime('%Y%m%d', time.localtime()))"
+    read = subprocess.run(
+        ["env", words[1], sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert read.stdout == "20261020\n"
+
+
+def test_the_compiler_gets_no_march_from_a_source_that_cmake_configures(tmp_path: Path) -> None:
+    """Other words come as they are, blanks and all, in their order."""
+    commands: list[Sequence[str]] = []
+
+    def run(words: Sequence[str]) -> "CompletedProcess[str]":
+        commands.append(words)
+        return CompletedProcess(words, 0, "/compiler\n", "")
+
+    built_target(workshop_of(tmp_path, run), tmp_path / "source", ["OPTION=1"], "target")
+    configured = next(words for words in commands if "-S" in words)
+    assert "-DOPTION=1" in configured
+    [wrapper] = [word.partition("=")[2] for word in configured if word.startswith("-DCMAKE_CXX_COMPILER=")]
+    script = Path(wrapper)
+    zig = tmp_path / "zig"
+    zig.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    zig.chmod(0o755)
+    script.write_text(script.read_text().replace("/compiler/zig", str(zig)))
+    given = ["-O3", "-march=armv8.2-a+fp16+dotprod", "-DNAME=a b", "file.cpp"]
+    told = subprocess.run([wrapper, *given], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert told == ["c++", *FOR_PHONES, "-O3", "-DNAME=a b", "file.cpp"]
+
+
+@pytest.mark.parametrize("runner", [EXECUTOR_RUNNER, ONNXRUNTIME_PERF_TEST], ids=lambda runner: runner.name)
+def test_a_runner_is_built_with_the_version_that_variants_are_built_for(runner: WheelRunner) -> None:
+    assert pinned_versions(runner.package)[runner.package] == runner.version
 
 
 def test_an_index_that_cannot_be_reached_is_told_with_a_hint(tmp_path: Path) -> None:
