@@ -4,8 +4,8 @@ import zipfile
 from collections.abc import Sequence
 
 from farm.bundles.debian import TOOLS
-from farm.bundles.recipes.glibc import LOADER_COMMAND, SYSTEM_LIBRARIES, bundle_with_c_library
 from farm.bundles.packages import ARM64_WHEELS, download_package
+from farm.bundles.recipes.glibc import LOADER_COMMAND, SYSTEM_LIBRARIES, bundle_with_c_library
 from farm.bundles.workshop import BundleRecipe, Start, Workshop, sha256_of
 from farm.core.base.ids import Digest
 from farm.core.programs.built_with import ProgramPart

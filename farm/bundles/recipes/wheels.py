@@ -20,7 +20,7 @@ def _recipe(runner: WheelRunner, digest: Digest, start: Start) -> BundleRecipe:
 
     Args:
         runner: the program, and what it takes from its wheel.
-        digest: the SHA-256 of the wheel for CPython 3.11; libraries and headers are the same for every Python.
+        digest: the SHA-256 of the wheel for CPython 3.11; what it has is the same for every Python.
         start: how the program is started once.
     """
     return BundleRecipe(
