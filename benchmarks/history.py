@@ -21,6 +21,7 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import sqlalchemy as sa
 from machine import machine_facts
@@ -66,6 +67,8 @@ _BATCH = 100
 #: Regressions that are recorded, over 400 days.
 _CHANGES = 5000
 _TIMES = 30
+#: Of SQLite while rows are copied: with the driver's 2 MB, each row would read a page of each index.
+_CACHE_KB = 1_500_000
 
 
 class History:
@@ -101,14 +104,14 @@ class History:
         engine = rig.database.engine
         if engine.dialect.name == "sqlite":
             # Of no effect within a transaction.
-            sa.event.listen(engine, "connect", lambda raw, _: raw.execute("PRAGMA foreign_keys=OFF"))
+            sa.event.listen(engine, "connect", _prepare_copies)
             engine.dispose()
         self.compute()
-        self._write(partial(_copy_devices, devices=devices))
+        self.write(partial(_copy_devices, devices=devices))
 
     def grow(self, matrices: int) -> None:
         """Copy the first matrix until there are so many, on all devices."""
-        self._write(
+        self.write(
             partial(
                 _copy_sessions, first=self._matrices, last=matrices, devices=self.devices, cells=self.cells
             )
@@ -136,7 +139,7 @@ class History:
         while self.rig.read(has_unmarked):
             self.rig.write(bind_tx(mark_measured, now=now), limit=MARK_AT_ONCE)
 
-    def _write(self, service: Callable[[Connection], None]) -> None:
+    def write(self, service: Callable[[Connection], None]) -> None:
         """Write past the rules of foreign keys: jobs and attempts of copies do not matter here."""
         engine = self.rig.database.engine
         options: dict[str, object] = {"farm_writes": True}
@@ -152,12 +155,19 @@ class History:
                 connection.commit()
 
 
+def _prepare_copies(raw: Any, _: object) -> None:
+    """Let an SQLite connection copy: without foreign keys, and with the pages of the indexes in memory."""
+    raw.execute("PRAGMA foreign_keys=OFF")
+    raw.execute("PRAGMA synchronous=OFF")
+    raw.execute(f"PRAGMA cache_size=-{_CACHE_KB}")
+
+
 def _ignore_foreign_keys(connection: Connection) -> None:
     if connection.dialect.name != "sqlite":
         connection.exec_driver_sql("SET LOCAL session_replication_role = replica")
 
 
-def _copy(
+def copy_rows(
     connection: Connection, table: sa.Table, source: str, where: str, changes: Mapping[str, str]
 ) -> None:
     names = ", ".join(column.name for column in table.columns)
@@ -166,7 +176,7 @@ def _copy(
     connection.exec_driver_sql(sql)
 
 
-def _numbers(name: str, first: int, last: int) -> str:
+def numbers(name: str, first: int, last: int) -> str:
     """Return a table of the whole numbers from one to before another."""
     return (
         f"(WITH RECURSIVE {name}_numbers(n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM {name}_numbers"
@@ -177,9 +187,9 @@ def _numbers(name: str, first: int, last: int) -> str:
 def _copy_devices(connection: Connection, *, devices: int) -> None:
     if devices < 2:
         return
-    source = _numbers("d", 1, devices)
+    source = numbers("d", 1, devices)
     name = "'phone-' || d.n"
-    _copy(
+    copy_rows(
         connection,
         tables.devices,
         source,
@@ -187,7 +197,7 @@ def _copy_devices(connection: Connection, *, devices: int) -> None:
         {"device_id": name, "serial": name, "label": "NULL"},
     )
     count = connection.exec_driver_sql("SELECT MAX(series_id) FROM series").scalar_one()
-    _copy(
+    copy_rows(
         connection,
         tables.series,
         source,
@@ -204,10 +214,10 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
     day = 86_400_000_000
     only_first = "t.matrix_id = 1"
     if last > first:
-        _copy(
+        copy_rows(
             connection,
             tables.matrices,
-            _numbers("m", first, last),
+            numbers("m", first, last),
             only_first,
             {
                 "matrix_id": "1 + m.n",
@@ -216,11 +226,11 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
                 "request_key": "NULL",
             },
         )
-    source = f"{_numbers('m', 0, last)}, {_numbers('d', 0, devices)}"
+    source = f"{numbers('m', 0, last)}, {numbers('d', 0, devices)}"
     # The first matrix is there on the first device, and what was copied before on all.
     is_new = f"(m.n >= {first} OR ({first} = 1 AND m.n = 0 AND d.n > 0))"
     session = f"(m.n * {devices} + d.n)"
-    _copy(
+    copy_rows(
         connection,
         tables.cells,
         source,
@@ -237,7 +247,7 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
     size = size if first == 1 else size // (first * devices)
     number = f"{session} * {size}"
     own = connection.exec_driver_sql("SELECT COUNT(*) FROM series WHERE device_id = 'phone-0'").scalar_one()
-    _copy(
+    copy_rows(
         connection,
         tables.measurements,
         source,
@@ -257,7 +267,7 @@ def _copy_sessions(connection: Connection, *, first: int, last: int, devices: in
     else:
         connection.execute(tables.points.update().values(newest=last == 1))
     noise = f"(1 + 0.001 * mod(t.cell_id * 7919 + {session} * 104729, 20))"
-    _copy(
+    copy_rows(
         connection,
         tables.points,
         source,

@@ -1,13 +1,14 @@
 """Responses of pages: rendered from templates, with strict headers and entity tags."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
+from sqlalchemy.engine import Connection
 
 from farm.api.context import Context
 from farm.core.operations.role import Caller
@@ -40,7 +41,7 @@ _HEADERS = {
 }
 
 #: Loads what a part of a page shows, by the names that its template uses.
-Load = Callable[[], Awaitable[Mapping[str, Any]]]
+Load = Callable[[Connection], Mapping[str, Any]]
 
 
 async def render_page(
@@ -53,7 +54,9 @@ async def render_page(
     page: str = "page",
     **values: Any,
 ) -> Response:
-    """Return a page, or one part of it for the browser to replace.
+    """Return a page, or one part of it for the browser to replace: of one snapshot of the database.
+
+    It is made on a reader's thread, so that no other request waits for templates.
 
     Args:
         request: whose entity tag, if the page still has it, is answered with 304.
@@ -67,19 +70,25 @@ async def render_page(
     # A part that is sent alone has the links of its page.
     query = urlencode([pair for pair in parse_qsl(request.url.query) if pair[0] != "part"])
     shown = {"caller": caller, "here": request.url.path, "query": query, **values}
-    if part is not None and part in parts:
+    farm: Context = request.app.state.context
 
-        async def render_part() -> str:
-            return TEMPLATES.get_template(f"{template}/{part}.html").render({**shown, **await parts[part]()})
+    async def made(name: str, loads: Collection[Load]) -> str:
+        return await farm.database.read_async(_make, f"{template}/{name}.html", shown, loads)
 
-        farm: Context = request.app.state.context
-        watermark = await farm.database.read_async(event_watermark)
-        address = f"{request.url.path}?{request.url.query}"
-        reader = f"{caller.actor} {caller.role}"
-        return respond(request, await _shared_parts(request).get(watermark, address, reader, render_part))
-    for load in parts.values():
-        shown |= await load()
-    return respond(request, TEMPLATES.get_template(f"{template}/{page}.html").render(shown))
+    if part is None or part not in parts:
+        return respond(request, await made(page, parts.values()))
+    watermark = await farm.database.read_async(event_watermark)
+    address = f"{request.url.path}?{request.url.query}"
+    reader = f"{caller.actor} {caller.role}"
+    html = await _shared_parts(request).get(watermark, address, reader, lambda: made(part, [parts[part]]))
+    return respond(request, html)
+
+
+def _make(connection: Connection, template: str, shown: Mapping[str, Any], loads: Collection[Load]) -> str:
+    values = dict(shown)
+    for load in loads:
+        values |= load(connection)
+    return TEMPLATES.get_template(template).render(values)
 
 
 def _shared_parts(request: Request) -> SharedParts:

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from sqlalchemy.engine import Connection
 
-from farm.api.context import Context, Farm
+from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId
 from farm.presentation.device_state import (
@@ -40,7 +41,6 @@ _RUNS, _REFERENCE_RUNS = 200, 50
 async def get_devices(
     request: Request,
     caller: Viewer,
-    farm: Farm,
     part: str | None = None,
     find: Annotated[str, Query(max_length=128)] = "",
     state: Annotated[str, Query(max_length=16)] = "",
@@ -52,12 +52,10 @@ async def get_devices(
     def is_wanted(device: Device, status: FleetDevice) -> bool:
         return (not state or device_group(status)[0] == state) and _matches(device, words)
 
-    async def grid() -> Mapping[str, Any]:
-        views = await farm.database.read_async(
-            find_device_views, after=DeviceId(after), limit=_CARDS, is_wanted=is_wanted
-        )
+    def grid(connection: Connection) -> Mapping[str, Any]:
+        views = find_device_views(connection, after=DeviceId(after), limit=_CARDS, is_wanted=is_wanted)
         return {
-            "cards": await _cards(farm, views),
+            "cards": _cards(connection, views),
             "next": views[-1].device_id if len(views) == _CARDS else None,
         }
 
@@ -75,28 +73,26 @@ async def get_devices(
 
 
 @router.get("/devices/{device}")
-async def get_device(
-    request: Request, device: str, caller: Viewer, farm: Farm, part: str | None = None
-) -> Response:
+async def get_device(request: Request, device: str, caller: Viewer, part: str | None = None) -> Response:
     """Show one device."""
 
-    async def detail() -> Mapping[str, Any]:
-        view = await farm.database.read_async(device_detail, device)
+    def detail(connection: Connection) -> Mapping[str, Any]:
+        view = device_detail(connection, device)
         device_ids = [view.device_id]
-        (card,) = await _cards(farm, [view])
+        (card,) = _cards(connection, [view])
         return {
             "device": view,
             "card": card,
             "remedy": find_remedy(view),
             "title": view.name,
-            "waiting": await farm.database.read_async(count_waiting, device_ids),
-            "first": (await farm.database.read_async(queue_heads, device_ids)).get(view.device_id),
+            "waiting": count_waiting(connection, device_ids),
+            "first": queue_heads(connection, device_ids).get(view.device_id),
         }
 
-    async def conditions() -> Mapping[str, Any]:
-        own = await farm.database.read_async(device_named, device)
-        runs = await farm.database.read_async(last_run_conditions, own.device_id, limit=_RUNS)
-        reference = await farm.database.read_async(own_runs, own.device_id, limit=_REFERENCE_RUNS)
+    def conditions(connection: Connection) -> Mapping[str, Any]:
+        own = device_named(connection, device)
+        runs = last_run_conditions(connection, own.device_id, limit=_RUNS)
+        reference = own_runs(connection, own.device_id, limit=_REFERENCE_RUNS)
         return {
             "runs": runs,
             "plots": condition_plots(runs),
@@ -127,10 +123,10 @@ async def get_device_conditions(_: Viewer, device: str, farm: Farm) -> Response:
     return await csv_response("conditions", page, columns_of(*columns))
 
 
-async def _cards(farm: Context, views: Sequence[DeviceView]) -> list[Mapping[str, Any]]:
+def _cards(connection: Connection, views: Sequence[DeviceView]) -> list[Mapping[str, Any]]:
     """Return what the cards of devices show."""
     busy = [view.device_id for view in views if view.job_id is not None]
-    runs: Mapping[DeviceId, LiveRun] = await farm.database.read_async(live_runs, busy) if busy else {}
+    runs: Mapping[DeviceId, LiveRun] = live_runs(connection, busy) if busy else {}
     return [
         {
             "view": view,

@@ -5,8 +5,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from sqlalchemy.engine import Connection
 
-from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import VariantId
 from farm.services.files.programs import list_program_views
@@ -20,12 +20,12 @@ router = APIRouter(route_class=PageRoute)
 
 @router.get("/variants")
 async def get_variants(
-    request: Request, caller: Viewer, farm: Farm, part: str | None = None, after: Count = 0
+    request: Request, caller: Viewer, part: str | None = None, after: Count = 0
 ) -> Response:
     """Show the registered variants, oldest first."""
 
-    async def rows() -> Mapping[str, Any]:
-        variants = await farm.database.read_async(variants_page, after=VariantId(after), limit=MAX_LIST_PAGE)
+    def rows(connection: Connection) -> Mapping[str, Any]:
+        variants = variants_page(connection, after=VariantId(after), limit=MAX_LIST_PAGE)
         next_after = variants[-1].variant_id if len(variants) == MAX_LIST_PAGE else None
         return {"variants": variants, "next": next_after}
 
@@ -41,11 +41,11 @@ async def get_variants(
 
 
 @router.get("/harnesses")
-async def get_harnesses(request: Request, caller: Viewer, farm: Farm, part: str | None = None) -> Response:
+async def get_harnesses(request: Request, caller: Viewer, part: str | None = None) -> Response:
     """Show the programs of all harnesses, those that new matrices run first."""
 
-    async def rows() -> Mapping[str, Any]:
-        programs = await farm.database.read_async(list_program_views)
+    def rows(connection: Connection) -> Mapping[str, Any]:
+        programs = list_program_views(connection)
         return {"programs": sorted(programs, key=lambda program: (not program.in_use, program.name))}
 
     return await render_page(

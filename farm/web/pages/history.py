@@ -1,14 +1,15 @@
 """Pages of what changed over time: the trends of series, and the changes that the farm found."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from sqlalchemy.engine import Connection
 
-from farm.api.context import Context, Farm
+from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import SeriesId
 from farm.core.results.history.change_text import effect_text, version_text
@@ -79,7 +80,6 @@ def _place(view: SeriesHistory) -> tuple[str, str, int]:
 async def get_history(
     request: Request,
     caller: Viewer,
-    farm: Farm,
     part: str | None = None,
     model: Filter = "",
     device: Filter = "",
@@ -88,12 +88,12 @@ async def get_history(
     after: Count = 0,
 ) -> Response:
     """Show the trend of each series: the paired ratio, and beside it the absolute time."""
-    load = _pages(farm, model=model, device=device, variant=variant, since=since)
+    load = _pages(model=model, device=device, variant=variant, since=since)
 
-    async def trends() -> Mapping[str, Any]:
-        views = await load(after=SeriesId(after), limit=_SERIES)
+    def trends(connection: Connection) -> Mapping[str, Any]:
+        views = load(connection, after=SeriesId(after), limit=_SERIES)
         last = views[-1].series_id if views else None
-        further = last and await load(after=last, limit=1)
+        further = last and load(connection, after=last, limit=1)
         return {"trends": series_trends(views), "next": last if further else None}
 
     return await render_page(
@@ -120,24 +120,21 @@ async def get_history_csv(
     since: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Return the points of the series, as `farm history --csv` prints them."""
-    load = _pages(farm, model=model, device=device, variant=variant, since=since)
+    load = _pages(model=model, device=device, variant=variant, since=since)
 
     async def page(last: SeriesHistory | None) -> list[SeriesHistory]:
-        return await load(after=None if last is None else last.series_id)
+        return await farm.database.read_async(load, after=None if last is None else last.series_id)
 
     return await csv_response("history", page, csv_lines)
 
 
-def _pages(
-    farm: Context, *, model: str, device: str, variant: str, since: str
-) -> Callable[..., Awaitable[list[SeriesHistory]]]:
+def _pages(*, model: str, device: str, variant: str, since: str) -> Callable[..., list[SeriesHistory]]:
     """Return the function that reads a page of histories, of `limit` series behind the one `after`.
 
     Raises:
         InvalidInput: the time is none.
     """
     return partial(
-        farm.database.read_async,
         list_histories,
         device=device or None,
         model=model or None,
@@ -150,7 +147,6 @@ def _pages(
 async def get_changes(
     request: Request,
     caller: Viewer,
-    farm: Farm,
     part: str | None = None,
     since: Annotated[str, Query(max_length=40)] = "",
     model: Filter = "",
@@ -161,9 +157,9 @@ async def get_changes(
     """Show what became slower, or every change: since when, by how much, where, and because of what."""
     begin = past_moment(since or None, option="since")
 
-    async def rows() -> Mapping[str, Any]:
-        changes = await farm.database.read_async(
-            list_changes,
+    def rows(connection: Connection) -> Mapping[str, Any]:
+        changes = list_changes(
+            connection,
             since=begin,
             model=model or None,
             device=device or None,
@@ -202,13 +198,11 @@ def change_row(change: ChangeView) -> Mapping[str, str]:
 
 
 @router.get("/changes/{change_id}")
-async def get_change(
-    request: Request, change_id: Count, caller: Viewer, farm: Farm, part: str | None = None
-) -> Response:
+async def get_change(request: Request, change_id: Count, caller: Viewer, part: str | None = None) -> Response:
     """Show the evidence of a change."""
 
-    async def evidence() -> Mapping[str, Any]:
-        detail = await farm.database.read_async(change_detail, change_id)
+    def evidence(connection: Connection) -> Mapping[str, Any]:
+        detail = change_detail(connection, change_id)
         series = [
             {
                 "view": view,

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from sqlalchemy.engine import Connection
 
-from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import HostId
 from farm.services.hosts.views import list_host_views
@@ -21,14 +21,13 @@ router = APIRouter(route_class=PageRoute)
 async def get_hosts(
     request: Request,
     caller: Viewer,
-    farm: Farm,
     part: str | None = None,
     after: Annotated[str, Query(max_length=128)] = "",
 ) -> Response:
     """Show the hosts with their sessions, devices and incidents."""
 
-    async def rows() -> Mapping[str, Any]:
-        views = await farm.database.read_async(list_host_views, after=HostId(after), limit=MAX_LIST_PAGE)
+    def rows(connection: Connection) -> Mapping[str, Any]:
+        views = list_host_views(connection, after=HostId(after), limit=MAX_LIST_PAGE)
         return {"hosts": views, "next": views[-1].host_id if len(views) == MAX_LIST_PAGE else None}
 
     return await render_page(

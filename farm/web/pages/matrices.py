@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from sqlalchemy.engine import Connection
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
@@ -92,9 +93,9 @@ async def get_matrices(
         submitted_by=caller.actor if mine else None,
     )
 
-    async def rows() -> Mapping[str, Any]:
-        matrices = await farm.database.read_async(
-            farm.bind(list_matrix_summaries),
+    def rows(connection: Connection) -> Mapping[str, Any]:
+        matrices = farm.bind(list_matrix_summaries)(
+            connection,
             before=None if before is None else MatrixId(before),
             limit=_PAGE,
             which=which,
@@ -127,11 +128,11 @@ async def get_matrix(
     """Show a matrix: its progress, why it waits, and each of its cells on each device."""
     number = MatrixId(matrix_id)
 
-    async def progress() -> Mapping[str, Any]:
-        view = await farm.database.read_async(farm.bind(matrix_view), number, cells=0)
+    def progress(connection: Connection) -> Mapping[str, Any]:
+        view = farm.bind(matrix_view)(connection, number, cells=0)
         why: dict[str, list[str]] = {}
         if view.state == "running":
-            waiting = await farm.database.read_async(matrix_waiting, number, limit=_WAITING)
+            waiting = matrix_waiting(connection, number, limit=_WAITING)
             report = PendingReport(farm.clock.now())
             why = {device.device_id: list(report.device(device)) for device in waiting.devices}
         return {
@@ -141,8 +142,8 @@ async def get_matrix(
             "why": why,
         }
 
-    async def cells() -> Mapping[str, Any]:
-        page = await farm.database.read_async(list_cell_views, number, after=after, limit=_CELLS)
+    def cells(connection: Connection) -> Mapping[str, Any]:
+        page = list_cell_views(connection, number, after=after, limit=_CELLS)
         return {"grid": cell_grid(page), "next": page[-1].index if len(page) == _CELLS else None}
 
     return await render_page(

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import TypeAdapter
+from sqlalchemy.engine import Connection
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
@@ -34,13 +35,11 @@ _EVENTS = 20
 
 
 @router.get("/cells/{cell_id}")
-async def get_cell(
-    request: Request, cell_id: Count, caller: Viewer, farm: Farm, part: str | None = None
-) -> Response:
+async def get_cell(request: Request, cell_id: Count, caller: Viewer, part: str | None = None) -> Response:
     """Show what the numbers of a cell, and its comparison, rest on."""
 
-    async def explanation() -> Mapping[str, Any]:
-        view = await farm.database.read_async(explain_cell, CellId(cell_id))
+    def explanation(connection: Connection) -> Mapping[str, Any]:
+        view = explain_cell(connection, CellId(cell_id))
         speedup = view.speedup
         low, high = (None, None) if speedup is None else (speedup.ci_low, speedup.ci_high)
         return {
@@ -61,8 +60,8 @@ async def get_attempt(
 ) -> Response:
     """Show one run: its command, conditions, samples, and where it ran, with the line that proves it."""
 
-    async def run() -> Mapping[str, Any]:
-        view = await farm.database.read_async(attempt_view, AttemptId(attempt_id))
+    def run(connection: Connection) -> Mapping[str, Any]:
+        view = attempt_view(connection, AttemptId(attempt_id))
         farm.evidence_reads.note(caller, FarmEvent.EVIDENCE_READ, attempt_id)
         plan = None if view.plan is None else _PLAN.validate_python(view.plan)
         evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
@@ -74,7 +73,7 @@ async def get_attempt(
             "command": command_text(plan, evidence),
             "samples": None if view.reading is None else samples_strip(view.reading.samples_ns),
             "trace": [] if view.trace is None else trace_strips(view.trace),
-            "events": await farm.database.read_async(last_events, "attempt", attempt_id, limit=_EVENTS),
+            "events": last_events(connection, "attempt", attempt_id, limit=_EVENTS),
         }
 
     return await render_page(

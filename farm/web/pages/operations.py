@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from sqlalchemy.engine import Connection
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
@@ -35,11 +36,11 @@ async def get_events(
 ) -> Response:
     """Show events, the newest first."""
     query = EventQuery(subject=subject or None, actor=actor or None, kind=kind or None)
-    filters = await farm.database.read_async(farm.bind(event_filter), query)
 
-    async def rows() -> Mapping[str, Any]:
-        until = (await farm.database.read_async(event_watermark)).event_id if before is None else before - 1
-        page = await farm.database.read_async(last_page, filters, until=until, limit=_EVENTS)
+    def rows(connection: Connection) -> Mapping[str, Any]:
+        filters = farm.bind(event_filter)(connection, query)
+        until = event_watermark(connection).event_id if before is None else before - 1
+        page = last_page(connection, filters, until=until, limit=_EVENTS)
         events = page.events[::-1]
         return {"events": events, "next": events[-1].event_id if len(events) == _EVENTS else None}
 
@@ -59,12 +60,12 @@ async def get_events(
 
 @router.get("/alarms")
 async def get_alarms(
-    request: Request, caller: Viewer, farm: Farm, part: str | None = None, cleared: bool = False
+    request: Request, caller: Viewer, part: str | None = None, cleared: bool = False
 ) -> Response:
     """Show the open alarms, or the newest of all."""
 
-    async def rows() -> Mapping[str, Any]:
-        return {"alarms": await farm.database.read_async(list_alarms, cleared=cleared)}
+    def rows(connection: Connection) -> Mapping[str, Any]:
+        return {"alarms": list_alarms(connection, cleared=cleared)}
 
     return await render_page(
         request,

@@ -7,6 +7,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
+from sqlalchemy.engine import Connection
 
 from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
@@ -54,24 +55,24 @@ def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
     """Return how to load what the parts of the overview show."""
     now = farm.clock.now()
 
-    async def work() -> Mapping[str, Any]:
-        matrices = await farm.database.read_async(farm.bind(list_matrix_summaries), limit=matrices_shown)
+    def work(connection: Connection) -> Mapping[str, Any]:
+        matrices = farm.bind(list_matrix_summaries)(connection, limit=matrices_shown)
         return {
             "matrices": matrices,
-            "queued": await farm.database.read_async(count_queued),
-            "running": await farm.database.read_async(count_running),
+            "queued": count_queued(connection),
+            "running": count_running(connection),
         }
 
-    async def throughput() -> Mapping[str, Any]:
+    def throughput(connection: Connection) -> Mapping[str, Any]:
         begin = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=_HOURS - 1)
         hours = [begin + timedelta(hours=hour) for hour in range(_HOURS)]
-        counts = await farm.database.read_async(count_between, JobEvent.FINISHED, hours)
+        counts = count_between(connection, JobEvent.FINISHED, hours)
         return {"hours": bar_chart(list(zip(hours, counts, strict=True)))}
 
-    async def devices() -> Mapping[str, Any]:
-        fleet = await farm.database.read_async(fleet_status)
+    def devices(connection: Connection) -> Mapping[str, Any]:
+        fleet = fleet_status(connection)
         ill = [device_id for group in fleet if may_need_operator(group) for device_id in group.device_ids]
-        views = await farm.database.read_async(views_of, nsmallest(_REMEDIES, ill))
+        views = views_of(connection, nsmallest(_REMEDIES, ill))
         remedies = [remedy for view in views if (remedy := find_remedy(view))]
         return {
             "devices": sum(len(group.device_ids) for group in fleet),
@@ -80,14 +81,12 @@ def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
             "further_remedies": max(len(ill) - _REMEDIES, 0),
         }
 
-    async def alarms() -> Mapping[str, Any]:
-        listed = await farm.database.read_async(list_alarms)
+    def alarms(connection: Connection) -> Mapping[str, Any]:
+        listed = list_alarms(connection)
         return {"alarms": listed[:_ALARMS], "further_alarms": max(len(listed) - _ALARMS, 0)}
 
-    async def changes() -> Mapping[str, Any]:
-        found = await farm.database.read_async(
-            list_changes, since=now - timedelta(days=1), all=True, limit=_CHANGES
-        )
+    def changes(connection: Connection) -> Mapping[str, Any]:
+        found = list_changes(connection, since=now - timedelta(days=1), all=True, limit=_CHANGES)
         return {"changes": [(change, change_row(change)) for change in found]}
 
     return {"work": work, "throughput": throughput, "devices": devices, "alarms": alarms, "changes": changes}

@@ -1,12 +1,13 @@
 """Speedups as a page: a forest plot for each device and model, with its table."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from sqlalchemy.engine import Connection
 
-from farm.api.context import Context, Farm
+from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import CellId, MatrixId
 from farm.core.errors import InvalidInput
@@ -56,7 +57,6 @@ _CSV_COLUMNS = (
 async def get_speedups(
     request: Request,
     caller: Viewer,
-    farm: Farm,
     part: str | None = None,
     matrix: Count | None = None,
     device: Annotated[str, Query(max_length=128)] = "",
@@ -67,18 +67,18 @@ async def get_speedups(
     after: Count | None = None,
 ) -> Response:
     """Show the comparisons of a matrix, or the newest of each pair, by device or as a pivot."""
-    load = _pages(farm, matrix, device=device, model=model, since=since, at=at, limit=_ROWS)
+    load = _pages(matrix, device=device, model=model, since=since, at=at, limit=_ROWS)
 
-    async def blocks() -> Mapping[str, Any]:
-        views = await load(None if after is None else CellId(after))
+    def blocks(connection: Connection) -> Mapping[str, Any]:
+        views = load(connection, None if after is None else CellId(after))
         return {
             "blocks": speedup_blocks(views),
             "discoveries": discovered_rows(views),
             "next": views[-1].cell_id if len(views) == _ROWS else None,
         }
 
-    async def table() -> Mapping[str, Any]:
-        views = await load(None if after is None else CellId(after))
+    def table(connection: Connection) -> Mapping[str, Any]:
+        views = load(connection, None if after is None else CellId(after))
         return {"pivots": list(pivots(views)), "next": views[-1].cell_id if len(views) == _ROWS else None}
 
     return await render_page(
@@ -109,17 +109,16 @@ async def get_speedups_csv(
     at: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Return the comparisons with their numbers in full."""
-    load = _pages(farm, matrix, device=device, model=model, since=since, at=at, limit=PAGE)
+    load = _pages(matrix, device=device, model=model, since=since, at=at, limit=PAGE)
 
     async def page(last: SpeedupView | None) -> list[SpeedupView]:
-        return await load(None if last is None else last.cell_id)
+        return await farm.database.read_async(load, None if last is None else last.cell_id)
 
     name = "speedups" if matrix is None else f"speedups-{matrix}"
     return await csv_response(name, page, columns_of(*_CSV_COLUMNS))
 
 
 def _pages(
-    farm: Context,
     matrix: int | None,
     *,
     device: str,
@@ -127,7 +126,7 @@ def _pages(
     since: str,
     at: str,
     limit: int,
-) -> Callable[[CellId | None], Awaitable[list[SpeedupView]]]:
+) -> Callable[[Connection, CellId | None], list[SpeedupView]]:
     """Return the function that reads a page of comparisons behind a cell.
 
     Raises:
@@ -144,11 +143,9 @@ def _pages(
         "limit": limit,
     }
 
-    async def page(after: CellId | None) -> list[SpeedupView]:
+    def page(connection: Connection, after: CellId | None) -> list[SpeedupView]:
         if matrix is None:
-            return await farm.database.read_async(list_latest_speedups, since=begin, after=after, **filters)
-        return await farm.database.read_async(
-            list_speedups, matrix_id=MatrixId(matrix), after=after, **filters
-        )
+            return list_latest_speedups(connection, since=begin, after=after, **filters)
+        return list_speedups(connection, matrix_id=MatrixId(matrix), after=after, **filters)
 
     return page
