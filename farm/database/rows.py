@@ -83,10 +83,12 @@ def _plain_insert(statement: str) -> tuple[str, list[str]] | None:
 
 
 def is_among(
-    connection: Connection, column: sa.ColumnElement[int], numbers: Collection[int]
+    connection: Connection,
+    column: sa.ColumnElement[int] | sa.ColumnElement[str],
+    values: Collection[int] | Collection[str],
 ) -> sa.ColumnElement[bool]:
-    """Return the condition that a column has one of many numbers, which are passed as one JSON text."""
-    text = sa.bindparam("numbers", json.dumps(list(numbers)), type_=sa.Text(), unique=True)
+    """Return the condition that a column has one of many numbers or texts, passed as one JSON text."""
+    text = sa.bindparam("values", json.dumps(list(values)), type_=sa.Text(), unique=True)
     if connection.dialect.name == "postgresql":
         element = sa.func.json_array_elements_text(sa.cast(text, sa.JSON)).column_valued("element")
         return column.in_(sa.select(sa.cast(element, column.type)))

@@ -148,13 +148,16 @@ async def get_matrices(
         before=None if before is None else MatrixId(before),
         limit=limit,
         which=which,
+        finished=farm.finished_matrices,
     )
 
 
 @router.get("/matrices/{matrix_id}")
 async def get_matrix(matrix_id: Count, _: Viewer, farm: Farm) -> MatrixView:
     """Return a matrix with its progress and cells."""
-    return await farm.database.read_async(farm.bind(matrix_view), MatrixId(matrix_id))
+    return await farm.database.read_async(
+        farm.bind(matrix_view), MatrixId(matrix_id), finished=farm.finished_matrices
+    )
 
 
 @router.post("/matrices/{matrix_id}/cancel")

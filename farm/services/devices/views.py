@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from heapq import nsmallest
+from itertools import chain
 from shlex import quote
 
 from sqlalchemy.engine import Connection
@@ -22,7 +24,7 @@ from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
 from farm.store.devices.devices import Device, DeviceName, DeviceStatus
 from farm.store.devices.facts import known_devices
-from farm.store.devices.fleet import list_alike, statuses_of
+from farm.store.devices.fleet import AlikeDevices, first_alike, list_alike, statuses_of
 from farm.store.jobs import attempts
 from farm.store.jobs.jobs import find_open_check
 from farm.store.operations.event_log import last_events
@@ -62,14 +64,18 @@ def find_device_views(
     limit: int,
     is_wanted: "Callable[[Device, FleetDevice], bool]",
 ) -> list[DeviceView]:
-    """Return a page of the devices that are wanted, by id; those after one."""
+    """Return a page of the devices that are wanted, by id; those after one.
+
+    At first no more are read than the page has: where all are wanted, these are they.
+    """
     load = load_of(connection)
     wanted: list[Device] = []
-    while page := devices.devices_page(connection, after=after, limit=_SEARCHED):
+    size = limit
+    while page := devices.devices_page(connection, after=after, limit=size):
         wanted += [device for device in page if is_wanted(device, _fleet_device(device, load))]
         if len(wanted) >= limit:
             break
-        after = page[-1].device_id
+        after, size = page[-1].device_id, _SEARCHED
     return [_view(connection, device, load) for device in wanted[:limit]]
 
 
@@ -89,20 +95,23 @@ class FleetGroup:
 
     blocked_by: tuple[Blocker, ...]
     job_id: JobId | None
-    device_ids: Sequence[DeviceId]
+    alike: AlikeDevices
 
 
 def fleet_status(connection: Connection) -> list[FleetGroup]:
-    """Return all devices by what keeps them from benchmark jobs now."""
+    """Return all devices by what keeps them from benchmark jobs now, those with the least id first."""
     load = load_of(connection)
     return [
-        FleetGroup(
-            blocked_by=tuple(_blockers(alike.status, load)),
-            job_id=alike.status.job_id,
-            device_ids=alike.device_ids,
-        )
-        for alike in list_alike(connection)
+        FleetGroup(blocked_by=tuple(_blockers(own.status, load)), job_id=own.status.job_id, alike=own)
+        for own in list_alike(connection)
     ]
+
+
+def first_devices(connection: Connection, groups: Sequence[FleetGroup], *, limit: int) -> list[DeviceId]:
+    """Return the first devices of some groups, by id. `groups` are as `fleet_status` has them."""
+    # A later group begins behind so many others, so none of its devices is among the first ones.
+    some = [first_alike(connection, group.alike, limit=limit) for group in groups[:limit]]
+    return nsmallest(limit, chain.from_iterable(some))
 
 
 def _fleet_device(device: DeviceStatus, load: "Load") -> FleetDevice:

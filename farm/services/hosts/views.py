@@ -1,19 +1,23 @@
 """Describe each host, and find the one that a person names."""
 
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import HostId
+from farm.core.checks.failures import Incident
 from farm.core.devices.device import Blocker, blockers
 from farm.core.devices.host_state import HostEvent, HostState
 from farm.core.errors import NotFound
+from farm.core.jobs.attempt import Attempt
+from farm.core.operations.event import Event
 from farm.services.devices.views import Load, device_view, load_of
 from farm.store.checks import incidents
 from farm.store.devices import devices
 from farm.store.devices import workload as device_workload
-from farm.store.devices.devices import DeviceStatus
-from farm.store.devices.fleet import statuses_of_host
+from farm.store.devices.devices import DeviceStatus, device_labels
+from farm.store.devices.fleet import list_alike
 from farm.store.hosts import hosts as host_store
 from farm.store.hosts.hosts import Host
 from farm.store.jobs import attempts
@@ -42,14 +46,13 @@ def host_named(connection: Connection, name: str) -> Host:
 
 def list_host_views(connection: Connection, *, after: HostId, limit: int) -> list[HostView]:
     """Return a page of the hosts, by id; those after one."""
-    load = load_of(connection)
-    page = host_store.hosts_page(connection, after=after, limit=limit)
-    return [_view(connection, host, load) for host in page]
+    return _views(connection, host_store.hosts_page(connection, after=after, limit=limit))
 
 
 def host_view(connection: Connection, host: Host) -> HostView:
     """Return the view of one host."""
-    return _view(connection, host, load_of(connection))
+    (view,) = _views(connection, [host])
+    return view
 
 
 def host_detail(connection: Connection, name: str) -> HostDetail:
@@ -70,26 +73,47 @@ def host_detail(connection: Connection, name: str) -> HostDetail:
     )
 
 
-def _view(connection: Connection, host: Host, load: Load) -> HostView:
-    own = statuses_of_host(connection, host.host_id)
-    label_by_device = {device.device_id: device.label for device in own}
+def _views(connection: Connection, listed: Sequence[Host]) -> list[HostView]:
+    """Return the views of hosts by as many statements as of one; a host that is not active takes one more."""
+    load = load_of(connection)
+    host_ids = [host.host_id for host in listed]
+    states: defaultdict[HostId, Counter[str]] = defaultdict(Counter)
+    for alike in list_alike(connection, host_ids):
+        states[alike.status.host_id][_state_word(alike.status, load)] += alike.count
+    runs: defaultdict[HostId, list[Attempt]] = defaultdict(list)
+    for attempt in attempts.live_attempts_of_hosts(connection, host_ids):
+        runs[attempt.host_id].append(attempt)
+    labels = device_labels(connection, {own.device_id for of_host in runs.values() for own in of_host})
+    open_incidents: defaultdict[HostId, list[Incident]] = defaultdict(list)
+    for incident in incidents.open_incidents(connection, host_ids[0] if len(host_ids) == 1 else None):
+        open_incidents[incident.host_id].append(incident)
+
+    def view(host: Host) -> HostView:
+        session, decision = host.session, _last_decision(connection, host)
+        return HostView.of(
+            host,
+            session=None if session is None else session.state,
+            agent_version=None if session is None else session.agent_version,
+            heartbeat_at=None if session is None else session.heartbeat_at,
+            devices_by_state=dict(sorted(states[host.host_id].items())),
+            runs=tuple(
+                RunningAttemptView.of(attempt, device_label=labels.get(attempt.device_id))
+                for attempt in runs[host.host_id]
+            ),
+            incidents=tuple(open_incidents[host.host_id]),
+            since=decision.at if decision else None,
+            why=decision.cause if decision else None,
+        )
+
+    return [view(host) for host in listed]
+
+
+def _last_decision(connection: Connection, host: Host) -> Event | None:
+    """Return what last kept an inactive host from work; None of an active one."""
+    if host.state is HostState.ACTIVE:
+        return None
     decided = last_events(connection, "host", host.host_id, kinds=(HostEvent.DRAINED, HostEvent.RETIRED))
-    last_decision = decided[0] if decided and host.state is not HostState.ACTIVE else None
-    session = host.session
-    return HostView.of(
-        host,
-        session=None if session is None else session.state,
-        agent_version=None if session is None else session.agent_version,
-        heartbeat_at=None if session is None else session.heartbeat_at,
-        devices_by_state=dict(sorted(Counter(_state_word(device, load) for device in own).items())),
-        runs=tuple(
-            RunningAttemptView.of(attempt, device_label=label_by_device.get(attempt.device_id))
-            for attempt in attempts.live_attempts_of_host(connection, host.host_id)
-        ),
-        incidents=tuple(incidents.open_incidents(connection, host.host_id)),
-        since=last_decision.at if last_decision else None,
-        why=last_decision.cause if last_decision else None,
-    )
+    return decided[0] if decided else None
 
 
 def _state_word(device: DeviceStatus, load: Load) -> str:

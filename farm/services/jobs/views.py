@@ -40,7 +40,7 @@ def attempt_view(connection: Connection, attempt_id: AttemptId) -> AttemptView:
     stored = measurements.find_reading(connection, attempt_id)
     return AttemptView.of(
         attempt,
-        device_label=device_labels(connection).get(attempt.device_id),
+        device_label=device_labels(connection, [attempt.device_id]).get(attempt.device_id),
         plan=_PLAN.dump_python(attempt.plan, mode="json") if isinstance(attempt, Attempt) else None,
         evidence=evidence,
         evidence_expired_at=shown.expired_at if shown else None,

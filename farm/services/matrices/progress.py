@@ -1,6 +1,6 @@
 """Progress of a matrix on each device, and the time until it ends."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
@@ -19,7 +19,11 @@ from farm.services.devices.views import waiting_reasons
 from farm.store.jobs import counts as job_counts
 from farm.store.jobs import jobs as job_store
 from farm.store.jobs.counts import Tally
+from farm.store.jobs.finished_matrices import FinishedMatrices
+from farm.store.matrices import lazy_expansion
 from farm.store.matrices.lazy_expansion import RemainingJobs
+from farm.store.matrices.matrices import Matrix
+from farm.store.matrices.round_growth import further_jobs
 from farm.wire.documents.matrices.matrices import DeviceProgress
 
 #: Seconds until the last job ends: of those there are, and with all that may be added; None while unknown.
@@ -66,15 +70,79 @@ def work_by_device(
 ) -> dict[DeviceId, DeviceWork]:
     """Return the jobs of a matrix by device, without reading them whole, and those that may be added."""
     tallies = job_counts.tally_by_device(connection, matrix_id)
-    ends = job_counts.last_finish_times(connection, matrix_id, limit=PACE_WINDOW)
     for left in not_queued:
         # Jobs that are queued later wait like the rest, and those that never will be end with their matrix.
         state = Outcome.CANCELLED if left.is_cancelled else JobState.QUEUED
         tallies.setdefault(left.device_id, Tally()).add(state, left.count, None)
+    # Of a finished matrix no one asks how fast it goes.
+    is_open = bool(further) or any(tally.is_open for tally in tallies.values())
+    ends = job_counts.last_finish_times(connection, matrix_id, limit=PACE_WINDOW) if is_open else {}
     return {
         device_id: DeviceWork(tally=tally, ends=ends.get(device_id, ()), further=further.get(device_id, 0))
         for device_id, tally in sorted(tallies.items())
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixWork:
+    """The jobs of some matrices: those that are there, are not queued yet, and may be added."""
+
+    tallies: Mapping[MatrixId, Tally]
+    #: The number of cells of those whose jobs have all ended.
+    cells: Mapping[MatrixId, int]
+    not_queued: Mapping[MatrixId, Sequence[RemainingJobs]]
+    further: Mapping[MatrixId, Mapping[DeviceId, int]]
+
+    def tally(self, matrix_id: MatrixId) -> Tally:
+        """Return the tally of a matrix."""
+        return self.tallies.get(matrix_id, Tally())
+
+    def is_open(self, matrix_id: MatrixId) -> bool:
+        """Return whether jobs are left, or may be added."""
+        return matrix_id in self.further or self.tally(matrix_id).is_open
+
+    def state(self, matrix_id: MatrixId) -> str:
+        """Return the state of a matrix as a word."""
+        return matrix_state(self.tally(matrix_id), is_open=self.is_open(matrix_id))
+
+
+def matrix_work(connection: Connection, page: Sequence[Matrix], finished: FinishedMatrices) -> MatrixWork:
+    """Return the jobs of some matrices; those of no others are counted: a farm may have millions."""
+    matrix_ids = [matrix.matrix_id for matrix in page]
+    counted = finished.find(connection, matrix_ids)
+    open_ids = [matrix_id for matrix_id in matrix_ids if matrix_id not in counted]
+    tallies = job_counts.tallies(connection, open_ids) if open_ids else {}
+    not_queued = lazy_expansion.remaining_jobs_by_matrix(connection, matrix_ids)
+    tallies |= {matrix_id: own.tally for matrix_id, own in counted.items()}
+    for matrix_id, left in not_queued.items():
+        tallies[matrix_id] = _with_remaining(tallies.get(matrix_id, Tally()), left)
+    return MatrixWork(
+        tallies=tallies,
+        cells={matrix_id: own.cells for matrix_id, own in counted.items()},
+        not_queued=not_queued,
+        further=further_of_growing(connection, page),
+    )
+
+
+def _with_remaining(stored: Tally, left: Sequence[RemainingJobs]) -> Tally:
+    tally = Tally()
+    tally.merge(stored)
+    for part in left:
+        tally.add(Outcome.CANCELLED if part.is_cancelled else JobState.QUEUED, part.count, None)
+    return tally
+
+
+def further_of_growing(connection: Connection, page: Iterable[Matrix]) -> dict[MatrixId, dict[DeviceId, int]]:
+    """Return by matrix and device the jobs that may still be added, as `further_jobs`; it counts cells."""
+    growing = [own.matrix_id for own in page if own.max_rounds is not None and own.max_rounds > own.rounds]
+    return further_jobs(connection, growing)
+
+
+def matrix_state(tally: Tally, *, is_open: bool) -> str:
+    """Return the state of a matrix as a word."""
+    if is_open:
+        return "running"
+    return "cancelled" if tally.jobs_by_outcome.get(Outcome.CANCELLED) else "finished"
 
 
 def device_progress(

@@ -2,12 +2,15 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
 from statistics import median
 
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import CellId, DeviceId, FactsId, MatrixId
-from farm.core.jobs.job import Job, JobState
+from farm.core.jobs.job import Job
 from farm.core.results.counted_rounds import best_of_rounds, rounds_of_one_build, rounds_of_one_kind
 from farm.core.results.metric_comparison import MetricsByBlock
 from farm.core.results.pairing import block_key
@@ -15,15 +18,25 @@ from farm.core.runs.measurement import COUNTED, Outcome
 from farm.database.transaction import Tx
 from farm.services.matrices.cell_setups import cell_setups
 from farm.services.matrices.metrics import metric_views
-from farm.services.matrices.progress import Eta, device_progress, eta_of, etas, work_by_device
+from farm.services.matrices.progress import (
+    DeviceWork,
+    Eta,
+    device_progress,
+    eta_of,
+    etas,
+    further_of_growing,
+    matrix_state,
+    matrix_work,
+    work_by_device,
+)
 from farm.store.devices.devices import device_labels
 from farm.store.jobs import counts as job_counts
 from farm.store.jobs import jobs as job_store
 from farm.store.jobs.counts import Tally
+from farm.store.jobs.finished_matrices import FinishedMatrices
 from farm.store.matrices import lazy_expansion, matrices
 from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import CellRow, Matrix, get_matrix, page_of_rejections
-from farm.store.matrices.round_growth import further_jobs
 from farm.store.matrices.search import MatrixFilter, list_matrices
 from farm.store.results import measurements
 from farm.store.results.measurements import Measurement
@@ -45,67 +58,132 @@ _PAGE_CELLS, _PAGE_JOBS = 2000, 50_000
 MAX_MATRICES_PAGE = 100
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixLine:
+    """A matrix as a line of a list on a page."""
+
+    matrix_id: MatrixId
+    name: str
+    state: str
+    created_at: datetime
+    jobs: int
+    jobs_by_outcome: Mapping[str, int]
+
+
+def list_matrix_lines(
+    connection: Connection,
+    finished: FinishedMatrices,
+    *,
+    before: MatrixId | None = None,
+    limit: int,
+    which: MatrixFilter | None = None,
+) -> list[MatrixLine]:
+    """Return a page of matrices as lines, newest first; those before one, if it is given."""
+    page = list_matrices(connection, before=before, limit=limit, which=which)
+    work = matrix_work(connection, page, finished)
+    return [
+        MatrixLine(
+            matrix_id=matrix.matrix_id,
+            name=matrix.name,
+            state=work.state(matrix.matrix_id),
+            created_at=matrix.created_at,
+            jobs=work.tally(matrix.matrix_id).total,
+            jobs_by_outcome=work.tally(matrix.matrix_id).jobs_by_outcome,
+        )
+        for matrix in page
+    ]
+
+
 def list_matrix_summaries(
     tx: Tx,
     *,
     before: MatrixId | None = None,
     limit: int = MAX_MATRICES_PAGE,
     which: MatrixFilter | None = None,
+    finished: FinishedMatrices | None = None,
 ) -> list[MatrixSummary]:
     """Return a page of matrices, newest first; those before one, if it is given."""
     page = list_matrices(tx.connection, before=before, limit=limit, which=which)
-    # Of no others: a farm may have millions of jobs.
+    work = matrix_work(tx.connection, page, finished or FinishedMatrices())
     matrix_ids = [matrix.matrix_id for matrix in page]
-    tallies = job_counts.tallies(tx.connection, matrix_ids)
-    cells = matrices.cell_counts(tx.connection, matrix_ids)
-    not_queued = lazy_expansion.remaining_jobs_by_matrix(tx.connection, matrix_ids)
-    for matrix_id, left in not_queued.items():
-        tally = tallies.setdefault(matrix_id, Tally())
-        for part in left:
-            tally.add(Outcome.CANCELLED if part.is_cancelled else JobState.QUEUED, part.count, None)
-    further = further_jobs(tx.connection, matrix_ids)
-    is_open = [id for id in matrix_ids if id in further or tallies.get(id, Tally()).is_open]
-    remaining = etas(tx, is_open, not_queued, further)
-    labels = device_labels(tx.connection)
+    cells = work.cells | matrices.cell_counts(
+        tx.connection, [own for own in matrix_ids if own not in work.cells]
+    )
+    is_open = [matrix_id for matrix_id in matrix_ids if work.is_open(matrix_id)]
+    remaining = etas(tx, is_open, work.not_queued, work.further)
+    without = {device_id for eta in remaining.values() for device_id in eta.without}
+    labels = device_labels(tx.connection, without)
     return [
         _summary(
             matrix,
-            tallies.get(matrix.matrix_id, Tally()),
+            work.tally(matrix.matrix_id),
             _cell_count(
-                tx.connection, matrix, cells.get(matrix.matrix_id, 0), not_queued.get(matrix.matrix_id, ())
+                tx.connection,
+                matrix,
+                cells.get(matrix.matrix_id, 0),
+                work.not_queued.get(matrix.matrix_id, ()),
             ),
             remaining.get(matrix.matrix_id, Eta()),
-            not_queued.get(matrix.matrix_id, ()),
+            work.not_queued.get(matrix.matrix_id, ()),
             labels,
-            is_growing=matrix.matrix_id in further,
+            is_growing=matrix.matrix_id in work.further,
         )
         for matrix in page
     ]
 
 
-def matrix_view(tx: Tx, matrix_id: MatrixId, *, cells: int | None = None) -> MatrixView:
-    """Return a matrix with its progress and its first cells, at most so many. Raises like `get_matrix`."""
-    matrix = get_matrix(tx.connection, matrix_id)
-    not_queued = lazy_expansion.remaining_jobs(tx.connection, matrix_id)
-    further = further_jobs(tx.connection, [matrix_id])
-    work = work_by_device(tx.connection, matrix_id, not_queued, further.get(matrix_id, {}))
-    labels = device_labels(tx.connection)
+def matrix_view(
+    tx: Tx,
+    matrix_id: MatrixId,
+    *,
+    cells: int | None = None,
+    finished: FinishedMatrices | None = None,
+    devices: tuple[DeviceId, int] | None = None,
+) -> MatrixView:
+    """Return a matrix with its progress and its first cells. Raises like `get_matrix`.
+
+    Args:
+        tx: the transaction.
+        matrix_id: its number.
+        cells: so many of its first cells at most.
+        finished: what this process has counted of finished matrices.
+        devices: the progress on the devices behind an id only, so many at most. That of the others is not
+            computed for a finished matrix; of one that runs, each device tells how long it will take.
+    """
+    connection = tx.connection
+    matrix = get_matrix(connection, matrix_id)
+    counted = (finished or FinishedMatrices()).find(connection, [matrix_id]).get(matrix_id)
+    not_queued = lazy_expansion.remaining_jobs(connection, matrix_id)
+    further = further_of_growing(connection, [matrix]).get(matrix_id, {})
+    after, limit = devices or (DeviceId(""), None)
+    if counted is None or limit is None or not_queued or further:
+        work = work_by_device(connection, matrix_id, not_queued, further)
+        tally = Tally()
+        for own in work.values():
+            tally.merge(own.tally)
+    else:
+        page = matrices.page_of_devices(connection, matrix_id, after=after, limit=limit)
+        own_tallies = job_counts.tally_by_device(connection, matrix_id, page)
+        work = {device_id: DeviceWork(tally=own, ends=()) for device_id, own in sorted(own_tallies.items())}
+        tally = counted.tally
+    labels = device_labels(connection, work)
     progress = device_progress(tx, matrix_id, work, labels)
-    tally = Tally()
-    for own in work.values():
-        tally.merge(own.tally)
-    count = _cell_count(tx.connection, matrix, matrices.count_cells(tx.connection, matrix_id), not_queued)
     eta = eta_of(progress)
-    summary = _summary(matrix, tally, count, eta, not_queued, labels, is_growing=matrix_id in further)
+    shown = tuple(islice((own for own in progress if own.device_id > after), limit))
+    stored = counted.cells if counted is not None else matrices.count_cells(connection, matrix_id)
+    count = _cell_count(connection, matrix, stored, not_queued)
+    summary = _summary(matrix, tally, count, eta, not_queued, labels, is_growing=bool(further))
     return MatrixView(
         **dict(summary),
         harness=matrix.harness,
-        repeated_blocks=job_counts.count_repeated_blocks(tx.connection, matrix_id),
+        repeated_blocks=counted.repeated_blocks
+        if counted is not None
+        else job_counts.count_repeated_blocks(connection, matrix_id),
         metrics=matrix.spec.metrics,
         sustained_s=matrix.spec.sustained,
-        progress=progress,
-        cell_list=_cell_page(tx.connection, matrix, after=-1, limit=cells, labels=labels),
-        rejected_list=tuple(page_of_rejections(tx.connection, matrix_id, after=-1, labels=labels)),
+        progress=shown,
+        cell_list=_cell_page(connection, matrix, after=-1, limit=cells),
+        rejected_list=page_of_rejections(connection, matrix_id, after=-1),
     )
 
 
@@ -119,7 +197,7 @@ def list_cell_views(
 ) -> tuple[CellView, ...]:
     """Return a page of the cells of a matrix behind an index; empty at the end. Raises like `get_matrix`."""
     matrix = get_matrix(connection, matrix_id)
-    return _cell_page(connection, matrix, after=after, limit=limit, labels=device_labels(connection))
+    return _cell_page(connection, matrix, after=after, limit=limit)
 
 
 def list_rejected_views(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[Rejection, ...]:
@@ -128,7 +206,7 @@ def list_rejected_views(connection: Connection, matrix_id: MatrixId, *, after: i
     Raises like `get_matrix`.
     """
     get_matrix(connection, matrix_id)
-    return tuple(page_of_rejections(connection, matrix_id, after=after, labels=device_labels(connection)))
+    return page_of_rejections(connection, matrix_id, after=after)
 
 
 def list_job_views(
@@ -141,7 +219,7 @@ def list_job_views(
     get_matrix(connection, matrix_id)
     page = job_store.list_jobs(connection, matrix_id, after=after, limit=limit)
     labels = matrices.labels_by_cell(connection, {job.cell_id for job in page if job.cell_id is not None})
-    label_by_device = device_labels(connection)
+    label_by_device = device_labels(connection, {job.device_id for job in page})
     attempts_by_job = job_counts.attempt_ids_by_job(connection, [job.job_id for job in page])
     return [
         JobView.of(
@@ -186,7 +264,7 @@ def _summary(
     return MatrixSummary.of(
         matrix,
         tally,
-        state="running" if is_open else _state(tally),
+        state=matrix_state(tally, is_open=is_open),
         max_rounds=matrix.max_rounds or matrix.rounds,
         cells=cells,
         rejected=matrix.rejected_count,
@@ -201,17 +279,12 @@ def _summary(
     )
 
 
-def _state(tally: Tally) -> str:
-    return "cancelled" if tally.jobs_by_outcome.get(Outcome.CANCELLED) else "finished"
-
-
 def _cell_page(
     connection: Connection,
     matrix: Matrix,
     *,
     after: int,
     limit: int | None,
-    labels: Mapping[DeviceId, str],
 ) -> tuple[CellView, ...]:
     size = first_page_size(matrix) if limit is None else min(limit, first_page_size(matrix))
     if size == 0:
@@ -238,6 +311,7 @@ def _cell_page(
         else {}
     )
     setups = cell_setups(connection, cells)
+    labels = device_labels(connection, snapshots)
     return tuple(
         _cell_view(
             cell,

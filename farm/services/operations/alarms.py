@@ -23,15 +23,17 @@ def clear_alarm(tx: Tx, kind: AlarmKind, subject: AlarmSubject, subject_id: str,
     return alarm is not None and alarm_store.clear_alarm(tx.by("farm"), alarm, cause=cause)
 
 
-def list_alarms(connection: Connection, *, cleared: bool = False) -> list[AlarmView]:
-    """Return the open alarms, oldest first; or the newest of all, newest first."""
+def list_alarms(
+    connection: Connection, *, cleared: bool = False, limit: int | None = None
+) -> list[AlarmView]:
+    """Return the open alarms, oldest first, `limit` at most; or the newest of all, newest first."""
     listed = (
         alarm_store.last_alarms(connection, limit=LAST_ALARMS)
         if cleared
-        else alarm_store.open_alarms(connection)
+        else alarm_store.open_alarms(connection, limit=limit)
     )
     device_by_alarm = alarm_store.devices_of_alarms(connection, listed)
-    label_by_device = device_labels(connection) if device_by_alarm else {}
+    label_by_device = device_labels(connection, {*device_by_alarm.values()})
     views = []
     for alarm in listed:
         device_id = device_by_alarm.get(alarm.alarm_id)

@@ -73,8 +73,8 @@ def next_page(connection: Connection, which: EventFilter, *, after: int, until: 
 
 
 def _page(connection: Connection, events: list[LoggedEvent], next_after: int) -> EventPage:
-    if any(event.subject == EventSubject.DEVICE for event in events):
-        labels = device_labels(connection)
+    about = {DeviceId(event.subject_id) for event in events if event.subject == EventSubject.DEVICE}
+    if labels := device_labels(connection, about):
         events = [
             replace(event, device_label=labels.get(DeviceId(event.subject_id)))
             if event.subject == EventSubject.DEVICE

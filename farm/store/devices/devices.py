@@ -15,7 +15,7 @@ from farm.core.devices.device import Admin, DeviceFacts, DeviceState, Health, Pr
 from farm.core.devices.host_state import OPEN_SESSION, HostState, SessionState
 from farm.core.jobs.attempt import AttemptState
 from farm.core.upkeep.recovery import Recovery
-from farm.database.rows import to_record
+from farm.database.rows import is_among, to_record
 from farm.database.tables import (
     attempts,
     device_actions,
@@ -183,9 +183,13 @@ def list_device_names(connection: Connection) -> list[DeviceName]:
     return [DeviceName._make(row) for row in connection.execute(_NAMES_QUERY).all()]
 
 
-def device_labels(connection: Connection) -> dict[DeviceId, str]:
-    """Return the labels of devices by one statement; devices without one are missing."""
-    query = sa.select(devices.c.device_id, devices.c.label).where(devices.c.label.is_not(None))
+def device_labels(connection: Connection, device_ids: Collection[DeviceId]) -> dict[DeviceId, str]:
+    """Return the labels of devices by one statement; those without one are missing."""
+    if not device_ids:
+        return {}
+    query = sa.select(devices.c.device_id, devices.c.label).where(
+        is_among(connection, devices.c.device_id, device_ids), devices.c.label.is_not(None)
+    )
     return {DeviceId(row.device_id): row.label for row in connection.execute(query)}
 
 

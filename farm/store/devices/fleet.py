@@ -1,16 +1,13 @@
 """The status of many devices: without their facts and conditions, whose JSON takes most of the time."""
 
-from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId, HostId
-from farm.database.rows import to_record
+from farm.database.rows import is_among, to_record
 from farm.database.tables import attempts, devices, hosts, is_live
 from farm.store.devices.devices import HAS_DEVICE_ACTION, HAS_SESSION, DeviceStatus
 
@@ -31,15 +28,21 @@ _STATUS_QUERY = (
 
 #: Of these columns it matters whether there is a job, and whether the device was cleaned up.
 _OWN_COLUMNS = ("device_id", "label", "job_id", "fence", "cleaned_fence")
-_equal_columns = itemgetter(
-    *(place for place, name in enumerate(_STATUS_QUERY.selected_columns.keys()) if name not in _OWN_COLUMNS)
+_STATUS = _STATUS_QUERY.order_by(None).subquery()
+_EQUAL_COLUMNS = (
+    *(column for column in _STATUS.c if column.name not in _OWN_COLUMNS),
+    _STATUS.c.job_id.is_(None).label("has_no_job"),
+    (_STATUS.c.fence <= _STATUS.c.cleaned_fence).label("is_cleaned"),
 )
-
-
-def statuses_of_host(connection: Connection, host_id: HostId) -> list[DeviceStatus]:
-    """Return the status of every device of a host, in the order of their ids."""
-    query = _STATUS_QUERY.where(devices.c.host_id == host_id)
-    return [to_record(DeviceStatus, row) for row in connection.execute(query)]
+_ALIKE_QUERY = (
+    sa.select(
+        *_EQUAL_COLUMNS,
+        *(sa.func.min(_STATUS.c[name]).label(name) for name in _OWN_COLUMNS),
+        sa.func.count().label("devices"),
+    )
+    .group_by(*_EQUAL_COLUMNS)
+    .order_by(sa.func.min(_STATUS.c.device_id))
+)
 
 
 def statuses_of(connection: Connection, device_ids: Collection[DeviceId]) -> list[DeviceStatus]:
@@ -52,20 +55,33 @@ def statuses_of(connection: Connection, device_ids: Collection[DeviceId]) -> lis
 class AlikeDevices:
     """Devices of one host that the same keeps from work, if anything does."""
 
-    #: Of the first of them; all have a job, or none has one.
+    #: Their common values, with the least id; all have a job, or none has one.
     status: DeviceStatus
-    device_ids: Sequence[DeviceId]
+    count: int
+    #: The values of `_EQUAL_COLUMNS`.
+    equal: tuple[object, ...]
 
 
-def list_alike(connection: Connection) -> list[AlikeDevices]:
-    """Return all devices, those that are alike together: of ten thousand, few differ in what decides."""
-    first: dict[object, sa.Row[*tuple[Any, ...]]] = {}
-    device_ids: defaultdict[object, list[DeviceId]] = defaultdict(list)
-    for row in connection.execute(_STATUS_QUERY).all():
-        key = _equal_columns(row), row.job_id is None, row.fence <= row.cleaned_fence
-        first.setdefault(key, row)
-        device_ids[key].append(row.device_id)
+def list_alike(connection: Connection, host_ids: Collection[HostId] | None = None) -> list[AlikeDevices]:
+    """Return how many devices are alike, of all hosts or of some, by the least id.
+
+    Of ten thousand, few differ in what decides.
+    """
+    query = _ALIKE_QUERY
+    if host_ids is not None:
+        query = query.where(is_among(connection, _STATUS.c.host_id, host_ids))
     return [
-        AlikeDevices(status=to_record(DeviceStatus, row), device_ids=device_ids[key])
-        for key, row in first.items()
+        AlikeDevices(
+            status=to_record(DeviceStatus, row), count=row.devices, equal=tuple(row[: len(_EQUAL_COLUMNS)])
+        )
+        for row in connection.execute(query)
     ]
+
+
+def first_alike(connection: Connection, alike: AlikeDevices, *, limit: int) -> list[DeviceId]:
+    """Return the first of devices that are alike, by id."""
+    same = (
+        column.is_not_distinct_from(value) for column, value in zip(_EQUAL_COLUMNS, alike.equal, strict=True)
+    )
+    query = sa.select(_STATUS.c.device_id).where(*same).order_by(_STATUS.c.device_id).limit(limit)
+    return list(connection.execute(query).scalars())

@@ -1,6 +1,6 @@
 """Hosts, their credentials and changes by operators, and the sessions of the agents on them."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from farm.core.devices.host_state import (
 )
 from farm.core.operations.event import EnrollmentEvent, FleetEvent
 from farm.core.operations.host_clock import ClockDifference
-from farm.database.rows import find_record, to_record
+from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import UtcTime, hosts, is_one_of, sessions
 from farm.database.tables.columns import BigId
 from farm.database.transaction import Tx
@@ -110,11 +110,13 @@ def current_session(connection: Connection, host_id: HostId) -> Session | None:
     return find_record(connection, Session, query)
 
 
-def last_sessions(connection: Connection, host_id: HostId | None = None) -> dict[HostId, Session]:
-    """Return the last session of each host, or of one; hosts whose agents never called are missing."""
+def last_sessions(
+    connection: Connection, host_ids: Collection[HostId] | None = None
+) -> dict[HostId, Session]:
+    """Return the last session of each host, or of some; hosts whose agents never called are missing."""
     newest = sa.select(sessions.c.host_id, sa.func.max(sessions.c.epoch).label("epoch"))
-    if host_id is not None:
-        newest = newest.where(sessions.c.host_id == host_id)
+    if host_ids is not None:
+        newest = newest.where(is_among(connection, sessions.c.host_id, host_ids))
     last = newest.group_by(sessions.c.host_id).subquery()
     query = sa.select(sessions).join(
         last, sa.and_(last.c.host_id == sessions.c.host_id, last.c.epoch == sessions.c.epoch)
@@ -258,14 +260,14 @@ def hosts_page(connection: Connection, *, after: HostId, limit: int) -> list[Hos
     """Return up to `limit` hosts whose ids follow `after`, in the order of their ids."""
     query = sa.select(hosts).where(hosts.c.host_id > after).order_by(hosts.c.host_id).limit(limit)
     page = connection.execute(query).all()
-    session_by_host = last_sessions(connection)
+    session_by_host = last_sessions(connection, [row.host_id for row in page])
     return [to_record(Host, row, session=session_by_host.get(row.host_id)) for row in page]
 
 
 def find_host(connection: Connection, host_id: HostId) -> Host | None:
     """Return a host, or None."""
     row = connection.execute(sa.select(hosts).where(hosts.c.host_id == host_id)).one_or_none()
-    session = last_sessions(connection, host_id).get(host_id)
+    session = last_sessions(connection, [host_id]).get(host_id)
     return None if row is None else to_record(Host, row, session=session)
 
 

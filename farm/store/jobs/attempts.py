@@ -1,6 +1,6 @@
 """Attempts and their transitions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +15,7 @@ from farm.core.jobs.job import JobState
 from farm.core.jobs.retry import FinishedAttempt
 from farm.core.operations.event import WorkEvent
 from farm.core.runs.plan import RunPlan
-from farm.database.rows import find_record, to_record
+from farm.database.rows import find_record, is_among, to_record
 from farm.database.tables import UtcTime, artifacts, attempts, is_live, jobs, sessions
 from farm.database.transaction import Tx
 from farm.store.operations.events import record_if_moved, record_transitions
@@ -102,9 +102,9 @@ def live_attempts(connection: Connection, session_id: SessionId) -> list[Attempt
     return _oldest_first(connection, _LIVE_OF_SESSION_QUERY, session_id=session_id)
 
 
-def live_attempts_of_host(connection: Connection, host_id: HostId) -> list[Attempt]:
-    """Return the live attempts on a host's devices, oldest first."""
-    query = sa.select(attempts).where(is_live(attempts), attempts.c.host_id == host_id)
+def live_attempts_of_hosts(connection: Connection, host_ids: Collection[HostId]) -> list[Attempt]:
+    """Return the live attempts on the devices of hosts, oldest first."""
+    query = sa.select(attempts).where(is_live(attempts), is_among(connection, attempts.c.host_id, host_ids))
     return _oldest_first(connection, query)
 
 

@@ -62,9 +62,17 @@ def tallies_of_cells(connection: Connection, cell_ids: Collection[CellId]) -> di
     return _tallies(connection, jobs.c.cell_id, jobs.c.cell_id.in_(cell_ids))
 
 
-def tally_by_device(connection: Connection, matrix_id: MatrixId) -> dict[DeviceId, Tally]:
-    """Return the tally of a matrix by device; devices without jobs are missing."""
-    return _tallies(connection, jobs.c.device_id, jobs.c.matrix_id == matrix_id)
+def tally_by_device(
+    connection: Connection, matrix_id: MatrixId, device_ids: Collection[DeviceId] | None = None
+) -> dict[DeviceId, Tally]:
+    """Return the tally of a matrix by device, or by some of them; devices without jobs are missing."""
+    if device_ids is None:
+        return _tallies(connection, jobs.c.device_id, jobs.c.matrix_id == matrix_id)
+    # By their cells: no index has the jobs of a matrix by device.
+    own = sa.select(cells.c.cell_id).where(
+        cells.c.matrix_id == matrix_id, is_among(connection, cells.c.device_id, device_ids)
+    )
+    return _tallies(connection, jobs.c.device_id, jobs.c.cell_id.in_(own))
 
 
 def _tallies(

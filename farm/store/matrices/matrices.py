@@ -16,6 +16,7 @@ from farm.core.matrices.matrix import MatrixSpec
 from farm.database.rows import find_record, insert_rows, is_among, to_record
 from farm.database.tables import cells, matrices, programs, rejections, variants
 from farm.database.transaction import Tx
+from farm.store.devices.devices import device_labels
 from farm.wire.documents.matrices.matrices import Rejection
 
 _SPEC = TypeAdapter(MatrixSpec)
@@ -183,6 +184,20 @@ def count_cells(
     return connection.execute(query).scalar_one()
 
 
+def page_of_devices(
+    connection: Connection, matrix_id: MatrixId, *, after: DeviceId, limit: int
+) -> list[DeviceId]:
+    """Return up to `limit` devices with stored cells of a matrix whose ids follow `after`, by id."""
+    query = (
+        sa.select(cells.c.device_id)
+        .where(cells.c.matrix_id == matrix_id, cells.c.device_id > after)
+        .distinct()
+        .order_by(cells.c.device_id)
+        .limit(limit)
+    )
+    return list(connection.execute(query).scalars())
+
+
 #: The query of all cells, each with its harness, and name and model of its variant, if it has one.
 CELLS_WITH_MODELS = (
     sa.select(
@@ -300,19 +315,15 @@ def add_rejections(
         connection.execute(rejections.insert(), rows)
 
 
-def page_of_rejections(
-    connection: Connection, matrix_id: MatrixId, *, after: int, labels: Mapping[DeviceId, str]
-) -> list[Rejection]:
-    """Return the rejections with an index above `after`, up to the end of a row; none at the end.
-
-    `labels` are those of the devices.
-    """
+def page_of_rejections(connection: Connection, matrix_id: MatrixId, *, after: int) -> tuple[Rejection, ...]:
+    """Return the rejections with an index above `after`, up to the end of a row; none at the end."""
     first = (after + 1) // PAGE * PAGE
     query = sa.select(rejections.c.cells).where(
         rejections.c.matrix_id == matrix_id, rejections.c.first_index == first
     )
     cells = connection.execute(query).scalar_one_or_none() or []
-    return [
+    labels = device_labels(connection, {device_id for device_id, *_ in cells if device_id is not None})
+    return tuple(
         Rejection(
             index=index,
             device_id=device_id,
@@ -323,4 +334,4 @@ def page_of_rejections(
         )
         for index, (device_id, label, kind, reason) in enumerate(cells, start=first)
         if index > after
-    ]
+    )

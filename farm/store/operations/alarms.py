@@ -64,9 +64,15 @@ def clear_alarm(tx: Tx, alarm: Alarm, *, cause: str) -> bool:
     )
 
 
-def open_alarms(connection: Connection) -> list[Alarm]:
-    """Return the open alarms, oldest first."""
-    query = sa.select(alarms).where(alarms.c.cleared_at.is_(None)).order_by(alarms.c.alarm_id)
+def count_open(connection: Connection) -> int:
+    """Count the open alarms."""
+    query = sa.select(sa.func.count()).select_from(alarms).where(alarms.c.cleared_at.is_(None))
+    return connection.execute(query).scalar_one()
+
+
+def open_alarms(connection: Connection, *, limit: int | None = None) -> list[Alarm]:
+    """Return the open alarms, oldest first: all, or so many."""
+    query = sa.select(alarms).where(alarms.c.cleared_at.is_(None)).order_by(alarms.c.alarm_id).limit(limit)
     return [to_record(Alarm, row) for row in connection.execute(query)]
 
 

@@ -10,13 +10,13 @@ from sqlalchemy.engine import Connection
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
-from farm.core.base.ids import MatrixId
+from farm.core.base.ids import DeviceId, MatrixId
 from farm.presentation.cell_state import CellState, cell_state, progress_text, refusal_text
 from farm.presentation.labels import device_name, short_labels
 from farm.presentation.pending import PendingReport
 from farm.presentation.text import past_moment, time_left_text
 from farm.services.jobs.pending_reasons import matrix_waiting
-from farm.services.matrices.views import list_cell_views, list_matrix_summaries, matrix_view
+from farm.services.matrices.views import list_cell_views, list_matrix_lines, matrix_view
 from farm.store.matrices.search import MatrixFilter
 from farm.web.http.csv_response import columns_of, csv_response
 from farm.web.http.page_route import PageRoute
@@ -29,6 +29,8 @@ router = APIRouter(route_class=PageRoute)
 _PAGE = 50
 #: Cells of a page: more of them no one reads at once, and each live change sends them again.
 _CELLS = 400
+#: Devices of a matrix whose progress is shown together.
+_DEVICES = 100
 #: Devices of which is said in full why their jobs wait.
 _WAITING = 20
 
@@ -94,8 +96,9 @@ async def get_matrices(
     )
 
     def rows(connection: Connection) -> Mapping[str, Any]:
-        matrices = farm.bind(list_matrix_summaries)(
+        matrices = list_matrix_lines(
             connection,
+            farm.finished_matrices,
             before=None if before is None else MatrixId(before),
             limit=_PAGE,
             which=which,
@@ -124,12 +127,19 @@ async def get_matrix(
     farm: Farm,
     part: str | None = None,
     after: Annotated[int, Query(ge=-1, le=10**7)] = -1,
+    devices: Annotated[str, Query(max_length=128)] = "",
 ) -> Response:
     """Show a matrix: its progress, why it waits, and each of its cells on each device."""
     number = MatrixId(matrix_id)
 
     def progress(connection: Connection) -> Mapping[str, Any]:
-        view = farm.bind(matrix_view)(connection, number, cells=0)
+        view = farm.bind(matrix_view)(
+            connection,
+            number,
+            cells=0,
+            finished=farm.finished_matrices,
+            devices=(DeviceId(devices), _DEVICES),
+        )
         why: dict[str, list[str]] = {}
         if view.state == "running":
             waiting = matrix_waiting(connection, number, limit=_WAITING)
@@ -140,6 +150,7 @@ async def get_matrix(
             "title": f"Matrix {matrix_id}: {view.name}",
             "eta": eta_text(view),
             "why": why,
+            "further_devices": view.progress[-1].device_id if len(view.progress) == _DEVICES else None,
         }
 
     def cells(connection: Connection) -> Mapping[str, Any]:

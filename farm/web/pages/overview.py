@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from heapq import nsmallest
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,11 +12,12 @@ from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
 from farm.core.jobs.job import JobEvent
 from farm.presentation.device_state import device_groups, find_remedy, may_need_operator
-from farm.services.devices.views import fleet_status, views_of
-from farm.services.matrices.views import list_matrix_summaries
+from farm.services.devices.views import first_devices, fleet_status, views_of
+from farm.services.matrices.views import list_matrix_lines
 from farm.services.operations.alarms import list_alarms
 from farm.services.results.history.changes import list_changes
 from farm.store.jobs.open_work import count_queued, count_running
+from farm.store.operations.alarms import count_open
 from farm.store.operations.recent_events import count_between
 from farm.web.charts.bars import bar_chart
 from farm.web.http.page_route import PageRoute
@@ -56,7 +56,7 @@ def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
     now = farm.clock.now()
 
     def work(connection: Connection) -> Mapping[str, Any]:
-        matrices = farm.bind(list_matrix_summaries)(connection, limit=matrices_shown)
+        matrices = list_matrix_lines(connection, farm.finished_matrices, limit=matrices_shown)
         return {
             "matrices": matrices,
             "queued": count_queued(connection),
@@ -71,19 +71,19 @@ def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
 
     def devices(connection: Connection) -> Mapping[str, Any]:
         fleet = fleet_status(connection)
-        ill = [device_id for group in fleet if may_need_operator(group) for device_id in group.device_ids]
-        views = views_of(connection, nsmallest(_REMEDIES, ill))
+        ill = [group for group in fleet if may_need_operator(group)]
+        views = views_of(connection, first_devices(connection, ill, limit=_REMEDIES))
         remedies = [remedy for view in views if (remedy := find_remedy(view))]
         return {
-            "devices": sum(len(group.device_ids) for group in fleet),
-            "devices_by_state": device_groups((group, len(group.device_ids)) for group in fleet),
+            "devices": sum(group.alike.count for group in fleet),
+            "devices_by_state": device_groups((group, group.alike.count) for group in fleet),
             "remedies": remedies,
-            "further_remedies": max(len(ill) - _REMEDIES, 0),
+            "further_remedies": max(sum(group.alike.count for group in ill) - _REMEDIES, 0),
         }
 
     def alarms(connection: Connection) -> Mapping[str, Any]:
-        listed = list_alarms(connection)
-        return {"alarms": listed[:_ALARMS], "further_alarms": max(len(listed) - _ALARMS, 0)}
+        listed = list_alarms(connection, limit=_ALARMS)
+        return {"alarms": listed, "further_alarms": count_open(connection) - len(listed)}
 
     def changes(connection: Connection) -> Mapping[str, Any]:
         found = list_changes(connection, since=now - timedelta(days=1), all=True, limit=_CHANGES)

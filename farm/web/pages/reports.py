@@ -38,6 +38,7 @@ async def get_matrix_report(request: Request, matrix_id: Count, _: Viewer, farm:
         matrix=view,
         eta=eta_text(view),
         why={},
+        further_devices=None,
         grid=cell_grid(view.cell_list),
         blocks=speedup_blocks(speedups),
         discoveries=discovered_rows(speedups),

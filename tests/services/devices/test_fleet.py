@@ -8,7 +8,7 @@ from farm.core.devices.device import Blocker, Presence
 from farm.database.transaction import bind_tx
 from farm.presentation.device_state import device_groups
 from farm.services.devices.admin import change_admin
-from farm.services.devices.views import FleetGroup, fleet_status, views_of, waiting_reasons
+from farm.services.devices.views import FleetGroup, first_devices, fleet_status, views_of, waiting_reasons
 from farm.wire.documents.devices import OperatorRequest
 from tests.support.database.sent_statements import sent_to
 from tests.support.farm.service_fixture import FarmRig, HostRig, good_evidence
@@ -43,13 +43,15 @@ ONE_CELL = {"model": "mobilenet_v2", "precision": "float32", "format": "torchscr
 def test_each_device_is_in_the_group_of_what_keeps_it_from_work(farm: FarmRig, host: HostRig) -> None:
     ids = [DeviceId(name) for name in NAMES]
     fleet = farm.read(fleet_status)
-    group_of = {device_id: group for group in fleet for device_id in group.device_ids}
+    ids_of = {group.alike: farm.read(first_devices, [group], limit=len(ids)) for group in fleet}
+    assert [len(ids_of[group.alike]) for group in fleet] == [group.alike.count for group in fleet]
+    group_of = {device_id: group for group in fleet for device_id in ids_of[group.alike]}
     assert sorted(group_of) == ids
     assert {own: group.blocked_by for own, group in group_of.items()} == farm.read(waiting_reasons, ids)
     for view in farm.read(views_of, ids):
         group = group_of[view.device_id]
         assert (group.blocked_by, group.job_id is None) == (view.blocked_by, view.job_id is None)
-    assert [list(group.device_ids) for group in fleet if not group.blocked_by] == [["phone-5", "phone-6"]]
+    assert [ids_of[group.alike] for group in fleet if not group.blocked_by] == [["phone-5", "phone-6"]]
     found = {own: group.blocked_by[:1] for own, group in group_of.items()}
     assert found["phone-1"] == found["phone-7"] == (Blocker.BUSY,)
     assert found["phone-2"] == (Blocker.NOT_CLEANED,)
@@ -60,7 +62,7 @@ def test_each_device_is_in_the_group_of_what_keeps_it_from_work(farm: FarmRig, h
 
 def test_devices_are_counted_by_state(farm: FarmRig, host: HostRig) -> None:
     def counted(fleet: list[FleetGroup]) -> list[tuple[str, str, int]]:
-        return [*device_groups((group, len(group.device_ids)) for group in fleet)]
+        return [*device_groups((group, group.alike.count) for group in fleet)]
 
     expected = [
         ("busy", "running", 2),
@@ -69,6 +71,12 @@ def test_devices_are_counted_by_state(farm: FarmRig, host: HostRig) -> None:
         ("down", "needs attention", 1),
     ]
     assert counted(farm.read(fleet_status)) == expected
+
+
+def test_the_first_devices_of_groups_are_those_with_the_least_ids(farm: FarmRig, host: HostRig) -> None:
+    fleet = farm.read(fleet_status)
+    for limit in range(1, len(NAMES) + 1):
+        assert farm.read(first_devices, fleet, limit=limit) == list(NAMES[:limit])
 
 
 def test_more_devices_take_no_more_statements(farm: FarmRig) -> None:

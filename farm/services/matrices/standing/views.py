@@ -66,7 +66,6 @@ def standing_view(tx: Tx, standing_id: int) -> StandingView:
             last_matrix_id=last_matrix(tx.connection, standing_id),
         )
     covered = _covered(tx, standing, expanded)
-    labels = device_labels(tx.connection)
     rejected = expanded.expansion.rejected
     counts: defaultdict[DeviceId, Counter[str]] = defaultdict(Counter)
     for cell in covered:
@@ -74,6 +73,7 @@ def standing_view(tx: Tx, standing_id: int) -> StandingView:
     for rejection in rejected:
         if rejection.device_id is not None:
             counts[rejection.device_id][Coverage.REJECTED] += 1
+    labels = device_labels(tx.connection, counts)
     everywhere: Counter[str] = Counter({Coverage.REJECTED: sum(cell.device_id is None for cell in rejected)})
     uncovered = [cell for cell in covered if cell.coverage is not Coverage.MEASURED]
     shown = [

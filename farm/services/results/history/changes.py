@@ -159,7 +159,9 @@ def change_detail(connection: Connection, change_id: int) -> ChangeDetail:
     levels = levels_around(connection, names, {own.pair for own in changed}, cause=change.cause, day=day)
     by_pair = {own.pair: own for own in levels}
     cells = cells_of_points(connection, [own.after[0].cell_id for own in levels])
-    labels = device_labels(connection)
+    confirmation = find_confirmation(connection, change_id)
+    tested = [] if confirmation is None or confirmation.device_id is None else [confirmation.device_id]
+    labels = device_labels(connection, {*tested, *(own.after[0].device_id for own in levels)})
     decisions = last_events(
         connection,
         EventSubject.CHANGE,
@@ -169,7 +171,7 @@ def change_detail(connection: Connection, change_id: int) -> ChangeDetail:
     )
     return ChangeDetail(
         change=_views(connection, [change])[0],
-        confirmation=_confirmation_view(find_confirmation(connection, change_id), labels),
+        confirmation=_confirmation_view(confirmation, labels),
         evidence=tuple(
             _series_view(own, by_pair[own.pair], names, cells, labels)
             for own in changed
@@ -208,7 +210,9 @@ def _get(connection: Connection, change_id: int) -> RecordedChange:
 
 
 def _views(connection: Connection, changes: Sequence[RecordedChange]) -> list[ChangeView]:
-    labels = device_labels(connection)
+    labels = device_labels(
+        connection, {DeviceId(change.scope["device"]) for change in changes if "device" in change.scope}
+    )
     counts = change_store.count_series(connection, [change.change_id for change in changes])
     views = []
     for change in changes:
