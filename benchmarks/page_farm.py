@@ -18,12 +18,18 @@ _OF_HOST, _ONE_AWAY, _ALARMS = 50, 40, 200
 _HOURS = 20
 
 
-def add_work(history: History, *, matrices: int) -> None:
-    """Add what the measurements of a history belong to, after its last matrix was copied."""
+def add_work(history: History, *, matrices: int, with_jobs: int) -> None:
+    """Add what the measurements of a history belong to, after its last matrix was copied.
+
+    Args:
+        history: as `grow` left it.
+        matrices: of the history.
+        with_jobs: so many of them, the newest, have their jobs and attempts: they are most of the work.
+    """
 
     def add(connection: Connection) -> None:
         _copy_hosts(connection, hosts=-(-history.devices // _OF_HOST))
-        _copy_jobs(connection, history, matrices=matrices)
+        _copy_jobs(connection, history, first=max(matrices - with_jobs, 0), matrices=matrices)
         _add_events(connection, matrices=matrices)
         _add_alarms(connection)
 
@@ -45,9 +51,9 @@ def _copy_hosts(connection: Connection, *, hosts: int) -> None:
     )
 
 
-def _copy_jobs(connection: Connection, history: History, *, matrices: int) -> None:
+def _copy_jobs(connection: Connection, history: History, *, first: int, matrices: int) -> None:
     day = 86_400_000_000
-    source = f"{numbers('m', 0, matrices)}, {numbers('d', 0, history.devices)}"
+    source = f"{numbers('m', first, matrices)}, {numbers('d', 0, history.devices)}"
     session = f"(m.n * {history.devices} + d.n)"
     place = f"{session} * {history.size}"
     is_copy = "t.device_id = 'phone-0' AND (m.n > 0 OR d.n > 0)"

@@ -106,9 +106,8 @@ def list_matrix_summaries(
     page = list_matrices(tx.connection, before=before, limit=limit, which=which)
     work = matrix_work(tx.connection, page, finished or FinishedMatrices())
     matrix_ids = [matrix.matrix_id for matrix in page]
-    cells = work.cells | matrices.cell_counts(
-        tx.connection, [own for own in matrix_ids if own not in work.cells]
-    )
+    uncounted = [matrix_id for matrix_id in matrix_ids if matrix_id not in work.cells]
+    cells = {**work.cells, **matrices.cell_counts(tx.connection, uncounted)}
     is_open = [matrix_id for matrix_id in matrix_ids if work.is_open(matrix_id)]
     remaining = etas(tx, is_open, work.not_queued, work.further)
     without = {device_id for eta in remaining.values() for device_id in eta.without}

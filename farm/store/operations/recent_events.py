@@ -7,12 +7,17 @@ from itertools import pairwise
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from farm.core.base.microseconds import to_microseconds
 from farm.core.operations.event import EventKind, EventSubject
-from farm.database.rows import is_among
+from farm.database.rows import is_among, rows_query, rows_text
 from farm.database.tables import attempts, events, jobs
 
 #: After a pause with more events, everything may have changed.
 MOST_EVENTS = 2000
+#: Behind all events.
+_NO_EVENT = 2**62
+_RANGE = [sa.column(name, sa.BigInteger) for name in ("place", "first", "end")]
+_TIME = [sa.column(name, sa.BigInteger) for name in ("place", "at")]
 
 
 def count_between(connection: Connection, kind: EventKind, times: Sequence[datetime]) -> list[int]:
@@ -22,26 +27,35 @@ def count_between(connection: Connection, kind: EventKind, times: Sequence[datet
     first event since then, and numbers are counted. Events of concurrent transactions may be counted in the
     neighbouring range.
     """
-    first_ids = [_first_event_since(connection, time) for time in times]
-    counts = []
-    for first, end in pairwise([*first_ids, None]):
-        if first is None:
-            counts.append(0)
-            continue
-        query = (
-            sa.select(sa.func.count())
-            .select_from(events)
-            .where(events.c.kind == kind.value, events.c.event_id >= first)
+    first_ids = _first_events_since(connection, times)
+    ranges = [
+        (place, _NO_EVENT if first is None else first, _NO_EVENT if end is None else end)
+        for place, (first, end) in enumerate(pairwise([*first_ids, None]))
+    ]
+    asked = rows_query(connection.dialect.name, _RANGE, rows_text(ranges)).subquery()
+    count = (
+        sa.select(sa.func.count())
+        .where(
+            events.c.kind == kind.value, events.c.event_id >= asked.c.first, events.c.event_id < asked.c.end
         )
-        if end is not None:
-            query = query.where(events.c.event_id < end)
-        counts.append(connection.execute(query).scalar_one())
-    return counts
+        .correlate(asked)
+        .scalar_subquery()
+    )
+    return list(connection.execute(sa.select(count).select_from(asked).order_by(asked.c.place)).scalars())
 
 
-def _first_event_since(connection: Connection, time: datetime) -> int | None:
-    query = sa.select(events.c.event_id).where(events.c.at >= time).order_by(events.c.at).limit(1)
-    return connection.execute(query).scalar_one_or_none()
+def _first_events_since(connection: Connection, times: Sequence[datetime]) -> list[int | None]:
+    places = [(place, to_microseconds(time)) for place, time in enumerate(times)]
+    asked = rows_query(connection.dialect.name, _TIME, rows_text(places)).subquery()
+    first = (
+        sa.select(events.c.event_id)
+        .where(sa.type_coerce(events.c.at, sa.BigInteger) >= asked.c.at)
+        .order_by(events.c.at)
+        .limit(1)
+        .correlate(asked)
+        .scalar_subquery()
+    )
+    return list(connection.execute(sa.select(first).select_from(asked).order_by(asked.c.place)).scalars())
 
 
 def changed_subjects(

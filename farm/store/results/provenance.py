@@ -18,7 +18,7 @@ from farm.core.devices.software_version import build_by_facts
 from farm.core.results.pairing import BlockKey
 from farm.core.runs.measurement import Quality, SampleKind
 from farm.database.rows import to_record
-from farm.database.tables import attempts, device_facts, evidence, jobs, measurements
+from farm.database.tables import attempts, cells, device_facts, evidence, jobs, measurements
 
 _FACTS = TypeAdapter(DeviceFacts)
 
@@ -131,10 +131,12 @@ def fences_by_block(
     connection: Connection, matrix_id: MatrixId, device_id: DeviceId
 ) -> dict[BlockKey, list[tuple[int, JobId]]]:
     """Return by block the fences and jobs of a matrix on a device, in running order."""
+    # By their cells: no index has the jobs of a matrix by device.
+    own = sa.select(cells.c.cell_id).where(cells.c.matrix_id == matrix_id, cells.c.device_id == device_id)
     query = (
         sa.select(jobs.c.round, jobs.c.block, jobs.c.repeat, attempts.c.fence, jobs.c.job_id)
         .join(attempts, attempts.c.attempt_id == jobs.c.attempt_id)
-        .where(jobs.c.matrix_id == matrix_id, jobs.c.device_id == device_id)
+        .where(jobs.c.cell_id.in_(own))
         .order_by(attempts.c.fence)
     )
     fences: defaultdict[BlockKey, list[tuple[int, JobId]]] = defaultdict(list)

@@ -181,7 +181,7 @@ def test_rejected_cells_come_in_pages_each_once(farm: FarmRig, host: HostRig, co
     )
     for step in (PAGE, 700):
         seen: list[int] = []
-        while page := farm.read(page_of_rejections, matrix_id, after=seen[-1] if seen else -1, labels={}):
+        while page := farm.read(page_of_rejections, matrix_id, after=seen[-1] if seen else -1):
             assert len(page) <= PAGE
             assert [each.label for each in page] == [f"cell {each.index}" for each in page]
             seen += [each.index for each in page][:step]

@@ -1,0 +1,44 @@
+"""Pages read index ranges of the work: what they show does not cost more in a larger farm."""
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy.engine import Connection
+
+from farm.core.base.ids import DeviceId, MatrixId
+from farm.database.engine import Database
+from farm.store.jobs.counts import tally_by_device
+from farm.store.jobs.finished_matrices import FinishedMatrices
+from farm.store.jobs.open_work import count_queued, count_running
+from farm.store.matrices.matrices import page_of_devices
+from farm.store.results.provenance import fences_by_block
+from tests.store.query_plans.test_sqlite_query_plans import PHONE, plans
+
+ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
+    "queued jobs": (count_queued, "ix_jobs_queue (device_id>?)"),
+    "live attempts": (count_running, "one_live"),
+    "whether matrices are finished": (
+        lambda c: FinishedMatrices().find(c, [MatrixId(1)]),
+        "ix_jobs_matrix_id (matrix_id=? AND state=?)",
+    ),
+    "the jobs of a matrix on some devices": (
+        lambda c: tally_by_device(c, MatrixId(1), [PHONE]),
+        "ix_cells_of_device (matrix_id=? AND device_id=?)",
+    ),
+    "the order of runs on a device": (
+        lambda c: fences_by_block(c, MatrixId(1), PHONE),
+        "ix_cells_of_device (matrix_id=? AND device_id=?)",
+    ),
+    "devices of a matrix": (
+        lambda c: page_of_devices(c, MatrixId(1), after=DeviceId(""), limit=9),
+        "ix_cells_of_device (matrix_id=? AND device_id>?)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_page_reads_a_range_of_an_index(sqlite_filled: Database, name: str) -> None:
+    query, index = ASKED[name]
+    found = plans(sqlite_filled, query)
+    assert any(index in step for plan in found for step in plan), found
+    assert not [step for plan in found for step in plan if step.startswith("SCAN jobs")], found
