@@ -253,6 +253,21 @@ def test_the_cells_of_a_matrix_are_sent_in_pages_and_as_a_file(
     assert all(row["why"] for row in rows if row["state"] == "failed")
 
 
+def test_the_devices_of_a_matrix_are_sent_in_pages(
+    pages: PageFarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(matrices, "_DEVICES", 1)
+    for number in (pages.finished, pages.queued):
+        progress = pages.http.get(f"/api/v1/matrices/{number}").json()["progress"]
+        seen, path = [], f"/matrices/{number}"
+        while path:
+            answer = pages.http.get(path)
+            seen += re.findall(r'<div class="line">\s*<a href="/devices/([^"]+)"', answer.text)
+            (path,) = re.findall(rf'href="(/matrices/{number}\?devices=[^"]+)"', answer.text) or [""]
+        assert seen == [device["device_id"] for device in progress]
+        assert len(seen) > 1
+
+
 def test_a_pivot_has_the_numbers_of_the_api_beside_each_other(pages: PageFarm) -> None:
     views = pages.http.get("/api/v1/speedups", params={"matrix_id": pages.finished}).json()
     answer = pages.http.get("/speedups", params={"matrix": pages.finished, "pivot": "true"})
