@@ -8,10 +8,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, Response
-from sqlalchemy.engine import Connection
 
 from farm.api.context import Context
 from farm.core.operations.role import Caller
+from farm.database.transaction import Tx
 from farm.store.operations.event_watermark import event_watermark
 from farm.web.http.shared_parts import SharedParts
 from farm.web.http.templates import TEMPLATES
@@ -41,7 +41,7 @@ _HEADERS = {
 }
 
 #: Loads what a part of a page shows, by the names that its template uses.
-Load = Callable[[Connection], Mapping[str, Any]]
+Load = Callable[[Tx], Mapping[str, Any]]
 
 
 async def render_page(
@@ -73,7 +73,7 @@ async def render_page(
     farm: Context = request.app.state.context
 
     async def made(name: str, loads: Collection[Load]) -> str:
-        return await farm.database.read_async(_make, f"{template}/{name}.html", shown, loads)
+        return await farm.database.read_async(farm.bind(_make), f"{template}/{name}.html", shown, loads)
 
     if part is None or part not in parts:
         return respond(request, await made(page, parts.values()))
@@ -84,10 +84,10 @@ async def render_page(
     return respond(request, html)
 
 
-def _make(connection: Connection, template: str, shown: Mapping[str, Any], loads: Collection[Load]) -> str:
+def _make(tx: Tx, template: str, shown: Mapping[str, Any], loads: Collection[Load]) -> str:
     values = dict(shown)
     for load in loads:
-        values |= load(connection)
+        values |= load(tx)
     return TEMPLATES.get_template(template).render(values)
 
 

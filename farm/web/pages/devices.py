@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from sqlalchemy.engine import Connection
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId
+from farm.database.transaction import Tx
 from farm.presentation.device_state import (
     device_group,
     device_state_text,
@@ -52,10 +52,10 @@ async def get_devices(
     def is_wanted(device: Device, status: FleetDevice) -> bool:
         return (not state or device_group(status)[0] == state) and _matches(device, words)
 
-    def grid(connection: Connection) -> Mapping[str, Any]:
-        views = find_device_views(connection, after=DeviceId(after), limit=_CARDS, is_wanted=is_wanted)
+    def grid(tx: Tx) -> Mapping[str, Any]:
+        views = find_device_views(tx.connection, after=DeviceId(after), limit=_CARDS, is_wanted=is_wanted)
         return {
-            "cards": _cards(connection, views),
+            "cards": _cards(tx, views),
             "next": views[-1].device_id if len(views) == _CARDS else None,
         }
 
@@ -76,23 +76,23 @@ async def get_devices(
 async def get_device(request: Request, device: str, caller: Viewer, part: str | None = None) -> Response:
     """Show one device."""
 
-    def detail(connection: Connection) -> Mapping[str, Any]:
-        view = device_detail(connection, device)
+    def detail(tx: Tx) -> Mapping[str, Any]:
+        view = device_detail(tx.connection, device)
         device_ids = [view.device_id]
-        (card,) = _cards(connection, [view])
+        (card,) = _cards(tx, [view])
         return {
             "device": view,
             "card": card,
             "remedy": find_remedy(view),
             "title": view.name,
-            "waiting": count_waiting(connection, device_ids),
-            "first": queue_heads(connection, device_ids).get(view.device_id),
+            "waiting": count_waiting(tx.connection, device_ids),
+            "first": queue_heads(tx.connection, device_ids).get(view.device_id),
         }
 
-    def conditions(connection: Connection) -> Mapping[str, Any]:
-        own = device_named(connection, device)
-        runs = last_run_conditions(connection, own.device_id, limit=_RUNS)
-        reference = own_runs(connection, own.device_id, limit=_REFERENCE_RUNS)
+    def conditions(tx: Tx) -> Mapping[str, Any]:
+        own = device_named(tx.connection, device)
+        runs = last_run_conditions(tx.connection, own.device_id, limit=_RUNS)
+        reference = own_runs(tx.connection, own.device_id, limit=_REFERENCE_RUNS)
         return {
             "runs": runs,
             "plots": condition_plots(runs),
@@ -123,10 +123,10 @@ async def get_device_conditions(_: Viewer, device: str, farm: Farm) -> Response:
     return await csv_response("conditions", page, columns_of(*columns))
 
 
-def _cards(connection: Connection, views: Sequence[DeviceView]) -> list[Mapping[str, Any]]:
+def _cards(tx: Tx, views: Sequence[DeviceView]) -> list[Mapping[str, Any]]:
     """Return what the cards of devices show."""
     busy = [view.device_id for view in views if view.job_id is not None]
-    runs: Mapping[DeviceId, LiveRun] = live_runs(connection, busy) if busy else {}
+    runs: Mapping[DeviceId, LiveRun] = live_runs(tx.connection, busy) if busy else {}
     return [
         {
             "view": view,

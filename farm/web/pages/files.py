@@ -5,10 +5,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from sqlalchemy.engine import Connection
 
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import VariantId
+from farm.database.transaction import Tx
 from farm.services.files.programs import list_program_views
 from farm.store.files.variants import variants_page
 from farm.web.http.page_route import PageRoute
@@ -24,8 +24,8 @@ async def get_variants(
 ) -> Response:
     """Show the registered variants, oldest first."""
 
-    def rows(connection: Connection) -> Mapping[str, Any]:
-        variants = variants_page(connection, after=VariantId(after), limit=MAX_LIST_PAGE)
+    def rows(tx: Tx) -> Mapping[str, Any]:
+        variants = variants_page(tx.connection, after=VariantId(after), limit=MAX_LIST_PAGE)
         next_after = variants[-1].variant_id if len(variants) == MAX_LIST_PAGE else None
         return {"variants": variants, "next": next_after}
 
@@ -44,8 +44,8 @@ async def get_variants(
 async def get_harnesses(request: Request, caller: Viewer, part: str | None = None) -> Response:
     """Show the programs of all harnesses, those that new matrices run first."""
 
-    def rows(connection: Connection) -> Mapping[str, Any]:
-        programs = list_program_views(connection)
+    def rows(tx: Tx) -> Mapping[str, Any]:
+        programs = list_program_views(tx.connection)
         return {"programs": sorted(programs, key=lambda program: (not program.in_use, program.name))}
 
     return await render_page(

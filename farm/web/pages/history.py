@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from sqlalchemy.engine import Connection
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import SeriesId
 from farm.core.results.history.change_text import effect_text, version_text
+from farm.database.transaction import Tx
 from farm.presentation.changes import (
     change_devices,
     change_fields,
@@ -90,10 +90,10 @@ async def get_history(
     """Show the trend of each series: the paired ratio, and beside it the absolute time."""
     load = _pages(model=model, device=device, variant=variant, since=since)
 
-    def trends(connection: Connection) -> Mapping[str, Any]:
-        views = load(connection, after=SeriesId(after), limit=_SERIES)
+    def trends(tx: Tx) -> Mapping[str, Any]:
+        views = load(tx.connection, after=SeriesId(after), limit=_SERIES)
         last = views[-1].series_id if views else None
-        further = last and load(connection, after=last, limit=1)
+        further = last and load(tx.connection, after=last, limit=1)
         return {"trends": series_trends(views), "next": last if further else None}
 
     return await render_page(
@@ -157,9 +157,9 @@ async def get_changes(
     """Show what became slower, or every change: since when, by how much, where, and because of what."""
     begin = past_moment(since or None, option="since")
 
-    def rows(connection: Connection) -> Mapping[str, Any]:
+    def rows(tx: Tx) -> Mapping[str, Any]:
         changes = list_changes(
-            connection,
+            tx.connection,
             since=begin,
             model=model or None,
             device=device or None,
@@ -201,8 +201,8 @@ def change_row(change: ChangeView) -> Mapping[str, str]:
 async def get_change(request: Request, change_id: Count, caller: Viewer, part: str | None = None) -> Response:
     """Show the evidence of a change."""
 
-    def evidence(connection: Connection) -> Mapping[str, Any]:
-        detail = change_detail(connection, change_id)
+    def evidence(tx: Tx) -> Mapping[str, Any]:
+        detail = change_detail(tx.connection, change_id)
         series = [
             {
                 "view": view,

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from sqlalchemy.engine import Connection
 
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import HostId
+from farm.database.transaction import Tx
 from farm.services.hosts.views import list_host_views
 from farm.web.http.page_route import PageRoute
 from farm.web.http.rendering import render_page
@@ -26,8 +26,8 @@ async def get_hosts(
 ) -> Response:
     """Show the hosts with their sessions, devices and incidents."""
 
-    def rows(connection: Connection) -> Mapping[str, Any]:
-        views = list_host_views(connection, after=HostId(after), limit=MAX_LIST_PAGE)
+    def rows(tx: Tx) -> Mapping[str, Any]:
+        views = list_host_views(tx.connection, after=HostId(after), limit=MAX_LIST_PAGE)
         return {"hosts": views, "next": views[-1].host_id if len(views) == MAX_LIST_PAGE else None}
 
     return await render_page(

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from sqlalchemy.engine import Connection
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import DeviceId, MatrixId
+from farm.database.transaction import Tx
 from farm.presentation.cell_state import CellState, cell_state, progress_text, refusal_text
 from farm.presentation.labels import device_name, short_labels
 from farm.presentation.pending import PendingReport
@@ -95,9 +95,9 @@ async def get_matrices(
         submitted_by=caller.actor if mine else None,
     )
 
-    def rows(connection: Connection) -> Mapping[str, Any]:
+    def rows(tx: Tx) -> Mapping[str, Any]:
         matrices = list_matrix_lines(
-            connection,
+            tx.connection,
             farm.finished_matrices,
             before=None if before is None else MatrixId(before),
             limit=_PAGE,
@@ -132,9 +132,9 @@ async def get_matrix(
     """Show a matrix: its progress, why it waits, and each of its cells on each device."""
     number = MatrixId(matrix_id)
 
-    def progress(connection: Connection) -> Mapping[str, Any]:
-        view = farm.bind(matrix_view)(
-            connection,
+    def progress(tx: Tx) -> Mapping[str, Any]:
+        view = matrix_view(
+            tx,
             number,
             cells=0,
             finished=farm.finished_matrices,
@@ -142,7 +142,7 @@ async def get_matrix(
         )
         why: dict[str, list[str]] = {}
         if view.state == "running":
-            waiting = matrix_waiting(connection, number, limit=_WAITING)
+            waiting = matrix_waiting(tx.connection, number, limit=_WAITING)
             report = PendingReport(farm.clock.now())
             why = {device.device_id: list(report.device(device)) for device in waiting.devices}
         return {
@@ -153,8 +153,8 @@ async def get_matrix(
             "further_devices": view.progress[-1].device_id if len(view.progress) == _DEVICES else None,
         }
 
-    def cells(connection: Connection) -> Mapping[str, Any]:
-        page = list_cell_views(connection, number, after=after, limit=_CELLS)
+    def cells(tx: Tx) -> Mapping[str, Any]:
+        page = list_cell_views(tx.connection, number, after=after, limit=_CELLS)
         return {"grid": cell_grid(page), "next": page[-1].index if len(page) == _CELLS else None}
 
     return await render_page(

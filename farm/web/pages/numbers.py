@@ -8,7 +8,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import TypeAdapter
-from sqlalchemy.engine import Connection
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
@@ -16,6 +15,7 @@ from farm.core.base.ids import AttemptId, CellId
 from farm.core.operations.event import FarmEvent
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.plan import RunPlan
+from farm.database.transaction import Tx
 from farm.presentation.labels import device_name
 from farm.services.jobs.views import attempt_view
 from farm.services.results.explanations.cells import explain_cell
@@ -38,8 +38,8 @@ _EVENTS = 20
 async def get_cell(request: Request, cell_id: Count, caller: Viewer, part: str | None = None) -> Response:
     """Show what the numbers of a cell, and its comparison, rest on."""
 
-    def explanation(connection: Connection) -> Mapping[str, Any]:
-        view = explain_cell(connection, CellId(cell_id))
+    def explanation(tx: Tx) -> Mapping[str, Any]:
+        view = explain_cell(tx.connection, CellId(cell_id))
         speedup = view.speedup
         low, high = (None, None) if speedup is None else (speedup.ci_low, speedup.ci_high)
         return {
@@ -60,8 +60,8 @@ async def get_attempt(
 ) -> Response:
     """Show one run: its command, conditions, samples, and where it ran, with the line that proves it."""
 
-    def run(connection: Connection) -> Mapping[str, Any]:
-        view = attempt_view(connection, AttemptId(attempt_id))
+    def run(tx: Tx) -> Mapping[str, Any]:
+        view = attempt_view(tx.connection, AttemptId(attempt_id))
         farm.evidence_reads.note(caller, FarmEvent.EVIDENCE_READ, attempt_id)
         plan = None if view.plan is None else _PLAN.validate_python(view.plan)
         evidence = None if view.evidence is None else _EVIDENCE.validate_python(view.evidence)
@@ -73,7 +73,7 @@ async def get_attempt(
             "command": command_text(plan, evidence),
             "samples": None if view.reading is None else samples_strip(view.reading.samples_ns),
             "trace": [] if view.trace is None else trace_strips(view.trace),
-            "events": last_events(connection, "attempt", attempt_id, limit=_EVENTS),
+            "events": last_events(tx.connection, "attempt", attempt_id, limit=_EVENTS),
         }
 
     return await render_page(

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from sqlalchemy.engine import Connection
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
+from farm.database.transaction import Tx
 from farm.services.operations.alarms import list_alarms
 from farm.services.operations.events import EventQuery, event_filter, last_page
 from farm.store.operations.event_watermark import event_watermark
@@ -37,10 +37,10 @@ async def get_events(
     """Show events, the newest first."""
     query = EventQuery(subject=subject or None, actor=actor or None, kind=kind or None)
 
-    def rows(connection: Connection) -> Mapping[str, Any]:
-        filters = farm.bind(event_filter)(connection, query)
-        until = event_watermark(connection).event_id if before is None else before - 1
-        page = last_page(connection, filters, until=until, limit=_EVENTS)
+    def rows(tx: Tx) -> Mapping[str, Any]:
+        filters = event_filter(tx, query)
+        until = event_watermark(tx.connection).event_id if before is None else before - 1
+        page = last_page(tx.connection, filters, until=until, limit=_EVENTS)
         events = page.events[::-1]
         return {"events": events, "next": events[-1].event_id if len(events) == _EVENTS else None}
 
@@ -64,8 +64,8 @@ async def get_alarms(
 ) -> Response:
     """Show the open alarms, or the newest of all."""
 
-    def rows(connection: Connection) -> Mapping[str, Any]:
-        return {"alarms": list_alarms(connection, cleared=cleared)}
+    def rows(tx: Tx) -> Mapping[str, Any]:
+        return {"alarms": list_alarms(tx.connection, cleared=cleared)}
 
     return await render_page(
         request,

@@ -6,11 +6,11 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from sqlalchemy.engine import Connection
 
 from farm.api.context import Context, Farm
 from farm.api.http.authorization import Viewer
 from farm.core.jobs.job import JobEvent
+from farm.database.transaction import Tx
 from farm.presentation.device_state import device_groups, find_remedy, may_need_operator
 from farm.services.devices.views import first_devices, fleet_status, views_of
 from farm.services.matrices.views import list_matrix_lines
@@ -55,24 +55,24 @@ def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
     """Return how to load what the parts of the overview show."""
     now = farm.clock.now()
 
-    def work(connection: Connection) -> Mapping[str, Any]:
-        matrices = list_matrix_lines(connection, farm.finished_matrices, limit=matrices_shown)
+    def work(tx: Tx) -> Mapping[str, Any]:
+        matrices = list_matrix_lines(tx.connection, farm.finished_matrices, limit=matrices_shown)
         return {
             "matrices": matrices,
-            "queued": count_queued(connection),
-            "running": count_running(connection),
+            "queued": count_queued(tx.connection),
+            "running": count_running(tx.connection),
         }
 
-    def throughput(connection: Connection) -> Mapping[str, Any]:
+    def throughput(tx: Tx) -> Mapping[str, Any]:
         begin = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=_HOURS - 1)
         hours = [begin + timedelta(hours=hour) for hour in range(_HOURS)]
-        counts = count_between(connection, JobEvent.FINISHED, hours)
+        counts = count_between(tx.connection, JobEvent.FINISHED, hours)
         return {"hours": bar_chart(list(zip(hours, counts, strict=True)))}
 
-    def devices(connection: Connection) -> Mapping[str, Any]:
-        fleet = fleet_status(connection)
+    def devices(tx: Tx) -> Mapping[str, Any]:
+        fleet = fleet_status(tx.connection)
         ill = [group for group in fleet if may_need_operator(group)]
-        views = views_of(connection, first_devices(connection, ill, limit=_REMEDIES))
+        views = views_of(tx.connection, first_devices(tx.connection, ill, limit=_REMEDIES))
         remedies = [remedy for view in views if (remedy := find_remedy(view))]
         return {
             "devices": sum(group.alike.count for group in fleet),
@@ -81,12 +81,12 @@ def _parts(farm: Context, *, matrices_shown: int) -> Mapping[str, Load]:
             "further_remedies": max(sum(group.alike.count for group in ill) - _REMEDIES, 0),
         }
 
-    def alarms(connection: Connection) -> Mapping[str, Any]:
-        listed = list_alarms(connection, limit=_ALARMS)
-        return {"alarms": listed, "further_alarms": count_open(connection) - len(listed)}
+    def alarms(tx: Tx) -> Mapping[str, Any]:
+        listed = list_alarms(tx.connection, limit=_ALARMS)
+        return {"alarms": listed, "further_alarms": count_open(tx.connection) - len(listed)}
 
-    def changes(connection: Connection) -> Mapping[str, Any]:
-        found = list_changes(connection, since=now - timedelta(days=1), all=True, limit=_CHANGES)
+    def changes(tx: Tx) -> Mapping[str, Any]:
+        found = list_changes(tx.connection, since=now - timedelta(days=1), all=True, limit=_CHANGES)
         return {"changes": [(change, change_row(change)) for change in found]}
 
     return {"work": work, "throughput": throughput, "devices": devices, "alarms": alarms, "changes": changes}

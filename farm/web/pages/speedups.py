@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from sqlalchemy.engine import Connection
 
 from farm.api.context import Farm
 from farm.api.http.authorization import Viewer
 from farm.core.base.ids import CellId, MatrixId
 from farm.core.errors import InvalidInput
+from farm.database.transaction import Tx
 from farm.presentation.pivot import pivots
 from farm.presentation.speedup_notes import LEGEND, discovered_rows
 from farm.presentation.text import past_moment
@@ -69,16 +69,16 @@ async def get_speedups(
     """Show the comparisons of a matrix, or the newest of each pair, by device or as a pivot."""
     load = _pages(matrix, device=device, model=model, since=since, at=at, limit=_ROWS)
 
-    def blocks(connection: Connection) -> Mapping[str, Any]:
-        views = load(connection, None if after is None else CellId(after))
+    def blocks(tx: Tx) -> Mapping[str, Any]:
+        views = load(tx, None if after is None else CellId(after))
         return {
             "blocks": speedup_blocks(views),
             "discoveries": discovered_rows(views),
             "next": views[-1].cell_id if len(views) == _ROWS else None,
         }
 
-    def table(connection: Connection) -> Mapping[str, Any]:
-        views = load(connection, None if after is None else CellId(after))
+    def table(tx: Tx) -> Mapping[str, Any]:
+        views = load(tx, None if after is None else CellId(after))
         return {"pivots": list(pivots(views)), "next": views[-1].cell_id if len(views) == _ROWS else None}
 
     return await render_page(
@@ -112,7 +112,7 @@ async def get_speedups_csv(
     load = _pages(matrix, device=device, model=model, since=since, at=at, limit=PAGE)
 
     async def page(last: SpeedupView | None) -> list[SpeedupView]:
-        return await farm.database.read_async(load, None if last is None else last.cell_id)
+        return await farm.database.read_async(farm.bind(load), None if last is None else last.cell_id)
 
     name = "speedups" if matrix is None else f"speedups-{matrix}"
     return await csv_response(name, page, columns_of(*_CSV_COLUMNS))
@@ -126,7 +126,7 @@ def _pages(
     since: str,
     at: str,
     limit: int,
-) -> Callable[[Connection, CellId | None], list[SpeedupView]]:
+) -> Callable[[Tx, CellId | None], list[SpeedupView]]:
     """Return the function that reads a page of comparisons behind a cell.
 
     Raises:
@@ -143,9 +143,9 @@ def _pages(
         "limit": limit,
     }
 
-    def page(connection: Connection, after: CellId | None) -> list[SpeedupView]:
+    def page(tx: Tx, after: CellId | None) -> list[SpeedupView]:
         if matrix is None:
-            return list_latest_speedups(connection, since=begin, after=after, **filters)
-        return list_speedups(connection, matrix_id=MatrixId(matrix), after=after, **filters)
+            return list_latest_speedups(tx.connection, since=begin, after=after, **filters)
+        return list_speedups(tx.connection, matrix_id=MatrixId(matrix), after=after, **filters)
 
     return page
