@@ -46,7 +46,7 @@ from tests.support.farm.service_fixture import FarmRig
 
 AIM_RATIO, AIM_CPU, AIM_PAINT_MS, AIM_ASKS_PER_S = 2.0, 0.02, 300.0, 1 / 30
 TABS = 100
-_TIMES = 9
+_TIMES = 15
 _COUNTED = {
     "devices": tables.devices,
     "matrices": tables.matrices,
