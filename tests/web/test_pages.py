@@ -253,9 +253,7 @@ def test_the_cells_of_a_matrix_are_sent_in_pages_and_as_a_file(
     assert all(row["why"] for row in rows if row["state"] == "failed")
 
 
-def test_the_devices_of_a_matrix_are_sent_in_pages(
-    pages: PageFarm, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_devices_of_a_matrix_are_sent_in_pages(pages: PageFarm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrices, "_DEVICES", 1)
     for number in (pages.finished, pages.queued):
         progress = pages.http.get(f"/api/v1/matrices/{number}").json()["progress"]

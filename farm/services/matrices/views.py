@@ -155,7 +155,8 @@ def matrix_view(
     not_queued = lazy_expansion.remaining_jobs(connection, matrix_id)
     further = further_of_growing(connection, [matrix]).get(matrix_id, {})
     after, limit = devices or (DeviceId(""), None)
-    if counted is None or limit is None or not_queued or further:
+    is_page = counted is not None and limit is not None and not not_queued and not further
+    if counted is None or limit is None or not is_page:
         work = work_by_device(connection, matrix_id, not_queued, further)
         tally = Tally()
         for own in work.values():
@@ -163,12 +164,18 @@ def matrix_view(
     else:
         page = matrices.page_of_devices(connection, matrix_id, after=after, limit=limit)
         own_tallies = job_counts.tally_by_device(connection, matrix_id, page)
-        work = {device_id: DeviceWork(tally=own, ends=()) for device_id, own in sorted(own_tallies.items())}
+        # In the order of the database, by which the next page begins: its locale may have another one.
+        work = {
+            device_id: DeviceWork(tally=own_tallies[device_id], ends=())
+            for device_id in page
+            if device_id in own_tallies
+        }
         tally = counted.tally
     labels = device_labels(connection, work)
     progress = device_progress(tx, matrix_id, work, labels)
     eta = eta_of(progress)
-    shown = tuple(islice((own for own in progress if own.device_id > after), limit))
+    behind = progress if is_page else (own for own in progress if own.device_id > after)
+    shown = tuple(islice(behind, limit))
     stored = counted.cells if counted is not None else matrices.count_cells(connection, matrix_id)
     count = _cell_count(connection, matrix, stored, not_queued)
     summary = _summary(matrix, tally, count, eta, not_queued, labels, is_growing=bool(further))
