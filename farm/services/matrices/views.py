@@ -35,6 +35,7 @@ from farm.store.jobs import jobs as job_store
 from farm.store.jobs.counts import Tally
 from farm.store.jobs.finished_matrices import FinishedMatrices
 from farm.store.matrices import lazy_expansion, matrices
+from farm.store.matrices.candidates import page_of_devices
 from farm.store.matrices.lazy_expansion import RemainingJobs
 from farm.store.matrices.matrices import CellRow, Matrix, get_matrix, page_of_rejections
 from farm.store.matrices.search import MatrixFilter, list_matrices
@@ -162,7 +163,7 @@ def matrix_view(
         for own in work.values():
             tally.merge(own.tally)
     else:
-        page = matrices.page_of_devices(connection, matrix_id, after=after, limit=limit)
+        page = page_of_devices(connection, matrix_id, after=after, limit=limit)
         own_tallies = job_counts.tally_by_device(connection, matrix_id, page)
         # In the order of the database, by which the next page begins: its locale may have another one.
         work = {

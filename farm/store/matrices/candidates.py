@@ -1,4 +1,4 @@
-"""Cells of a matrix as candidates of comparisons: by device, model and label, page by page."""
+"""Cells of a matrix as candidates of comparisons: by device, model and label; and its devices."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -76,3 +76,17 @@ def page_of_labelled(
         query = query.where(cells.c.label.in_(list(labels)))
     rows = connection.execute(query.order_by(cells.c.cell_index).limit(limit))
     return [to_record(CellRow, row) for row in rows]
+
+
+def page_of_devices(
+    connection: Connection, matrix_id: MatrixId, *, after: DeviceId, limit: int
+) -> list[DeviceId]:
+    """Return up to `limit` devices with stored cells of a matrix whose ids follow `after`, by id."""
+    query = (
+        sa.select(cells.c.device_id)
+        .where(cells.c.matrix_id == matrix_id, cells.c.device_id > after)
+        .distinct()
+        .order_by(cells.c.device_id)
+        .limit(limit)
+    )
+    return list(connection.execute(query).scalars())

@@ -184,20 +184,6 @@ def count_cells(
     return connection.execute(query).scalar_one()
 
 
-def page_of_devices(
-    connection: Connection, matrix_id: MatrixId, *, after: DeviceId, limit: int
-) -> list[DeviceId]:
-    """Return up to `limit` devices with stored cells of a matrix whose ids follow `after`, by id."""
-    query = (
-        sa.select(cells.c.device_id)
-        .where(cells.c.matrix_id == matrix_id, cells.c.device_id > after)
-        .distinct()
-        .order_by(cells.c.device_id)
-        .limit(limit)
-    )
-    return list(connection.execute(query).scalars())
-
-
 #: The query of all cells, each with its harness, and name and model of its variant, if it has one.
 CELLS_WITH_MODELS = (
     sa.select(

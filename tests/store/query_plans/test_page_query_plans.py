@@ -10,8 +10,7 @@ from farm.database.engine import Database
 from farm.store.jobs.counts import tally_by_device
 from farm.store.jobs.finished_matrices import FinishedMatrices
 from farm.store.jobs.open_work import count_queued, count_running
-from farm.store.matrices.matrices import page_of_devices
-from farm.store.results.provenance import fences_by_block
+from farm.store.matrices.candidates import page_of_devices
 from tests.store.query_plans.test_sqlite_query_plans import PHONE, plans
 
 ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
@@ -23,10 +22,6 @@ ASKED: dict[str, tuple[Callable[[Connection], object], str]] = {
     ),
     "the jobs of a matrix on some devices": (
         lambda c: tally_by_device(c, MatrixId(1), [PHONE]),
-        "ix_cells_of_device (matrix_id=? AND device_id=?)",
-    ),
-    "the order of runs on a device": (
-        lambda c: fences_by_block(c, MatrixId(1), PHONE),
         "ix_cells_of_device (matrix_id=? AND device_id=?)",
     ),
     "devices of a matrix": (

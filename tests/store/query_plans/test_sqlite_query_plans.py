@@ -219,7 +219,7 @@ HOT: dict[str, tuple[Callable[[Connection], object], str]] = {
     ),
     "the order of a block": (
         lambda c: provenance.fences_by_block(c, MatrixId(1), PHONE),
-        "ix_jobs_matrix_id",
+        "ix_cells_of_device (matrix_id=? AND device_id=?)",
     ),
     "one cell": (lambda c: matrices.get_cell(c, CellId(1)), "INTEGER PRIMARY KEY"),
     "the measurements of a matrix": (
