@@ -67,13 +67,14 @@ def _leave_models_alone() -> None:
     )
     for row in connection.execute(query).all():
         manifest = {name: value for name, value in row.manifest.items() if name != "files"}
+        [model] = [file for file in row.manifest["files"] if not file["path"]]
         connection.execute(
             _variants.update()
             .where(_variants.c.variant_id == row.variant_id)
             .values(
                 name=f"{row.name}/{row.digest[:8]}",
                 digest=row.own,
-                manifest={**manifest, "digest": row.own},
+                manifest={**manifest, "digest": row.own, "size_bytes": model["size_bytes"]},
             )
         )
 

@@ -245,7 +245,8 @@ def _take_files_back(engine: Engine) -> None:
         add_rows(connection)
         add(connection, tables.artifacts, {**ARTIFACT, "digest": "c" * 64})
         keys = ("name", "model", "recipe_digest")
-        manifest = {"digest": together, "files": [{"path": "", "digest": DIGEST}]}
+        model = {"path": "", "digest": DIGEST, "size_bytes": 7}
+        manifest = {"digest": together, "size_bytes": 9, "files": [model]}
         row = dict(zip(keys, others, strict=True)) | {"digest": together, "created_at": NOW}
         add(connection, tables.variants, {**row, "manifest": manifest})
         for path, digest in (("", DIGEST), ("tokenizer.bin", "c" * 64)):
@@ -255,7 +256,7 @@ def _take_files_back(engine: Engine) -> None:
         rows = connection.execute(sa.select(tables.variants.c["name", "digest", "manifest"])).all()
         assert sorted(tuple(row) for row in rows) == [
             ("v", DIGEST, {}),
-            (f"v/{together[:8]}", DIGEST, {"digest": DIGEST}),
+            (f"v/{together[:8]}", DIGEST, {"digest": DIGEST, "size_bytes": 7}),
         ]
     upgrade(engine)
     with engine.connect() as connection:

@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from farm.bundles.debian import TOOLS
 from farm.bundles.packages import ARM64_WHEELS, download_package
@@ -21,7 +22,7 @@ _VERSIONS = pinned_versions("tvm")
 _PROGRAM = "tvm_benchmark"
 
 
-def build(workshop: Workshop) -> Sequence[ProgramPart]:
+def _build(workshop: Workshop) -> Sequence[ProgramPart]:
     """Write program, libraries and loader; return the parts.
 
     Raises:
@@ -54,8 +55,9 @@ TVM = BundleRecipe(
         pinned_versions(COMPILER)["ziglang"],
         *SYSTEM_LIBRARIES,
         sha256_of(SOURCE),
+        *(word for word in compiler_arguments(Path("wheels"), Path(_PROGRAM)) if word != str(SOURCE)),
     ),
-    build=build,
+    build=_build,
     entry=_PROGRAM,
     command=LOADER_COMMAND,
     tools=TOOLS,

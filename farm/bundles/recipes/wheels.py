@@ -2,6 +2,7 @@
 
 import zipfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from farm.bundles.debian import TOOLS
 from farm.bundles.packages import ARM64_WHEELS, download_package
@@ -30,6 +31,8 @@ def _recipe(runner: WheelRunner, digest: Digest, start: Start) -> BundleRecipe:
         ingredients=(
             *(digest, pinned_versions(COMPILER)["ziglang"], *SYSTEM_LIBRARIES),
             *map(sha256_of, runner.sources),
+            *runner.arguments(Path("wheel")),
+            *map("=".join, runner.libraries.items()),
         ),
         build=lambda workshop: _build(workshop, runner, digest),
         entry=runner.name,

@@ -59,3 +59,11 @@ def test_a_client_has_the_versions_of_the_farm_and_no_torch() -> None:
 def test_what_is_used_beyond_its_public_interface_has_an_upper_bound(name: str) -> None:
     (requirement,) = {each for each in named(("farm",)) if each.name == name}
     assert any(each.operator == "<" for each in requirement.specifier)
+
+
+def test_an_installed_farm_has_the_sources_of_its_programs() -> None:
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    folder = ROOT / "harnesses"
+    sources = {path for kind in ("*.cpp", "*.h") for path in folder.rglob(kind)}
+    assert sources
+    assert sources - {path for pattern in patterns["harnesses"] for path in folder.glob(pattern)} == set()

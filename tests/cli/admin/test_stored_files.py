@@ -81,5 +81,6 @@ def test_the_python_client_does_the_same(farm: HttpFarm) -> None:
     with Farm(farm.url) as client:
         assert client.files.list().files == 3
         assert client.files.remove(digest_of(LARGE)).size_bytes == len(LARGE)
-        assert client.variants.remove(NAME).names == (NAME,)
+        [removed] = client.variants.remove(NAME)
+        assert removed.names == (NAME,)
         assert [file.digest for file in client.files.list().largest] == [digest_of(SMALL)]

@@ -16,7 +16,7 @@ from farm.blobs.inspection import check_model_file, with_stated_inputs
 from farm.bundles.build import build_bundle
 from farm.bundles.commands import Say
 from farm.bundles.emulator import started_command
-from farm.bundles.tvm import TVM
+from farm.bundles.recipes.tvm import TVM
 from farm.core.models.variant import Format, Recipe
 from farm.variants.build import BuiltVariant, build_variants
 from farm.variants.environments.runtime_environments import run_command

@@ -20,6 +20,7 @@ _THREADS_FLAG: Mapping[str, str] = {
     "executor_runner": "cpu_threads",
     "benchncnn": "num_threads",
     "mnn_benchmark": "threads",
+    "tvm_benchmark": "num_threads",
 }
 
 
