@@ -200,7 +200,7 @@ $(VENV)/.installed-runtimes: $(VENV)/.installed
 	@$(PIP) install --no-deps $(EXECUTORCH) $(TORCHAO)
 	@touch $@
 
-# What writes the models, what runs LiteRT-LM's, and what llama.cpp is built with. Needs a C++ compiler.
+# What writes the models, what runs those of LiteRT-LM and ExecuTorch, and what llama.cpp is built with. Needs a C++ compiler.
 $(VENV)/.installed-llm: $(VENV)/.installed
 	@echo "installing gguf, cmake, ninja, LiteRT-LM and ExecuTorch"
 	@$(PIP) install --editable '.[farm,torch,litert,litert-lm]' gguf==0.19.0 cmake ninja $(EXPORT_IMPORTS)

@@ -41,9 +41,9 @@ FILES = {
     "torchscript": ("torch", "net.pt"),
     "torch-lite": ("torch", "net.ptl"),
 }
-#: Runtimes that the farm has adapters for, and that no package for PCs can run by a tool of theirs.
+#: Runtimes and harnesses that the farm has adapters for, and that are not in the table.
 ELSEWHERE = (
-    "ncnn, MNN: their wheels have no benchmark tool, and their converters are packages of their own",
+    "ncnn, MNN, TVM: this demo has no loop for them; `farm variant build` makes their files",
     "benchmark_model, QNN, GPU delegates: they need an Android binary, or hardware that is not here",
     "NNAPI: `make demo-nnapi` runs it, by a library on the CPU",
 )

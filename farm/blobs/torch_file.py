@@ -97,7 +97,7 @@ def is_converted_for_nnapi(path: Path, format: Format) -> bool:
 def is_mobile_optimized(path: Path, format: Format) -> bool | None:
     """Return whether the weights of a checked torch file are packed for XNNPACK.
 
-    None where that is no question: it is no torch file, is quantized, was converted for NNAPI, or has neither
+    None where it does not apply: it is no torch file, is quantized, was converted for NNAPI, or has neither
     convolutions nor linear layers.
     """
     words = _words(path, format, [*_LAYERS, _PACKED, _QUANTIZED])

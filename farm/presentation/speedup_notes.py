@@ -101,8 +101,8 @@ def _unoptimized(views: Sequence[SpeedupView]) -> Iterator[str]:
     if flattered:
         yield (
             f"caution: {_names(flattered)}: the baseline is not optimized for mobile (its weights are not"
-            " packed for XNNPACK, or nothing tuned its loops); phones may run one that is faster, and"
-            " speedups would be less"
+            " packed for XNNPACK, or nothing tuned its loops); a phone may run an optimized file faster,"
+            " and these speedups would then be smaller"
         )
 
 

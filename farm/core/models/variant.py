@@ -203,7 +203,7 @@ class Manifest:
     #: Whether a torch file brings inputs of its own; None where nothing looked.
     bundled_inputs: bool | None = None
     #: Whether a torch file's weights are packed for XNNPACK, as torch's mobile optimizer leaves them; None
-    #: where nothing looked, and where that is no question, as for quantized ones.
+    #: where nothing looked, and where it does not apply, as to quantized ones.
     mobile_optimized: bool | None = None
     #: Weights: of the network that was built, else counted in the file; None where neither is known.
     parameters: Cardinal | None = None

@@ -51,7 +51,7 @@ def test_each_adapter_has_a_section_and_a_row_with_its_backends(name: str) -> No
 
 @pytest.mark.parametrize("name", harness_names())
 def test_each_adapter_has_a_line_that_says_where_its_program_is_to_be_had(name: str) -> None:
-    section = PAGE.partition("\n## Programs for phones without an NDK\n")[2].partition("\n### ")[0]
+    section = PAGE.partition("\n## Programs for phones\n")[2].partition("\n### ")[0]
     [line] = re.findall(rf"^\| `{re.escape(name)}` \| ([^|]+) \|$", section, re.MULTILINE)
     assert re.search(r"\b(build|get) it\b|no phone runs", line)
     for command, program in re.findall(r"`farm harness (\w+) ([\w.]+)", line):

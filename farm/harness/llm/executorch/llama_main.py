@@ -34,7 +34,7 @@ FLAGS: Mapping[str, Flag] = {
     REGIME: REGIME_FLAG,
     "prompt": Flag(default="The answer to the ultimate question is", help="the prompt, as text"),
     "max_new_tokens": Flag(
-        default=65, help="tokens generated; the first comes of the prompt, the others are timed", minimum=2
+        default=65, help="tokens generated; the first comes from the prompt, the others are timed", minimum=2
     ),
     "temperature": Flag(default=0.0, help="0 takes the likeliest token, so that the text is always the same"),
     "cpu_threads": Flag(default=1, help="threads of the CPU; -1 leaves it to the program", minimum=-1),
@@ -62,7 +62,7 @@ class LlamaMain(ToolHarness):
     sustained_obstacle = "a process of llama_main generates one text that counts"
     clock_scope = ClockScope.TOKENS
     clock_covers = (
-        "the tokens behind the first, one by one, with sampling and printing, in steps of 1 ms; the prompt"
+        "the tokens after the first, one by one, with sampling and printing, in steps of 1 ms; the prompt"
         " with its tokenization, and loading, are metrics of their own"
     )
 
@@ -137,7 +137,7 @@ def _on_cpu(plan: RunPlan) -> str:
 
 
 def _other_tokens(stats: RunnerStats, asked: int) -> str:
-    made = f"it generated {stats.generated_tokens} tokens behind the first, and {asked - 1} were asked for"
+    made = f"it generated {stats.generated_tokens} tokens after the first, and {asked - 1} were asked for"
     if stats.generated_tokens < asked - 1:
         return f"{made}: the text ended (`ignore_eos` goes on), or there is no room for more"
     return made

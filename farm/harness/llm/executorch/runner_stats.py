@@ -30,14 +30,14 @@ class RunnerStats:
     """A prompt that was processed, and the text behind it."""
 
     prompt_tokens: int
-    #: Without the first one, which comes of the prompt.
+    #: Without the first one, which comes from the prompt.
     generated_tokens: int
     #: None where the record has none.
     load_ms: float | None
     #: With the tokenization of the prompt.
     prefill_ms: float
     first_token_ms: float
-    #: Of the tokens behind the first.
+    #: Of the tokens after the first.
     decode_ms: float
     #: The resolution of these times.
     step_ns: int
