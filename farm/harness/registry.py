@@ -6,13 +6,13 @@ from farm.core.errors import NotFound
 from farm.harness.base.adapter import Harness
 from farm.harness.base.options import HarnessOptions
 from farm.harness.base.tool_harness import ToolHarness
+from farm.harness.engines.mnn import MnnBenchmark
+from farm.harness.engines.ncnn import Benchncnn
+from farm.harness.engines.tvm import TvmBenchmark
 from farm.harness.executorch.executor_runner import ExecutorRunner
 from farm.harness.llm.executorch.llama_main import LlamaMain
 from farm.harness.llm.litert_lm.advanced_main import LitertLmAdvancedMain
 from farm.harness.llm.llama_cpp.llama_bench import LlamaBench
-from farm.harness.ncnn_mnn_tvm.mnn import MnnBenchmark
-from farm.harness.ncnn_mnn_tvm.ncnn import Benchncnn
-from farm.harness.ncnn_mnn_tvm.tvm import TvmBenchmark
 from farm.harness.onnxruntime.onnxruntime_perf_test import OnnxruntimePerfTest
 from farm.harness.tflite.benchmark_model import BenchmarkModel
 from farm.harness.tflite.litert_benchmark import LitertBenchmark

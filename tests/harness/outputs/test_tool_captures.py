@@ -3,10 +3,10 @@
 import pytest
 
 from farm.core.runs.measurement import Reading, RunFailure
+from farm.harness.engines.mnn import mnn_output
+from farm.harness.engines.ncnn import ncnn_output
 from farm.harness.executorch.executor_runner import SUCCESS
 from farm.harness.executorch.placement import inspector_table_rows
-from farm.harness.ncnn_mnn_tvm.mnn import mnn_output
-from farm.harness.ncnn_mnn_tvm.ncnn import ncnn_output
 from farm.harness.registry import get_harness, harness_names
 from farm.harness.tflite.output import operator_times, tflite_output
 from tests.support.harness import tool_samples as sample

@@ -10,11 +10,11 @@ from farm.core.runs.evidence import Evidence, ExitRecord, PassEvidence
 from farm.core.runs.measurement import Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.output_lines import plain_lines
+from farm.harness.engines.mnn import mnn_output
+from farm.harness.engines.ncnn import ncnn_output
 from farm.harness.executorch.executor_runner import executions
 from farm.harness.executorch.placement import inspector_table_rows
 from farm.harness.llm.llama_cpp.placement import llama_placement
-from farm.harness.ncnn_mnn_tvm.mnn import mnn_output
-from farm.harness.ncnn_mnn_tvm.ncnn import ncnn_output
 from farm.harness.onnxruntime.onnxruntime_perf_test import ort_output
 from farm.harness.registry import get_harness, harness_names
 from farm.harness.tflite.litert_benchmark import litert_output

@@ -1,0 +1,1 @@
+"""Inference engines whose adapter is one module: ncnn, MNN, and the runtime of TVM."""
