@@ -7,6 +7,7 @@ from typing import Any
 from farm.cli.files.harness import stated_definition
 from farm.cli.files.local_variants import add_variant, files_to_remove, manifest_of_file
 from farm.cli.files.program_upload import add_program
+from farm.cli.files.stored_files import removed_files
 from farm.cli.run.model_file import named_variant
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import Digest
@@ -82,12 +83,12 @@ class Variants:
         A file that another variant has, too, such as a tokenizer, is kept.
 
         Raises:
-            NotFound: there is no such variant.
-            Forbidden: someone else uploaded the file.
-            Conflict: a matrix that is not finished needs it.
+            NotFound: there is no such variant, or its files are gone.
+            Forbidden: someone else uploaded the files.
+            Conflict: a matrix that is not finished needs one, or other variants have each of them.
         """
         files = files_to_remove(self._client, self.get(name))
-        return tuple(self._client.remove_stored_file(file.digest) for file in files)
+        return tuple(removed_files(self._client, [file.digest for file in files]))
 
 
 class StoredFiles:

@@ -20,7 +20,7 @@ from farm.cli.files.program_upload import local_digest, matrix_name, upload_file
 from farm.client.farm_client import FarmClient
 from farm.core.base.ids import Digest, digest_of
 from farm.core.base.spec_errors import name_hint
-from farm.core.errors import InvalidInput, VariantInvalid
+from farm.core.errors import Conflict, InvalidInput, VariantInvalid
 from farm.core.models.builders import BACKENDS_BY_FORMAT
 from farm.core.models.declared_inputs import declared_input
 from farm.core.models.variant import (
@@ -217,8 +217,17 @@ def named_files(words: Sequence[str]) -> dict[str, Path]:
 def _further_files(path: Path, format: Format, given: Mapping[str, Path]) -> list[VariantFile]:
     """Return the files that are given, and those that the model names and that are beside it."""
     beside = {name: path.parent / name for name in further_files_of(path, format) if not path_problem(name)}
-    found = {name: source for name, source in beside.items() if source.is_file()}
+    found = {name: source for name, source in beside.items() if _is_for_all(source, path.parent)}
     return [_local_file(name, source) for name, source in sorted({**found, **given}.items())]
+
+
+def _is_for_all(source: Path, folder: Path) -> bool:
+    """Return whether a file that a model names may be sent with it: not hidden, and in its folder.
+
+    A model from elsewhere may name anything.
+    """
+    is_hidden = any(part.startswith(".") for part in source.relative_to(folder).parts)
+    return not is_hidden and source.is_file() and source.resolve().is_relative_to(folder.resolve())
 
 
 def _local_file(name: str, source: Path) -> VariantFile:
@@ -241,18 +250,24 @@ def add_variant(farm: FarmClient, path: Path, manifest: Manifest, *, files: Sequ
 
 
 def files_to_remove(farm: FarmClient, view: Variant) -> list[VariantFile]:
-    """Return the model file, and the further files that the caller uploaded and no other variant has."""
-    model, *further = variant_files(view.manifest)
-    if not further:
-        return [model]
+    """Return the files of a variant that no other one has.
+
+    Raises:
+        Conflict: each of them is also another variant's.
+    """
     others = {
         file.digest
         for other in farm.variants()
         if other.variant_id != view.variant_id and other.expired_at is None
         for file in variant_files(other.manifest)
     }
-    own = {file.digest for file in farm.stored_files().largest} - others
-    return [model, *(file for file in further if file.digest in own)]
+    files = [file for file in variant_files(view.manifest) if file.digest not in others]
+    if not files:
+        raise Conflict(
+            f"other variants have each file of {view.name}",
+            hint="`farm storage remove DIGEST` removes a file from all of them",
+        )
+    return files
 
 
 def missing_input_hint(view: Variant) -> str | None:

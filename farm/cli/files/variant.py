@@ -263,7 +263,7 @@ def remove(
             SelectedFile(digest=file.digest, text=f"{file.path} of {view.name}" if file.path else view.name)
             for file in files_to_remove(farm, view)
         ]
-        remove_files(farm, selected, yes=yes, as_json=as_json)
+        remove_files(farm, selected, yes=yes, as_json=as_json, of_variant=True)
 
 
 @app.command("show")

@@ -17,6 +17,10 @@ from farm.core.models.variant import (
 )
 from farm.core.runs.plan import path_problem
 
+#: What some adapters call the model, whatever its format.
+_MODEL_NAMES = frozenset({"model.pte"})
+_PATHS_HINT = "paths are like `net.onnx.data`; `--file NAME=PATH` gives a file a name"
+
 
 def stated_files(content: memoryview, format: Format) -> tuple[str, ...]:
     """Return the paths beside the model at which a model file states that it keeps parts of itself.
@@ -33,13 +37,8 @@ def check_further_files(content: memoryview, format: Format, paths: Collection[s
     Raises:
         VariantInvalid: one is missing, or has a path that no device can have beside the model.
     """
-    for path, count in Counter(paths).items():
-        why = "is there twice" if count > 1 or path == model_file_name(format) else path_problem(path)
-        if why:
-            raise VariantInvalid(
-                f"a file beside it has the path {path[:80]!r}, which {why}",
-                hint="paths are like `net.onnx.data`; `--file NAME=PATH` gives a file a name",
-            )
+    if (problem := _paths_problem(format, paths)) is not None:
+        raise VariantInvalid(problem, hint=_PATHS_HINT)
     for path in stated_files(content, format):
         if path not in paths:
             raise VariantInvalid(
@@ -51,6 +50,17 @@ def check_further_files(content: memoryview, format: Format, paths: Collection[s
         raise VariantInvalid("it is a language model, and no tokenizer was given", hint=TOKENIZER_HINT)
 
 
+def _paths_problem(format: Format, paths: Collection[str]) -> str | None:
+    """Return why files cannot lie beside a model by these paths; None where they can."""
+    taken = {*_MODEL_NAMES, model_file_name(format)}
+    folders = {path[:end] for path in paths for end, sign in enumerate(path) if sign == "/"}
+    for path, count in Counter(paths).items():
+        is_twice = count > 1 or path in taken or path in folders or path.partition("/")[0] in taken
+        if why := "is there twice" if is_twice else path_problem(path):
+            return f"a file beside it has the path {path[:80]!r}, which {why}"
+    return None
+
+
 def files_problem(manifest: Manifest) -> str | None:
     """Return why the files of a manifest contradict the rest of it; None where they do not."""
     files = manifest.files
@@ -60,6 +70,8 @@ def files_problem(manifest: Manifest) -> str | None:
         return "its first file is not the model, or its only one"
     if not all(is_digest(file.digest) for file in files):
         return "the digest of one of its files is none"
+    if (problem := _paths_problem(manifest.recipe.format, [file.path for file in files[1:]])) is not None:
+        return problem
     if sum(file.size_bytes for file in files) != manifest.size_bytes:
         return f"its files have not {manifest.size_bytes} bytes together"
     return None if files_digest(files) == manifest.digest else "its digest is not that of its files"

@@ -125,5 +125,5 @@ def _location(content: memoryview, start: int, stop: int) -> str:
             if kind == BYTES
         }
         if entry.get(_KEY) == _LOCATION and (path := entry.get(_VALUE)):
-            return path.decode(errors="replace")
+            return path.decode(errors="replace").removeprefix("./")
     raise VariantInvalid("its weights are in another file, and it does not state which", hint=_ONE_FILE)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from farm.core.models.variant import Format
+from farm.core.models.variant import Format, Manifest
 from farm.core.programs.definition import Flag
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Reading, RunFailure
@@ -112,6 +112,12 @@ class MnnBenchmark(ToolHarness):
         "input copied in, session run, output copied out: on GPUs including both copies; the value is the"
         " tool's mean"
     )
+
+    def unsupported(self, variant: Manifest | None, backend: str) -> str | None:
+        """Return why the tool cannot run the variant on the backend; None when it can."""
+        if variant is not None and variant.files:
+            return f"{self.name} runs every file of a folder as a model, and this variant has several files"
+        return super().unsupported(variant, backend)
 
     def plan(self, request: RunRequest) -> RunPlan:
         """Return the plan: folder, loop, warm-up, backend, threads, mode, by position (since 2019-8)."""

@@ -138,19 +138,20 @@ async def get_matrix(
             number,
             cells=0,
             finished=farm.finished_matrices,
-            devices=(DeviceId(devices), _DEVICES),
+            devices=(DeviceId(devices), _DEVICES + 1),
         )
+        shown = view.progress[:_DEVICES]
         why: dict[str, list[str]] = {}
         if view.state == "running":
             waiting = matrix_waiting(tx.connection, number, limit=_WAITING)
             report = PendingReport(farm.clock.now())
             why = {device.device_id: list(report.device(device)) for device in waiting.devices}
         return {
-            "matrix": view,
+            "matrix": view.model_copy(update={"progress": shown}),
             "title": f"Matrix {matrix_id}: {view.name}",
             "eta": eta_text(view),
             "why": why,
-            "further_devices": view.progress[-1].device_id if len(view.progress) == _DEVICES else None,
+            "further_devices": shown[-1].device_id if len(view.progress) > _DEVICES else None,
         }
 
     def cells(tx: Tx) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 from benchfarm import Farm
 from farm.cli.shell.main import main
 from farm.core.base.ids import digest_of
+from farm.core.models.variant import VariantFile, files_digest
 from farm.core.operations.role import Role
 from tests.api.routes.test_all_routes import register_variant, upload
 from tests.api.routes.test_names_of_others import as_caller
@@ -74,6 +75,33 @@ def test_the_file_of_a_variant_goes_by_its_name_and_the_variant_stays_as_expired
     assert removal == {"digest": digest_of(model), "size_bytes": len(model), "names": [NAME]}
     assert run("variant", "list") == 0
     assert "(expired)" in capsys.readouterr().out
+
+
+def test_a_file_that_another_variant_has_too_is_kept(
+    farm: HttpFarm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    register_variant(farm).raise_for_status()
+    register_variant(farm, model="another").raise_for_status()
+    assert run("variant", "remove", NAME, "--yes") != 0
+    said = capsys.readouterr().err
+    assert f"other variants have each file of {NAME}" in said
+    assert "farm storage remove" in said
+    model = model_file("torchscript", marker="mobilenet_v2/float32")
+    assert farm.http.get(f"/api/v1/blobs/{digest_of(model)}").status_code == 200
+
+
+def test_what_is_gone_of_a_variant_keeps_nothing_else_of_it(farm: HttpFarm) -> None:
+    model = model_file("torchscript", marker="mobilenet_v2/float32")
+    files = tuple(
+        VariantFile(path=path, digest=digest_of(content), size_bytes=len(content))
+        for path, content in (("", model), ("tokenizer.bin", SMALL))
+    )
+    size_bytes = len(model) + len(SMALL)
+    register_variant(farm, files=files, digest=files_digest(files), size_bytes=size_bytes).raise_for_status()
+    with Farm(farm.url) as client:
+        client.files.remove(digest_of(model))
+        [removed] = client.variants.remove(NAME)
+    assert removed.digest == digest_of(SMALL)
 
 
 def test_the_python_client_does_the_same(farm: HttpFarm) -> None:

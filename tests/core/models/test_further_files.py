@@ -1,6 +1,6 @@
 """Files beside a model: which it names or needs, which paths they can have, and the digest over all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,35 @@ def test_a_model_gets_no_file_from_outside_of_its_folder(tmp_path: Path, path: s
         manifest_of_file(model, files=[f"{path}={tmp_path / 'secret'}"])
 
 
+def test_a_hidden_file_or_one_that_a_link_leads_to_is_not_taken_because_a_model_names_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    model = tmp_path / "net" / "net.onnx"
+    (model.parent / ".ssh").mkdir(parents=True)
+    (model.parent / ".ssh" / "id").write_bytes(b"secret")
+    (model.parent / "link").symlink_to(tmp_path / "secret")
+    for path in (".ssh/id", "link"):
+        location = onnx.field(13, onnx.field(1, b"location") + onnx.field(2, path.encode()))
+        model.write_bytes(onnx.initializer(onnx.INSIDE + location + onnx.number(14, 1)))
+        with pytest.raises(VariantInvalid, match="no such file was given"):
+            manifest_of_file(model)
+
+
+def test_weights_in_the_folder_of_the_model_are_found_by_a_relative_path(model: Path) -> None:
+    location = onnx.field(13, onnx.field(1, b"location") + onnx.field(2, b"./w.data"))
+    model.write_bytes(onnx.initializer(onnx.INSIDE + location + onnx.number(14, 1)))
+    (model.parent / "w.data").write_bytes(bytes(12))
+    assert [file.path for file in manifest_of_file(model).files] == ["", "w.data"]
+
+
+@pytest.mark.parametrize("names", [("a", "a/b"), ("model.onnx/x", "b"), ("model.pte", "b")])
+def test_a_path_is_one_file_and_no_folder(model: Path, names: Sequence[str]) -> None:
+    (model.parent / DATA).write_bytes(bytes(12))
+    with pytest.raises(VariantInvalid, match="is there twice"):
+        manifest_of_file(model, files=[f"{name}={model.parent / DATA}" for name in names])
+
+
 def test_a_language_model_of_executorch_needs_its_tokenizer_and_other_programs_none(llama: Path) -> None:
     assert check_model_file(llama) is Format.EXECUTORCH
     for files in ([], [str(llama.parent / "other.bin")]):
@@ -115,6 +144,7 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
 CHANGES: dict[str, Callable[[Manifest], dict[str, Any]]] = {
     "first file is not the model, or its only one": lambda manifest: {"files": manifest.files[:1]},
     "first file is not": lambda manifest: {"files": manifest.files[::-1]},
+    "is there twice": lambda manifest: {"files": (*manifest.files, manifest.files[1])},
     "bytes together": lambda manifest: {"size_bytes": manifest.size_bytes + 1},
     "not that of its files": lambda manifest: {"digest": manifest.files[0].digest},
     "is none": lambda manifest: {

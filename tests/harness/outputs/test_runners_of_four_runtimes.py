@@ -1,8 +1,12 @@
 """ExecuTorch's runners, litert-benchmark, benchncnn and MNN's benchmark: plans, and what outputs mean."""
 
+from dataclasses import replace
+
 import pytest
 
+from farm.core.models.variant import VariantFile
 from farm.core.runs.measurement import Outcome
+from farm.harness.registry import get_harness
 from tests.core.matrices.expansion.test_expansion_inputs import expanded, file_of
 from tests.support.harness import tool_samples as sample
 
@@ -163,6 +167,14 @@ def test_mnn_runs_a_folder_that_has_this_model_alone() -> None:
     planned = sample.plan(MNN, "opencl", loop=8)
     assert planned.argv[1:] == ("${work}/models", "8", "5", "3", "1", "0")
     assert planned.file("model").path == "models/model.mnn"
+
+
+def test_mnn_would_take_a_further_file_for_a_model() -> None:
+    harness = get_harness(MNN)
+    alone = sample.variant(harness)
+    beside = VariantFile(path="words.bin", digest=alone.digest, size_bytes=1)
+    assert harness.unsupported(alone, "cpu") is None
+    assert "several files" in (harness.unsupported(replace(alone, files=(beside, beside)), "cpu") or "")
 
 
 def test_a_matrix_sets_the_precision_in_which_mnn_computes_beside_that_of_its_files() -> None:

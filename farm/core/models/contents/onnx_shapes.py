@@ -65,7 +65,7 @@ def _windowed(node: OnnxNode, image: Shape, channels: int, kernel: Sequence[int]
     strides, dilations = (_numbers(node, name, (1,) * axes) for name in ("strides", "dilations"))
     pads, padding = _numbers(node, "pads", (0,) * 2 * axes), node.attributes.get("auto_pad")
     lengths = (len(image) - 2, len(strides), len(dilations), len(pads) // 2)
-    if set(lengths) != {axes} or min(*strides, 1) < 1 or _numbers(node, "ceil_mode", (0,)) != (0,):
+    if set(lengths) != {axes} or min((*strides, 1)) < 1 or _numbers(node, "ceil_mode", (0,)) != (0,):
         return None
     spans = [dilation * (size - 1) + 1 for dilation, size in zip(dilations, kernel, strict=True)]
     sizes = [

@@ -71,14 +71,23 @@ def tflite_contents(models: Iterable[memoryview]) -> FileContents:
     """
     operators: list[str] = []
     shapes: list[tuple[int, ...]] = []
-    graphs: list[tuple[list[str], Table]] = []
+    graphs, tensors = 0, 0
+    macs, macs_uncounted = None, None
     for model in map(root_table, models):
         names = [_operator_name(table_at(model.content, place)) for place in few(model.items(1))]
         subgraphs = [table_at(model.content, place) for place in few(model.items(2))]
+        graphs += len(subgraphs)
+        # Lists may be shared, so that a small file has many of them.
+        tensors += sum(len(subgraph.items(0)) for subgraph in subgraphs)
+        if tensors > MOST_OPERATORS:
+            raise MalformedTable(f"it has more than {MOST_OPERATORS} tensors")
         operators += islice(_operators(names, subgraphs), MOST_OPERATORS + 1)
         shapes += _weights(model, subgraphs)
-        graphs += ((names, subgraph) for subgraph in subgraphs)
-    macs, macs_uncounted = count_macs(_macs(graphs))
+        if len(subgraphs) == 1:
+            macs, macs_uncounted = count_macs(_macs(names, subgraphs[0]))
+    if graphs != 1:
+        macs = None
+        macs_uncounted = f"it has {graphs} graphs, and the file does not state which are run how often"
     return FileContents(
         parameters=count_weights(shapes),
         operators=count_operators(operators),
@@ -180,15 +189,12 @@ _MACS: Mapping[str, Callable[[_Shapes, Sequence[int]], int]] = {
 _NEEDED = {"TRANSPOSE_CONV": 3, "CONV_3D_TRANSPOSE": 3}
 
 
-def _macs(graphs: Sequence[tuple[Sequence[str], Table]]) -> Iterator[int]:
-    """Yield the multiply-accumulates of each operator that has some.
+def _macs(names: Sequence[str], graph: Table) -> Iterator[int]:
+    """Yield the multiply-accumulates of each operator of a graph that has some.
 
     Raises:
-        ValueError: they are not in the file, or there are several graphs.
+        ValueError: they are not in the file.
     """
-    if len(graphs) != 1:
-        raise Uncountable(f"it has {len(graphs)} graphs, and the file does not state which are run how often")
-    [(names, graph)] = graphs
     tensors = few(graph.items(0))
     for place in few(graph.items(3)):
         operator = table_at(graph.content, place)

@@ -122,7 +122,7 @@ def _words(variant: Manifest, settings: Mapping[str, SettingValue]) -> Iterator[
     tokenizer = find_tokenizer(variant)
     yield f"--model_path={model_path(_MODEL)}"
     if tokenizer is not None:
-        yield f"--tokenizer_path={model_path(tokenizer.path)}"
+        yield f"--tokenizer_path={model_path(tokenizer.path.replace('$', '$$'))}"
     yield f"--warmup={flag_text(regime_of(settings) is Regime.WARM)}"
     for name, flag in FLAGS.items():
         value = setting(settings, FLAGS, name)

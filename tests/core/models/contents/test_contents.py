@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from farm.core.models.contents.counted import file_contents
 from farm.core.models.contents.counts import FileContents
-from farm.core.models.contents.tflite import BUILTIN_OPERATORS
+from farm.core.models.contents.tflite import BUILTIN_OPERATORS, tflite_contents
 from farm.core.models.variant import Format
 from tests.support.models import executorch, mnn, onnx_samples
 from tests.support.models.flatbuffer_samples import buffer, number, numbers, shared, table, text, vector
@@ -113,6 +113,10 @@ def test_lists_that_are_shared_are_not_gone_through_again_and_again() -> None:
     graph = table({2: shared(20_000, node)})
     content = buffer(table({1: table({7: graph})}), b"ORTM")
     assert "inputs and outputs" in str(uncounted(content, Format.ORT))
+    graph = table({0: shared(20_000, table({2: number("I", 1)}))})
+    content = buffer(table({2: shared(20_000, graph), 4: vector([table({}), table({})])}), b"TFL3")
+    with pytest.raises(ValueError, match="tensors"):
+        tflite_contents([memoryview(content)])
 
 
 def uncounted(content: bytes, format: Format) -> str | None:

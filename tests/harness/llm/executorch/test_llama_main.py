@@ -8,6 +8,7 @@ import pytest
 
 from farm.core.runs.derived.generation import Regime
 from farm.core.runs.measurement import COUNTED, Quality, RunFailure
+from farm.core.runs.plan import fill_argv
 from farm.core.runs.quality import assess_quality
 from farm.core.runs.stats import summarize_samples
 from farm.harness.registry import get_harness
@@ -71,6 +72,15 @@ def test_only_a_cold_run_has_a_process_before_it() -> None:
     scripts = {regime: sample.plan(NAME, regime=regime).argv[2] for regime in map(str, Regime)}
     assert [regime for regime, script in scripts.items() if "before.txt" in script] == ["cold"]
     assert "--max_new_tokens=2" in scripts["cold"]
+
+
+def test_the_name_of_a_tokenizer_is_no_placeholder(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = get_harness(NAME)
+    given = sample.variant(harness)
+    named = replace(given, files=(given.files[0], replace(given.files[1], path="tokenizer${work}.bin")))
+    monkeypatch.setattr(sample, "variant", lambda _harness: named)
+    filled = fill_argv(sample.plan(NAME), work="/w", path_by_name={"model": "/m", "program": "/p"})
+    assert "--tokenizer_path=model/tokenizer${work}.bin" in filled
 
 
 def test_a_model_without_its_tokenizer_is_unsupported_and_the_reason_says_how_to_give_it() -> None:
