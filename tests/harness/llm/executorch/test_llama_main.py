@@ -117,7 +117,7 @@ def test_what_another_backend_ran_on_is_unproven() -> None:
 def test_another_number_of_tokens_is_no_sample() -> None:
     failed = sample.read(NAME, WARM, max_new_tokens=66, **OF_WARM)
     assert isinstance(failed, RunFailure)
-    assert "generated 64 tokens behind the first, and 65 were asked for" in failed.message
+    assert "generated 64 tokens after the first, and 65 were asked for" in failed.message
     assert "ignore_eos" in failed.message
 
 
