@@ -95,7 +95,10 @@ def test_a_model_with_its_tokenizer_is_measured_in_each_regime(farm: FarmProcess
         for cell in client.cells(matrix_id):
             regime = str(cell.settings["regime"])
             generations[regime] = generation_of(attempts[cell.label])
-            names = {metric.name for metric in cell.metrics}
+            # Of the reading: on a quick machine the steps of the clock are too much of the times to be valid.
+            reading = attempts[cell.label].reading
+            assert reading is not None
+            names = {metric.name for metric in reading.metrics}
             assert {"decode_rate", "time_to_first_token"} <= names
             assert ("load_time" in names) is (regime != "warm")
     assert {*generations} == {*regimes}
