@@ -15,7 +15,7 @@ from farm.core.models.variant import (
     is_tokenizer,
     model_file_name,
 )
-from farm.core.runs.plan import path_problem
+from farm.core.runs.plan import folders_of, path_problem
 
 #: What some adapters call the model, whatever its format.
 _MODEL_NAMES = frozenset({"model.pte"})
@@ -53,7 +53,7 @@ def check_further_files(content: memoryview, format: Format, paths: Collection[s
 def _paths_problem(format: Format, paths: Collection[str]) -> str | None:
     """Return why files cannot lie beside a model by these paths; None where they can."""
     taken = {*_MODEL_NAMES, model_file_name(format)}
-    folders = {path[:end] for path in paths for end, sign in enumerate(path) if sign == "/"}
+    folders = folders_of(paths)
     for path, count in Counter(paths).items():
         is_twice = count > 1 or path in taken or path in folders or path.partition("/")[0] in taken
         if why := "is there twice" if is_twice else path_problem(path):

@@ -12,7 +12,7 @@ from string import Template
 
 from farm.core.base.ids import Digest, digest_of
 from farm.core.errors import InvalidInput
-from farm.core.runs.plan import PlanFile, path_problem
+from farm.core.runs.plan import PlanFile, folders_of, path_problem
 
 #: Words of a bundle's command: the started file, and all that the adapter has to say to it.
 PROGRAM_WORD, ARGUMENTS_WORD = "${program}", "${arguments}"
@@ -157,7 +157,7 @@ def _bad_paths(paths: Sequence[str]) -> Iterator[_Problem]:
         elif len(paths) > 1 and path.partition("/")[0].removesuffix(".new") in RUN_FILES:
             names = ", ".join(sorted(RUN_FILES))
             yield f"`{path}` is a name that every run needs itself", f"rename it; taken are {names}"
-    folders = {path[:end] for path in paths for end, sign in enumerate(path) if sign == "/"}
+    folders = folders_of(paths)
     for path in sorted(paths):
         if path in folders or paths.count(path) > 1:
             yield f"`{path}` is there twice", "each path is one file, and no folder"

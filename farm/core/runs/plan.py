@@ -1,6 +1,6 @@
 """A run plan: all an agent needs to run one job on one phone. The agent knows nothing of harnesses."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from string import Template
 
@@ -109,6 +109,11 @@ def path_problem(path: str) -> str | None:
     if path != path.strip():
         return "begins or ends with a space"
     return None
+
+
+def folders_of(paths: Collection[str]) -> set[str]:
+    """Return the folders in which files with these paths lie, outer ones too."""
+    return {path[:end] for path in paths for end, sign in enumerate(path) if sign == "/"}
 
 
 def fill_argv(plan: RunPlan, *, work: str, path_by_name: Mapping[str, str]) -> list[str]:
