@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from farm.core.models.variant import TORCH_FORMATS, Format, Precision, PrecisionWord, Recipe
+from farm.core.models.variant import TORCH_FORMATS, Format, Manifest, Precision, PrecisionWord, Recipe
 
 #: The runtime whose files the farm's own torch makes.
 TORCH = "torch"
@@ -170,6 +170,14 @@ def abi_of(recipe: Recipe) -> str | None:
 def is_untuned(recipe: Recipe) -> bool:
     """Return whether a file is machine code whose loops nothing tuned."""
     return recipe.target.endswith(_UNTUNED)
+
+
+def is_unoptimized(manifest: Manifest) -> bool:
+    """Return whether phones may run another file of the network faster.
+
+    Its weights are not packed for XNNPACK, or it is machine code whose loops nothing tuned.
+    """
+    return manifest.mobile_optimized is False or is_untuned(manifest.recipe)
 
 
 def runtime_of(format: Format) -> str:

@@ -7,7 +7,7 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import VariantId
 from farm.core.base.setting_values import SettingValue, non_default_settings
-from farm.core.models.builders import is_untuned
+from farm.core.models.builders import is_unoptimized
 from farm.core.models.variant import Variant
 from farm.harness.base.adapter import ClockScope
 from farm.services.files.harnesses import adapter_of, default_of_flags
@@ -59,8 +59,7 @@ class CellSetups:
 
 def _file_fields(variant: Variant) -> dict[str, object]:
     manifest = variant.manifest
-    is_unoptimized = manifest.mobile_optimized is False or is_untuned(manifest.recipe)
-    return {"variant_digest": manifest.digest, "unoptimized": is_unoptimized}
+    return {"variant_digest": manifest.digest, "unoptimized": is_unoptimized(manifest)}
 
 
 def cell_setups(connection: Connection, cells: Sequence[CellRow]) -> CellSetups:

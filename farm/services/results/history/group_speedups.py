@@ -9,13 +9,14 @@ from sqlalchemy.engine import Connection
 
 from farm.core.base.ids import DeviceId
 from farm.core.base.microseconds import from_microseconds, to_microseconds
+from farm.core.models.builders import is_unoptimized
 from farm.core.results.history.chosen_labels import check_chosen
 from farm.core.results.history.session_point import SessionPoint
 from farm.core.results.statistics.interval import bounded_exp, log_interval
-from farm.services.matrices.cell_setups import cell_setups
 from farm.services.results.history.past_points import newest_points_at
 from farm.services.results.history.session_points import pending_points
 from farm.services.results.speedups import candidate_filter
+from farm.store.files.variants import variants_by_id
 from farm.store.matrices.matrices import cells_by_id, planned_baselines
 from farm.store.results.history.newest_points import (
     Comparison,
@@ -161,8 +162,12 @@ def _unoptimized_baselines(connection: Connection, points: Sequence[DevicePoint]
     """Return the slots of the points' baselines whose file phones could run faster, of one device each."""
     candidates = {cell.cell_id: cell for cell in cells_by_id(connection, {point.cell_id for point in points})}
     baselines = planned_baselines(connection, candidates.keys())
-    setups = cell_setups(connection, baselines)
-    unoptimized = {(cell.matrix_id, cell.index) for cell in baselines if setups.setup(cell).unoptimized}
+    files = variants_by_id(connection, {cell.variant_id for cell in baselines if cell.variant_id is not None})
+    unoptimized = {
+        (cell.matrix_id, cell.index)
+        for cell in baselines
+        if cell.variant_id is not None and is_unoptimized(files[cell.variant_id].manifest)
+    }
     return {
         point.baseline_slot
         for point in points
