@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from farm.core.models.flatbuffer import I32, U64, MalformedTable, Table, root_table, table_at
-from farm.core.runs.placement import Accelerator, Placement, Share
-from farm.harness.base.result_files import (
+from farm.core.runs.derived.operator_times import (
     LONGEST_OPERATOR,
     MOST_PROFILE_BYTES,
     OperatorTime,
     operators_text,
     slowest_operators,
 )
+from farm.core.runs.placement import Accelerator, Placement, Share
 
 #: The file in the folder of the run.
 ETDUMP = "model.etdp"

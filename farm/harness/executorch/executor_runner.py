@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from farm.core.models.variant import Format
 from farm.core.programs.definition import Flag
+from farm.core.runs.derived.operator_times import operator_metrics
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.placement import Placement
@@ -14,7 +15,7 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.output_lines import plain_line, without_colours
 from farm.harness.base.placement_probe import placement_of_pass
-from farm.harness.base.result_files import RESULT_FILES, operator_metrics, result_files
+from farm.harness.base.result_files import RESULT_FILES, result_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import (
     ToolHarness,

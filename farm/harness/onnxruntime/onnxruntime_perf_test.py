@@ -8,6 +8,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.declared_inputs import InputProblem, input_text
 from farm.core.models.variant import OPEN, Format, Manifest
 from farm.core.programs.definition import Flag
+from farm.core.runs.derived.operator_times import operator_metrics
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
@@ -16,7 +17,7 @@ from farm.harness.base.options import InputSettings
 from farm.harness.base.output_lines import plain_lines
 from farm.harness.base.placement_probe import placement_of_pass, placement_pass
 from farm.harness.base.printed_numbers import stream_step, whole_ns
-from farm.harness.base.result_files import RESULT_FILES, operator_metrics, result_files
+from farm.harness.base.result_files import RESULT_FILES, result_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import (
     ToolHarness,

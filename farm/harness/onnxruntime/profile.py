@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from farm.core.runs.placement import Placement, Share, placement_proof
-from farm.harness.base.result_files import (
+from farm.core.runs.derived.operator_times import (
     MOST_PROFILE_BYTES,
     OperatorTime,
     operators_text,
     printable_operator,
     slowest_operators,
 )
+from farm.core.runs.placement import Placement, Share, placement_proof
 from farm.harness.onnxruntime.placement import provider_hardware
 
 #: Begins the names of its files; the session adds the time of day.

@@ -9,6 +9,7 @@ from farm.core.base.setting_values import SettingValue
 from farm.core.models.declared_inputs import InputProblem
 from farm.core.models.variant import Format, Manifest
 from farm.core.programs.definition import Flag
+from farm.core.runs.derived.operator_times import operator_metrics
 from farm.core.runs.evidence import Evidence
 from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.placement import Accelerator, Placement, Share, nodes_by_accelerator
@@ -16,7 +17,7 @@ from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import RunRequest
 from farm.harness.base.options import InputSettings
 from farm.harness.base.placement_probe import NNAPI, placement_of_pass, placement_pass
-from farm.harness.base.result_files import RESULT_FILES, operator_metrics, result_files
+from farm.harness.base.result_files import RESULT_FILES, result_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, ToolPass, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import (

@@ -13,8 +13,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from farm.core.runs.derived.operator_times import OperatorTime
 from farm.harness.base.output_lines import plain_lines
-from farm.harness.base.result_files import OperatorTime
 
 #: C++ streams print 6 significant digits, and an exponent from 1e6 on.
 _NUMBER = r"[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][+-]?[0-9]{1,2})?"

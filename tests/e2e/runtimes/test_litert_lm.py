@@ -72,7 +72,12 @@ def generation_of(attempt: AttemptView) -> Generation:
 def test_each_regime_is_a_series_of_its_own_with_the_caches_that_it_says(
     farm: FarmProcess, models: Path
 ) -> None:
-    settings = {"benchmark_decode_tokens": 32, "num_iterations": 3, "input_prompt": "w5 w6 w77"}
+    settings = {
+        "benchmark_decode_tokens": 32,
+        "num_iterations": 3,
+        "input_prompt": "w5 w6 w77",
+        "metric_proto_file_path": True,
+    }
     regimes = ["first", "cold", "warm"]
     found = run(farm, models / "random-f32.litertlm", regime=regimes, **settings)
     assert {str(cell.settings["regime"]) for cell, _ in found} == {*regimes}

@@ -13,6 +13,7 @@ from farm.core.runs.measurement import Metric, Reading, RunFailure
 from farm.core.runs.plan import RunPlan
 from farm.harness.base.adapter import ClockScope, RunRequest
 from farm.harness.base.output_lines import plain_lines
+from farm.harness.base.result_files import printed_files, with_result_files, without_files
 from farm.harness.base.sustained import SustainedFlags
 from farm.harness.base.tool_harness import ToolHarness, count_setting, flag_text, setting, tool_plan
 from farm.harness.base.tool_result import LoopTimes, combined_output, missing_times_failure, time_reading
@@ -30,7 +31,11 @@ from farm.harness.llm.generation import (
     with_generation,
 )
 from farm.harness.llm.litert_lm.benchmark_info import BenchmarkInfo, MalformedInfo, benchmark_infos
+from farm.harness.llm.litert_lm.metrics_proto import metrics_infos
 
+#: Names the file in the run's folder; for the farm it is a switch.
+METRICS_FLAG = "metric_proto_file_path"
+METRICS_FILE = "metrics.pb"
 #: By the tool's own names, except the regime.
 FLAGS: Mapping[str, Flag] = {
     REGIME: REGIME_FLAG,
@@ -46,11 +51,16 @@ FLAGS: Mapping[str, Flag] = {
     ),
     "num_cpu_threads": Flag(default=1, help="threads of the CPU", minimum=1),
     "max_num_tokens": Flag(default=0, help="room for so many tokens; 0 leaves it to the runtime", minimum=0),
+    METRICS_FLAG: Flag(
+        default=False, help="read the tool's protobuf instead of its text; tools before 2026 refuse it"
+    ),
 }
 _CPU = "cpu"
 _MODEL = "model.litertlm"
 #: Passed where they differ from the tool's default.
 _OPTIONAL = ("max_num_tokens",)
+#: Passed otherwise, or not at all.
+_NOT_PASSED = (REGIME, METRICS_FLAG)
 
 
 class LitertLmAdvancedMain(ToolHarness):
@@ -74,12 +84,15 @@ class LitertLmAdvancedMain(ToolHarness):
         words = _words(request.backend, request.settings)
         plan = tool_plan(self.name, request, words, model_path=model_path(_MODEL))
         short = ("--num_iterations=1", "--benchmark_decode_tokens=1")
-        return replace(plan, argv=with_regime(plan.argv, regime_of(request.settings), short=short))
+        argv = with_regime(plan.argv, regime_of(request.settings), short=short)
+        if setting(request.settings, FLAGS, METRICS_FLAG):
+            argv = with_result_files(argv, [METRICS_FILE])
+        return replace(plan, argv=argv)
 
     def read_output(self, plan: RunPlan, evidence: Evidence) -> Reading | RunFailure:
         """Return the generations of the iterations that count; with rates, and the first token."""
         try:
-            infos = benchmark_infos(plain_lines(combined_output(evidence)))
+            infos = _infos(evidence)
         except MalformedInfo as error:
             return unreadable_failure(evidence, str(error))
         if not infos:
@@ -107,10 +120,18 @@ class LitertLmAdvancedMain(ToolHarness):
             evidence,
             regime,
             prompt=str(setting(plan.settings, FLAGS, "input_prompt")) if has_text else None,
-            text=printed_text(evidence.stdout),
+            text=printed_text(without_files(evidence.stdout)),
             tokens=count_setting(plan.settings, FLAGS, "benchmark_decode_tokens"),
             iterations=len(infos),
         )
+
+
+def _infos(evidence: Evidence) -> list[BenchmarkInfo]:
+    """Return the iterations by the tool's protobuf; by its text where it wrote none."""
+    metrics = printed_files(evidence.stdout).get(METRICS_FILE)
+    return (
+        benchmark_infos(plain_lines(combined_output(evidence))) if metrics is None else metrics_infos(metrics)
+    )
 
 
 def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
@@ -120,9 +141,11 @@ def _words(backend: str, settings: Mapping[str, SettingValue]) -> list[str]:
     given = [
         name
         for name in FLAGS
-        if name != REGIME and (name not in _OPTIONAL or values[name] != FLAGS[name].default)
+        if name not in _NOT_PASSED and (name not in _OPTIONAL or values[name] != FLAGS[name].default)
     ]
     options = [f"--{name}={flag_text(values[name])}" for name in given]
+    if values[METRICS_FLAG]:
+        options.append(f"--{METRICS_FLAG}={METRICS_FILE}")
     return [
         "--benchmark",
         f"--backend={backend}",

@@ -86,22 +86,37 @@ def benchmark_infos(lines: Iterable[str]) -> list[BenchmarkInfo]:
 
 def _info(lines: Sequence[str]) -> BenchmarkInfo:
     phases: dict[str, float] = {}
-    turns: dict[str, list[Turn]] = {"Prefill": [], "Decode": []}
+    turns: dict[str, list[Turn]] = {"prefill": [], "decode": []}
     for line in lines:
         if (match := _PHASE.match(line)) is not None:
-            phases.setdefault(match[1].removeprefix(_PREFIX), float(match[2]))
+            phases.setdefault(match[1], float(match[2]))
         elif (match := _TURN.match(line)) is not None:
-            turns[match[1]].append(_turn(match))
+            kind = match[1].lower()
+            turns[kind].append(turn_of(kind, tokens=int(match[3]), duration_ns=duration_of(match[4])))
+    return info_of_turns(phases, turns)
+
+
+def info_of_turns(phases_ms: Mapping[str, float], turns: Mapping[str, Sequence[Turn]]) -> BenchmarkInfo:
+    """Return an iteration of its phases, by their printed names, and its turns by `prefill` and `decode`.
+
+    Raises:
+        MalformedInfo: it has not one turn of each kind.
+    """
     for kind, of_kind in turns.items():
         if len(of_kind) != 1:
-            raise MalformedInfo(f"an iteration has {len(of_kind)} {kind.lower()} turns, and not one")
-    return BenchmarkInfo(phases_ms=phases, prefill=turns["Prefill"][0], decode=turns["Decode"][0])
+            raise MalformedInfo(f"an iteration has {len(of_kind)} {kind} turns, and not one")
+    phases = {name.removeprefix(_PREFIX): ms for name, ms in phases_ms.items()}
+    return BenchmarkInfo(phases_ms=phases, prefill=turns["prefill"][0], decode=turns["decode"][0])
 
 
-def _turn(match: re.Match[str]) -> Turn:
-    kind, tokens, duration_ns = match[1].lower(), int(match[3]), duration_of(match[4])
-    if tokens == 0 or not 0 < duration_ns <= _LONGEST_NS:
-        raise MalformedInfo(f"a {kind} turn is {tokens} tokens in {match[4]}")
+def turn_of(kind: str, *, tokens: int, duration_ns: float) -> Turn:
+    """Return a turn.
+
+    Raises:
+        MalformedInfo: it has no tokens, or took no time, or more than eleven days.
+    """
+    if tokens <= 0 or not 0 < duration_ns <= _LONGEST_NS:
+        raise MalformedInfo(f"a {kind} turn is {tokens} tokens in {duration_ns / 1e9:g} s")
     return Turn(tokens=tokens, duration_ns=duration_ns)
 
 
